@@ -19,7 +19,12 @@ from cogcli.app.run_skill import environment_of, options_of, parse_hosts, policy
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS, convert
 from cogcli.app.settings.owner_key import find_key
-from cogcli.app.state_document import expand_references, iterate_shown_events, parse_state, read_stored_state
+from cogcli.app.state_document import (
+    expand_references,
+    iterate_shown_events,
+    parse_state,
+    read_stored_state,
+)
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.jsonvalue import NotJson, preview, to_plain_json
@@ -75,7 +80,11 @@ def _is_text(value: Any) -> bool:
 
 
 def _are_texts(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(_is_text, value))
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str | bytes)
+        and all(map(_is_text, value))
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -141,7 +150,9 @@ class RunFailed(Exception):
 
     def __init__(self, run: SkillRun) -> None:
         error = run.error or {}
-        super().__init__(f"{run.status}: {error.get('code', '')}: {error.get('message', '')}".rstrip(": "))
+        super().__init__(
+            f"{run.status}: {error.get('code', '')}: {error.get('message', '')}".rstrip(": ")
+        )
         self.run = run
 
 
@@ -244,7 +255,9 @@ class Project:
     ) -> None:
         if not os.path.isdir(directory):
             raise UsageError(
-                "usage.value", f"`{os.fspath(directory)}` is not a directory", expected="a directory"
+                "usage.value",
+                f"`{os.fspath(directory)}` is not a directory",
+                expected="a directory",
             )
         flags: dict[str, Any] = {}
         if roots := [os.path.abspath(root) for root in registry]:
@@ -298,7 +311,9 @@ class Project:
         self, skill_id: str, inputs: dict[str, Any], options: Options
     ) -> tuple[Settings, GivenRun]:
         _require_fitting(options)
-        settings = self._settings(**{name: value for name, value in options.items() if name in _SETTINGS})
+        settings = self._settings(
+            **{name: value for name, value in options.items() if name in _SETTINGS}
+        )
         goal = {"goal": options["goal"]} if "goal" in options else {}
         frame = _plain("frame", {**options.get("frame", {}), **goal})
         policy = PolicyRequest(
@@ -343,9 +358,15 @@ class Project:
         request = ResumeRequest(
             tuple(approve), tuple(reject), by, reason, abort=abort, head=head, timeout=timeout
         )
-        inner, settings, directory = control or Control(), self._settings(), self.episode(episode).directory
+        inner, settings, directory = (
+            control or Control(),
+            self._settings(),
+            self.episode(episode).directory,
+        )
         warnings = [] if abort else _warnings(resume.find_warning(settings, directory))
-        result = resume.resume(settings, directory, request, listener=on_event or _ignore, control=inner)
+        result = resume.resume(
+            settings, directory, request, listener=on_event or _ignore, control=inner
+        )
         return _run_of(result, warnings)
 
     # -- episodes -----------------------------------------------------------------------------------------------------
@@ -364,7 +385,9 @@ class Project:
         trace_id: str | None = None, limit: int | None = 20,
     ) -> list[EpisodeRow]:  # fmt: skip
         """Rows of episodes, newest first, at most `limit`."""
-        wanted = EpisodeFilter(skill, (outcome,) if outcome else (), trace_id, tuple((tags or {}).items()))
+        wanted = EpisodeFilter(
+            skill, (outcome,) if outcome else (), trace_id, tuple((tags or {}).items())
+        )
         return episodes.list_episodes(self._settings(), wanted, limit)
 
 
@@ -388,7 +411,11 @@ def _plain(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = to_plain_json(dict(value))
     except (NotJson, TypeError, ValueError) as error:
-        reason = str(error) if isinstance(error, NotJson) else f"found {preview(value)}, expected a mapping"
+        reason = (
+            str(error)
+            if isinstance(error, NotJson)
+            else f"found {preview(value)}, expected a mapping"
+        )
         raise UsageError("input.json", f"`{name}`: {reason}", hint="give JSON values") from error
     return plain
 
@@ -401,7 +428,13 @@ def _run_of(result: RunResult, warnings: Sequence[dict[str, Any]]) -> SkillRun:
     outputs = result.outputs if result.status in ("ok", "partial") else None
     episode = Episode(Path(result.directory))
     return SkillRun(
-        result.status, result.exit_code, outputs, result.error, result.metrics, episode, tuple(warnings)
+        result.status,
+        result.exit_code,
+        outputs,
+        result.error,
+        result.metrics,
+        episode,
+        tuple(warnings),
     )
 
 

@@ -80,7 +80,9 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[[Mapping[str
         try:
             return expressions.evaluate(expression, _look_up_in(values))
         except ExpressionError as error:
-            raise Refused("bad-data", f"expression `{text[:100]}`: {error.message}", error.hint) from None
+            raise Refused(
+                "bad-data", f"expression `{text[:100]}`: {error.message}", error.hint
+            ) from None
 
     return value_of
 
@@ -247,7 +249,9 @@ def write_file(path: str, data: bytes, *, replace: bool = False) -> str:
     except FileExistsError:
         raise Refused("bad-data", f"{os.path.basename(path)}: a file is there, and stays") from None
     except OSError as error:
-        raise Refused("bad-data", f"{os.path.basename(path)}: cannot be written ({error.strerror})") from None
+        raise Refused(
+            "bad-data", f"{os.path.basename(path)}: cannot be written ({error.strerror})"
+        ) from None
     if ACCESS.get().files is not None:
         from hashlib import sha256
 
@@ -308,7 +312,9 @@ def call_confined(
     """
     from cogcli.core.wall import confined_call
 
-    return confined_call.call_function(function, limits, arguments, content=content, about=about, read=read)
+    return confined_call.call_function(
+        function, limits, arguments, content=content, about=about, read=read
+    )
 
 
 def run_behind_wall(
@@ -326,7 +332,13 @@ def run_behind_wall(
     from cogcli.core.wall import confined_call
 
     return confined_call.run_program(
-        command, limits, content=content, read=read, scratch=scratch, environ=environ, required=required
+        command,
+        limits,
+        content=content,
+        read=read,
+        scratch=scratch,
+        environ=environ,
+        required=required,
     )
 
 
@@ -343,7 +355,9 @@ def schema_errors(schema: Any, value: Any) -> list[tuple[str, str]]:
 
     if wrong := validator.invalid(schema):
         place, message = wrong[0]
-        raise Refused("bad-data", f"the schema is none: at `{'/'.join(map(str, place))}`: {message}")
+        raise Refused(
+            "bad-data", f"the schema is none: at `{'/'.join(map(str, place))}`: {message}"
+        )
     if patterns := validator.refused_patterns(schema):
         raise Refused("bad-data", f"the schema has {patterns[0]}")
     found = validator.errors(schema, value)
@@ -433,7 +447,9 @@ def _place_of(text: str) -> tuple[str, str]:
     """The folders of the id that a skill's text names first; any others where it names none."""
     import re
 
-    found = re.search(r"^id:\s*[\"']?([a-z][a-z0-9-]*)\.([a-z][a-z0-9-]*)[\"']?\s*$", text, re.MULTILINE)
+    found = re.search(
+        r"^id:\s*[\"']?([a-z][a-z0-9-]*)\.([a-z][a-z0-9-]*)[\"']?\s*$", text, re.MULTILINE
+    )
     return (found[1], found[2]) if found else ("given", "skill")
 
 

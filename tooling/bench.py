@@ -106,11 +106,15 @@ def startup(folder: Path) -> Iterator[Figure]:
         ("run, warm cache", command(*skill), 13),
         ("run, cold cache", cold, 25),
     ):
-        mine, bare = in_turn(run, lambda: cpu_ms([sys.executable, "-c", "pass"], project, home), rounds=11)
+        mine, bare = in_turn(
+            run, lambda: cpu_ms([sys.executable, "-c", "pass"], project, home), rounds=11
+        )
         yield Figure(name, mine / bare, "x", goal, f"{mine:.1f} ms beside {bare:.1f} ms")
     for line in ("cogcli ", "cogcli run ", "cogcli trace ", "cogcli run bench.two --bind "):
         asked = {"_COGCLI_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": line}
-        took = statistics.median(cpu_ms([str(COGCLI)], project, {**home, **asked}) for _ in range(11))
+        took = statistics.median(
+            cpu_ms([str(COGCLI)], project, {**home, **asked}) for _ in range(11)
+        )
         yield Figure(f"completion of `{line}`", took, "ms", 150)
 
 
@@ -118,7 +122,12 @@ def cpu_ms(command: list[str], folder: Path, environment: dict[str, str]) -> flo
     """User and system time of a command and its children, in milliseconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
-        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
@@ -128,7 +137,12 @@ def wall_ms(command: list[str], folder: Path, environment: dict[str, str]) -> fl
     """Wall time of a command, in milliseconds."""
     started = time.perf_counter()
     subprocess.run(
-        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
     )
     return 1000 * (time.perf_counter() - started)
 
@@ -159,7 +173,10 @@ def steps(folder: Path) -> Iterator[Figure]:
     yield from steps_with_secrets(folder, costs["linear", 1000])
     yield Figure("linear 1000 over the bare loop", costs["linear", 1000] / bare, "x", 5)
     yield Figure(
-        "fan-out 10000 over 1000, whole run", costs["fan-out", 10_000] * 10 / costs["fan-out", 1000], "x", 12
+        "fan-out 10000 over 1000, whole run",
+        costs["fan-out", 10_000] * 10 / costs["fan-out", 1000],
+        "x",
+        12,
     )
 
 
@@ -339,8 +356,12 @@ def fanout(folder: Path) -> Iterator[Figure]:
             server.kill()
     ideal = -(-FANOUT_CALLS // FANOUT_WORKERS) * FANOUT_SECONDS
     said = f"{took * 1000:.0f} ms, the ideal is {ideal * 1000:.0f} ms"
-    yield Figure(f"{FANOUT_CALLS} calls of {FANOUT_SECONDS * 1000:.0f} ms", took / ideal, "x", 1.3, said)
-    yield Figure("bare threads and sockets, the same calls", bare / ideal, "x", None, f"{bare * 1000:.0f} ms")
+    yield Figure(
+        f"{FANOUT_CALLS} calls of {FANOUT_SECONDS * 1000:.0f} ms", took / ideal, "x", 1.3, said
+    )
+    yield Figure(
+        "bare threads and sockets, the same calls", bare / ideal, "x", None, f"{bare * 1000:.0f} ms"
+    )
 
 
 def fanout_bare(url: str) -> float:
@@ -385,7 +406,9 @@ def fanout_run(runs: Path, url: str, count: int) -> float:
         {"id": "bench.number.same", "version": "1.0.0", "description": "x", "inputs": {"n": number},
          "outputs": {"n": number}, "properties": {"side_effects": False}}
     )  # fmt: skip
-    service = Service("bench", "openapi", network="private", settings={"base_url": url}, trusted=True)
+    service = Service(
+        "bench", "openapi", network="private", settings={"base_url": url}, trusted=True
+    )
     binding = Binding(
         "bench",
         capability.id,
@@ -439,7 +462,11 @@ def validate(folder: Path) -> Iterator[Figure]:
     """Wall time of `validate` over a project of 500 spec files, start-up included."""
     project = folder / "project"
     write_registry(project, files=500)
-    environment = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "PATH": os.environ["PATH"]}
+    environment = {
+        "HOME": str(folder),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "PATH": os.environ["PATH"],
+    }
     command = [str(COGCLI), "validate", "-q"]
     took = statistics.median(wall_ms(command, project, environment) for _ in range(5))
     yield Figure("validate 500 files", took, "ms", 1000)
@@ -475,7 +502,9 @@ def quality(folder: Path) -> Iterator[Figure]:
         yield from of(total(score for score in secrets if score.split == split))
     for score in language_scores():
         note = f"{score.right} of {score.right + score.missed}"
-        yield Figure(f"language, {score.split}: accuracy", score.recall, "", 0.97, note, at_least=True)
+        yield Figure(
+            f"language, {score.split}: accuracy", score.recall, "", 0.97, note, at_least=True
+        )
     yield from _search_figures()
     yield from _stdlib_figures({"personal data": find_personal_data, "secrets": find_secrets})
 
@@ -493,12 +522,15 @@ def _search_figures() -> Iterator[Figure]:
     for split in ("tune", "held"):
         asked = questions(split)
         found = [
-            (search([each["question"]], texts).keys, {each["expected"], *each["accept"]}) for each in asked
+            (search([each["question"]], texts).keys, {each["expected"], *each["accept"]})
+            for each in asked
         ]
         for most in (1, 3):
             hits = sum(bool(right & set(keys[:most])) for keys, right in found)
             note = f"{hits} of {len(asked)}"
-            yield Figure(f"skills search, {split}: among the first {most}", hits / len(asked), "", None, note)
+            yield Figure(
+                f"skills search, {split}: among the first {most}", hits / len(asked), "", None, note
+            )
 
 
 def _stdlib_figures(detectors: dict[str, Callable[[str], list[Any]]]) -> Iterator[Figure]:
@@ -512,7 +544,9 @@ def _stdlib_figures(detectors: dict[str, Callable[[str], list[Any]]]) -> Iterato
     size = sum(map(len, texts)) / 1e6
     for name, find in detectors.items():
         hits = sum(len(find(text[:1_000_000])) for text in texts)
-        yield Figure(f"{name}: findings per MB of stdlib", hits / size, "", None, f"{hits} in {size:.1f} MB")
+        yield Figure(
+            f"{name}: findings per MB of stdlib", hits / size, "", None, f"{hits} in {size:.1f} MB"
+        )
 
 
 def write_registry(project: Path, *, files: int) -> None:
@@ -640,12 +674,22 @@ def events(folder: Path) -> Iterator[Figure]:
     for name, command in (("project", ("state", "show", "--project")), ("verify", ("verify",))):
         costs = {}
         for episode in (small, large):
-            took = [measured([str(COGCLI), *command, str(episode)], folder, environment) for _ in range(3)]
-            costs[episode] = (statistics.median(t[0] for t in took), statistics.median(t[1] for t in took))
+            took = [
+                measured([str(COGCLI), *command, str(episode)], folder, environment)
+                for _ in range(3)
+            ]
+            costs[episode] = (
+                statistics.median(t[0] for t in took),
+                statistics.median(t[1] for t in took),
+            )
         yield Figure(f"{name} 100,000 events", costs[large][0], "ms", 2000)
         note = f"state.json has {(large / 'state.json').stat().st_size / 1e6:.1f} MB"
         yield Figure(
-            f"{name}, memory beyond 1,000 events", (costs[large][1] - costs[small][1]) / 1e6, "MB", None, note
+            f"{name}, memory beyond 1,000 events",
+            (costs[large][1] - costs[small][1]) / 1e6,
+            "MB",
+            None,
+            note,
         )
 
 
@@ -653,7 +697,13 @@ def write_log(runs: Path, count: int) -> Path:
     """A sealed episode of about `count` events: one step that goes through rounds, as the engine writes them."""
     from cogcli.core.redact import Redactor
     from cogcli.core.system import SystemClock, SystemIds
-    from cogcli.declarations.events import PlanCreated, RunStarted, RunTerminated, SkillRef, StepCompleted
+    from cogcli.declarations.events import (
+        PlanCreated,
+        RunStarted,
+        RunTerminated,
+        SkillRef,
+        StepCompleted,
+    )
     from cogcli.episode.seal import seal
     from cogcli.episode.store import Store
     from cogcli.events.envelope import draft_of
@@ -684,13 +734,17 @@ def write_log(runs: Path, count: int) -> Path:
         "depends_on": [],
         "inputs": {},
     }
-    plan = PlanCreated(source="planner.skill", rationale="bench", step_records=[record], steps=["act:s"])
+    plan = PlanCreated(
+        source="planner.skill", rationale="bench", step_records=[record], steps=["act:s"]
+    )
     journal.append(draft_of(plan, run, speaker=plan.source))
     for number in range((count - 4) // 2):
         _write_round(journal, run, f"s#{number}")
     done = StepCompleted(step_id="s", uses="bench.number.same", latency_ms=1)
     journal.append(draft_of(done, run, step_id="s", speaker="system"))
-    end = RunTerminated(status="ok", status_reason=None, outputs={}, error=None, required_missing=[])
+    end = RunTerminated(
+        status="ok", status_reason=None, outputs={}, error=None, required_missing=[]
+    )
     journal.append(draft_of(end, run))
     seal(journal)
     journal.close()
@@ -753,14 +807,21 @@ def index(folder: Path) -> Iterator[Figure]:
     write_registry(folder / "project", files=6)
     runs = folder / "runs"
     command = [str(COGCLI), "--runs-dir", str(runs), "run", "bench.two", "-p", "n:=1", "-q"]
-    subprocess.run(command, cwd=folder / "project", env=environment, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        command, cwd=folder / "project", env=environment, stdout=subprocess.DEVNULL, check=True
+    )
     (template,) = runs.glob("ep_*")
 
     def finding(*arguments: str, rounds: int = 5) -> float:
         words = [str(COGCLI), *arguments, "--runs-dir", str(runs)]
         return statistics.median(measured(words, folder, environment)[0] for _ in range(rounds))
 
-    asked = (("ls",), ("trace", "--trace-id", "needle-01"), ("trace", "@last"), ("trace", "ep_01M7Y0MN"))
+    asked = (
+        ("ls",),
+        ("trace", "--trace-id", "needle-01"),
+        ("trace", "@last"),
+        ("trace", "ep_01M7Y0MN"),
+    )
     copy_episode(template, "ep_01M7Y0MN000000000000000000", "needle-01")
     few = {words: finding(*words) for words in asked[:3]}
     for number in range(100_000):
@@ -816,7 +877,10 @@ def memory(folder: Path) -> Iterator[Figure]:
         script = f"import sys; sys.path.insert(0, {str(ROOT / 'tooling')!r}); import bench; bench.write_events({count})"
         peaks[count] = measured([sys.executable, "-c", script], folder, environment)[1]
     yield Figure(
-        "300,000 events more in a log being written", (peaks[300_000] - peaks[1_000]) / 1e6, "MB", 10
+        "300,000 events more in a log being written",
+        (peaks[300_000] - peaks[1_000]) / 1e6,
+        "MB",
+        10,
     )
 
 
@@ -860,10 +924,10 @@ def context(folder: Path) -> Iterator[Figure]:
             rounds=9,
         )
         ratio = with_pack / without
-        note = (
-            f"{with_pack:.1f} beside {without:.1f} us, {ratio:.2f} x; its policy, once: {policy * 1e3:.1f} ms"
+        note = f"{with_pack:.1f} beside {without:.1f} us, {ratio:.2f} x; its policy, once: {policy * 1e3:.1f} ms"
+        yield Figure(
+            f"a pack of {count:,} rules, added to a step", with_pack - without, "us", goal, note
         )
-        yield Figure(f"a pack of {count:,} rules, added to a step", with_pack - without, "us", goal, note)
 
 
 def turn_ms(runs: Path) -> float:
@@ -890,7 +954,9 @@ def turn_ms(runs: Path) -> float:
     policy = RunPolicy(pack, given.policy, Budgets({"turns": 6}), Requester(intent.intent, "cust_7"),
                        safety_mode="destructive")  # fmt: skip
     made = agent_run(
-        Invocation(pack, asked, PolicyRequest(pack.ref), known, intent, limits, "destructive", policy)
+        Invocation(
+            pack, asked, PolicyRequest(pack.ref), known, intent, limits, "destructive", policy
+        )
     )
     skills = with_pack_skills(Catalog(capabilities=dict(known)), pack).skills
     clock, ids = SystemClock(), SystemIds()
@@ -952,7 +1018,9 @@ def bench_pack(rules: int) -> Any:
     def rule(number: int) -> dict[str, Any]:
         called = number % max(1, rules // 10) == 0
         capability = "bench.number.same" if called else f"bench.other.n{number}"
-        condition = {"and": [{">": [{"var": "args.n"}, 100 + number]}, {"==": [{"var": "order.id"}, "o2"]}]}
+        condition = {
+            "and": [{">": [{"var": "args.n"}, 100 + number]}, {"==": [{"var": "order.id"}, "o2"]}]
+        }
         return {"rule_id": f"r{number}", "mode": "enforce", "applies_to": {"capabilities": [capability]},
                 "if": condition, "then": {"verdict": "deny"}}  # fmt: skip
 
@@ -964,7 +1032,9 @@ def bench_pack(rules: int) -> Any:
                 "permissions": [{"role": "clerk", "allow": ["bench.number.same"]}],
                 "rules": [rule(number) for number in range(rules)],
             },
-            "tooling_layer": {"capabilities": {"bench.number.same": {"facts": {"order.n": "output.n"}}}},
+            "tooling_layer": {
+                "capabilities": {"bench.number.same": {"facts": {"order.n": "output.n"}}}
+            },
             "decision_layer": {"intents": [{"id": "bench", "capabilities": ["bench.number.same"]}]},
         }
     )
@@ -972,7 +1042,14 @@ def bench_pack(rules: int) -> Any:
 
 def large_input() -> Any:
     """The input of a compilation: the refund of the documentation's support desk over a large graph and memory."""
-    from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
+    from cogcli.context.inputs import (
+        AgentRequest,
+        CompileInput,
+        Edge,
+        PromotedMemory,
+        RunContext,
+        User,
+    )
     from cogcli.governance.policy import Policy
     from cogcli.specs.capability import capability_from
     from cogcli.specs.pack import pack_from
@@ -987,9 +1064,13 @@ def large_input() -> Any:
 
     pack = pack_from(raw("pack", desk / "packs/support-desk/4.0.0.yaml"))
     files = sorted((desk / "capabilities").glob("*.yaml"))
-    capabilities = {each.id: each for each in (capability_from(raw("capability", file)) for file in files)}
+    capabilities = {
+        each.id: each for each in (capability_from(raw("capability", file)) for file in files)
+    }
     now, user = "2026-05-04T09:30:00Z", User("cust_7", consent=("preference",))
-    run = RunContext("run_1", "trace_1", pack.tenant, "destructive", pack.tone.role, pack.tone.voice, now=now)
+    run = RunContext(
+        "run_1", "trace_1", pack.tenant, "destructive", pack.tone.role, pack.tone.voice, now=now
+    )
     common: dict[str, Any] = {"observed_at": now, "trust": "verified", "tenant_id": pack.tenant}
     edges = [
         Edge("order:ord_881", name, f"crm/{name}", value=value, **common)

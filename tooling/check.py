@@ -81,7 +81,9 @@ def main() -> int:
     for done in ran:
         _tell(done)
     if not asked.long:
-        print("skipped: long runs, servers and the YAML suite from npm, tests outside the drawn sample")
+        print(
+            "skipped: long runs, servers and the YAML suite from npm, tests outside the drawn sample"
+        )
         print("         (python tooling/check.py --long runs them)")
     failed = [done.name for done in ran if done.code]
     print(f"{'failed: ' + ', '.join(failed) if failed else 'all checks passed'}", flush=True)

@@ -7,7 +7,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-GENERATORS = ("generate_keys.py", "generate_schemas.py", "generate_cli_docs.py", "generate_failures.py")
+GENERATORS = (
+    "generate_keys.py",
+    "generate_schemas.py",
+    "generate_cli_docs.py",
+    "generate_failures.py",
+)
 WITH_REGISTRY = ("generate_gallery.py",)
 """Written with the others; whether it is stale is told by `tests/registry/test_gallery.py`."""
 

@@ -51,7 +51,11 @@ def document() -> str:
         _flags(root().params),
         *map(_command, COMMANDS),
         "## Topics",
-        *(f"### {name}\n\n```text\n{topic(name).rstrip()}\n```" for name in TOPICS if name != "commands"),
+        *(
+            f"### {name}\n\n```text\n{topic(name).rstrip()}\n```"
+            for name in TOPICS
+            if name != "commands"
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -36,7 +36,10 @@ def main() -> int:
     if FILE.exists() and FILE.read_text(encoding="utf-8") == text:
         return 0
     if "--check" in sys.argv[1:]:
-        print("stale: docs/reference/failures.md (python tooling/generate_failures.py)", file=sys.stderr)
+        print(
+            "stale: docs/reference/failures.md (python tooling/generate_failures.py)",
+            file=sys.stderr,
+        )
         return 1
     FILE.parent.mkdir(parents=True, exist_ok=True)
     FILE.write_text(text, encoding="utf-8")
@@ -47,7 +50,11 @@ def main() -> int:
 def document() -> str:
     """The whole page."""
     exits = [f"| {code} | {words} |" for code, words in sorted(EXIT_WORDS.items())]
-    others = [f"| `{code}` | {_cell(page[0])} |" for code, page in pages().items() if code not in FAILURE_OF]
+    others = [
+        f"| `{code}` | {_cell(page[0])} |"
+        for code, page in pages().items()
+        if code not in FAILURE_OF
+    ]
     return "\n".join(
         [
             INTRODUCTION,
@@ -76,7 +83,8 @@ def _rows(row: FailureRow) -> list[str]:
     ]
     facts = f"{row.exit} | {_yes(row.retryable)} | {_yes(row.falls_back)}"
     return [
-        f"| {row.category} | {row.cls.__name__} | {code} | {facts} | {_cell(text)} |" for code, text in told
+        f"| {row.category} | {row.cls.__name__} | {code} | {facts} | {_cell(text)} |"
+        for code, text in told
     ]
 
 

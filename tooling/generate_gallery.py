@@ -33,7 +33,9 @@ def main() -> int:
     if FILE.exists() and FILE.read_text(encoding="utf-8") == text:
         return 0
     if "--check" in sys.argv[1:]:
-        print("stale: docs/reference/gallery.md (python tooling/generate_gallery.py)", file=sys.stderr)
+        print(
+            "stale: docs/reference/gallery.md (python tooling/generate_gallery.py)", file=sys.stderr
+        )
         return 1
     FILE.write_text(text, encoding="utf-8")
     print(FILE)
@@ -43,7 +45,9 @@ def main() -> int:
 def page(catalog: Catalog) -> str:
     """The whole page."""
     parts = [HEAD]
-    for domain, skills in groupby(sorted(catalog.skills.items()), lambda item: item[0].partition(".")[0]):
+    for domain, skills in groupby(
+        sorted(catalog.skills.items()), lambda item: item[0].partition(".")[0]
+    ):
         parts.append(f'<a id="{domain}"></a>\n## {domain}\n')
         parts += [_entry(catalog, skill) for _, skill in skills]
     return "\n".join(parts)

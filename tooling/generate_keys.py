@@ -77,7 +77,9 @@ def _described(text: str, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if "meaning" not in columns:
             continue
         for row in rows.splitlines():
-            cells = dict(zip(columns, (cell.strip() for cell in row.strip("|").split("|")), strict=True))
+            cells = dict(
+                zip(columns, (cell.strip() for cell in row.strip("|").split("|")), strict=True)
+            )
             for name in re.findall(r"`([^`]+)`", cells["key"]):
                 for path in _spelled_out(f"{below}.{name}" if below else name):
                     yield f"{other or kind}:{path}", _words(cells)
@@ -118,7 +120,9 @@ def _values(shape: Shape, value: Any, at: tuple[str, str]) -> Iterator[tuple[str
     elif isinstance(shape, RecordShape) and isinstance(value, dict):
         for name, key in shape.keys.items():
             if name in value:
-                yield from _values(key.shape, value[name], (kind, f"{path}.{name}" if path else name))
+                yield from _values(
+                    key.shape, value[name], (kind, f"{path}.{name}" if path else name)
+                )
     elif isinstance(value, str | int | float) and not path.endswith("]"):
         yield f"{kind}:{path}", value
 

@@ -68,7 +68,11 @@ def secret_scores() -> Iterator[Score]:
             token = _token(line["build"]) if line["build"] else ""
             text, kind = line["template"].replace("{token}", token), line["kind"]
             start, found = text.index(token), find_secrets(text)
-            hits = [each for each in found if kind and each.start < start + len(token) and start < each.end]
+            hits = [
+                each
+                for each in found
+                if kind and each.start < start + len(token) and start < each.end
+            ]
             counted[kind or "none", "right"] += bool(hits)
             counted[kind or "none", "missed"] += bool(kind) and not hits
             counted[kind or "none", "wrong"] += len(found) - len(hits)
@@ -98,7 +102,9 @@ def total(scores: Iterable[Score]) -> Score:
 
 def _owned(text: str) -> str:
     """A text in whose addresses somebody may have the domain."""
-    return _RESERVED.sub(lambda part: "haldenmoor" if text[part.end() :].startswith(".") else "info", text)
+    return _RESERVED.sub(
+        lambda part: "haldenmoor" if text[part.end() :].startswith(".") else "info", text
+    )
 
 
 def questions(split: str) -> list[dict[str, Any]]:
@@ -116,7 +122,11 @@ def _lines(name: str, split: str) -> Iterator[dict[str, Any]]:
 def _count(
     counted: Counter[tuple[str, str]], found: set[tuple[str, str]], wanted: set[tuple[str, str]]
 ) -> None:
-    for name, values in (("right", found & wanted), ("wrong", found - wanted), ("missed", wanted - found)):
+    for name, values in (
+        ("right", found & wanted),
+        ("wrong", found - wanted),
+        ("missed", wanted - found),
+    ):
         for kind, _ in values:
             counted[kind, name] += 1
 

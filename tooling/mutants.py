@@ -115,7 +115,9 @@ def _of_block(block: list[ast.stmt], around: ast.AST | None) -> Iterator[Mutatio
     for place, statement in enumerate(block):
         deleted = ast.copy_location(ast.Pass(), statement)
         if _is_deletable(statement, around):
-            yield Mutation(statement, "delete the statement", partial(setitem, block, place, deleted), around)
+            yield Mutation(
+                statement, "delete the statement", partial(setitem, block, place, deleted), around
+            )
         yield from _inside(statement, around)
 
 
@@ -171,7 +173,9 @@ def _replacements(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, ast.AST
         if isinstance(parent, ast.comprehension) and node not in parent.ifs:
             return
         yield f"{old} -> not it", ast.UnaryOp(ast.Not(), node)
-    if isinstance(parent, ast.Return) and not (isinstance(node, ast.Constant) and node.value is None):
+    if isinstance(parent, ast.Return) and not (
+        isinstance(node, ast.Constant) and node.value is None
+    ):
         yield f"return {old} -> return None", ast.Constant(None)
 
 
@@ -180,7 +184,9 @@ def _others(node: ast.AST) -> Iterator[ast.expr]:
         for place, operator in enumerate(node.ops):
             for other in COMPARISONS[type(operator)]:
                 yield ast.Compare(
-                    node.left, [*node.ops[:place], other(), *node.ops[place + 1 :]], node.comparators
+                    node.left,
+                    [*node.ops[:place], other(), *node.ops[place + 1 :]],
+                    node.comparators,
                 )
     elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         yield ast.BinOp(node.left, ARITHMETIC[type(node.op)](), node.right)
@@ -228,7 +234,9 @@ def measure() -> Baseline:
     import coverage
     import pytest
 
-    cover = coverage.Coverage(data_file=None, config_file=False, source=[f"cogcli/{room}" for room in ROOMS])
+    cover = coverage.Coverage(
+        data_file=None, config_file=False, source=[f"cogcli/{room}" for room in ROOMS]
+    )
     seconds: Counter[str] = Counter()
 
     class Plugin:
@@ -264,7 +272,9 @@ def _run_tests(names: list[str], plugins: list[Any]) -> int:
             """Equal examples each time, and none made smaller: whether a test fails is all that counts."""
             known = settings.get_profile("cogcli")
             phases = (Phase.explicit, Phase.generate)
-            settings.register_profile("mutants", known, derandomize=True, database=None, phases=phases)
+            settings.register_profile(
+                "mutants", known, derandomize=True, database=None, phases=phases
+            )
             settings.load_profile("mutants")
 
     options = [
@@ -296,7 +306,9 @@ def all_mutants(baseline: Baseline, only: list[str]) -> list[Mutant]:
             every = set().union(*lines.values()) if lines else set()
             tree = ast.parse(path.read_text(encoding="utf-8"))
             for mutation in mutations(tree):
-                tests = _tests_at(mutation.node, lines) or _tests_at(mutation.around, lines) or every
+                tests = (
+                    _tests_at(mutation.node, lines) or _tests_at(mutation.around, lines) or every
+                )
                 order = tuple(sorted(tests, key=lambda name: baseline.seconds[name]))
                 # What a table or a default says may be asked by tests that run no line of its module.
                 others = quick - tests if mutation.around is None else set()
@@ -307,7 +319,9 @@ def all_mutants(baseline: Baseline, only: list[str]) -> list[Mutant]:
 def _tests_at(node: Any, lines: dict[int, set[str]]) -> set[str]:
     if node is None:
         return set()
-    return set().union(*(lines.get(line, set()) for line in range(node.lineno, node.end_lineno + 1)))
+    return set().union(
+        *(lines.get(line, set()) for line in range(node.lineno, node.end_lineno + 1))
+    )
 
 
 # -- trying one -------------------------------------------------------------------------------------------------------
@@ -436,7 +450,9 @@ def _limit(seconds: int) -> None:
 
 def _dependents() -> set[str]:
     """The rooms and all that was made from them: each would continue with the room as it was."""
-    found = {name for name in sys.modules if name.startswith(tuple(f"cogcli.{room}" for room in ROOMS))}
+    found = {
+        name for name in sys.modules if name.startswith(tuple(f"cogcli.{room}" for room in ROOMS))
+    }
     others = {name for name in sys.modules if name.startswith("cogcli.")}
     while more := {name for name in others - found if _takes_from(name, found)}:
         found |= more
@@ -469,7 +485,10 @@ def _measured_in_child(rooms: set[str]) -> Baseline:
         _silence()
         _forget(rooms)
         found = measure()
-        lists = {m: {n: sorted(names) for n, names in lines.items()} for m, lines in found.by_line.items()}
+        lists = {
+            m: {n: sorted(names) for n, names in lines.items()}
+            for m, lines in found.by_line.items()
+        }
         with open(writing, "w", encoding="utf-8") as stream:
             json.dump([lists, found.seconds], stream)
         os._exit(0)
@@ -481,7 +500,8 @@ def _measured_in_child(rooms: set[str]) -> Baseline:
         raise SystemExit("the tests fail without any mutant")
     lists, seconds = json.loads(text)
     return Baseline(
-        {m: {int(n): set(names) for n, names in lines.items()} for m, lines in lists.items()}, seconds
+        {m: {int(n): set(names) for n, names in lines.items()} for m, lines in lists.items()},
+        seconds,
     )
 
 
@@ -508,7 +528,9 @@ def try_all(
         results = [(mutant, tried(mutant, baseline, collected, is_quick)) for mutant in mutants]
         for mutant, what in results:
             if what != KILLED:
-                print(f"{what}: {module}:{mutant.line}: {mutant.mutation.text}", file=sys.__stdout__)
+                print(
+                    f"{what}: {module}:{mutant.line}: {mutant.mutation.text}", file=sys.__stdout__
+                )
         survivors += (left := [mutant for mutant, what in results if what == SURVIVED])
         line = f"{module:<36} {len(results) - len(left):5} of {len(results):5} killed"
         print(line, file=sys.__stdout__, flush=True)
@@ -532,8 +554,12 @@ class Job:
         baseline = _measured_in_child(anew)
         found = all_mutants(baseline, self._asked.only)[:: self._asked.every]
         if self._asked.again:
-            known = {tuple(each) for each in json.loads(self._asked.again.read_text(encoding="utf-8"))}
-            found = [each for each in found if (each.module, each.line, each.mutation.text) in known]
+            known = {
+                tuple(each) for each in json.loads(self._asked.again.read_text(encoding="utf-8"))
+            }
+            found = [
+                each for each in found if (each.module, each.line, each.mutation.text) in known
+            ]
         self.count = len(found)
         collected = Collected(session, anew)
         self.survived = try_all(found, baseline, collected, self._asked.json, self._asked.quick)
@@ -544,13 +570,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", default=[""], help="modules whose path has one of these texts")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="modules whose path has one of these texts"
+    )
     parser.add_argument("--json", type=Path, help="write the survivors to this file")
     parser.add_argument(
         "--again", type=Path, help="only the survivors of this file, if the lines are unchanged"
     )
-    parser.add_argument("--every", type=int, default=1, help="one of so many mutants, for a quicker look")
-    parser.add_argument("--quick", action="store_true", help="ask no test that takes a second or longer")
+    parser.add_argument(
+        "--every", type=int, default=1, help="one of so many mutants, for a quicker look"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="ask no test that takes a second or longer"
+    )
     asked = parser.parse_args()
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]

@@ -22,13 +22,17 @@ from cogcli.core.terminal_text import cells
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs/pictures"
 TUTORIAL = ROOT / "docs/tutorial.md"
-HARBOUR = "The harbour opens at six. Ships wait in the bay. Tugs bring them in. The pilot boards first.\n"
+HARBOUR = (
+    "The harbour opens at six. Ships wait in the bay. Tugs bring them in. The pilot boards first.\n"
+)
 FAKES = {
     "COGCLI_FAKE_CLOCK": "1795000000", "COGCLI_FAKE_IDS": "7", "COGCLI_FORCE_TTY": "88", "FORCE_COLOR": "1",
     "COGCLI_MAX_WORKERS": "1", "COGCLI_TRUST_PROJECT": "1", "TZ": "UTC", "LANG": "C.UTF-8",
 }  # fmt: skip
 """One call at a time: how threads share a clock is no matter of the picture."""
-_FILE = re.compile(r"`([\w./-]+\.(?:py|yaml))`[^`]*?\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(
+    r"`([\w./-]+\.(?:py|yaml))`[^`]*?\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _WIDE, _HIGH, _PAD = 8.43, 20, 18
 _COLOURS: Final = {
@@ -62,7 +66,9 @@ def pictures(place: Place) -> dict[str, str]:
     traced = place.run("trace", "@last", env=FAKES | {"COGCLI_FAKE_IDS": "900"})
     failed = failing_run(place)
     return {
-        "run.svg": screen("cogcli run doc.digest -p path=harbour.md | jq -r .summary", ran.err + summary),
+        "run.svg": screen(
+            "cogcli run doc.digest -p path=harbour.md | jq -r .summary", ran.err + summary
+        ),
         "trace.svg": screen("cogcli trace @last", traced.out),
         "failure.svg": screen("cogcli run demo.loud -p text=morning", failed.err),
     }
@@ -73,8 +79,12 @@ def failing_run(place: Place) -> Printed:
     for name, text in _FILE.findall(TUTORIAL.read_text(encoding="utf-8")):
         path = place.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("{text: response.text}", "{text: response.txt}"), encoding="utf-8")
-    return place.run("run", "demo.loud", "-p", "text=morning", env=FAKES | {"COGCLI_FAKE_IDS": "2000"})
+        path.write_text(
+            text.replace("{text: response.text}", "{text: response.txt}"), encoding="utf-8"
+        )
+    return place.run(
+        "run", "demo.loud", "-p", "text=morning", env=FAKES | {"COGCLI_FAKE_IDS": "2000"}
+    )
 
 
 def screen(command: str, printed: str) -> str:
@@ -135,7 +145,9 @@ class _Directory:
         """Run `cogcli` with these arguments."""
         whole = {"PATH": os.environ["PATH"], "HOME": str(self._home), "TERM": "xterm", **env}
         command = [str(Path(sys.executable).parent / "cogcli"), *arguments]
-        done = subprocess.run(command, cwd=self.root, env=whole, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=self.root, env=whole, capture_output=True, text=True, check=False
+        )
         return _Run(done.stdout, done.stderr)
 
 
@@ -145,7 +157,11 @@ def photograph(place: Place, target: Path) -> str:
         from playwright.sync_api import sync_playwright
     except ImportError:
         return "playwright is not installed"
-    browser = os.environ.get("COGCLI_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    browser = (
+        os.environ.get("COGCLI_CHROMIUM")
+        or shutil.which("chromium")
+        or shutil.which("google-chrome")
+    )
     if browser is None:
         return "no browser is installed"
     place.run("report", "@last", "-o", "page.html", env=FAKES)

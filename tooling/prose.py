@@ -82,7 +82,9 @@ def pages() -> Iterator[tuple[str, str]]:
 
 def _without_code(text: str) -> str:
     """The text with blocks of code as empty lines, and code spans as one word."""
-    text = re.sub(r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), text, flags=re.M | re.S)
+    text = re.sub(
+        r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), text, flags=re.M | re.S
+    )
     return re.sub(r"`[^`\n]*`", "X", text)
 
 
@@ -98,7 +100,9 @@ def long_sentences(text: str) -> int:
     """How many sentences have more than `MOST_WORDS` words; tables and headings are none."""
     paragraphs = re.split(r"\n\s*\n|\n(?=[-*\d] )", text)
     prose = [each for each in paragraphs if not each.lstrip().startswith(("|", "#", "<"))]
-    sentences = (one for each in prose for one in re.split(r"(?<=[.!?])\s+", " ".join(each.split())))
+    sentences = (
+        one for each in prose for one in re.split(r"(?<=[.!?])\s+", " ".join(each.split()))
+    )
     return sum(len(sentence.split()) > MOST_WORDS for sentence in sentences)
 
 

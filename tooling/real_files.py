@@ -78,8 +78,16 @@ class Sample(NamedTuple):
     @property
     def absence(self) -> str:
         """Why it cannot be read here; empty where it can."""
-        missing = [path for path in self.paths if not any(file.stat().st_size for file in self._files(path))]
-        of = f"Debian package {self.package}" if self.package else "the Python distribution with its tests"
+        missing = [
+            path
+            for path in self.paths
+            if not any(file.stat().st_size for file in self._files(path))
+        ]
+        of = (
+            f"Debian package {self.package}"
+            if self.package
+            else "the Python distribution with its tests"
+        )
         return f"{missing[0]} is not here, or empty ({of})" if missing else ""
 
     def _files(self, path: str) -> list[Path]:
@@ -87,7 +95,9 @@ class Sample(NamedTuple):
         place = Path(path.replace("$PYLIB", PYLIB))
         pattern = re.search(r"pattern=([^']+)", " ".join(self.lines))
         found = place.rglob(pattern[1] if pattern else "*") if place.is_dir() else [place]
-        return sorted(file for file in found if file.is_file() and (file == place or not file.is_symlink()))
+        return sorted(
+            file for file in found if file.is_file() and (file == place or not file.is_symlink())
+        )
 
     def fingerprint(self) -> str:
         """Which files these are, and what reads them: the digest of all bytes, and the versions of libraries."""
@@ -118,7 +128,8 @@ def _contract(file: Path, answer: Answer) -> Held:
     open_places = [risk["line"] for risk in answer["risks"] if risk["kind"] == "placeholder"]
     yield (
         "its clauses are those that the text numbers, in order",
-        titles == [" ".join(found.split()) for found in re.findall(r"(?m)^ {3}(\d+\. [^.]+\.)", text)],
+        titles
+        == [" ".join(found.split()) for found in re.findall(r"(?m)^ {3}(\d+\. [^.]+\.)", text)],
     )
     yield (
         "the place that is left open for a name is found at its line",
@@ -142,11 +153,16 @@ def _changelog(file: Path, answer: Answer) -> Held:
 
 
 def _difference(file: Path, answer: Answer) -> Held:
-    before, after = file.read_text(encoding="utf-8"), file.with_name("ntpath.py").read_text(encoding="utf-8")
+    before, after = (
+        file.read_text(encoding="utf-8"),
+        file.with_name("ntpath.py").read_text(encoding="utf-8"),
+    )
     old, new = _definitions(before), _definitions(after)
     summary = str(answer["summary"])
     added, removed = map(int, re.findall(r"\d+", summary)[:2])
-    told = {word: set(names.split(", ")) for word, names in re.findall(r"(\w+): ([\w, ]+)[;.]", summary)}
+    told = {
+        word: set(names.split(", ")) for word, names in re.findall(r"(\w+): ([\w, ]+)[;.]", summary)
+    }
     yield (
         "lines added less lines removed are what the second file is longer",
         (added - removed == after.count("\n") - before.count("\n")),
@@ -180,7 +196,10 @@ def _secrets(folder: Path, answer: Answer) -> Held:
         for found in entry["findings"]
     ]
     values = {text[found["start"] : found["end"]] for found, text in places}
-    yield "every file of such a name is read", answer["scanned"] == len(list(folder.rglob("test_u*.py")))
+    yield (
+        "every file of such a name is read",
+        answer["scanned"] == len(list(folder.rglob("test_u*.py"))),
+    )
     yield "it is clean just where nothing is found", answer["clean"] == (not places)
     yield (
         "each finding lies in the line that is named",
@@ -199,7 +218,10 @@ def _inbox(file: Path, answer: Answer) -> Held:
     (told,) = answer["messages"]
     yield (
         "subject and sender are those that Python's parser of mail reads",
-        (told["subject"] == message["subject"] and told["from"][0]["address"] in str(message["from"])),
+        (
+            told["subject"] == message["subject"]
+            and told["from"][0]["address"] in str(message["from"])
+        ),
     )
     yield (
         "the text is there, without the head",
@@ -234,7 +256,10 @@ def _table(file: Path, answer: Answer) -> Held:
 def _data(file: Path, answer: Answer) -> Held:
     ((_, countries),) = json.loads(file.read_text(encoding="utf-8")).items()
     fields = {field["name"]: field for field in answer["fields"]}
-    yield "the file fits the schema that its own package ships", answer["valid"] and answer["errors"] == []
+    yield (
+        "the file fits the schema that its own package ships",
+        answer["valid"] and answer["errors"] == [],
+    )
     yield "each country is a record", answer["record_count"] == len(countries)
     yield (
         "no two have the same code",
@@ -249,9 +274,18 @@ def _data(file: Path, answer: Answer) -> Held:
 def _page(file: Path, answer: Answer) -> Held:
     html = file.read_text(encoding="utf-8")
     title = re.search(r"(?is)<title\s*>(.*?)</title\s*>", html)
-    yield "the title is that of the page", title is not None and answer["title"].split() == title[1].split()
-    yield "each sentence of the summary stands in the page", _quoted(answer["summary"], _words(html))
-    yield "each link is one of the page", all(link["href"] in unescape(html) for link in answer["links"])
+    yield (
+        "the title is that of the page",
+        title is not None and answer["title"].split() == title[1].split(),
+    )
+    yield (
+        "each sentence of the summary stands in the page",
+        _quoted(answer["summary"], _words(html)),
+    )
+    yield (
+        "each link is one of the page",
+        all(link["href"] in unescape(html) for link in answer["links"]),
+    )
 
 
 def _pdf(file: Path, answer: Answer) -> Held:
@@ -260,7 +294,10 @@ def _pdf(file: Path, answer: Answer) -> Held:
         "the title is that of the source that the PDF was made of",
         f"<title>{answer['title']}</title>" in source,
     )
-    yield "each sentence of the summary stands in that source", _quoted(answer["summary"], _words(source))
+    yield (
+        "each sentence of the summary stands in that source",
+        _quoted(answer["summary"], _words(source)),
+    )
 
 
 def _log(file: Path, answer: Answer) -> Held:
@@ -377,7 +414,11 @@ def _written(value: Any, indent: int) -> str:
     line = json.dumps(value, ensure_ascii=False)
     if indent + len(line) <= _LINE or not isinstance(value, dict | list) or not value:
         return line
-    names = [f"{json.dumps(name)}: " for name in value] if isinstance(value, dict) else [""] * len(value)
+    names = (
+        [f"{json.dumps(name)}: " for name in value]
+        if isinstance(value, dict)
+        else [""] * len(value)
+    )
     inner = value.values() if isinstance(value, dict) else value
     lines = [f"{name}{_written(one, indent + 2)}" for name, one in zip(names, inner, strict=True)]
     opening, closing = "{}" if isinstance(value, dict) else "[]"
@@ -390,7 +431,9 @@ def _shortened(value: Any) -> Any:
         return {name: _shortened(inner) for name, inner in value.items()}
     if isinstance(value, list):
         more = len(value) - _LIST
-        return [_shortened(inner) for inner in value[:_LIST]] + ([f"... {more} more"] if more > 0 else [])
+        return [_shortened(inner) for inner in value[:_LIST]] + (
+            [f"... {more} more"] if more > 0 else []
+        )
     if isinstance(value, str) and len(value) > _TEXT + 40:
         return f"{value[:_TEXT]}... {len(value) - _TEXT} more characters"
     return value
@@ -426,7 +469,9 @@ def recorded() -> dict[str, str]:
     """The entries of the page as it is, by the id of their heading."""
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     parts = re.split(r'(?m)^(?=<a id="([\w-]+)"></a>$)', text)[1:]
-    return {name: part.rstrip("\n") + "\n" for name, part in zip(parts[::2], parts[1::2], strict=True)}
+    return {
+        name: part.rstrip("\n") + "\n" for name, part in zip(parts[::2], parts[1::2], strict=True)
+    }
 
 
 def main() -> int:
@@ -447,10 +492,21 @@ def main() -> int:
 def _ran(sample: Sample) -> Answer:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with TemporaryDirectory() as folder:
-        env = os.environ | {"PATH": path, "PYLIB": PYLIB, "HOME": folder, "COGCLI_TRUST_PROJECT": "1"}
+        env = os.environ | {
+            "PATH": path,
+            "PYLIB": PYLIB,
+            "HOME": folder,
+            "COGCLI_TRUST_PROJECT": "1",
+        }
         script = "\n".join(sample.lines)
-        command = ["bash", "-euc", script.replace("cogcli run", f"cogcli --runs-dir {folder}/episodes run")]
-        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+        command = [
+            "bash",
+            "-euc",
+            script.replace("cogcli run", f"cogcli --runs-dir {folder}/episodes run"),
+        ]
+        done = subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, f"{script}\n{done.stderr}"
     answer: Answer = json.loads(done.stdout)
     return answer

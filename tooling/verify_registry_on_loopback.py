@@ -38,7 +38,9 @@ def _tell(checked: Sequence[Checked], noun: str, without_extras: bool) -> int:
     for each in left:
         print(f"{each.result.id} {each.result.status}: {each.result.reason}")
     print(sums(checked, noun))
-    return int(not all(without_extras and "extra" in {need.kind for need in each.needs} for each in left))
+    return int(
+        not all(without_extras and "extra" in {need.kind for need in each.needs} for each in left)
+    )
 
 
 if __name__ == "__main__":

@@ -39,7 +39,9 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def bounded_text(text: str, most: int, what: str, notes: list[Note], *, in_bytes: bool = False) -> str:
+def bounded_text(
+    text: str, most: int, what: str, notes: list[Note], *, in_bytes: bool = False
+) -> str:
     """The text without white space around it, cut to so many characters, or bytes of JSON."""
     cut = cut_text(encodable(text.strip()), most, json_size if in_bytes else len)
     if cut.truncated:

@@ -27,7 +27,11 @@ class Compaction(NamedTuple):
 
 
 def compact_messages(
-    messages: Sequence[Mapping[str, Any]], room: int, tokenizer: Tokenizer = ESTIMATE, *, summary: str = ""
+    messages: Sequence[Mapping[str, Any]],
+    room: int,
+    tokenizer: Tokenizer = ESTIMATE,
+    *,
+    summary: str = "",
 ) -> Compaction:
     """The conversation within so many tokens of the bucket `session` and 40 messages. `summary` is a model's; without
     it the first sentence of each message of the user is taken. A message without `message_id` is named by its place."""
@@ -45,7 +49,9 @@ def compact_messages(
     return Compaction(_block(gone, text, room // _SHARE, tokenizer), gone, tuple(messages[start:]))
 
 
-def _block(gone: Sequence[Mapping[str, Any]], text: str, room: int, tokenizer: Tokenizer) -> ContextBlock:
+def _block(
+    gone: Sequence[Mapping[str, Any]], text: str, room: int, tokenizer: Tokenizer
+) -> ContextBlock:
     content = cut_text(text, room, tokenizer.count, tokenizer).text
     return ContextBlock(
         BLOCK_ID,

@@ -33,7 +33,9 @@ class DataLine(NamedTuple):
 def message_lines(messages: Iterable[Mapping[str, Any]]) -> list[DataLine]:
     """The messages of a conversation as lines of data."""
     return [
-        DataLine(f"message:{n:04}", text_of(each.get("role")), "untrusted", text_of(each.get("content")))
+        DataLine(
+            f"message:{n:04}", text_of(each.get("role")), "untrusted", text_of(each.get("content"))
+        )
         for n, each in enumerate(messages)
     ]
 

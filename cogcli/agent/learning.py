@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.bounds import Note, bounded_notes, note, wrong_type
-from cogcli.agent.profile import MOST, NAMED, STYLE, Statement, UserProfile, apply_statement, clean, compare
+from cogcli.agent.profile import (
+    MOST,
+    NAMED,
+    STYLE,
+    Statement,
+    UserProfile,
+    apply_statement,
+    clean,
+    compare,
+)
 from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.stored import is_zoned
 from cogcli.agent.update import Updated
@@ -83,7 +92,9 @@ def statements_of(found: Mapping[str, Any], kind: str, notes: list[Note]) -> lis
     for key, value in found.items():
         if key in keys:
             entries = _entries(key, keys[key], value, notes)
-            statements += [clean(Statement(keys[key], item, name), key, notes) for name, item in entries]
+            statements += [
+                clean(Statement(keys[key], item, name), key, notes) for name, item in entries
+            ]
         else:
             notes.append(note("not_allowed", key))
     return [each for each in statements if each]
@@ -100,7 +111,9 @@ def _entries(key: str, field: str, value: Any, notes: list[Note]) -> list[tuple[
         return [("", item) for item in value]
     if value is not None:
         notes.append(
-            wrong_type(key, "an object" if field in NAMED else "text" if single else "a list", value)
+            wrong_type(
+                key, "an object" if field in NAMED else "text" if single else "a list", value
+            )
         )
     return []
 
@@ -112,11 +125,19 @@ def fold_interactions(profile: UserProfile, interactions: Iterable[Mapping[str, 
     intents = Counter(text_of(row.get("intent")) for row in rows)
     found = [("interests", intent) for intent, times in intents.items() if times >= _FREQUENT]
     found += [
-        ("success_patterns", text_of(row.get("template"))) for row in rows if row.get("success") is True
+        ("success_patterns", text_of(row.get("template")))
+        for row in rows
+        if row.get("success") is True
     ]
     found += [
-        ("failure_patterns", text_of(row.get("code"))) for row in rows if row.get("success") is not True
+        ("failure_patterns", text_of(row.get("code")))
+        for row in rows
+        if row.get("success") is not True
     ]
     notes: list[Note] = []
-    statements = [clean(Statement(field, text), field, notes) for field, text in dict.fromkeys(found)]
-    return Learned(tuple(compare(profile, each) for each in statements if each), bounded_notes(notes))
+    statements = [
+        clean(Statement(field, text), field, notes) for field, text in dict.fromkeys(found)
+    ]
+    return Learned(
+        tuple(compare(profile, each) for each in statements if each), bounded_notes(notes)
+    )

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.bounds import Note, bounded_text, newest, plain, with_newest, wrong_type
-from cogcli.agent.stored import Kinds, Migration, UnreadableState, members_of, migrate, to_payload, zoned
+from cogcli.agent.stored import (
+    Kinds,
+    Migration,
+    UnreadableState,
+    members_of,
+    migrate,
+    to_payload,
+    zoned,
+)
 from cogcli.context.inputs import PromotedMemory
 from cogcli.core.jsonvalue import NOTHING
 
@@ -34,7 +42,10 @@ _KINDS: Final[Kinds] = {
 def _with_zones(profile: dict[str, Any]) -> dict[str, Any]:
     """Version 0 had times without a zone."""
     times = ((name, profile[name]) for name in ("created_at", "last_updated") if name in profile)
-    return {**profile, **{name: zoned(time) for name, time in times if isinstance(time, str) and time}}
+    return {
+        **profile,
+        **{name: zoned(time) for name, time in times if isinstance(time, str) and time},
+    }
 
 
 _MIGRATIONS: Final[dict[int, Migration]] = {0: _with_zones}
@@ -105,9 +116,13 @@ def compare(profile: UserProfile, statement: Statement) -> Statement:
     held = getattr(profile, statement.field)
     if statement.field == STYLE:
         other = held if held and _fold(held) != _fold(statement.value) else None
-        return statement._replace(value=held if held and not other else statement.value, contradicts=other)
+        return statement._replace(
+            value=held if held and not other else statement.value, contradicts=other
+        )
     if statement.field not in NAMED:
-        known = next((text for text in held if _fold(text) == _fold(statement.value)), statement.value)
+        known = next(
+            (text for text in held if _fold(text) == _fold(statement.value)), statement.value
+        )
         return statement._replace(value=known)
     name = next((name for name in held if _fold(name) == _fold(statement.name)), statement.name)
     known = held.get(name)
@@ -155,7 +170,9 @@ def fold_profile(
 ) -> UserProfile:
     """The profile that promoted memories of a user say, in the order of their promotion. Others say nothing for it."""
     mine = [
-        each for each in memories if each.entity == entity_of(user_id) and each.memory_class == "preference"
+        each
+        for each in memories
+        if each.entity == entity_of(user_id) and each.memory_class == "preference"
     ]
     mine.sort(key=lambda memory: (memory.promoted_at, memory.memory_id))
     profile, notes = UserProfile(user_id), list[Note]()

@@ -13,7 +13,14 @@ from cogcli.core.jsonvalue import NOTHING, preview
 
 MAX_CALL_BYTES: Final = 32 * 1024
 """Of all calls of a reply together."""
-_KEYS: Final = ("thinking", "tool_calls", "context_updates", "response", "switch_mode", "switch_why")
+_KEYS: Final = (
+    "thinking",
+    "tool_calls",
+    "context_updates",
+    "response",
+    "switch_mode",
+    "switch_why",
+)
 _CONTEXT_KEYS: Final = ("goal", "strategy", "facts", "insights")
 _CALL_KEYS: Final = ("name", "args", "id", "depends_on")
 _TEXT: Final = {"type": "string"}
@@ -182,8 +189,12 @@ def _call(found: Any, place: tuple[str | int, ...], notes: list[Note]) -> dict[s
         raise _Refused("bad_type", (*place, "args"), f"expected an object, found {preview(args)}")
     if id is not None and not isinstance(id, str):
         raise _Refused("bad_type", (*place, "id"), f"expected text, found {preview(id)}")
-    if after is not None and not (isinstance(after, list) and all(isinstance(each, str) for each in after)):
-        raise _Refused("bad_type", (*place, "depends_on"), f"expected a list of ids, found {preview(after)}")
+    if after is not None and not (
+        isinstance(after, list) and all(isinstance(each, str) for each in after)
+    ):
+        raise _Refused(
+            "bad_type", (*place, "depends_on"), f"expected a list of ids, found {preview(after)}"
+        )
     _note_unknown(found, _CALL_KEYS, place, notes)
     given = {"id": id or None, "depends_on": after}
     return {

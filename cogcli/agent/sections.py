@@ -60,10 +60,13 @@ class FittedSection(NamedTuple):
     size: PromptSection
 
 
-def fit_sections(sections: Iterable[DataSection], room: int, tokenizer: Tokenizer) -> list[FittedSection]:
+def fit_sections(
+    sections: Iterable[DataSection], room: int, tokenizer: Tokenizer
+) -> list[FittedSection]:
     """The sections within so many tokens: the last ones shrink first. A header stays, and the lines that are kept."""
     fitted = [
-        _rendered(section, [line.render() for line in section.lines], tokenizer) for section in sections
+        _rendered(section, [line.render() for line in section.lines], tokenizer)
+        for section in sections
     ]
     given = list(sections)
     over = sum(each.size.tokens for each in fitted) - room

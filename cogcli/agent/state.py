@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.profile import UserProfile
-from cogcli.agent.stored import Kinds, Migration, UnreadableState, members_of, migrate, to_payload, zoned
+from cogcli.agent.stored import (
+    Kinds,
+    Migration,
+    UnreadableState,
+    members_of,
+    migrate,
+    to_payload,
+    zoned,
+)
 from cogcli.core.jsonvalue import NOTHING, list_of, object_of, text_of
 
 VERSION: Final = 1
@@ -55,7 +63,9 @@ def _with_zones(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stamped(entries: Any) -> list[dict[str, Any]]:
-    stamps = ((object_of(entry), text_of(object_of(entry).get("timestamp"))) for entry in list_of(entries))
+    stamps = (
+        (object_of(entry), text_of(object_of(entry).get("timestamp"))) for entry in list_of(entries)
+    )
     return [{**entry, "timestamp": zoned(time) if time else time} for entry, time in stamps]
 
 

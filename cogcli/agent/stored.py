@@ -25,7 +25,10 @@ _TYPES: Final[dict[str, type]] = {"text": str, "number": int, "boolean": bool, "
 
 def to_payload(value: Any) -> dict[str, Any]:
     """The members of a named tuple as JSON: its tuples become lists."""
-    return {name: list(item) if isinstance(item, tuple) else item for name, item in value._asdict().items()}
+    return {
+        name: list(item) if isinstance(item, tuple) else item
+        for name, item in value._asdict().items()
+    }
 
 
 def members_of(payload: Any, kinds: Kinds, what: str) -> dict[str, Any]:
@@ -53,7 +56,9 @@ def _checked(value: Any, kind: str, what: str) -> Any:
     raise UnreadableState(f"`{what}` is no {kind}")
 
 
-def migrate(payload: Any, version: int, migrations: Mapping[int, Migration], what: str) -> dict[str, Any]:
+def migrate(
+    payload: Any, version: int, migrations: Mapping[int, Migration], what: str
+) -> dict[str, Any]:
     """The payload in this version. Each migration leads from its number to the next; a payload without
     `schema_version` has version 0. Raises NewerState, UnreadableState."""
     if not isinstance(payload, dict):

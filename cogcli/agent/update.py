@@ -36,7 +36,14 @@ MOST: Final = {
     "thoughts": 5,
 }  # fmt: skip
 """How many of each are kept."""
-CHARACTERS: Final = {"goal": 500, "strategy": 500, "insight": 300, "thinking": 2000, "fact": 200, "name": 200}
+CHARACTERS: Final = {
+    "goal": 500,
+    "strategy": 500,
+    "insight": 300,
+    "thinking": 2000,
+    "fact": 200,
+    "name": 200,
+}
 BYTES: Final = {
     "query": 16384, "message": 8192, "response": 24576, "fact": 2048, "output": 8192, "thought": 2048,
     "notification": 1024,
@@ -121,7 +128,9 @@ def advance_iteration(state: AgentState) -> AgentState:
 
 
 @_change
-def add_message(state: AgentState, message: Mapping[str, Any], now: str, notes: list[Note]) -> AgentState:
+def add_message(
+    state: AgentState, message: Mapping[str, Any], now: str, notes: list[Note]
+) -> AgentState:
     """A message `{role, content}` of the user or the assistant joins the conversation."""
     role, content = message.get("role"), message.get("content")
     if role not in ROLES or not isinstance(content, str):
@@ -168,7 +177,9 @@ def complete_tool_calls(
     """The results join what was completed; nothing is pending any more."""
     completed = (*state.execution.completed_calls, *(_result(each, notes) for each in results))
     kept = newest(completed, MOST["completed_calls"], "completed_calls", notes)
-    return state._replace(execution=state.execution._replace(completed_calls=kept, pending_calls=()))
+    return state._replace(
+        execution=state.execution._replace(completed_calls=kept, pending_calls=())
+    )
 
 
 @_change
@@ -185,7 +196,9 @@ def add_insight(state: AgentState, insight: str, now: str, notes: list[Note]) ->
 
 
 @_change
-def update_facts(state: AgentState, facts: Mapping[str, Any], now: str, notes: list[Note]) -> AgentState:
+def update_facts(
+    state: AgentState, facts: Mapping[str, Any], now: str, notes: list[Note]
+) -> AgentState:
     """Each fact is the newest, also one that was there; null and empty texts change nothing."""
     kept = dict(state.reasoning.facts)
     for name, given in facts.items():
@@ -193,7 +206,9 @@ def update_facts(state: AgentState, facts: Mapping[str, Any], now: str, notes: l
         if isinstance(value, str):
             value = bounded_text(value, BYTES["fact"], "facts", notes, in_bytes=True) or None
         if not key or len(key) > CHARACTERS["name"] or json_size(value) > BYTES["fact"]:
-            notes.append(note("dropped", "facts", f"`{key}`: its name is empty or long, or its value large"))
+            notes.append(
+                note("dropped", "facts", f"`{key}`: its name is empty or long, or its value large")
+            )
         elif value is not None:
             kept.pop(key, None)
             kept[key] = value
@@ -201,7 +216,9 @@ def update_facts(state: AgentState, facts: Mapping[str, Any], now: str, notes: l
 
 
 @_change
-def record_thinking(state: AgentState, thought: Mapping[str, Any], now: str, notes: list[Note]) -> AgentState:
+def record_thinking(
+    state: AgentState, thought: Mapping[str, Any], now: str, notes: list[Note]
+) -> AgentState:
     """A thought `{thinking, tool_calls}` is recorded; of large calls the names."""
     calls = [plain_object(call, "thoughts", notes) for call in thought.get("tool_calls") or ()]
     if json_size(calls) > BYTES["thought"]:
@@ -214,7 +231,9 @@ def record_thinking(state: AgentState, thought: Mapping[str, Any], now: str, not
 
 
 @_change
-def update_from_reasoning(state: AgentState, reply: Reply, now: str, notes: list[Note]) -> AgentState:
+def update_from_reasoning(
+    state: AgentState, reply: Reply, now: str, notes: list[Note]
+) -> AgentState:
     """All that a reply changes. With calls its response is a draft, shown once their results are there."""
     notes += reply.notes
 
@@ -230,7 +249,9 @@ def update_from_reasoning(state: AgentState, reply: Reply, now: str, notes: list
             state = _reasoning(state, **{name: bounded_text(text, CHARACTERS[name], name, notes)})
     state = then(update_facts(state, reply.facts, now))
     state = then(set_tool_calls(_with_insights(state, reply.insights, notes), reply.calls, now))
-    answer = bounded_text(reply.response, BYTES["response"], "response", notes, in_bytes=True) or None
+    answer = (
+        bounded_text(reply.response, BYTES["response"], "response", notes, in_bytes=True) or None
+    )
     draft, response = (answer, None) if state.execution.pending_calls else (None, answer)
     execution = state.execution._replace(draft_response=draft, response=response)
     return state._replace(execution=_switched(execution, reply, notes))

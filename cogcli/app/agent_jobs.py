@@ -49,7 +49,9 @@ class WorkedJob(NamedTuple):
     def to_payload(self) -> dict[str, Any]:
         """The outcome as JSON."""
         return {
-            **{name: getattr(self.job, name) for name in ("job_id", "tenant_id", "user_id", "kind")},
+            **{
+                name: getattr(self.job, name) for name in ("job_id", "tenant_id", "user_id", "kind")
+            },
             "from_n": self.job.from_n,
             "to_n": self.job.to_n,
             "outcome": self.outcome,
@@ -91,7 +93,9 @@ def work_jobs(
     return worked
 
 
-def work_after_answer(settings: Settings, model: str = "", *, limit: int | None = None) -> list[WorkedJob]:
+def work_after_answer(
+    settings: Settings, model: str = "", *, limit: int | None = None
+) -> list[WorkedJob]:
     """What a command does once its answer is out: work on jobs for at most `synthesis_grace_s`, by the model that is
     named, or the configured one. Nothing is raised: the exit code is decided, and what fails is tried again by another
     command."""
@@ -122,7 +126,11 @@ class _Worker:
     """Works on one job at a time, until a deadline of the monotonic clock."""
 
     def __init__(
-        self, settings: Settings, store: AgentStore, model: LanguageModel | None, deadline: float | None
+        self,
+        settings: Settings,
+        store: AgentStore,
+        model: LanguageModel | None,
+        deadline: float | None,
     ) -> None:
         self._settings, self._store, self._model, self._deadline = settings, store, model, deadline
 
@@ -155,11 +163,17 @@ class _Worker:
             return WorkedJob(job, self._store.fail(job, str(error), error.transcript), str(error))
         confidence = _BY_MODEL if self._model else _BY_CODE
         at = self._settings.clock.now()
-        proposals = proposals_from(learned.statements, job.user_id, of, confidence=confidence, at=at)
+        proposals = proposals_from(
+            learned.statements, job.user_id, of, confidence=confidence, at=at
+        )
         is_auto = self._settings.value("agent.profile") == "auto"
         layer = of[-1].rules if is_auto else MemoryLayer()
         outcome = self._store.finish(job, proposals, layer, at=at, transcript=transcript)
-        ids = [each.id_for(job.tenant_id, job.user_id) for each in proposals] if outcome == "done" else []
+        ids = (
+            [each.id_for(job.tenant_id, job.user_id) for each in proposals]
+            if outcome == "done"
+            else []
+        )
         return WorkedJob(job, outcome, proposal_ids=tuple(ids))
 
     def _interactions(self, job: Job, from_n: int) -> list[Interaction]:
@@ -167,30 +181,43 @@ class _Worker:
         found = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
         return [each for each in found if each.may_be_learned_from]
 
-    def _learn(self, job: Job, profile: UserProfile, of: list[Interaction]) -> tuple[Learned, dict[str, Any]]:
+    def _learn(
+        self, job: Job, profile: UserProfile, of: list[Interaction]
+    ) -> tuple[Learned, dict[str, Any]]:
         """What a job says of its user, and how it was found. Raises _NotLearned."""
         if self._model is None:
             if job.kind == "synthesize":
                 from_n = max(1, job.to_n - _RECENT + 1)
                 of = self._interactions(job, from_n)
             learned = fold_interactions(profile, map(_interaction_payload, of))
-            asked_before = {name: job.transcript[name] for name in ("usage",) if name in job.transcript}
+            asked_before = {
+                name: job.transcript[name] for name in ("usage",) if name in job.transcript
+            }
             return learned, {"model": "template", "notes": list(learned.notes), **asked_before}
         seen = [_interaction_payload(each) for each in of]
         asked = (
-            build_extract_prompt(seen[0]) if job.kind == "extract" else build_synthesis_prompt(profile, seen)
+            build_extract_prompt(seen[0])
+            if job.kind == "extract"
+            else build_synthesis_prompt(profile, seen)
         )
         return self._ask(self._model, job, profile, asked.messages)
 
     def _ask(
-        self, model: LanguageModel, job: Job, profile: UserProfile, messages: tuple[dict[str, str], ...]
+        self,
+        model: LanguageModel,
+        job: Job,
+        profile: UserProfile,
+        messages: tuple[dict[str, str], ...],
     ) -> tuple[Learned, dict[str, Any]]:
         """What a model says, asked once."""
         left = _MODEL_SECONDS
         if self._deadline is not None:
             left = max(0.001, min(left, self._deadline - time.monotonic()))
         request = ModelRequest(
-            messages, max_tokens=ANSWER_TOKENS, timeout_ms=max(1, round(left * 1000)), call_id=job.job_id
+            messages,
+            max_tokens=ANSWER_TOKENS,
+            timeout_ms=max(1, round(left * 1000)),
+            call_id=job.job_id,
         )
         used = job.transcript.get("usage") or TokenUsage(0, 0)._asdict()
         transcript = {

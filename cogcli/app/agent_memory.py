@@ -65,10 +65,14 @@ def consolidate(
     with the snapshot of `open_session` and the new messages behind the old ones. Raises as `Database`."""
     threshold = settings.value("agent.synthesis_threshold")
     with open_agent_store(settings) as store:
-        return store.consolidate(tenant, user, made, counts=counts, session=session, threshold=threshold)
+        return store.consolidate(
+            tenant, user, made, counts=counts, session=session, threshold=threshold
+        )
 
 
-def profile_of(settings: Settings, tenant: str, user: User, layer: MemoryLayer) -> UserProfile | None:
+def profile_of(
+    settings: Settings, tenant: str, user: User, layer: MemoryLayer
+) -> UserProfile | None:
     """What a request of this user may be given of the own profile: what the user consents to and the pack recalls;
     None where nothing is known. No store is made for that. Raises as `Database`."""
     if not has_store(settings, MEMORY):

@@ -51,9 +51,13 @@ def recorded_model(
     return ModelAccess(info, reopen, on_response, secrets=secrets, **limits)
 
 
-def _reopen(settings: Settings, info: ModelInfo, secrets: LearnedSecrets, known: int) -> LanguageModel:
+def _reopen(
+    settings: Settings, info: ModelInfo, secrets: LearnedSecrets, known: int
+) -> LanguageModel:
     chosen = chosen_model(settings, f"{info.adapter}:{info.name}")
-    chosen = chosen._replace(origin="the run")  # its log names the model, and no flag of this command
+    chosen = chosen._replace(
+        origin="the run"
+    )  # its log names the model, and no flag of this command
     model = open_chosen(settings, chosen, learn=secrets.add, sent=known)
     if model is None:
         raise InternalError("internal", "a run that a model planned has none")

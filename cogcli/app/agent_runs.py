@@ -25,7 +25,10 @@ from cogcli.stores.sessions import SessionSnapshot
 
 
 def agent_of(
-    settings: Settings | None, started: Event, catalog: Catalog, on_response: OnResponse | None = None
+    settings: Settings | None,
+    started: Event,
+    catalog: Catalog,
+    on_response: OnResponse | None = None,
 ) -> AgentRun:
     """An agent's run by its log; without settings nothing is stored. `on_response` is given responses as they grow."""
     invocation = recorded_invocation(started, catalog)
@@ -106,7 +109,9 @@ def _finish(settings: Settings, invocation: Invocation, ended: EndedRun) -> Cogc
     counts = invocation.safety_mode != "read_only"
     session = _continued(invocation.fetched.session, ended)
     try:
-        consolidate(settings, pack.tenant, request.user.user_id, made, counts=counts, session=session)
+        consolidate(
+            settings, pack.tenant, request.user.user_id, made, counts=counts, session=session
+        )
     except EnvironmentRefusal as error:
         return error
     return None
@@ -118,7 +123,9 @@ def _continued(stored: dict[str, Any] | None, ended: EndedRun) -> SessionSnapsho
         return None
     session = SessionSnapshot.from_payload(stored)
     reasoning = (
-        session.reasoning if ended.reasoning is None else ReasoningContext.from_payload(ended.reasoning)
+        session.reasoning
+        if ended.reasoning is None
+        else ReasoningContext.from_payload(ended.reasoning)
     )
     return session._replace(
         messages=(*session.messages, *ended.messages),

@@ -16,7 +16,9 @@ from cogcli.stores.sessions import SessionSnapshot
 
 
 @contextmanager
-def open_session(settings: Settings, tenant: str, user: str, session_id: str) -> Iterator[SessionSnapshot]:
+def open_session(
+    settings: Settings, tenant: str, user: str, session_id: str
+) -> Iterator[SessionSnapshot]:
     """A conversation as it is stored, for one run that continues with it: nobody else is inside meanwhile. What the run
     adds is stored by `consolidate`. Raises UsageError for an id that is none; EnvironmentRefusal `session.busy` where
     another run is alive for ten seconds; as `Database`."""
@@ -26,7 +28,9 @@ def open_session(settings: Settings, tenant: str, user: str, session_id: str) ->
         yield snapshot
 
 
-def hold_session(settings: Settings, tenant: str, user: str, session_id: str) -> AbstractContextManager[None]:
+def hold_session(
+    settings: Settings, tenant: str, user: str, session_id: str
+) -> AbstractContextManager[None]:
     """While inside, no other run of a conversation is alive. Raises as `open_session`."""
     require_id(user, "the user")
     require_id(session_id, "the session")
@@ -51,11 +55,18 @@ def session_payload(settings: Settings, tenant: str, user: str, session_id: str)
     if not has_store(settings, MEMORY):
         raise unknown_session(tenant, user, session_id)
     with open_agent_store(settings) as store:
-        found, messages = store.session(tenant, user, session_id), store.messages(tenant, user, session_id)
+        found, messages = (
+            store.session(tenant, user, session_id),
+            store.messages(tenant, user, session_id),
+        )
     if not found.version:
         raise unknown_session(tenant, user, session_id)
     named = {"session_id": session_id, "tenant_id": tenant, "user_id": user}
-    members = {name: member for name, member in found.to_payload().items() if name not in ("kept", "version")}
+    members = {
+        name: member
+        for name, member in found.to_payload().items()
+        if name not in ("kept", "version")
+    }
     return {**named, **members, "messages": messages}
 
 

@@ -39,9 +39,7 @@ def no_rerun(episode_id: str, started: Mapping[str, Any]) -> UsageError:
     lacking += ["focus"] if request.get("focus") not in (None, "", "off") else []
     hint = "an agent plans anew: ask it again"
     if request.get("refused_by"):
-        hint = (
-            "a guardrail refused its message, and the episode holds only the hash: ask with another message"
-        )
+        hint = "a guardrail refused its message, and the episode holds only the hash: ask with another message"
     if lacking:
         hint += f"; of its request {', '.join(lacking)} can only stand in a file"
     text = f"`{episode_id}` is the run of an agent: `rerun` repeats skills"

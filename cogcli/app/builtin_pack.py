@@ -29,7 +29,9 @@ def find_skill(settings: Settings, message: str, given: Mapping[str, Any] = {}) 
     return answer_for(
         message,
         given,
-        read_only_tools(open_registry(settings).trusted_layers().everything(), selection_options(settings)),
+        read_only_tools(
+            open_registry(settings).trusted_layers().everything(), selection_options(settings)
+        ),
     )
 
 
@@ -37,10 +39,14 @@ def read_only_tools(catalog: Catalog, options: SelectionOptions) -> dict[str, Ca
     """By `skill:ID` the contract of each skill of a whole catalog that can run here and reaches nothing above
     `read_only`. What is wrong with others does not keep the agent from working."""
     needs = MissingNeeds(catalog, options)
-    callable_here = {name: each for name, each in catalog.by_name.items() if not needs.capability(each.id)}
+    callable_here = {
+        name: each for name, each in catalog.by_name.items() if not needs.capability(each.id)
+    }
     found = {}
     for id, skill in catalog.skills.items():
-        contract = contract_of(skill, catalog.skills, callable_here) if not needs.skill(id) else None
+        contract = (
+            contract_of(skill, catalog.skills, callable_here) if not needs.skill(id) else None
+        )
         if contract is not None and mode_under({}, contract) == "read_only":
             found[contract.id] = contract
     return found
@@ -66,7 +72,9 @@ def read_only_pack(
         },
         "tooling_layer": {},
         "decision_layer": {
-            "intents": [{"id": INTENT, "risk": "read_only", "patterns": ["\\S"], "capabilities": names}]
+            "intents": [
+                {"id": INTENT, "risk": "read_only", "patterns": ["\\S"], "capabilities": names}
+            ]
         },
         "tone_and_comms": {"agent": {"role": _ROLE}},
     }

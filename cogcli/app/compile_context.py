@@ -69,7 +69,9 @@ def _require_types(raw: dict[str, Any]) -> None:
             hint = suggestion(name, known) or f"it has {', '.join(known)}"
             raise UsageError("usage.value", f"a request has no `{name}`", hint=hint)
         if not isinstance(value, known[name]):
-            text = f"`{name}` of the request: expected {_KINDS[known[name]]}, found {kind_of(value)}"
+            text = (
+                f"`{name}` of the request: expected {_KINDS[known[name]]}, found {kind_of(value)}"
+            )
             raise UsageError("input.type", text)
     for name in ("pack_refs", "tags"):
         given: Any = raw.get(name) or ()
@@ -106,7 +108,9 @@ def _user(raw: dict[str, Any]) -> User:
     known = {"user_id": str, "role": str, "consent": list}
     for name, value in raw.items():
         if name not in known or not isinstance(value, known[name]):
-            raise UsageError("input.type", f"`user.{name}` of the request: expected {', '.join(known)}")
+            raise UsageError(
+                "input.type", f"`user.{name}` of the request: expected {', '.join(known)}"
+            )
     if "user_id" in raw and not is_user_id(raw["user_id"]):
         text = f"`user.user_id` of the request: found `{raw['user_id'][:60]}`"
         raise UsageError("usage.value", text, expected=USER_ID_WORDS)
@@ -120,7 +124,13 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
     """The context of a request under a pack, over what the project's stores hold now."""
     pack, now = found.pack, settings.clock.now()
     run = RunContext(
-        "run_0", "trace_0", pack.tenant, pack.defaults.safety_mode, pack.tone.role, pack.tone.voice, now=now
+        "run_0",
+        "trace_0",
+        pack.tenant,
+        pack.defaults.safety_mode,
+        pack.tone.role,
+        pack.tone.voice,
+        now=now,
     )
     policy, known = Policy.of(pack), found.catalog.by_name
     of_new_run = StateOfRun(policy.state_parts).read()
@@ -145,7 +155,12 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
 
 
 def fetch(
-    settings: Settings, pack: Pack, request: AgentRequest, entities: tuple[str, ...], *, memory: bool = True
+    settings: Settings,
+    pack: Pack,
+    request: AgentRequest,
+    entities: tuple[str, ...],
+    *,
+    memory: bool = True,
 ) -> Fetched:
     """The edges around the entities of the request, and the user's memory that shares words with it, none without
     `memory`. No store is made for that: what is not there is empty."""
@@ -155,10 +170,14 @@ def fetch(
         with open_knowledge(settings) as graph:
             limits, snapshot = pack.knowledge, graph.snapshot()
             most, hops = limits.max_edges, limits.max_hops
-            edges = graph.around(entities, tenant_id=pack.tenant, seq=snapshot.seq, hops=hops, most=most)
+            edges = graph.around(
+                entities, tenant_id=pack.tenant, seq=snapshot.seq, hops=hops, most=most
+            )
     memories: list[PromotedMemory] = []
     if memory and has_store(settings, MEMORY):
         user, now, most = request.user, settings.clock.now(), FETCHED * pack.memory.top_k
         with open_memory(settings) as store:
-            memories = store.recall(pack.tenant, user, request.message, pack.memory, now=now, most=most)
+            memories = store.recall(
+                pack.tenant, user, request.message, pack.memory, now=now, most=most
+            )
     return Fetched(tuple(edges), tuple(memories), snapshot.ref)

@@ -33,7 +33,9 @@ def known_ids(catalog: Catalog) -> KnownIds:
     )
     skills = _with_broken(catalog, "skill", {id: s.description for id, s in catalog.skills.items()})
     nested = {f"{NESTED}{id}": said for id, said in skills.items()}
-    bindings = {id: f"{b.protocol}:{b.service} for {b.capability}" for id, b in catalog.bindings.items()}
+    bindings = {
+        id: f"{b.protocol}:{b.service} for {b.capability}" for id, b in catalog.bindings.items()
+    }
     services = {id: f"{s.kind} service" for id, s in catalog.services.items()}
     aliases = {alias: f"another name of {id}" for alias, id in sorted(catalog.aliases.items())}
     packs = sorted({name for id in catalog.packs for name in (id, id.partition("@")[0])})
@@ -62,7 +64,10 @@ def _with_broken(catalog: Catalog, kind: str, known: dict[str, str]) -> dict[str
 
 def stale_schemas(root: str, known: KnownIds | None) -> dict[str, bytes]:
     """The content of each schema of the project at `root` that is missing, or has other ids, by path."""
-    made = {os.path.join(root, FOLDER, f"{name}.schema.json"): schema_file(name, known) for name in WRITTEN}
+    made = {
+        os.path.join(root, FOLDER, f"{name}.schema.json"): schema_file(name, known)
+        for name in WRITTEN
+    }
     return {path: data for path, data in made.items() if _content(path) != data}
 
 

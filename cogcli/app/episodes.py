@@ -39,7 +39,9 @@ def read_status(settings: Settings, directory: Path, warn: Warn) -> EpisodeRow:
 def find(settings: Settings, name: str | None) -> Path:
     """The directory of an episode; without a name the newest. Raises UsageError, EnvironmentRefusal."""
     if name == "":
-        raise UsageError("episode.unknown", "an empty word names no episode", hint="is a variable unset?")
+        raise UsageError(
+            "episode.unknown", "an empty word names no episode", hint="is a variable unset?"
+        )
     if name is not None and os.path.isdir(name):
         settings.inside(name)
     return store_of(settings).resolve("@last" if name is None else name)
@@ -63,7 +65,11 @@ def error_of_unstarted(row: EpisodeRow) -> EnvironmentRefusal | None:
     try:
         with open_episode(row.directory) as folder:
             # A log is locked as soon as it is made; the moment before that has nothing that tells.
-            return nothing_began_error(folder) if folder.holds(EVENTS) or not is_being_made(row) else None
+            return (
+                nothing_began_error(folder)
+                if folder.holds(EVENTS) or not is_being_made(row)
+                else None
+            )
     except EnvironmentRefusal:
         return None
 

@@ -39,7 +39,10 @@ def page(code: str) -> dict[str, Any]:
         if code.startswith(("@", "ep_")):
             hint = "for an episode use `trace`, `context explain` and `policy explain`"
         raise UsageError(
-            "usage.value", f"there is no code `{code[:60]}`", hint=hint, next=("cogcli explain --list",)
+            "usage.value",
+            f"there is no code `{code[:60]}`",
+            hint=hint,
+            next=("cogcli explain --list",),
         )
     meaning, example, cure = known[code]
     row = FAILURE_OF.get(code)

@@ -54,7 +54,12 @@ class Sweep(NamedTuple):
 
 
 def parse_criteria(
-    settings: Settings, *, keep: int | None, older_than: str | None, outcome: str | None, expired: bool
+    settings: Settings,
+    *,
+    keep: int | None,
+    older_than: str | None,
+    outcome: str | None,
+    expired: bool,
 ) -> Criteria:
     """The criteria of the flags. Raises UsageError where none is given, or for an age that cannot be read."""
     before = parse_age(settings, "--older-than", older_than)
@@ -103,7 +108,10 @@ def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Swee
     freed = 0
     for row in planned.rows:
         size = size_of(row.directory)
-        if remove(row.directory, lambda now: wanted.fits(now) and not _protection(now, read_pins(runs_dir))):
+        if remove(
+            row.directory,
+            lambda now: wanted.fits(now) and not _protection(now, read_pins(runs_dir)),
+        ):
             removed.append(row)
             freed += size
     kept = planned.kept + Counter(running=len(planned.rows) - len(removed))

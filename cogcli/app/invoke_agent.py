@@ -107,9 +107,14 @@ def _reach(
     if asked.pack:
         catalog = reach_pack(registry, asked.pack)
     else:
-        catalog = reach_given_pack(registry, read_only_pack(settings, selection, message, asked.budget))
+        catalog = reach_given_pack(
+            registry, read_only_pack(settings, selection, message, asked.budget)
+        )
         asked = asked._replace(pack=next(iter(catalog.packs.values())).ref)
-    found = [*check_agent(catalog, options=selection), *own_problems(catalog, pack_of(catalog, asked))]
+    found = [
+        *check_agent(catalog, options=selection),
+        *own_problems(catalog, pack_of(catalog, asked)),
+    ]
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)
     made = invocation_of(catalog, selection, given.given.request, asked)
@@ -135,10 +140,16 @@ def dry_run(settings: Settings, given: GivenInvocation) -> dict[str, Any]:
     model = model_access(settings, given.model, given.mode)
     if model is not None:
         require_trust(catalog)
-        state, room = begin_state(invocation, model.mode, now), int(invocation.limits["tokens.context"])
+        state, room = (
+            begin_state(invocation, model.mode, now),
+            int(invocation.limits["tokens.context"]),
+        )
         view = JudgmentView(invocation, context, 1, now=now, room=room, state=state)
         return {**shown, "prompt": list(ModelPlanner(model.info).propose(view).request.messages)}
     candidate = TEMPLATE.propose(JudgmentView(invocation, context, 1))
     made = to_plan(invocation, candidate, 1)
     steps = [{"id": id, "uses": uses} for id, uses in (made.capabilities if made else {}).items()]
-    return {**shown, "plan": {"template": candidate.template, "response": candidate.response, "steps": steps}}
+    return {
+        **shown,
+        "plan": {"template": candidate.template, "response": candidate.response, "steps": steps},
+    }

@@ -29,7 +29,9 @@ def open_knowledge(settings: Settings) -> Iterator[KnowledgeStore]:
         store.close()
 
 
-def import_lines(settings: Settings, data: bytes, file: str, *, tenant: str) -> tuple[int, Snapshot]:
+def import_lines(
+    settings: Settings, data: bytes, file: str, *, tenant: str
+) -> tuple[int, Snapshot]:
     """Append all lines of a JSONL text, or none; how many there were, and the state after them. Lines without a tenant
     get this one. Raises UsageError `input.json`."""
     numbers, lines = [], []
@@ -54,7 +56,9 @@ def edges_around(
         raise UsageError("usage.value", f"found `{entity[:60]}`, expected an entity `type:id`")
     with open_knowledge(settings) as store:
         snapshot = store.verified(at) if at else store.snapshot()
-        edges = store.around([entity], tenant_id=tenant, seq=snapshot.seq, hops=hops, most=MOST_EDGES)
+        edges = store.around(
+            [entity], tenant_id=tenant, seq=snapshot.seq, hops=hops, most=MOST_EDGES
+        )
     return edges, snapshot
 
 

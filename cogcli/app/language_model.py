@@ -58,10 +58,14 @@ def _configured(settings: Settings) -> ChosenModel:
     file = settings.file_with(WHOLE_TABLE)
     if file is None:
         return ChosenModel(ModelSettings(use_env_proxy=proxy), "default")
-    keys = {name.removeprefix(prefix): settings.value(name) for name in KEYS if name.startswith(prefix)}
+    keys = {
+        name.removeprefix(prefix): settings.value(name) for name in KEYS if name.startswith(prefix)
+    }
     path = os.path.join(os.path.dirname(file.path), keys["name"])
     line = min(line for name, line in file.lines.items() if name.startswith(prefix))
-    return ChosenModel(ModelSettings(**keys, file=path, use_env_proxy=proxy), f"{file.shown}:{line}")
+    return ChosenModel(
+        ModelSettings(**keys, file=path, use_env_proxy=proxy), f"{file.shown}:{line}"
+    )
 
 
 def _named(settings: Settings, configured: ModelSettings, text: str, origin: str) -> ModelSettings:
@@ -69,7 +73,11 @@ def _named(settings: Settings, configured: ModelSettings, text: str, origin: str
     adapter, name = parse_model(text)
     if adapter not in MODELS and adapter != TEMPLATE:
         near = did_you_mean(adapter.strip().lower(), (*MODELS, TEMPLATE))
-        meant = [each if each == TEMPLATE else f"{each}:{name}" for each in near if name or each == TEMPLATE]
+        meant = [
+            each if each == TEMPLATE else f"{each}:{name}"
+            for each in near
+            if name or each == TEMPLATE
+        ]
         write = f"write {near[0]}:NAME" if near else ""
         hint = meant_hint(meant) or write or f"adapters: {', '.join((TEMPLATE, *MODELS))}"
         message = f"{origin}: found `{text[:60]}`, expected ADAPTER[:NAME]"
@@ -86,13 +94,13 @@ def _named(settings: Settings, configured: ModelSettings, text: str, origin: str
 def _nameless(chosen: ChosenModel) -> CogcliError:
     """The error of an adapter without the name of a model."""
     adapter = chosen.settings.adapter
-    text = (
-        f"the adapter `{adapter}` needs the name of {'a file' if MODELS[adapter].reads_file else 'a model'}"
-    )
+    text = f"the adapter `{adapter}` needs the name of {'a file' if MODELS[adapter].reads_file else 'a model'}"
     if chosen.origin in ("--model", VARIABLE):
         return UsageError("usage.value", f"{chosen.origin}: {text}", hint=f"write {adapter}:NAME")
     file, _, line = chosen.origin.rpartition(":")
-    return EnvironmentRefusal("config.key", text, file=file, line=int(line), column=1, hint="add `name`")
+    return EnvironmentRefusal(
+        "config.key", text, file=file, line=int(line), column=1, hint="add `name`"
+    )
 
 
 def model_of(

@@ -51,7 +51,12 @@ def open_memory(settings: Settings) -> Iterator[MemoryStore]:
 
 
 def scope_of(
-    settings: Settings, *, tenant: str | None, user: str | None, consent: Collection[str], pack: str | None
+    settings: Settings,
+    *,
+    tenant: str | None,
+    user: str | None,
+    consent: Collection[str],
+    pack: str | None,
 ) -> MemoryScope:
     """The scope that flags name: the tenant is the pack's where there is one. Raises UsageError; with a pack as
     `find_pack`."""
@@ -87,18 +92,26 @@ def decide(
     at = settings.clock.now()
     with open_memory(settings) as store:
         if state == "rejected":
-            return store.reject(scope.tenant_id, id, by=who, at=at, reason=reason, user_id=scope.user_id)
-        return store.promote(scope.tenant_id, id, by=who, at=at, user_id=scope.user_id, consent=scope.consent)
+            return store.reject(
+                scope.tenant_id, id, by=who, at=at, reason=reason, user_id=scope.user_id
+            )
+        return store.promote(
+            scope.tenant_id, id, by=who, at=at, user_id=scope.user_id, consent=scope.consent
+        )
 
 
-def recall_memories(settings: Settings, scope: MemoryScope, query: str) -> tuple[list[Any], list[Any]]:
+def recall_memories(
+    settings: Settings, scope: MemoryScope, query: str
+) -> tuple[list[Any], list[Any]]:
     """The payloads of the memories that a request with these words would be given, the nearest first; and what is left
     out, as `{memory_id, reason}`."""
     now, most = settings.clock.now(), FETCHED * scope.layer.top_k
     with open_memory(settings) as store:
         fetched = store.recall(scope.tenant_id, scope.user, query, scope.layer, now=now, most=most)
         found = recall(fetched, scope.layer, scope.user, tenant_id=scope.tenant_id, now=now)
-        rows = [store.explain(scope.tenant_id, memory.memory_id)[0].stored for memory in found.memories]
+        rows = [
+            store.explain(scope.tenant_id, memory.memory_id)[0].stored for memory in found.memories
+        ]
     return [payload_of(stored) for stored in rows], list(found.omitted)
 
 
@@ -108,7 +121,11 @@ def why(settings: Settings, scope: MemoryScope, id: str) -> dict[str, Any]:
     for the scope's user. Raises UsageError `memory.unknown`."""
     with open_memory(settings) as store:
         decision, runs = store.explain(scope.tenant_id, id, user_id=scope.user_id)
-        named = decision.stored.contradiction["existing"] if decision.stored.verdict == "supersedes" else ()
+        named = (
+            decision.stored.contradiction["existing"]
+            if decision.stored.verdict == "supersedes"
+            else ()
+        )
         superseded = [store.explain(scope.tenant_id, other)[0].stored for other in named]
     stored = decision.stored
     reason = _not_recalled(stored, scope, settings.clock.now())

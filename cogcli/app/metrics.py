@@ -33,7 +33,9 @@ class MetricsQuery(NamedTuple):
 
     def fits(self, run: MeasuredRun) -> bool:
         """Whether a run is of the pack and the intent."""
-        of_pack = f"{run.pack_ref}#".startswith((f"{self.pack}@", f"{self.pack}#")) if self.pack else True
+        of_pack = (
+            f"{run.pack_ref}#".startswith((f"{self.pack}@", f"{self.pack}#")) if self.pack else True
+        )
         return of_pack and self.intent in ("", run.intent)
 
 
@@ -58,7 +60,9 @@ class MeasuredRuns(NamedTuple):
         }
 
 
-def collect(settings: Settings, query: MetricsQuery, warn: Callable[[CogcliError], None]) -> MeasuredRuns:
+def collect(
+    settings: Settings, query: MetricsQuery, warn: Callable[[CogcliError], None]
+) -> MeasuredRuns:
     """Measure what fits; of episodes that nobody named, `warn` takes what keeps one from being read.
 
     Raises UsageError for a named episode that no agent ran; EnvironmentRefusal `episode.unreadable` for a named one,
@@ -127,5 +131,7 @@ def _pack_of(log: AgentLog, packs: dict[str, Pack]) -> Pack:
     if digest not in packs:
         catalog = log.read_catalog()
         with log.refusing():
-            packs[digest] = pack_of(catalog, PolicyRequest.recorded(log.started.payload) or PolicyRequest())
+            packs[digest] = pack_of(
+                catalog, PolicyRequest.recorded(log.started.payload) or PolicyRequest()
+            )
     return packs[digest]

@@ -93,10 +93,14 @@ class MissingNeeds:
         """What a skill with its closure needs, each thing once; empty where it can run. A skill in a cycle cannot."""
         if id not in self._skills:
             closure = skill_closure(self._catalog, id)
-            called = dict.fromkeys(name for one in closure.skills.values() for name in capabilities_of(one))
+            called = dict.fromkeys(
+                name for one in closure.skills.values() for name in capabilities_of(one)
+            )
             nested = [name for skill in closure.skills.values() for name in skills_of(skill)]
             missing = [name for name in (id, *nested) if name not in closure.skills]
-            needs = [Need("binding", f"no skill `{name}`", short=f"skill {name}") for name in missing]
+            needs = [
+                Need("binding", f"no skill `{name}`", short=f"skill {name}") for name in missing
+            ]
             self._skills[id] = tuple(dict.fromkeys([*needs, *self._of_closure(closure, called)]))
         return self._skills[id]
 
@@ -144,7 +148,11 @@ def find_needs(registry: Registry, catalog: Catalog, options: SelectionOptions) 
 def _refusals(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
     """The problems that a run of the closure is refused with, but those of choosing bindings, which are told by the
     bindings themselves."""
-    told = [error.message for id in closure.capabilities if (error := _selection_error(closure, id, options))]
+    told = [
+        error.message
+        for id in closure.capabilities
+        if (error := _selection_error(closure, id, options))
+    ]
     for problem in check(closure, options=options):
         if problem.severity != "W" and not problem.message.endswith(tuple(told)):
             place = f"{problem.file}:{problem.line}" if problem.line else problem.file
@@ -152,7 +160,9 @@ def _refusals(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
             yield Need(kind, f"{place}: {problem.message}", problem.hint, f"error {problem.code}")
 
 
-def _selection_error(catalog: Catalog, id: str, options: SelectionOptions) -> BindingResolutionError | None:
+def _selection_error(
+    catalog: Catalog, id: str, options: SelectionOptions
+) -> BindingResolutionError | None:
     try:
         select(catalog, id, options)
     except BindingResolutionError as error:
@@ -211,7 +221,9 @@ def outside_need(catalog: Catalog, capability: Capability, link: ChainLink) -> N
     service = catalog.services.get(link.service_id or "")
     if service is None:
         return None
-    if catalog.in_process(service) and "network" not in catalog.raw.get(f"service:{service.id}", {}):
+    if catalog.in_process(service) and "network" not in catalog.raw.get(
+        f"service:{service.id}", {}
+    ):
         return None
     if is_model(service):
         return Need(MODEL, f"service `{service.id}` is a model")

@@ -21,7 +21,12 @@ from cogcli.core.problems import Problem, suggestion
 from cogcli.core.redact import Redactor
 from cogcli.core.scratch import scratch_folder
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Answering, ObservedExchange, exchange_from_mock, exchange_from_record
+from cogcli.protocols.exchange import (
+    Answering,
+    ObservedExchange,
+    exchange_from_mock,
+    exchange_from_record,
+)
 from cogcli.protocols.exchange_checks import Check, Judge
 from cogcli.protocols.http.curl import curl_line
 from cogcli.protocols.live_document import document_server, judge_of
@@ -97,9 +102,13 @@ def _is_trusted(settings: Settings, directory: str) -> bool:
     return settings.trust.covers(os.path.join(directory, REGISTRY))
 
 
-def read_scenarios(settings: Settings, source: ScenarioSource, names: Sequence[str] | None) -> list[Scenario]:
+def read_scenarios(
+    settings: Settings, source: ScenarioSource, names: Sequence[str] | None
+) -> list[Scenario]:
     """All scenarios of a directory, or those named by path or by `list_names`. Raises UsageError."""
-    known = {os.path.basename(path).removesuffix(".json"): path for path in files_in(source.directory)}
+    known = {
+        os.path.basename(path).removesuffix(".json"): path for path in files_in(source.directory)
+    }
 
     def path_of(name: str) -> str:
         if os.path.lexists(name):
@@ -221,8 +230,12 @@ class _Verifier:
             if server is not None:
                 stage = scenario_run.mock_service(catalog, capability, binding, server.url, environ)
             else:
-                stage = scenario_run.stage_of(catalog, capability, binding, service, environ, local=False)
-            result, records = scenario_run.run(self._settings, stage, scenario, self._runs_dir, live=live)
+                stage = scenario_run.stage_of(
+                    catalog, capability, binding, service, environ, local=False
+                )
+            result, records = scenario_run.run(
+                self._settings, stage, scenario, self._runs_dir, live=live
+            )
         exchange = None  # of the last request; None where none was sent
         if server is not None and server.exchanges:
             exchange = exchange_from_mock(*server.exchanges[-1])
@@ -242,14 +255,19 @@ class _Verifier:
         if capability is None:
             near = suggestion(scenario.capability_id, catalog.capabilities)
             raise _NotRunnable(
-                f"no capability `{scenario.capability_id}`{near and f'; {near}'}", "capability.unknown"
+                f"no capability `{scenario.capability_id}`{near and f'; {near}'}",
+                "capability.unknown",
             )
         binding = catalog.bindings.get(scenario.binding_id)
         if binding is None:
             known = catalog.bindings_of.get(capability.id, ())
-            raise _NotRunnable(self._missing_spec("binding", scenario.binding_id, known), "binding.unknown")
+            raise _NotRunnable(
+                self._missing_spec("binding", scenario.binding_id, known), "binding.unknown"
+            )
         if catalog.aliases.get(binding.capability, binding.capability) != capability.id:
-            reason = f"binding `{binding.id}` is of `{binding.capability}`, not of `{capability.id}`"
+            reason = (
+                f"binding `{binding.id}` is of `{binding.capability}`, not of `{capability.id}`"
+            )
             raise _NotRunnable(reason, "binding.capability")
         if binding.protocol != self._protocol:
             protocol = binding.protocol
@@ -276,7 +294,9 @@ class _Verifier:
         """
         files = {binding.file, service.file}
         found = [
-            p for p in self._problems if p.file in files and (p.code != "service.untrusted" or self._live)
+            p
+            for p in self._problems
+            if p.file in files and (p.code != "service.untrusted" or self._live)
         ]
         rejected = [p for p in found if p.code == "wire.type" and _REJECTED.search(p.message)]
         preventing = [p for p in found if _prevents_call(p)]
@@ -316,7 +336,8 @@ class _Verifier:
         curl = ""
         if failed and exchange:
             origins = (
-                service.settings.get(key) or stage.service.settings.get(key) for key in ("base_url", "url")
+                service.settings.get(key) or stage.service.settings.get(key)
+                for key in ("base_url", "url")
             )
             address = next(filter(None, origins), "")
             curl = mask(curl_line(exchange.seen, address, service, stage.binding))
@@ -372,7 +393,9 @@ def _answering(mock: MockServer, service: Service) -> Answering:
         return stand_in(mock.type)
     server = document_server(service)
     if server is None:
-        raise _NotRunnable(f"service `{service.id}` has no document: give `replies` or a mock server's type")
+        raise _NotRunnable(
+            f"service `{service.id}` has no document: give `replies` or a mock server's type"
+        )
     return server
 
 
@@ -401,7 +424,9 @@ def _redactor(stage: Stage) -> Redactor:
         return redactor
     secrets = Secrets(stage.environ, redactor.add)
     headers = {**(service.metadata.get("headers") or {}), **(binding.metadata.get("headers") or {})}
-    uses: list[tuple[Callable[[str], str], str]] = [(secrets.expand, value) for value in headers.values()]
+    uses: list[tuple[Callable[[str], str], str]] = [
+        (secrets.expand, value) for value in headers.values()
+    ]
     if auth := service.settings.get("auth_ref"):
         uses.append((secrets.resolve, auth))
     for resolve, text in uses:

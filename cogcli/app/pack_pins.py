@@ -32,7 +32,9 @@ def unpin(settings: Settings, pack_id: str, environment: str | None) -> Promotio
     return _written(settings, pack_id, environment, None)
 
 
-def _written(settings: Settings, id: str, environment: str | None, reference: str | None) -> Promotion:
+def _written(
+    settings: Settings, id: str, environment: str | None, reference: str | None
+) -> Promotion:
     name = "" if environment is None else environment_named(environment, "`--env`")
     version = reference.partition("@")[2] if reference else None
     done = write_pin(settings, id, version, name)

@@ -44,13 +44,19 @@ def check_policy(settings: Settings, name: str) -> RegistryCheck:
     Raises as `find_pack`, but for a pack with errors: of a file that cannot be read all problems are told."""
     checked = check_pack_file(settings, name)
     catalog = checked.catalog
-    pack = next((each for each in catalog.packs.values() if each.file in (catalog.only or ())), None)
+    pack = next(
+        (each for each in catalog.packs.values() if each.file in (catalog.only or ())), None
+    )
     if pack is None:
         return checked
-    report = ProblemReport(pack.file, catalog.places.get(pack.file), subject=f"pack `{pack.pack_id}`")
+    report = ProblemReport(
+        pack.file, catalog.places.get(pack.file), subject=f"pack `{pack.pack_id}`"
+    )
     check_reach(pack, report, tool_names(catalog), skill_tools(catalog, pack, catalog.by_name))
     own = [
-        each for each in checked.problems if each.code.startswith("policy.") or each.path.startswith(_POLICY)
+        each
+        for each in checked.problems
+        if each.code.startswith("policy.") or each.path.startswith(_POLICY)
     ]
     return checked._replace(problems=sort_problems([*own, *report.problems]))
 
@@ -61,7 +67,9 @@ def resolve_pack(settings: Settings, name: str, skill_id: str = "") -> str:
     The layers of a run of the skill count, without one those of a run of the pack's agent. Raises EnvironmentRefusal
     `pack.unpinned`, `pack.unknown`; `pack.mismatch` where layers hold several packs of it and no hash says which.
     """
-    return _locate(settings, name, run_of=("skill", skill_id) if skill_id else ("pack", "")).reference
+    return _locate(
+        settings, name, run_of=("skill", skill_id) if skill_id else ("pack", "")
+    ).reference
 
 
 def find_pack(settings: Settings, name: str) -> FoundPack:
@@ -69,13 +77,17 @@ def find_pack(settings: Settings, name: str) -> FoundPack:
     was named; ProblemsFound for one with errors."""
     located = _locate(settings, name)
     catalog = open_registry(settings).files([located.path])
-    pack = next((each for each in catalog.packs.values() if each.file in (catalog.only or ())), None)
+    pack = next(
+        (each for each in catalog.packs.values() if each.file in (catalog.only or ())), None
+    )
     if pack is None:
         raise ProblemsFound(list(catalog.problems))
     wanted = located.reference.partition("#")[2]
     if wanted and wanted != pack.hash:
         text = f"pack `{pack.pack_id}@{pack.version}` is {pack.hash}, not {wanted}"
-        raise EnvironmentRefusal("pack.mismatch", text, hint="restore it, or name the pack that you mean")
+        raise EnvironmentRefusal(
+            "pack.mismatch", text, hint="restore it, or name the pack that you mean"
+        )
     return FoundPack(pack, located.path, catalog)
 
 
@@ -96,17 +108,23 @@ def _unknown_pack_error(settings: Settings, registry: Registry, id: str) -> Envi
     return EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
 
 
-def _locate(settings: Settings, name: str, *, run_of: tuple[str, str] | None = None) -> _LocatedPack:
+def _locate(
+    settings: Settings, name: str, *, run_of: tuple[str, str] | None = None
+) -> _LocatedPack:
     """The reference that a name stands for, and the file; of a file the reference is empty. `run_of`: the kind and id
     that is run, whose layers count; an empty id for that of the pack."""
     if name.endswith((".yaml", ".yml")):
         if not os.path.lexists(name):
-            raise UsageError("input.file", f"`{name}` does not exist", hint="name the file of a pack")
+            raise UsageError(
+                "input.file", f"`{name}` does not exist", hint="name the file of a pack"
+            )
         return _LocatedPack("", name)
     reference = name if "@" in name else _pinned(settings, name)
     id, mark, wanted = reference.partition("#")
     if mark and not wanted:
-        hint = "write it, as `cogcli pack hash` shows it, or leave `#` out for whatever the file holds"
+        hint = (
+            "write it, as `cogcli pack hash` shows it, or leave `#` out for whatever the file holds"
+        )
         raise UsageError("usage.value", f"`{name}`: no hash behind `#`", hint=hint)
     registry = open_registry(settings)
     if run_of is not None:
@@ -186,7 +204,9 @@ def _require_parts(data: Mapping[str, Any]) -> None:
     for name, texts in _PARTS.items():
         part = data.get(name)
         if part is not None and not isinstance(part, dict):
-            raise UsageError("input.type", f"`{name}` of the data: expected an object, found {kind_of(part)}")
+            raise UsageError(
+                "input.type", f"`{name}` of the data: expected an object, found {kind_of(part)}"
+            )
         for each in texts:
             value = object_of(part).get(each)
             if value is not None and not isinstance(value, str):
@@ -195,4 +215,6 @@ def _require_parts(data: Mapping[str, Any]) -> None:
     mode = object_of(data.get("run")).get("safety_mode")
     if mode and mode not in MODES:
         hint = suggestion(mode, MODES)
-        raise UsageError("usage.value", f"`run.safety_mode` of the data: no mode `{mode}`", hint=hint)
+        raise UsageError(
+            "usage.value", f"`run.safety_mode` of the data: no mode `{mode}`", hint=hint
+        )

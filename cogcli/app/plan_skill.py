@@ -29,7 +29,9 @@ from cogcli.specs.skill import Skill
 from cogcli.specs.step_values import references_in
 
 
-def plan_given(settings: Settings, given: GivenRun, write: Callable[[dict[str, Any]], None]) -> list[Problem]:
+def plan_given(
+    settings: Settings, given: GivenRun, write: Callable[[dict[str, Any]], None]
+) -> list[Problem]:
     """Give `write` the plan of what a command line asks for; returns the warnings. Nothing is executed.
 
     Raises as `prepare_given`: of a run that may not start the plan is written before that, unless its specs are broken.
@@ -48,7 +50,9 @@ def plan_given(settings: Settings, given: GivenRun, write: Callable[[dict[str, A
     return warnings
 
 
-def _plan(catalog: Catalog, request: RunRequest, options: SelectionOptions, exit_code: int) -> dict[str, Any]:
+def _plan(
+    catalog: Catalog, request: RunRequest, options: SelectionOptions, exit_code: int
+) -> dict[str, Any]:
     """The plan of a skill whose specs have no errors.
 
     `steps` are in plan order with their waves, `skills` holds the nested ones by id, `needs` are those of the whole
@@ -62,7 +66,9 @@ def _plan(catalog: Catalog, request: RunRequest, options: SelectionOptions, exit
         "skills": survey.nested,
         "needs": {
             **_needs(survey.calls, request),
-            "missing": [need.to_payload() for need in MissingNeeds(catalog, options).skill(request.skill_id)],
+            "missing": [
+                need.to_payload() for need in MissingNeeds(catalog, options).skill(request.skill_id)
+            ],
         },
         "exit_code": exit_code,
     }
@@ -174,7 +180,11 @@ def _needs(calls: PlannedCalls, request: RunRequest) -> dict[str, Any]:
     return {
         "variables": list(_variables(calls)),
         "network": sorted(_hosts(calls)),
-        "trust": {"needed": needed, "given": given, "enough": TRUST_RANKS[needed] <= TRUST_RANKS[given]},
+        "trust": {
+            "needed": needed,
+            "given": given,
+            "enough": TRUST_RANKS[needed] <= TRUST_RANKS[given],
+        },
         "approvals": [{"capability": id, "confirmed": id in request.confirmed} for id in asking],
         "may_ask": [
             {"capability": capability.id, "gate": gate.capability}
@@ -193,7 +203,11 @@ def _variables(calls: PlannedCalls) -> Iterator[dict[str, Any]]:
             for name in variables_of(binding, service):
                 if name not in seen:
                     seen.add(name)
-                    yield {"name": name, "set": bool(calls.options.environ.get(name)), "service": service.id}
+                    yield {
+                        "name": name,
+                        "set": bool(calls.options.environ.get(name)),
+                        "service": service.id,
+                    }
 
 
 def _hosts(calls: PlannedCalls) -> set[str]:

@@ -47,7 +47,11 @@ class DecisionChange(NamedTuple):
         """As JSON."""
         event = self.event
         where = {"episode_id": self.episode_id, "seq": event.seq, "step_id": event.step_id}
-        what = {"capability": event.payload.get("capability"), "before": self.before, "after": self.after}
+        what = {
+            "capability": event.payload.get("capability"),
+            "before": self.before,
+            "after": self.after,
+        }
         return {**where, **what, **({"why": self.why} if self.why else {})}
 
 
@@ -68,7 +72,9 @@ def read_governed(directory: Path) -> GovernedLog | None:
     catalog = read_pinned_catalog(log.started, directory)
     pack = catalog.packs.get(request.pack.partition("#")[0])
     if pack is None:
-        raise EnvironmentRefusal("episode.unreadable", f"the specs of this run have no `{request.pack}`")
+        raise EnvironmentRefusal(
+            "episode.unreadable", f"the specs of this run have no `{request.pack}`"
+        )
     return GovernedLog(events, log.started, catalog, pack)
 
 
@@ -79,13 +85,17 @@ def explain_episode(directory: Path) -> list[dict[str, Any]]:
     if log is None:
         return []
     policy = policy_under(log.catalog, log.pack, log.started)
-    return [_explained(log, policy, each) for each in decide_again(log.events, log.catalog, policy, policy)]
+    return [
+        _explained(log, policy, each)
+        for each in decide_again(log.events, log.catalog, policy, policy)
+    ]
 
 
 def _explained(log: GovernedLog, policy: RunPolicy, found: Redecided) -> dict[str, Any]:
     event = found.event
     told = {
-        name: event.payload.get(name) for name in ("capability", "decision", "verdict", "stage", "reason")
+        name: event.payload.get(name)
+        for name in ("capability", "decision", "verdict", "stage", "reason")
     }
     kept = (
         "inside",
@@ -99,7 +109,12 @@ def _explained(log: GovernedLog, policy: RunPolicy, found: Redecided) -> dict[st
         "reads",
     )
     told |= {name: event.payload[name] for name in kept if name in event.payload}
-    where = {"seq": event.seq, "event": event.id, "step_id": event.step_id, "caused_by": event.caused_by}
+    where = {
+        "seq": event.seq,
+        "event": event.id,
+        "step_id": event.step_id,
+        "caused_by": event.caused_by,
+    }
     stages = _stages(event, list(_of_step(log.events, event)))
     return {**where, **told, "stages": stages, **_comparisons(policy, found)}
 
@@ -107,7 +122,10 @@ def _explained(log: GovernedLog, policy: RunPolicy, found: Redecided) -> dict[st
 def _comparisons(policy: RunPolicy, found: Redecided) -> dict[str, Any]:
     """What decided, and what would decide otherwise; nothing where the log does not decide it again the same."""
     if found.case is None or found.verdict is None or found.is_changed:
-        why = found.why or "what the log holds is decided otherwise: it does not hold all that was seen then"
+        why = (
+            found.why
+            or "what the log holds is decided otherwise: it does not hold all that was seen then"
+        )
         return {"compared": [], "flips": [], "missing": [], "why": why}
     rules = policy.rules.rules_for(policy.requester.intent, found.case.call.capability)
 
@@ -126,7 +144,11 @@ def _comparisons(policy: RunPolicy, found: Redecided) -> dict[str, Any]:
 def _of_step(events: Sequence[Event], decision: Event) -> Iterator[Event]:
     """What happened in a step, its gates included, from a decision up to the next one about it."""
     for event in events:
-        if event.run_id != decision.run_id or (event.seq or 0) <= (decision.seq or 0) or not event.step_id:
+        if (
+            event.run_id != decision.run_id
+            or (event.seq or 0) <= (decision.seq or 0)
+            or not event.step_id
+        ):
             continue
         path = StepPath(event.step_id)
         if event.step_id == decision.step_id and event.event_type == "policy.decided":
@@ -144,8 +166,18 @@ def _stages(decision: Event, later: Sequence[Event]) -> list[dict[str, str]]:
     stages = []
     for number, name in enumerate(_CHECKS):
         passed = verdict == "allow" or number < at or (asks and number != at)
-        outcome = "passed" if passed else "asked" if asks else "refused" if number == at else "not reached"
-        stages.append(_stage(name, outcome, reason if number == at and outcome != "not reached" else ""))
+        outcome = (
+            "passed"
+            if passed
+            else "asked"
+            if asks
+            else "refused"
+            if number == at
+            else "not reached"
+        )
+        stages.append(
+            _stage(name, outcome, reason if number == at and outcome != "not reached" else "")
+        )
     if asks:
         return [*stages, _answer(later)]
     return [*stages, *_after(later)] if verdict == "allow" else stages
@@ -156,7 +188,9 @@ def _answer(later: Sequence[Event]) -> dict[str, str]:
     if answer is None:
         return _stage("approval", "waiting", "")
     role = f" ({answer.payload['role']})" if answer.payload.get("role") else ""
-    return _stage("approval", str(answer.event_type).partition(".")[2], f"{answer.payload.get('by')}{role}")
+    return _stage(
+        "approval", str(answer.event_type).partition(".")[2], f"{answer.payload.get('by')}{role}"
+    )
 
 
 def _after(later: Sequence[Event]) -> Iterator[dict[str, str]]:
@@ -174,7 +208,9 @@ def _after(later: Sequence[Event]) -> Iterator[dict[str, str]]:
         reached = "asked" if is_asked else "not reached"
     yield _stage("safety", reached, code if reached == "refused" else "")
     if reached == "passed":
-        yield _stage("budget", "passed" if started else "exceeded", spent.payload["key"] if spent else "")
+        yield _stage(
+            "budget", "passed" if started else "exceeded", spent.payload["key"] if spent else ""
+        )
     if started is not None:
         yield _stage("intent", "written", f"event {started.seq}")
         yield _stage("invocation", closing.payload["step_status"] if closing else "no result", code)
@@ -212,11 +248,15 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
 
 def _decided(log: GovernedLog, pack: Pack) -> list[Redecided]:
     recorded = policy_under(log.catalog, log.pack, log.started)
-    policy = recorded if pack.hash == log.pack.hash else policy_under(log.catalog, pack, log.started)
+    policy = (
+        recorded if pack.hash == log.pack.hash else policy_under(log.catalog, pack, log.started)
+    )
     return list(decide_again(log.events, log.catalog, recorded, policy))
 
 
 def _comparable(payload: dict[str, Any]) -> dict[str, Any]:
     """What a decision says, as far as it can change."""
-    told = {name: payload.get(name) or "" for name in ("verdict", "gate", "rule", "reason", "stage")}
+    told = {
+        name: payload.get(name) or "" for name in ("verdict", "gate", "rule", "reason", "stage")
+    }
     return {**told, "obligations": sorted(payload.get("obligations") or ())}

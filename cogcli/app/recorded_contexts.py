@@ -69,7 +69,9 @@ def turn_context(settings: Settings, word: str, turn: int | None = None) -> Turn
     chosen = [each for each in turns if each.turn == (turns[-1].turn if turn is None else turn)]
     if not chosen:
         raise UsageError(
-            "usage.value", f"`{log.directory.name}` has no turn {turn}", expected=f"1 to {turns[-1].turn}"
+            "usage.value",
+            f"`{log.directory.name}` has no turn {turn}",
+            expected=f"1 to {turns[-1].turn}",
         )
     _require_equal(log, chosen[0])
     return TurnContext(log.directory.name, chosen[0].turn, len(turns), chosen[0].context)
@@ -112,7 +114,8 @@ def _named(known: tuple[Placement, ...], word: str, tenant: str) -> list[Placeme
     if not found:
         text = f"this turn knew of nothing named `{word[:60]}`"
         hint = (
-            suggestion(word, words_of(known)) or "what the stores did not give for the request was not known"
+            suggestion(word, words_of(known))
+            or "what the stores did not give for the request was not known"
         )
         raise UsageError("usage.value", text, hint=hint, next=_in_stores(word, tenant))
     return found

@@ -52,7 +52,9 @@ def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResoluti
         if registry.is_trusted and not has_settings:
             return None  # what lies here is what is shipped
         shown = f"`{id}`" if id else "what is shipped"
-        text = f"{shown} runs as in an empty directory, without the specs and settings of the project"
+        text = (
+            f"{shown} runs as in an empty directory, without the specs and settings of the project"
+        )
     elif has_settings:
         text = f"the settings of the project do not count for `{id}`"
     elif settings.trust.distrust:
@@ -70,7 +72,9 @@ class Layers:
 
     def __init__(self, settings: Settings) -> None:
         self._base = settings.base
-        self._roots = [(layer.name, os.path.realpath(layer.root) + os.sep) for layer in settings.layers]
+        self._roots = [
+            (layer.name, os.path.realpath(layer.root) + os.sep) for layer in settings.layers
+        ]
 
     def of(self, file: str) -> str:
         """The name of the strongest layer that holds the file; empty if none does."""
@@ -92,7 +96,9 @@ def writing(shown: str) -> Iterator[None]:
 def text_of(settings: Settings, file: str) -> str:
     """The text of a spec's file. Raises EnvironmentRefusal `specs.invalid`."""
     try:
-        return read_regular(os.path.join(settings.base, file), limit=256 * 1024).decode("utf-8", "replace")
+        return read_regular(os.path.join(settings.base, file), limit=256 * 1024).decode(
+            "utf-8", "replace"
+        )
     except FileRefused as error:
         raise EnvironmentRefusal("specs.invalid", f"`{file}` {error.message}") from error
 

@@ -134,4 +134,6 @@ def _manifest(directory: Path) -> dict[str, Any]:
 
 def _files(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     named = manifest_files(manifest).files.values()
-    return [{"name": each.name, "sha256": each.sha256, "size_bytes": each.size or 0} for each in named]
+    return [
+        {"name": each.name, "sha256": each.sha256, "size_bytes": each.size or 0} for each in named
+    ]

@@ -80,7 +80,9 @@ def resume(
     own_agent = partial(agent_of, settings, on_response=on_response)
     environment = environment_of(settings)._replace(agent_of=own_agent, open_registry=open_specs)
     try:
-        return runs.resume(environment, directory, request, consent, listener=listener, control=control)
+        return runs.resume(
+            environment, directory, request, consent, listener=listener, control=control
+        )
     except SkillNotFoundError as error:
         raise _skill_not_here(error, directory, "resume") from error
     except UsageError as error:
@@ -98,7 +100,9 @@ def find_warning(settings: Settings, directory: Path) -> CogcliError | None:
     payload = first.payload
     if is_agents(payload):
         policy = object_of(payload.get("policy"))
-        return untrusted_warning(settings, "pack", "" if is_built_in(policy) else text_of(policy.get("pack")))
+        return untrusted_warning(
+            settings, "pack", "" if is_built_in(policy) else text_of(policy.get("pack"))
+        )
     return untrusted_warning(settings, "skill", text_of(object_of(payload.get("skill")).get("id")))
 
 
@@ -167,12 +171,19 @@ def prepare_rerun(
     except SkillNotFoundError as error:
         raise _skill_not_here(error, directory, "rerun") from error
     origins = {name: TYPED for name in typed if name not in asked.inputs}
-    given = request._replace(inputs={**request.inputs, **asked.inputs}, origins={**origins, **asked.origins})
-    prepared = prepare_given(catalog, GivenRun(given, asked.problems, asked.inputs), settings.environ)
+    given = request._replace(
+        inputs={**request.inputs, **asked.inputs}, origins={**origins, **asked.origins}
+    )
+    prepared = prepare_given(
+        catalog, GivenRun(given, asked.problems, asked.inputs), settings.environ
+    )
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     if asked.failed_items:
         return prepared, reuse_of(log, plan, failed_loops(log, plan), items=True)
-    roots = {**_readers(plan, request, prepared, asked.inputs), **first_to_run(plan, asked.from_step)}
+    roots = {
+        **_readers(plan, request, prepared, asked.inputs),
+        **first_to_run(plan, asked.from_step),
+    }
     return prepared, reuse_of(log, plan, roots)
 
 
@@ -180,10 +191,14 @@ def _readers(
     plan: StepPlan, earlier: RunRequest, prepared: PreparedRun, given: Iterable[str]
 ) -> dict[str, str]:
     """The steps that read an input which has another value now, each with the reason to run it again."""
-    changed = {f"inputs.{name}" for name in given if earlier.inputs.get(name) != prepared.inputs.get(name)}
+    changed = {
+        f"inputs.{name}" for name in given if earlier.inputs.get(name) != prepared.inputs.get(name)
+    }
     found = {}
     for planned in plan.steps:
-        read = next((each for each in reads_of(planned) if ".".join(each.split(".")[:2]) in changed), None)
+        read = next(
+            (each for each in reads_of(planned) if ".".join(each.split(".")[:2]) in changed), None
+        )
         if read is not None:
             found[planned.step.id] = f"{read} is another"
     return found
@@ -220,9 +235,7 @@ def _with_own_choices(
         changed["policy"] = request.policy._replace(user="")
     if changed:
         words = ["user" if name == "policy" else name for name in changed]
-        text = (
-            f"this episode is not known to be yours, so what it records of {', '.join(words)} does not count"
-        )
+        text = f"this episode is not known to be yours, so what it records of {', '.join(words)} does not count"
         warn(EnvironmentRefusal("resume.untrusted", text))
     return request._replace(**changed)
 
@@ -261,7 +274,9 @@ def _require_own_consent(
 
     recorded = _unvouched_permissions(settings, log.started, log, journal, find_choices)
     if journal.vouched.differs:
-        raise _untrusted(f"this log was cut or altered: {journal.vouched.differs}", directory, head, recorded)
+        raise _untrusted(
+            f"this log was cut or altered: {journal.vouched.differs}", directory, head, recorded
+        )
     if recorded:
         raise _untrusted("this episode is not known to be yours", directory, head, recorded)
     standing = _standing_permissions(settings, log.started)
@@ -294,7 +309,11 @@ def _unvouched_permissions(
         if each.granted and each.event in ids
     ]
     found += [f"a gate passed ({step})" for step in log.gates_passed if step in steps]
-    found += [f"`{event.step_id}` decided, in doubt" for event in log.decisions.values() if event.id in ids]
+    found += [
+        f"`{event.step_id}` decided, in doubt"
+        for event in log.decisions.values()
+        if event.id in ids
+    ]
     return list(dict.fromkeys(found))
 
 
@@ -380,7 +399,9 @@ def _recorded_bindings(
     return tuple(id for id in _usable_bindings(catalog, capability_id, named) if id in ids)
 
 
-def _usable_bindings(catalog: Catalog, capability_id: str, options: SelectionOptions) -> tuple[str, ...]:
+def _usable_bindings(
+    catalog: Catalog, capability_id: str, options: SelectionOptions
+) -> tuple[str, ...]:
     """The bindings that a capability is called through, in order; none if none is eligible."""
     try:
         return select(catalog, capability_id, options).usable

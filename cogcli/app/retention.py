@@ -52,9 +52,17 @@ def _days_of(specs: dict[str, dict[str, Any]], pins: dict[str, Any]) -> float | 
     """The days for the highest class of the pack and of the capabilities, else for that of the pack; None without."""
     pack = specs.get(f"pack:{str(pins.get('policy')).partition('#')[0]}", {})
     meta = object_of(pack.get("pack_meta"))
-    days, own = object_of(meta.get("retention_days")), text_of(meta.get("data_classification")) or "internal"
+    days, own = (
+        object_of(meta.get("retention_days")),
+        text_of(meta.get("data_classification")) or "internal",
+    )
     capabilities = [spec for name, spec in specs.items() if name.startswith("capability:")]
-    classes = [own, *(object_of(spec.get("safety")).get("data_classification") for spec in capabilities)]
-    highest = max((each for each in classes if each in DATA_CLASSES), key=DATA_CLASSES.index, default=own)
+    classes = [
+        own,
+        *(object_of(spec.get("safety")).get("data_classification") for spec in capabilities),
+    ]
+    highest = max(
+        (each for each in classes if each in DATA_CLASSES), key=DATA_CLASSES.index, default=own
+    )
     found = days.get(highest, days.get(own))
     return found if isinstance(found, int | float) and not isinstance(found, bool) else None

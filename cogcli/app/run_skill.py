@@ -71,7 +71,9 @@ def parse_hosts(given: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def policy_request(settings: Settings, given: PolicyRequest, skill_id: str = "") -> PolicyRequest | None:
+def policy_request(
+    settings: Settings, given: PolicyRequest, skill_id: str = ""
+) -> PolicyRequest | None:
     """The policy of a run of a skill, or of an agent without one, its pack found; None if nothing is given. Raises
     UsageError `usage.flag`, and as `resolve_pack`."""
     if bool(given.pack) != bool(given.intent):
@@ -98,7 +100,10 @@ def environment_of(settings: Settings) -> RunEnvironment:
         # Shipped functions may read these files in a project that is not trusted; any file elsewhere.
         reads = reads_of(settings.project)
     accepted = settings.project is not None and settings.trust.state == "accepted"
-    roots, write_roots = settings.file_roots("files.roots"), settings.file_roots("files.write_roots")
+    roots, write_roots = (
+        settings.file_roots("files.roots"),
+        settings.file_roots("files.write_roots"),
+    )
     if roots:
         reads = reads._replace(roots=roots_of(roots))
     return RunEnvironment(

@@ -45,13 +45,20 @@ class Stage(NamedTuple):
 
 
 def mock_service(
-    catalog: Catalog, capability: Capability, binding: Binding, address: str, environ: Mapping[str, str]
+    catalog: Catalog,
+    capability: Capability,
+    binding: Binding,
+    address: str,
+    environ: Mapping[str, str],
 ) -> Stage:
     """A stage whose service is at `address` (an origin; the base path stays that of the service)."""
     service = catalog.services[binding.service]
     keys = PROTOCOLS[service.kind].address_keys
     key = next((k for k in keys if k in service.settings), keys[0])
-    settings = {**service.settings, key: address + urlsplit(service.settings.get(key) or "").path.rstrip("/")}
+    settings = {
+        **service.settings,
+        key: address + urlsplit(service.settings.get(key) or "").path.rstrip("/"),
+    }
     if "auth_ref" in settings:
         settings["auth_ref"] = variable_of(settings["auth_ref"])
     service = service._replace(settings=settings, network="private", trusted=True)

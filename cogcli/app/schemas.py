@@ -51,7 +51,9 @@ def schema(name: str, known: KnownIds | None = None) -> dict[str, Any]:
         return config_schema() if name == "config" else envelope_schema()
 
     hint = suggestion(name, NAMES) or f"there is {', '.join(NAMES)}"
-    raise UsageError("usage.value", f"there is no schema `{name[:60]}`", hint=hint, next=("cogcli schema",))
+    raise UsageError(
+        "usage.value", f"there is no schema `{name[:60]}`", hint=hint, next=("cogcli schema",)
+    )
 
 
 @cache
@@ -120,10 +122,17 @@ def _pins() -> dict[str, Any]:
     """The schema of the pins of packs: a table of versions, and one for each environment."""
     table = {
         "type": "object",
-        "additionalProperties": {"type": "string", "pattern": "^[0-9][^#]*(#sha256:[0-9a-f]{64})?$"},
+        "additionalProperties": {
+            "type": "string",
+            "pattern": "^[0-9][^#]*(#sha256:[0-9a-f]{64})?$",
+        },
     }
     named = {"type": "object", "additionalProperties": table}
-    return {"type": "object", "properties": {"pins": table, "env": named}, "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {"pins": table, "env": named},
+        "additionalProperties": False,
+    }
 
 
 def envelope_schema() -> dict[str, Any]:
@@ -134,7 +143,10 @@ def envelope_schema() -> dict[str, Any]:
         "required": ["code", "message", "retryable", "hint", "next"],
         "properties": {
             **dict.fromkeys(("code", "message", "hint", "reason", "file"), text),
-            **{name: {"type": ["string", "null"]} for name in ("step", "capability", "binding", "service")},
+            **{
+                name: {"type": ["string", "null"]}
+                for name in ("step", "capability", "binding", "service")
+            },
             "line": {"type": "integer", "minimum": 0},
             "column": {"type": "integer", "minimum": 0},
             "retryable": {"type": "boolean"},
@@ -154,6 +166,9 @@ def envelope_schema() -> dict[str, Any]:
             "warnings": {"type": "array"},
             "error": {"anyOf": [{"type": "null"}, error]},
             "outputs": {"type": ["object", "null"]},
-            "problems": {"type": "array", "items": {"type": "object", "required": ["code", "message"]}},
+            "problems": {
+                "type": "array",
+                "items": {"type": "object", "required": ["code", "message"]},
+            },
         },
     }

@@ -86,7 +86,11 @@ _STARTS: Final = (
         "step.uses",
         "in a skill",
         inputs={"text": "x"},
-        files={"skills/local/bench/read/skill.yaml": _SKILL.replace("bench.text.read", "bench.text.raed")},
+        files={
+            "skills/local/bench/read/skill.yaml": _SKILL.replace(
+                "bench.text.read", "bench.text.raed"
+            )
+        },
     ),
     RefusedStart(
         "key.unknown",
@@ -121,7 +125,9 @@ def _show_no_capability(bench: Bench) -> None:
 
 def _start_rule(start: RefusedStart) -> InvokerRule:
     row = FAILURE_OF.get(start.code)
-    rule = f"{row.cls.__name__}, exit {row.exit}" if row else f"a problem of specs, exit {ENVIRONMENT}"
+    rule = (
+        f"{row.cls.__name__}, exit {row.exit}" if row else f"a problem of specs, exit {ENVIRONMENT}"
+    )
     return InvokerRule(rule, lambda bench: _show(bench, start))
 
 
@@ -145,7 +151,9 @@ def _refused(bench: Bench, start: RefusedStart) -> CogcliError:
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
     home = {"HOME": bench.directory, "XDG_CACHE_HOME": os.path.join(bench.directory, "cache")}
-    settings = Settings({"registry": [root], "runs_dir": _runs_dir(bench)}, home, base=bench.directory)
+    settings = Settings(
+        {"registry": [root], "runs_dir": _runs_dir(bench)}, home, base=bench.directory
+    )
     try:
         request = RunRequest(start.skill, dict(start.inputs), dict(start.frame), None)
         prepare(open_registry(settings).reach(start.skill), request, settings.environ)
@@ -163,7 +171,9 @@ def list_invoker_rules(protocol: str) -> InvokerRules:
     row = PROTOCOLS.get(protocol)
     if row is None or row.rules is None:
         ruled = [name for name, row in PROTOCOLS.items() if row.rules]
-        raise UsageError("usage.value", f"`--protocol`: found `{protocol}`, expected {', '.join(ruled)}")
+        raise UsageError(
+            "usage.value", f"`--protocol`: found `{protocol}`, expected {', '.join(ruled)}"
+        )
     return row.rules()
 
 

@@ -87,7 +87,9 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
         now = invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
     finally:
         invoker.close(5.0)
-    found = _differences({tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now})
+    found = _differences(
+        {tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now}
+    )
     if before is None:  # without a lock no call relies on anything
         found = tuple(difference._replace(breaking=False) for difference in found)
     lock = settings.display_path(lock_path(service.root))
@@ -130,7 +132,9 @@ def _refresh_document(
         with keep_trust(settings) as written:
             written(path, _replace_document(path, now, shown, settings.bound))
     differences = tuple(ServiceChange(*change) for change in changes)
-    return RefreshResult(service.id, kind.noun, before is not None, new.names, differences, accept, shown)
+    return RefreshResult(
+        service.id, kind.noun, before is not None, new.names, differences, accept, shown
+    )
 
 
 def _replace_document(path: str, value: dict[str, Any], shown: str, bound: str) -> bytes:
@@ -140,7 +144,9 @@ def _replace_document(path: str, value: dict[str, Any], shown: str, bound: str) 
         # JSON is YAML, too: whatever the file is called, it is read again as what it says.
         parse_document(data, os.path.basename(path))
     except DocumentFault as fault:
-        raise ServiceResolutionError(fault.code, fault.message, hint="name it *.json in spec_ref") from fault
+        raise ServiceResolutionError(
+            fault.code, fault.message, hint="name it *.json in spec_ref"
+        ) from fault
     with writing(shown):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_atomic(path, data, mode=0o644, bound=bound)
@@ -154,13 +160,17 @@ def _service(settings: Settings, service_id: str) -> Service:
     if file := catalog.broken.get(f"service:{service_id}"):
         raise ProblemsFound([p for p in catalog.problems if p.file == file])
     hint = suggestion(service_id, catalog.services)
-    raise ServiceResolutionError("service.unknown", f"there is no service `{service_id}`", hint=hint)
+    raise ServiceResolutionError(
+        "service.unknown", f"there is no service `{service_id}`", hint=hint
+    )
 
 
 def _require_server(service: Service) -> None:
     if PROTOCOLS[service.kind].described_by(service) == LOCK:
         return
-    what = "comes with the package" if "server" in service.settings else f"is of kind {service.kind}"
+    what = (
+        "comes with the package" if "server" in service.settings else f"is of kind {service.kind}"
+    )
     raise UsageError(
         "usage.value",
         f"service `{service.id}` {what}",

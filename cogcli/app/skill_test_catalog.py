@@ -29,7 +29,11 @@ class CaseRegistry(Registry):
     def __init__(self, settings: Settings, case: SkillCase) -> None:
         cache = CompiledCache(settings.cache_file)
         super().__init__(
-            settings.layers, protocols=PROTOCOLS, cache=cache, base=settings.base, environ=settings.environ
+            settings.layers,
+            protocols=PROTOCOLS,
+            cache=cache,
+            base=settings.base,
+            environ=settings.environ,
         )
         self._case = case
 
@@ -37,7 +41,9 @@ class CaseRegistry(Registry):
         catalog, case = super()._build_catalog(builder, partial=partial), self._case
         stubbed = {catalog.aliases.get(name, name) for name in case.stubs}
         if case.recorded:
-            stubbed = set(catalog.capabilities) - {catalog.aliases.get(name, name) for name in case.real}
+            stubbed = set(catalog.capabilities) - {
+                catalog.aliases.get(name, name) for name in case.real
+            }
         return _without_waits(catalog._replace(stubbed=frozenset(stubbed)))
 
 
@@ -52,7 +58,8 @@ def _without_waits(catalog: Catalog) -> Catalog:
         return step._replace(config=step.config._replace(retry=retry._replace(backoff_seconds=0.0)))
 
     skills = {
-        id: skill._replace(steps=tuple(map(step_of, skill.steps))) for id, skill in catalog.skills.items()
+        id: skill._replace(steps=tuple(map(step_of, skill.steps)))
+        for id, skill in catalog.skills.items()
     }
     bindings = {
         id: one._replace(metadata={**one.metadata, "retry_backoff_base": 0.0})
@@ -70,7 +77,9 @@ def require_own_skill(settings: Settings, case: SkillCase, catalog: Catalog) -> 
         skill is not None
         and os.path.realpath(os.path.join(settings.base, os.path.dirname(skill.file))) != own
     ):
-        message = f"`{case.skill_id}` is replaced by {skill.file}, and this case belongs to another one"
+        message = (
+            f"`{case.skill_id}` is replaced by {skill.file}, and this case belongs to another one"
+        )
         raise CaseFault(case, "test.skill", (), message)
 
 
@@ -96,8 +105,13 @@ def _unknown(case: SkillCase, catalog: Catalog, name: str, path: KeyPath) -> NoR
     if file := catalog.broken.get(f"capability:{name}"):
         raise CaseFault(case, "test.stub", path, f"capability `{name}`: its file {file} has errors")
     known = sorted({*catalog.capabilities, *catalog.aliases})
-    hint = suggestion(name, known) or f"it calls {', '.join(sorted(catalog.capabilities)) or 'nothing'}"
-    raise CaseFault(case, "test.stub", path, f"`{case.skill_id}` calls no capability `{name}`", hint)
+    hint = (
+        suggestion(name, known)
+        or f"it calls {', '.join(sorted(catalog.capabilities)) or 'nothing'}"
+    )
+    raise CaseFault(
+        case, "test.stub", path, f"`{case.skill_id}` calls no capability `{name}`", hint
+    )
 
 
 def _fitting(
@@ -105,23 +119,33 @@ def _fitting(
 ) -> dict[str, Any]:
     for name in output:
         if name not in capability.outputs:
-            message, hint = f"`{capability.id}` has no output `{name}`", suggestion(name, capability.outputs)
+            message, hint = (
+                f"`{capability.id}` has no output `{name}`",
+                suggestion(name, capability.outputs),
+            )
             raise CaseFault(case, "test.stub", (*path, name), message, hint)
     kept, violations = fit_values(capability.outputs, output)
     if violations:
         first = violations[0]
         place = path if first.kind == "missing" else (*path, *first.place.split("/")[:1])
         raise CaseFault(
-            case, "test.stub", place, f"output {first.message}, by the contract of `{capability.id}`"
+            case,
+            "test.stub",
+            place,
+            f"output {first.message}, by the contract of `{capability.id}`",
         )
     return kept
 
 
-def require_harmless(settings: Settings, case: SkillCase, catalog: Catalog, *, may_be_real: bool) -> None:
+def require_harmless(
+    settings: Settings, case: SkillCase, catalog: Catalog, *, may_be_real: bool
+) -> None:
     """Raise CaseFault `test.effects` for a capability that may reach the world and is neither stubbed nor real."""
     if case.real and not may_be_real:
         hint = "trust the project, if you mean it: cogcli config trust\nor allow a host for one run: --allow-host HOST"
-        raise CaseFault(case, "test.effects", ("real",), "`real` counts in a trusted project only", hint)
+        raise CaseFault(
+            case, "test.effects", ("real",), "`real` counts in a trusted project only", hint
+        )
     real = {catalog.aliases.get(name, name) for name in case.real}
     for capability in catalog.reached(case.skill_id):
         if capability.id in catalog.stubbed or capability.id in real:
@@ -129,14 +153,24 @@ def require_harmless(settings: Settings, case: SkillCase, catalog: Catalog, *, m
         if why := reach_of(settings, catalog, capability, case.options.get("bind") or {}):
             message = f"`{capability.id}` {why}, and is neither stubbed nor listed in `real`"
             raise CaseFault(
-                case, "test.effects", (), message, f"add stubs: {{{capability.id}: [{{output: ...}}]}}"
+                case,
+                "test.effects",
+                (),
+                message,
+                f"add stubs: {{{capability.id}: [{{output: ...}}]}}",
             )
 
 
-def reach_of(settings: Settings, catalog: Catalog, capability: Capability, binds: Mapping[str, str]) -> str:
+def reach_of(
+    settings: Settings, catalog: Catalog, capability: Capability, binds: Mapping[str, str]
+) -> str:
     """Why a call may change or depend on what is outside; empty for a function on this machine without effects."""
     if capability.effect != "none":
-        return "does not say whether it has effects" if capability.effect == "unknown" else "has effects"
+        return (
+            "does not say whether it has effects"
+            if capability.effect == "unknown"
+            else "has effects"
+        )
     options = selection_options(settings)._replace(binds=binds)
     try:
         chain = named_binding(catalog, capability.id, options).chain

@@ -58,17 +58,23 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
     request, log = read_source_request(directory, {}, None)
     started, end = log.started, log.ended.runs.get(log.root)
     if started is None or end is None or end.payload["status"] in ("aborted", "pending"):
-        raise UsageError("usage.value", f"`{directory.name}` has not run to its end, so it is not a case")
+        raise UsageError(
+            "usage.value", f"`{directory.name}` has not run to its end, so it is not a case"
+        )
     if started.payload.get("agent"):
         hint = "record the run of a skill"
         raise UsageError(
             "usage.value", f"`{directory.name}` is the run of an agent, not of a skill", hint=hint
         )
-    path = os.path.join(_own_folder(settings, request.skill_id), CASES, f"{directory.name[:15].lower()}.yaml")
+    path = os.path.join(
+        _own_folder(settings, request.skill_id), CASES, f"{directory.name[:15].lower()}.yaml"
+    )
     shown = settings.display_path(path)
     settings.inside(path)
     if os.path.lexists(path):
-        raise UsageError("output.exists", f"`{shown}` exists", hint="remove it, or rename it to keep it")
+        raise UsageError(
+            "output.exists", f"`{shown}` exists", hint="remove it, or rename it to keep it"
+        )
     case = {
         "description": f"as in {directory.name}",
         **_case_keys(request, started),
@@ -110,7 +116,9 @@ def _schema_line(settings: Settings, path: str) -> str:
 
 def _own_folder(settings: Settings, skill_id: str) -> str:
     """The folder of a skill of the user's own. Raises SkillNotFoundError, UsageError for a shipped one."""
-    found = [file for file in open_registry(settings).builder().files("skill") if file.id == skill_id]
+    found = [
+        file for file in open_registry(settings).builder().files("skill") if file.id == skill_id
+    ]
     if not found:
         raise SkillNotFoundError(
             "skill.not-found", f"no skill `{skill_id}` here: start in its project with -C DIR"
@@ -138,13 +146,17 @@ def _case_keys(request: RunRequest, started: Event) -> dict[str, Any]:
     return {
         "inputs": request.inputs,
         "frame": request.frame,
-        "options": {key: value for key, value in options.items() if value and value != plain.get(key)},
+        "options": {
+            key: value for key, value in options.items() if value and value != plain.get(key)
+        },
         "seed": request.seed,
         "now": f"{started.timestamp[:19]}Z",
     }
 
 
-def _stubs(settings: Settings, request: RunRequest, log: LogIndex) -> dict[str, list[dict[str, Any]]]:
+def _stubs(
+    settings: Settings, request: RunRequest, log: LogIndex
+) -> dict[str, list[dict[str, Any]]]:
     """By capability that must be stubbed: the answers that its calls had."""
     catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     stubs: dict[str, list[dict[str, Any]]] = {
@@ -180,7 +192,11 @@ def _answers(log: LogIndex, run: str, step: str) -> Iterator[dict[str, Any]]:
             yield {"output": outcome.output}
         else:
             yield {
-                "error": {"code": outcome.code, "message": outcome.message, "left": outcome.left is not False}
+                "error": {
+                    "code": outcome.code,
+                    "message": outcome.message,
+                    "left": outcome.left is not False,
+                }
             }
         number += 1
 
@@ -190,9 +206,13 @@ def _expected(end: Mapping[str, Any], log: LogIndex) -> dict[str, Any]:
     code = (end["error"] or {}).get("code")
     exit = 1 if end["status"] == "partial" else exit_code(code) if code else 0
     given = end["outputs"] if end["status"] in ("ok", "partial") else {}
-    outputs = {name: value for name, value in (given or {}).items() if MASK.encode() not in compact(value)}
+    outputs = {
+        name: value for name, value in (given or {}).items() if MASK.encode() not in compact(value)
+    }
     ended = {
-        step: event.payload["step_status"] for (run, step), event in log.closings.items() if run == log.root
+        step: event.payload["step_status"]
+        for (run, step), event in log.closings.items()
+        if run == log.root
     }
     steps = {
         step: word
@@ -201,7 +221,12 @@ def _expected(end: Mapping[str, Any], log: LogIndex) -> dict[str, Any]:
     }
     return {
         key: value
-        for key, value in (("exit_code", exit), ("code", code), ("outputs", outputs), ("steps", steps))
+        for key, value in (
+            ("exit_code", exit),
+            ("code", code),
+            ("outputs", outputs),
+            ("steps", steps),
+        )
         if value
     }
 
@@ -216,7 +241,9 @@ class UpdatedCases(NamedTuple):
     diffs: tuple[str, ...]
 
 
-def update_cases(settings: Settings, cases: Sequence[SkillCase], tested: CaseResults) -> UpdatedCases:
+def update_cases(
+    settings: Settings, cases: Sequence[SkillCase], tested: CaseResults
+) -> UpdatedCases:
     """Write the outputs that failed cases gave into their files, instead of those that they expect; all else in the
     files stays. Secrets are written nowhere. Raises EnvironmentRefusal `env.disk`."""
     changes: dict[str, dict[KeyPath, Any]] = {}
@@ -252,7 +279,9 @@ def _acceptable(run: CaseRun) -> dict[str, Any]:
     }
 
 
-def _rewrite(source: CaseSource, changes: Mapping[KeyPath, Any], written: Written, bound: str) -> str:
+def _rewrite(
+    source: CaseSource, changes: Mapping[KeyPath, Any], written: Written, bound: str
+) -> str:
     shown, path, text = source.shown, source.path, source.text
     try:
         new = replace_values(text, changes)
@@ -264,4 +293,6 @@ def _rewrite(source: CaseSource, changes: Mapping[KeyPath, Any], written: Writte
         write_atomic(path, new.encode(), mode=os.stat(path).st_mode & 0o777, bound=bound)
     written(path, new.encode())
     before, after = ([hide_secrets(line) for line in each.splitlines()] for each in (text, new))
-    return "".join(f"{line}\n" for line in unified_diff(before, after, shown, shown, n=1, lineterm=""))
+    return "".join(
+        f"{line}\n" for line in unified_diff(before, after, shown, shown, n=1, lineterm="")
+    )

@@ -60,7 +60,12 @@ class CaseRun(NamedTuple):
 
 
 def run_case(
-    settings: Settings, case: SkillCase, folder: str, *, trusted: bool, allow_hosts: tuple[str, ...] = ()
+    settings: Settings,
+    case: SkillCase,
+    folder: str,
+    *,
+    trusted: bool,
+    allow_hosts: tuple[str, ...] = (),
 ) -> CaseRun:
     """Run a case in this folder, which is empty. `trusted`: whether its layer is; if it is not, its real calls reach
     the hosts `allow_hosts` alone.
@@ -88,7 +93,9 @@ def _run(
     environment: RunEnvironment, case: SkillCase, request: RunRequest, catalog: Catalog, calls: StubbedCalls,
     fold: History,
 ) -> CaseRun:  # fmt: skip
-    def watch(prepared: PreparedRun, control: Control) -> AbstractContextManager[Callable[[Event], None]]:
+    def watch(
+        prepared: PreparedRun, control: Control
+    ) -> AbstractContextManager[Callable[[Event], None]]:
         return _listening(fold)
 
     result: RunResult | None = None
@@ -113,7 +120,9 @@ def _run(
         exit_code = result.exit_code
     except CogcliError as refused:
         code, exit_code, hint = refused.code, refused.exit_code, refused.hint
-        message = f"{refused.file}:{refused.line}: {refused.message}" if refused.file else refused.message
+        message = (
+            f"{refused.file}:{refused.line}: {refused.message}" if refused.file else refused.message
+        )
     steps = {path: step.status for run in fold.runs.values() for path, step in run.steps.items()}
     outcome = CaseOutcome(
         exit_code,
@@ -219,7 +228,9 @@ def _of_project(settings: Settings) -> dict[str, Any]:
     return {name: KEYS[name].default for name in names} | found
 
 
-def _prepared_case(settings: Settings, case: SkillCase, folder: str) -> tuple[SkillCase, LogIndex | None]:
+def _prepared_case(
+    settings: Settings, case: SkillCase, folder: str
+) -> tuple[SkillCase, LogIndex | None]:
     """The case with its inputs, its files written, each `{$file: NAME}` the path of a file; and the log that answers in
     place of stubs."""
     place = os.path.join(folder, "files")
@@ -233,10 +244,16 @@ def _prepared_case(settings: Settings, case: SkillCase, folder: str) -> tuple[Sk
             if value.keys() == {FILE} and isinstance(value[FILE], str):
                 name = value[FILE]
                 return (
-                    os.path.join(place, name) if name in case.files else _beside(settings, case, name, path)
+                    os.path.join(place, name)
+                    if name in case.files
+                    else _beside(settings, case, name, path)
                 )
             return {key: fill(inner, *path, key) for key, inner in value.items()}
-        return [fill(inner, *path, n) for n, inner in enumerate(value)] if isinstance(value, list) else value
+        return (
+            [fill(inner, *path, n) for n, inner in enumerate(value)]
+            if isinstance(value, list)
+            else value
+        )
 
     log = _log(settings, case) if case.recorded else None
     inputs = case.inputs
@@ -245,7 +262,11 @@ def _prepared_case(settings: Settings, case: SkillCase, folder: str) -> tuple[Sk
     elif inputs is None and log is not None and log.started is not None:
         inputs = log.started.payload["inputs"]
     stubs = fill(case.stubs, "stubs")
-    filled = {"inputs": fill(inputs or {}, "inputs"), "stubs": stubs, "expect": fill(case.expect, "expect")}
+    filled = {
+        "inputs": fill(inputs or {}, "inputs"),
+        "stubs": stubs,
+        "expect": fill(case.expect, "expect"),
+    }
     return case._replace(**filled), log
 
 
@@ -254,9 +275,13 @@ def _beside(settings: Settings, case: SkillCase, name: str, path: KeyPath) -> st
     source = os.path.realpath(case.source.path)
     found = os.path.realpath(os.path.join(os.path.dirname(source), name))
     roots = [os.path.realpath(layer.root) for layer in settings.layers]
-    inside = any(found.startswith(root + os.sep) and source.startswith(root + os.sep) for root in roots)
+    inside = any(
+        found.startswith(root + os.sep) and source.startswith(root + os.sep) for root in roots
+    )
     if os.path.isabs(name) or not inside:
-        raise CaseFault(case, "test.file", path, f"`{name}` is outside of the folder that holds the skills")
+        raise CaseFault(
+            case, "test.file", path, f"`{name}` is outside of the folder that holds the skills"
+        )
     if not os.path.exists(found):
         hint = "paths are relative to the case; or write the file under `files`"
         raise CaseFault(case, "test.file", path, f"there is no file `{name}`", hint)

@@ -105,7 +105,8 @@ def _case_files(settings: Settings) -> list[CaseFile]:
     folders = {skill.id: os.path.dirname(skill.path) for skill in builder.files("skill")}
     skills = {folder: id for id, folder in folders.items()}
     found = [
-        (skills.get(os.path.dirname(os.path.dirname(file.path))), file) for file in builder.files("case")
+        (skills.get(os.path.dirname(os.path.dirname(file.path))), file)
+        for file in builder.files("case")
     ]
     return sorted(
         (CaseFile(id, file.path, file.layer) for id, file in found if id), key=lambda file: file[:2]
@@ -117,7 +118,9 @@ def _at_path(word: str, files: Sequence[CaseFile]) -> list[CaseFile]:
     path = os.path.realpath(word)
     below = os.path.dirname(path) if os.path.basename(path) == "skill.yaml" else path
     real = {os.path.realpath(file.path): file for file in files}
-    return [file for place, file in real.items() if place == path or place.startswith(below + os.sep)]
+    return [
+        file for place, file in real.items() if place == path or place.startswith(below + os.sep)
+    ]
 
 
 def _nothing_named(settings: Settings, word: str, files: Sequence[CaseFile]) -> UsageError:
@@ -129,7 +132,9 @@ def _nothing_named(settings: Settings, word: str, files: Sequence[CaseFile]) -> 
     if word in open_registry(settings).ids("skill"):
         return UsageError("usage.value", f"`{word}` has no cases", hint=record)
     return UsageError(
-        "usage.value", f"no case is named by `{word}`", hint=suggestion(word, sorted(known)) or record
+        "usage.value",
+        f"no case is named by `{word}`",
+        hint=suggestion(word, sorted(known)) or record,
     )
 
 
@@ -140,7 +145,9 @@ def _read(settings: Settings, wanted: Mapping[CaseFile, Sequence[str]]) -> Found
     for file, patterns in wanted.items():
         read = read_cases(file.path, settings.display_path(file.path), file.skill_id, PROTOCOLS)
         problems += read.problems
-        cases += [case for case in read.cases if any(_fits(case.id, pattern) for pattern in patterns)]
+        cases += [
+            case for case in read.cases if any(_fits(case.id, pattern) for pattern in patterns)
+        ]
     return FoundCases(tuple(cases), tuple(problems))
 
 
@@ -193,7 +200,11 @@ def find_warning(settings: Settings, cases: Sequence[SkillCase]) -> CogcliError 
 
 
 def _test(
-    settings: Settings, case: SkillCase, folder: str, runs: dict[str, CaseRun], allow_hosts: tuple[str, ...]
+    settings: Settings,
+    case: SkillCase,
+    folder: str,
+    runs: dict[str, CaseRun],
+    allow_hosts: tuple[str, ...],
 ) -> CheckResult:
     """The result of one case. What is wrong with the case, the skill or its services is never raised."""
     base = CheckResult(case.id, FAILED, subject=case.description, file=case.source.shown)
@@ -205,7 +216,9 @@ def _test(
             return base._replace(status=SKIPPED, reason=reason, code=code)
         os.mkdir(folder)
         trusted = _is_trusted(settings, case)
-        run = runs[case.id] = run_case(settings, case, folder, trusted=trusted, allow_hosts=allow_hosts)
+        run = runs[case.id] = run_case(
+            settings, case, folder, trusted=trusted, allow_hosts=allow_hosts
+        )
         result = judge_run(run.case, run, base)
         kept = result.status == FAILED and bool(run.directory)
     except CaseFault as fault:
@@ -221,7 +234,9 @@ def _test(
 def _is_trusted(settings: Settings, case: SkillCase) -> bool:
     """Whether the layer of a case is trusted; where roots lie in each other, the innermost."""
     path = os.path.realpath(case.source.path)
-    layers = [layer for layer in settings.layers if path.startswith(os.path.realpath(layer.root) + os.sep)]
+    layers = [
+        layer for layer in settings.layers if path.startswith(os.path.realpath(layer.root) + os.sep)
+    ]
     if not layers:
         return False
     return max(layers, key=lambda layer: len(os.path.realpath(layer.root))).trusted
@@ -229,7 +244,10 @@ def _is_trusted(settings: Settings, case: SkillCase) -> bool:
 
 def judge_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
     """The result of a case that ran; `base` has its name and file."""
-    checks = [*_unanswered(case, run), *(("test.failed", check) for check in judge(case, run.outcome))]
+    checks = [
+        *_unanswered(case, run),
+        *(("test.failed", check) for check in judge(case, run.outcome)),
+    ]
     checks += _unused(case, run) if run.directory else ()
     failed = next(((code, check) for code, check in checks if not check.passed), None)
     reason = f"{failed[1].name}: {failed[1].detail}" if failed else ""
@@ -251,7 +269,10 @@ def _unanswered(case: SkillCase, run: CaseRun) -> Iterator[tuple[str, Check]]:
     ):
         name = f"a stub for {capability}"
         place = case.frame_of("stubs", *_key(case, run, capability))
-        yield "test.unanswered", Check(name, False, f"step `{step}` called it with {given}, none fits", place)
+        yield (
+            "test.unanswered",
+            Check(name, False, f"step `{step}` called it with {given}, none fits", place),
+        )
 
 
 def _unused(case: SkillCase, run: CaseRun) -> Iterator[tuple[str, Check]]:
@@ -274,7 +295,10 @@ def _faulty(case: SkillCase, problem: Problem, base: CheckResult) -> CheckResult
     """The result of a case that cannot be run as it is written."""
     line = hide_secrets(case.source.line(problem.line))
     check = Check(
-        "the case can be run", False, problem.summary_line, Frame(problem.line, line, problem.column, 1)
+        "the case can be run",
+        False,
+        problem.summary_line,
+        Frame(problem.line, line, problem.column, 1),
     )
     return base._replace(checks=(check,), reason=problem.summary_line, code=problem.code)
 
@@ -284,7 +308,10 @@ def _faulty(case: SkillCase, problem: Problem, base: CheckResult) -> CheckResult
 
 def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[Need]:
     """What a case needs and is not there."""
-    if not _is_trusted(settings, case) and open_registry(settings).for_run("skill", case.skill_id).is_trusted:
+    if (
+        not _is_trusted(settings, case)
+        and open_registry(settings).for_run("skill", case.skill_id).is_trusted
+    ):
         # A run takes the shipped skill, and this case belongs to another one.
         yield Need("trust", "a trusted project", "cogcli config trust")
     for word in case.needs:

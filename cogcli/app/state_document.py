@@ -80,7 +80,11 @@ def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[
         yield from iterate_events(directory, warn)
         return
     if warn:
-        warn(unreadable(directory, "does not exist: what is shown is what state.json tells", file=EVENTS))
+        warn(
+            unreadable(
+                directory, "does not exist: what is shown is what state.json tells", file=EVENTS
+            )
+        )
     yield from events_of_state(parse_state(read_stored_state(directory) or b"", directory))
 
 

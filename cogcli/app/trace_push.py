@@ -55,7 +55,9 @@ def push_trace(settings: Settings, directory: Path, url: str) -> None:
     http = Http(proxies=proxies)
     try:
         headers = (("Content-Type", "application/json"),)
-        request = HttpRequest("POST", target, headers, body, network="private", max_response_bytes=1 << 20)
+        request = HttpRequest(
+            "POST", target, headers, body, network="private", max_response_bytes=1 << 20
+        )
         reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())
     finally:
         http.close()

@@ -17,7 +17,15 @@ from cogcli.core.redact import Redactor
 from cogcli.core.system_text import variable
 from cogcli.core.terminal_text import visible
 from cogcli.episode.damage import damage_of
-from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE, Finding, FindingSeverity, error_finding
+from cogcli.episode.layout import (
+    BLOBS,
+    EVENTS,
+    MANIFEST,
+    STATE,
+    Finding,
+    FindingSeverity,
+    error_finding,
+)
 from cogcli.episode.log_fold import fold_log
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.manifest import seal_of
@@ -120,7 +128,9 @@ class EpisodeVerifier(NamedTuple):
             yield _add_duplicate(result, directory, seals) if len(directories) > 1 else result
         present = {directory.name for directory in directories}
         for name in sorted(self.anchor.keys() - present):
-            message = f"the anchor names it with {self.anchor[name].events} events, and it does not exist"
+            message = (
+                f"the anchor names it with {self.anchor[name].events} events, and it does not exist"
+            )
             missing = error_finding("anchor.missing", EVENTS, 0, message)
             yield VerifyResult(name, _payloads(name, [missing]), "missing")
 
@@ -145,7 +155,9 @@ def _payloads(name: str, findings: Iterable[Finding]) -> tuple[dict[str, Any], .
     return tuple({"episode": name, **finding.to_payload()} for finding in findings)
 
 
-def _add_duplicate(one: VerifyResult, directory: Path, seals: dict[str, tuple[Path, str]]) -> VerifyResult:
+def _add_duplicate(
+    one: VerifyResult, directory: Path, seals: dict[str, tuple[Path, str]]
+) -> VerifyResult:
     """The result, with a finding `episode.twice` where an earlier episode of this command is sealed under the same
     id."""
     seal = seal_of(directory)
@@ -178,7 +190,9 @@ def repair(settings: Settings, directory: Path) -> bool:
     try:
         if fold_log(journal.events()).projection.terminated is not None:
             seal(journal)
-        elif any(found.file == STATE and found.severity == "error" for found in verify(journal.directory)):
+        elif any(
+            found.file == STATE and found.severity == "error" for found in verify(journal.directory)
+        ):
             persist_pending(journal)
     finally:
         journal.close()
@@ -221,14 +235,21 @@ def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckRep
     """`verify`: a case per episode; warnings and information are notes."""
 
     def case(result: VerifyResult) -> Case:
-        texts = [(finding, f"{place_of(finding)}{finding['message']}") for finding in result.findings]
+        texts = [
+            (finding, f"{place_of(finding)}{finding['message']}") for finding in result.findings
+        ]
         failures = [
-            CaseFailure(f["code"], f["message"], text) for f, text in texts if f["severity"] == "error"
+            CaseFailure(f["code"], f["message"], text)
+            for f, text in texts
+            if f["severity"] == "error"
         ]
         notes = [f"{f['code']}: {text}" for f, text in texts if f["severity"] != "error"]
         return Case("verify", result.name, tuple(failures), tuple(notes))
 
-    rows = [f"| {_escaped(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |" for one in results]
+    rows = [
+        f"| {_escaped(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |"
+        for one in results
+    ]
     found = [
         f"| {_escaped(one.name)} | {_escaped(place_of(f).rstrip(': '))} | {f['code']} | {_escaped(f['message'])} |"
         for one in results

@@ -40,7 +40,9 @@ def check_answer(
 
 
 def _first_outside(found: Iterator[Any], options: list[Any]) -> Any:
-    return next((each for each in found if not any(equal(each, option) for option in options)), None)
+    return next(
+        (each for each in found if not any(equal(each, option) for option in options)), None
+    )
 
 
 def _found(value: Any, path: list[str]) -> Iterator[Any]:
@@ -49,7 +51,9 @@ def _found(value: Any, path: list[str]) -> Iterator[Any]:
         if value is not None:
             yield value
     elif path[0] == _EACH:
-        for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        for item in (
+            value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        ):
             yield from _found(item, path[1:])
     elif isinstance(value, dict) and path[0] in value:
         yield from _found(value[path[0]], path[1:])

@@ -24,7 +24,9 @@ from cogcli.specs.service import Service
 
 THRESHOLD: Final = 5
 OPEN_SECONDS: Final = 30.0
-FAULTS: Final = frozenset(("call.transport", "call.timeout", "call.overloaded", "call.server-error"))
+FAULTS: Final = frozenset(
+    ("call.transport", "call.timeout", "call.overloaded", "call.server-error")
+)
 
 
 class Passage:
@@ -73,9 +75,7 @@ class Circuit:
             rest = self._open_until - self._now()
             if rest > 0 or self._probed:
                 when = f"for {math.ceil(rest)} s more" if rest > 0 else "while one call probes it"
-                text = (
-                    f"service `{self._service_id}` failed {THRESHOLD} times in a row and is left alone {when}"
-                )
+                text = f"service `{self._service_id}` failed {THRESHOLD} times in a row and is left alone {when}"
                 raise TransportError("call.circuit-open", text, left=False)
             self._probed = True
             return Passage(self, probing=True)

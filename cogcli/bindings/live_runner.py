@@ -129,7 +129,10 @@ class LiveRunner:
                 error.record = (
                     meta.to_payload()
                     if meta.reply
-                    else {**meta.to_payload(), "reply": {"media_type": "application/json", "body": body}}
+                    else {
+                        **meta.to_payload(),
+                        "reply": {"media_type": "application/json", "body": body},
+                    }
                 )
                 error.usage = dict(meta.usage) if meta.usage else None
                 raise
@@ -155,7 +158,9 @@ class LiveRunner:
         self, body: Any, attempt: Attempt, binding: Binding, request: InvocationRequest
     ) -> dict[str, Any]:
         outputs = self._catalog.capabilities[attempt.capability_id].outputs
-        output = response_mapping.map_response(binding.response, body, outputs, request.service.values)
+        output = response_mapping.map_response(
+            binding.response, body, outputs, request.service.values
+        )
         if binding.checks:
             check_answer(binding.checks, output, attempt.input)
         return output
@@ -171,12 +176,16 @@ class LiveRunner:
         passed_over = []
         for link in selection.chain:
             if link.eligible:
-                members.append(_member(self._catalog.bindings[link.binding_id], self._catalog.services))
+                members.append(
+                    _member(self._catalog.bindings[link.binding_id], self._catalog.services)
+                )
             else:
                 codes = {reason.code for reason in link.reasons}
                 code = codes.pop() if len(codes) == 1 else "binding.ineligible"
                 text = "; ".join(reason.text for reason in link.reasons)
-                passed_over.append(PassedOver(link.binding_id, link.service_id, code, text, len(members)))
+                passed_over.append(
+                    PassedOver(link.binding_id, link.service_id, code, text, len(members))
+                )
         chain = BindingChain(tuple(members), selection.to_payload(), tuple(passed_over))
         before = self._selected.get(capability_id)
         return chain if before is None else _restrict_chain(chain, before)
@@ -199,7 +208,9 @@ class LiveRunner:
         if invoker is None:
             row = PROTOCOLS.get(protocol)
             if row is None:
-                raise ProtocolRoutingError("protocol.unsupported", f"nothing speaks `{protocol}`", left=False)
+                raise ProtocolRoutingError(
+                    "protocol.unsupported", f"nothing speaks `{protocol}`", left=False
+                )
             invoker = self._invokers.setdefault(protocol, row.invoker(self._context))
         return invoker
 
@@ -219,7 +230,11 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
             "service.unknown", f"binding `{binding.id}` names no service `{binding.service}`"
         )
     metadata: dict[str, Any] = binding.metadata
-    timeout = metadata.get("timeout_seconds") or service.metadata.get("timeout_seconds") or DEFAULT_TIMEOUT
+    timeout = (
+        metadata.get("timeout_seconds")
+        or service.metadata.get("timeout_seconds")
+        or DEFAULT_TIMEOUT
+    )
     return Member(
         binding.id,
         service.id,

@@ -66,7 +66,9 @@ def compile_template(
         path = compile_template(request[FILE], (*at, FILE), around)
         return lambda given: _file(path(given), str(request.get(AS)), at, around)
     if isinstance(request, dict):
-        members = {key: compile_template(member, (*at, key), around) for key, member in request.items()}
+        members = {
+            key: compile_template(member, (*at, key), around) for key, member in request.items()
+        }
         return lambda given: {
             key: value for key, member in members.items() if (value := member(given)) is not MISSING
         }
@@ -126,7 +128,9 @@ def _reached(value: Any, path: tuple[str, ...]) -> Any:
     return MISSING if any(each is MISSING for each in found) else found
 
 
-def _embedded(slot: TemplateSlot, given: dict[str, Any], at: TemplatePath, around: Surroundings) -> str:
+def _embedded(
+    slot: TemplateSlot, given: dict[str, Any], at: TemplatePath, around: Surroundings
+) -> str:
     """The value inside a text; an input that was not given leaves nothing there, but in a path."""
     if slot.of_service:
         return _variable(slot, at, around)
@@ -138,7 +142,9 @@ def _embedded(slot: TemplateSlot, given: dict[str, Any], at: TemplatePath, aroun
             where = "inside a text; write `${input.x:-…}` to say what stands there instead"
             raise _missing(slot.path, at, where)
         if _is_in_path(at, around):
-            where = "inside a text that becomes part of a path: without it that would be another path"
+            where = (
+                "inside a text that becomes part of a path: without it that would be another path"
+            )
             raise _missing(slot.path, at, where)
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
@@ -161,7 +167,9 @@ def _file(path: Any, form: str, at: TemplatePath, around: Surroundings) -> Any:
         return MISSING
     try:
         if not isinstance(path, str) or around.read_file is None:
-            raise RequestMappingError("request.value", "a file is named by the text of its path", left=False)
+            raise RequestMappingError(
+                "request.value", "a file is named by the text of its path", left=False
+            )
         return around.read_file(path, form)
     except RequestMappingError as error:
         error.place = at

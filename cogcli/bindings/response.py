@@ -51,7 +51,9 @@ def map_response(
     if violations:
         first = violations[0]
         code = "response.missing" if first.kind == "missing" else "response.type"
-        error = ResponseMappingError(code, "; ".join(f"output {v.message}" for v in violations), left=True)
+        error = ResponseMappingError(
+            code, "; ".join(f"output {v.message}" for v in violations), left=True
+        )
         error.place = ("response", first.place.partition("/")[0])
         raise error
     return kept

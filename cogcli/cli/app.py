@@ -17,7 +17,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("replay:replay", "run an episode again from its log without any call, and compare"),
     "validate": ("validate:validate", "check spec files: the whole project, or the given files"),
     "test": ("test:run_tests", "run the test cases of skills"),
-    "registry contracts": ("registry:contracts", "check capabilities against their examples and contracts"),
+    "registry contracts": (
+        "registry:contracts",
+        "check capabilities against their examples and contracts",
+    ),
     "registry smoke": ("registry:smoke", "call each capability once"),
     "registry executability": (
         "registry:executability",
@@ -40,17 +43,32 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "provoke every error: class, code, exit, retry, fallback",
     ),
     "skills ls": ("inventory:ls", "list skills: what can run here, and why not"),
-    "skills show": ("inventory:show", "show a skill: inputs, outputs, steps, and a line that runs it"),
+    "skills show": (
+        "inventory:show",
+        "show a skill: inputs, outputs, steps, and a line that runs it",
+    ),
     "skills search": ("inventory:search", "find skills by words"),
-    "skills explain": ("inventory:explain", "show the bindings that a skill calls, and what is missing"),
+    "skills explain": (
+        "inventory:explain",
+        "show the bindings that a skill calls, and what is missing",
+    ),
     "capabilities ls": ("inventory:ls", "list capabilities"),
-    "capabilities show": ("inventory:show", "show a capability: fields, layer, and what it replaces"),
+    "capabilities show": (
+        "inventory:show",
+        "show a capability: fields, layer, and what it replaces",
+    ),
     "capabilities search": ("inventory:search", "find capabilities by words"),
-    "capabilities explain": ("inventory:explain", "show which binding is chosen for a capability, and why"),
+    "capabilities explain": (
+        "inventory:explain",
+        "show which binding is chosen for a capability, and why",
+    ),
     "bindings ls": ("inventory:ls", "list bindings"),
     "bindings show": ("inventory:show", "show a binding: request, response, layer"),
     "bindings search": ("inventory:search", "find bindings by words"),
-    "bindings explain": ("inventory:explain_capability", "show which binding is chosen, and why no other"),
+    "bindings explain": (
+        "inventory:explain_capability",
+        "show which binding is chosen, and why no other",
+    ),
     "bindings activate": (
         "bindings_activate:activate_binding",
         "choose a binding for this host, once it passes all checks",
@@ -61,15 +79,24 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "agent_profile:show",
         "show what is known about a user, with the episode of each entry",
     ),
-    "agent profile export": ("agent_profile:export", "print everything that is stored about a user"),
-    "agent profile forget": ("agent_profile:forget", "delete everything that is stored about a user"),
+    "agent profile export": (
+        "agent_profile:export",
+        "print everything that is stored about a user",
+    ),
+    "agent profile forget": (
+        "agent_profile:forget",
+        "delete everything that is stored about a user",
+    ),
     "agent sessions ls": ("agent_sessions:ls", "list conversations, the last used first"),
     "agent sessions show": (
         "agent_sessions:show_one",
         "show the messages of a conversation, with their episodes",
     ),
     "agent sessions forget": ("agent_sessions:forget", "delete a conversation"),
-    "agent jobs ls": ("agent_jobs:ls", "list the jobs that learn from users, and those that failed"),
+    "agent jobs ls": (
+        "agent_jobs:ls",
+        "list the jobs that learn from users, and those that failed",
+    ),
     "agent jobs run": ("agent_jobs:run", "run the waiting jobs now"),
     "pack check": ("pack:check", "check a pack: references, rules, contradictions"),
     "pack hash": ("pack:hash_of", "print the reference that names exactly this pack"),
@@ -79,13 +106,28 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "policy eval": ("policy:evaluate", "judge one call by a pack: 0 allow, 4 deny, 5 ask a person"),
     "policy explain": ("policy:explain", "explain the decisions about governed calls"),
     "policy diff": ("policy:diff", "compare two packs: rules, and recorded decisions that change"),
-    "context compile": ("context:compile", "print what a model would receive for a request; calls nothing"),
-    "context explain": ("context:explain", "explain what was in the context of a turn, and what was not"),
+    "context compile": (
+        "context:compile",
+        "print what a model would receive for a request; calls nothing",
+    ),
+    "context explain": (
+        "context:explain",
+        "explain what was in the context of a turn, and what was not",
+    ),
     "context diff": ("context:diff", "compare the contexts of two turns"),
-    "metrics": ("metrics:metrics", "measure the runs of agents; --check compares with pack targets"),
-    "knowledge import": ("knowledge:import_file", "append statements with their evidence, all or none"),
+    "metrics": (
+        "metrics:metrics",
+        "measure the runs of agents; --check compares with pack targets",
+    ),
+    "knowledge import": (
+        "knowledge:import_file",
+        "append statements with their evidence, all or none",
+    ),
     "knowledge query": ("knowledge:query", "show what is known about an entity"),
-    "knowledge snapshot": ("knowledge:snapshot", "print the name of the present content of the graph"),
+    "knowledge snapshot": (
+        "knowledge:snapshot",
+        "print the name of the present content of the graph",
+    ),
     "memory ls": ("memory:ls", "list what is kept about users; --why explains one entry"),
     "memory proposals": ("memory:proposals", "list the proposals that wait for a decision"),
     "memory promote": ("memory:promote", "keep a proposal; contradictions are shown"),
@@ -94,13 +136,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "services ls": ("inventory:ls", "list services"),
     "services show": ("inventory:show", "show a service: address, layer, and what it replaces"),
     "services search": ("inventory:search", "find services by words"),
-    "services explain": ("inventory:explain", "show what calls a service, and what prevents the calls"),
-    "services refresh": ("services:refresh", "compare a service with what was accepted; 1 if it differs"),
+    "services explain": (
+        "inventory:explain",
+        "show what calls a service, and what prevents the calls",
+    ),
+    "services refresh": (
+        "services:refresh",
+        "compare a service with what was accepted; 1 if it differs",
+    ),
     "skills export": (
         "skills_exchange:export_folders",
         "write skills as folders with a SKILL.md for other agents",
     ),
-    "skills import": ("skills_exchange:import_folder", "make a skill from a folder with a SKILL.md"),
+    "skills import": (
+        "skills_exchange:import_folder",
+        "make a skill from a folder with a SKILL.md",
+    ),
     "import agent-skills": (
         "import_agent_skills:agent_skills",
         "show the settings that skills of agent-skills need; writes nothing",
@@ -109,12 +160,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "new project": ("new:project", "create a project with a skill that runs at once"),
     "new skill": ("new:skill", "create a skill that runs at once, or a copy of another one"),
     "new capability": ("new:capability", "create a capability: inputs, outputs, effects"),
-    "new binding": ("new:binding", "create capability, binding and service from an OpenAPI document"),
+    "new binding": (
+        "new:binding",
+        "create capability, binding and service from an OpenAPI document",
+    ),
     "new scenario": ("new:scenario", "create a test scenario for a binding"),
     "new pack": ("new:pack", "create a pack: what an agent may do"),
     "serve mcp": ("serve:serve_mcp", "serve skills as MCP tools, on stdin and stdout or over HTTP"),
     "config show": ("config_show:show", "show settings and their origins"),
-    "config trust": ("config_trust:change_trust", "trust this project: accept every file that decides"),
+    "config trust": (
+        "config_trust:change_trust",
+        "trust this project: accept every file that decides",
+    ),
     "completion show": ("completion:show", "print the completion script of a shell"),
     "completion install": ("completion:install", "install the completion script of your shell"),
     "help": ("help:help", "show help for a command or a topic"),
@@ -157,7 +214,9 @@ def commands_of(group: str) -> list[str]:
 
 def verbs(group: str) -> list[str]:
     """The words that may follow a group: its commands, and the groups in it."""
-    return list(dict.fromkeys(name.removeprefix(f"{group} ").split()[0] for name in commands_of(group)))
+    return list(
+        dict.fromkeys(name.removeprefix(f"{group} ").split()[0] for name in commands_of(group))
+    )
 
 
 def first_words() -> list[str]:

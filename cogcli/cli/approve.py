@@ -24,7 +24,10 @@ _EXCERPT: Final = 160
 
 
 def ask_approval(
-    context: CommandContext, result: RunResult, by: str, resume_with: Callable[[ResumeRequest], RunResult]
+    context: CommandContext,
+    result: RunResult,
+    by: str,
+    resume_with: Callable[[ResumeRequest], RunResult],
 ) -> tuple[RunResult, bool]:
     """The result after the answers of the person at the terminal, and whether the last question was left open: at `d`
     and at Ctrl-C. `resume_with` is called for each answer.
@@ -48,7 +51,9 @@ def ask_approval(
             return result, True
         names = (question["approval_id"],)
         result = resume_with(
-            ResumeRequest(approve=names, by=by) if answer == "y" else ResumeRequest(reject=names, by=by)
+            ResumeRequest(approve=names, by=by)
+            if answer == "y"
+            else ResumeRequest(reject=names, by=by)
         )
     return result, False
 
@@ -91,5 +96,8 @@ def show_request(context: CommandContext, question: dict[str, Any], *, whole: bo
         text = value if name == "will send" else visible(value)
         for number, line in enumerate(text.split("\n")):
             screen.notify_line(
-                [(f"  {name if not number else '':<9}  ", "dim"), (terminal_safe(context, line), "")]
+                [
+                    (f"  {name if not number else '':<9}  ", "dim"),
+                    (terminal_safe(context, line), ""),
+                ]
             )

@@ -62,7 +62,9 @@ class Party(NamedTuple):
 class Chat:
     """A conversation. `ask` makes of a message what is asked; `title` says what is talked with."""
 
-    def __init__(self, context: CommandContext, ask: Ask, mode: str, party: Party, title: str) -> None:
+    def __init__(
+        self, context: CommandContext, ask: Ask, mode: str, party: Party, title: str
+    ) -> None:
         self._context, self._ask, self._mode = context, ask, mode
         self._party, self._title = party, title
         self._response = StreamedResponse(context.screen)
@@ -114,7 +116,9 @@ class Chat:
         given = self._ask(message, self._mode)._replace(on_response=self._response)
         listener = DisplayListener(Display(self._context.screen))
         result = invoke(
-            self._context.settings, given, lambda _, control: watch_start(self._context, listener, control)
+            self._context.settings,
+            given,
+            lambda _, control: watch_start(self._context, listener, control),
         )
         self._report(result)
 
@@ -157,7 +161,9 @@ class Chat:
             self._write_line("stopped", "dim")
             self._leave_if_ended(result.exit_code)
         elif error := error_of(result, self._context.again, here=True):
-            for styled in error_lines(error, base=self._context.base, width=self._context.screen.err.width):
+            for styled in error_lines(
+                error, base=self._context.base, width=self._context.screen.err.width
+            ):
                 self._context.screen.notify_line(styled)
         elif result.status == "partial":
             reason = object_of(self._document("decision")).get("status_reason")
@@ -185,11 +191,14 @@ class Chat:
         self._write_line(f"{decision['intent'] or 'no intent'}: {decision['status']}{reason}")
         for each in decision["policy_decisions"]:
             why = each["rule"] or each["reason"] or ""
-            self._write_line(f"  {each['capability']}: {each['verdict']}{f' ({why})' if why else ''}")
+            self._write_line(
+                f"  {each['capability']}: {each['verdict']}{f' ({why})' if why else ''}"
+            )
         for gate in decision["evidence_gates"]:
             self._write_line(f"  {gate['name']}: {gate['status']}")
         self._write_line(
-            f"cogcli context explain {short_episode(self._last.episode_id) if self._last else ''}", "dim"
+            f"cogcli context explain {short_episode(self._last.episode_id) if self._last else ''}",
+            "dim",
         )
 
     def show_state(self, _: str) -> None:
@@ -232,12 +241,16 @@ class Chat:
             )
             return
         if input("approve? [y/N] ").strip().lower() in ("y", "yes"):
-            self._resume(ResumeRequest(approve=(request["approval_id"],), by=by or self._context.user))
+            self._resume(
+                ResumeRequest(approve=(request["approval_id"],), by=by or self._context.user)
+            )
 
     def reject(self, by: str) -> None:
         request = self._show_request()
         if request is not None:
-            self._resume(ResumeRequest(reject=(request["approval_id"],), by=by or self._context.user))
+            self._resume(
+                ResumeRequest(reject=(request["approval_id"],), by=by or self._context.user)
+            )
 
     def show_profile(self, _: str) -> None:
         """What is remembered of the user."""
@@ -253,7 +266,9 @@ class Chat:
 
     def _show_request(self) -> dict[str, Any] | None:
         """Show what the last run waits for; None where it waits for nothing."""
-        requests = LogIndex(iterate_events(Path(self._last.directory))).open_requests if self._last else []
+        requests = (
+            LogIndex(iterate_events(Path(self._last.directory))).open_requests if self._last else []
+        )
         if not requests:
             self._write_line("nothing waits for an approval")
             return None

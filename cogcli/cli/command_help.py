@@ -56,7 +56,11 @@ def _command(words: str) -> str:
     for panel, flags in grouped(command.params).items():
         lines += ["", panel, *_flags(flags)]
     lines += ["", "Global options", *_flags(root().params)]
-    lines += ["", "Exit codes", *(f"  {code:>3}  {EXIT_WORDS[code]}" for code in command.declared.exits)]
+    lines += [
+        "",
+        "Exit codes",
+        *(f"  {code:>3}  {EXIT_WORDS[code]}" for code in command.declared.exits),
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -29,7 +29,9 @@ def answer() -> int:
         with redirect_stdout(text), redirect_stderr(StringIO()), _plain_help():
             typers = _typers()
             typers.completion_init()
-            typers.shell_complete(root(values), {"obj": values}, "cogcli", VARIABLE, os.environ[VARIABLE])
+            typers.shell_complete(
+                root(values), {"obj": values}, "cogcli", VARIABLE, os.environ[VARIABLE]
+            )
     except (Exception, SystemExit):
         return OK
     try:
@@ -49,7 +51,11 @@ def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple
     # Where the value of a flag is asked for, typer has left the words before it unread.
     unread = (each.name for each in ctx.command.params if each.param_type_name == "argument")
     words = {name: word for name, word in zip(unread, ctx.args, strict=False) if word}
-    typed = ctx.find_root().params | words | {name: value for name, value in ctx.params.items() if value}
+    typed = (
+        ctx.find_root().params
+        | words
+        | {name: value for name, value in ctx.params.items() if value}
+    )
     return values_of(kind, CompletionQuery(ctx.command.words, typed, incomplete))
 
 

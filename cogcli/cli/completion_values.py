@@ -36,14 +36,18 @@ class CompletionQuery(NamedTuple):
         """The settings under the global flags typed; `-C` is followed."""
         if directory := self.typed.get("directory"):
             os.chdir(directory)
-        flags = {name: self.typed[name] for name in ("registry", "runs_dir") if self.typed.get(name)}
+        flags = {
+            name: self.typed[name] for name in ("registry", "runs_dir") if self.typed.get(name)
+        }
         return Settings(flags, os.environ)
 
 
 def values_of(kinds: str, query: CompletionQuery) -> list[tuple[str, str]]:
     """The words for a value of these kinds with what they mean."""
     found = [pair for name in kinds.split() for pair in _KINDS[name](query)]
-    return [(word, _SPECIAL.sub(" ", meaning)) for word, meaning in found if _PLAIN_WORD.fullmatch(word)]
+    return [
+        (word, _SPECIAL.sub(" ", meaning)) for word, meaning in found if _PLAIN_WORD.fullmatch(word)
+    ]
 
 
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.=/#-]*")
@@ -112,7 +116,9 @@ def _inputs(query: CompletionQuery) -> list[tuple[str, str]]:
     """`NAME=`: the inputs of the skill that is typed; after the sign the values of one that has a list of them."""
     settings = query.settings
     wanted = query.typed.get("skill") or query.typed.get("target")
-    files = [file for layout in _layouts(settings) for file in layout.all("skill") if file.id == wanted]
+    files = [
+        file for layout in _layouts(settings) for file in layout.all("skill") if file.id == wanted
+    ]
     fields: dict[str, Any] = next(
         (raw["inputs"] for raw in reversed(_compiled(settings, "skill", files))), {}
     )
@@ -159,7 +165,9 @@ def _steps(query: CompletionQuery) -> list[tuple[str, str]]:
     directory = find(query.settings, query.typed.get("target") or query.typed.get("episode"))
     data = read_stored_state(directory)
     steps = parse_state(data, directory)["plan"]["steps"] if data else []
-    return [(step["id"], f"{step['status']} {step.get('description') or ''}".rstrip()) for step in steps]
+    return [
+        (step["id"], f"{step['status']} {step.get('description') or ''}".rstrip()) for step in steps
+    ]
 
 
 def _codes(query: CompletionQuery) -> list[tuple[str, str]]:

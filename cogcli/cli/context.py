@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.options import Call
 from cogcli.cli.streams import Screen
-from cogcli.core.errors import NO, CogcliError, EnvironmentRefusal, ServiceResolutionError, UsageError
+from cogcli.core.errors import (
+    NO,
+    CogcliError,
+    EnvironmentRefusal,
+    ServiceResolutionError,
+    UsageError,
+)
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import visible
 from cogcli.report.styled_text import StyledLine
@@ -64,14 +70,10 @@ class CommandContext:
         """Warn where what is said of specs counts for nothing: host overrides in a directory that is not a project, and
         lenient roots of a project that is not trusted."""
         if settings.has_idle_host:
-            message = (
-                "`.agent-skills/` has no effect: it counts only in a project, and there is no project here"
-            )
+            message = "`.agent-skills/` has no effect: it counts only in a project, and there is no project here"
             self.warn(EnvironmentRefusal("project.none", message, next=("cogcli new project .",)))
         elif self.kind != "config" and settings.has_idle_leniency:
-            message = (
-                "`[roots]` of cogcli.toml counts once the project is trusted: until then every root is strict"
-            )
+            message = "`[roots]` of cogcli.toml counts once the project is trusted: until then every root is strict"
             idle = ServiceResolutionError("service.untrusted", message)
             idle.next = ("cogcli config trust",)
             self.warn(idle)
@@ -120,7 +122,9 @@ class CommandContext:
         """Have each next command of an error that ends with this flag and its value be the typed command with it, so
         that no other flag of the user is lost."""
         error.next = tuple(
-            self._repeat_with(flag, line.rpartition(f" {flag} ")[2]) if f" {flag} " in line else line
+            self._repeat_with(flag, line.rpartition(f" {flag} ")[2])
+            if f" {flag} " in line
+            else line
             for line in error.next
         )
 
@@ -208,7 +212,9 @@ def is_skill(context: CommandContext, word: str) -> bool:
         episode = ""
     if word in known and episode:
         what = f"`{word}` is a skill, and it names episode {episode}"
-        raise UsageError("usage.value", what, next=(f"cogcli trace {episode}", f"cogcli run {word}"))
+        raise UsageError(
+            "usage.value", what, next=(f"cogcli trace {episode}", f"cogcli run {word}")
+        )
     if word not in known and not episode:
         what, hint = f"`{word}` is neither a skill nor an episode", suggestion(word, known)
         raise UsageError("episode.unknown", what, hint=hint, next=("cogcli ls", "cogcli skills ls"))

@@ -31,9 +31,7 @@ _OWN: Final = (
 
 def explained_lines(found: dict[str, Any], *, width: int | None) -> list[StyledLine]:
     """Where the context comes from, its stages with what each put out, then each thing with its reason."""
-    head = (
-        f"{found['episode_id']}  turn {found['turn']} of {found['turns']}  {found['intent'] or 'no intent'}"
-    )
+    head = f"{found['episode_id']}  turn {found['turn']} of {found['turns']}  {found['intent'] or 'no intent'}"
     lines: list[StyledLine] = [[(fit(visible(head), width), "bold")]]
     rows = [
         ("context", found["context_hash"]),
@@ -71,8 +69,14 @@ def placement_lines(placed: dict[str, Any], width: int | None) -> list[StyledLin
     decided = "" if placed["status"] == IN else f"{placed['stage']}: "
     words = [f"{placed['kind']:<10}", placed["name"], f"{decided}{placed['reason']}", size]
     text = visible("  ".join(word for word in words if word))
-    lines: list[StyledLine] = [[("  ", ""), (fit(text, width, 2), _STYLES.get(placed["status"], ""))]]
-    more = {name: value for name, value in placed.items() if name not in _OWN and value not in ("", [], None)}
+    lines: list[StyledLine] = [
+        [("  ", ""), (fit(text, width, 2), _STYLES.get(placed["status"], ""))]
+    ]
+    more = {
+        name: value
+        for name, value in placed.items()
+        if name not in _OWN and value not in ("", [], None)
+    }
     if more:
         lines.append([("    ", ""), (fit(visible(plain(more)), width, 4), "dim")])
     return lines
@@ -88,13 +92,21 @@ def answer_lines(found: dict[str, Any], width: int | None) -> list[StyledLine]:
     return lines
 
 
-def difference_lines(found: ContextDiff, sides: tuple[str, str], *, width: int | None) -> list[StyledLine]:
+def difference_lines(
+    found: ContextDiff, sides: tuple[str, str], *, width: int | None
+) -> list[StyledLine]:
     """A line for each block that differs, with the reason, then the members of the ledger that do."""
     lines: list[StyledLine] = [[(fit(visible("  ".join(sides)), width), "bold")]]
     for each in found.blocks:
         was, now = ("" if size is None else f"{size}" for size in each.tokens)
         sizes = f"{was} to {now} tokens" if was and now else f"{was or now} tokens"
-        words = [f"{each.change:<8}", f"{each.kind:<10}", each.name, f"{each.stage}: {each.reason}", sizes]
+        words = [
+            f"{each.change:<8}",
+            f"{each.kind:<10}",
+            each.name,
+            f"{each.stage}: {each.reason}",
+            sizes,
+        ]
         lines.append([("  ", ""), (fit(visible("  ".join(words)), width, 2), "")])
     for change in found.ledger:
         text = f"{change.member:<24}  {_short(change.before)}  {_short(change.after)}"

@@ -19,13 +19,17 @@ from cogcli.core.resolved_secrets import resolved_secrets
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def report_bug(screen: Screen, command: str, error: BaseException, context: CommandContext | None) -> int:
+def report_bug(
+    screen: Screen, command: str, error: BaseException, context: CommandContext | None
+) -> int:
     """Report an unexpected exception; returns exit code 70.
 
     The saved file has types and places only: messages and values may hold inputs or secrets.
     """
     ours = [
-        f"{relpath(f, _PACKAGE)}:{line}" for f, line, _ in _frames(error) if f.startswith(_PACKAGE + os.sep)
+        f"{relpath(f, _PACKAGE)}:{line}"
+        for f, line, _ in _frames(error)
+        if f.startswith(_PACKAGE + os.sep)
     ]
     what = f"{type(error).__name__} in {ours[-1].replace(os.sep, '/') if ours else 'startup'}"
     screen.notify_line([("bug[internal]", "error"), (f": {what}", "bold")])
@@ -34,11 +38,17 @@ def report_bug(screen: Screen, command: str, error: BaseException, context: Comm
         saved = _save(command, error)
         screen.notify_line([("saved: ", "dim"), (f"{saved} (inputs and secrets removed)", "")])
     except (OSError, CogcliError) as failure:
-        screen.notify_line([("not saved: ", "dim"), (getattr(failure, "strerror", None) or str(failure), "")])
+        screen.notify_line(
+            [("not saved: ", "dim"), (getattr(failure, "strerror", None) or str(failure), "")]
+        )
     screen.notify_line([("please send it with an issue; --debug shows the traceback", "dim")])
     if screen.json:
         body = {"code": "internal", "message": what, "retryable": False, "hint": "", "next": []}
-        own = {name: value for name, value in context.own.items() if name != "status"} if context else {}
+        own = (
+            {name: value for name, value in context.own.items() if name != "status"}
+            if context
+            else {}
+        )
         screen.answer(envelope(command, BUG, error=body, own={**own, "file": saved}))
     return BUG
 
@@ -46,7 +56,8 @@ def report_bug(screen: Screen, command: str, error: BaseException, context: Comm
 def _frames(error: BaseException) -> list[tuple[str, int, str]]:
     """File, line and function of each frame, the innermost last."""
     return [
-        (frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in walk_tb(error.__traceback__)
+        (frame.f_code.co_filename, line, frame.f_code.co_name)
+        for frame, line in walk_tb(error.__traceback__)
     ]
 
 

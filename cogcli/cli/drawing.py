@@ -40,7 +40,9 @@ class DrawnPart(NamedTuple):
     rows: Sequence[Sequence[StyledSpan]]
 
 
-def draw_table(out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequence[DrawnPart]) -> str:
+def draw_table(
+    out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequence[DrawnPart]
+) -> str:
     """A table with a line below its headings and above each part that has one. The cells are cut to their widths."""
     if sum(len(part.rows) for part in parts) > _MOST_DRAWN:
         return "".join(_plain_lines(out, columns, parts))
@@ -54,7 +56,9 @@ def draw_table(out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequenc
     for number, part in enumerate(parts):
         if part.heading:
             signs = "-" if is_ascii else "─"
-            rule = Rule(_text(out, [(part.heading, "dim")]), align="left", characters=signs, style="dim")
+            rule = Rule(
+                _text(out, [(part.heading, "dim")]), align="left", characters=signs, style="dim"
+            )
             console.print(rule, width=size)
         table = Table(
             box=None if is_ascii else SIMPLE_HEAD, show_header=number == 0, show_edge=False, pad_edge=False,
@@ -87,7 +91,9 @@ def _plain_row(row: Sequence[StyledSpan], columns: Sequence[DrawnColumn]) -> Sty
     line: StyledLine = []
     for (text, style), column in zip(row, columns, strict=True):
         fill = " " * (column.width - cells(text))
-        line.append((("  " if line else "") + (fill + text if column.right else text + fill), style))
+        line.append(
+            (("  " if line else "") + (fill + text if column.right else text + fill), style)
+        )
     return line
 
 
@@ -125,7 +131,9 @@ def draw_checks(out: OutputStream, groups: Sequence[tuple[str, Sequence[DrawnChe
     signs = max((cells(check.sign[0]) for _, found in groups for check in found), default=0)
     for heading, checks in groups:
         console.print(_text(out, [(heading, "bold")]))
-        table = Table(box=None, show_header=False, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table = Table(
+            box=None, show_header=False, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0)
+        )
         table.add_column(no_wrap=True, width=2 + signs)
         table.add_column(no_wrap=True, width=names)
         table.add_column(overflow="fold")
@@ -157,7 +165,8 @@ def _text(out: OutputStream, line: StyledLine) -> Text:
     for span, style in line:
         safe = visible_block(span).replace("\n", "\\n").replace("\t", "\\t")
         text.append(
-            safe.translate(_ELLIPSIS) if out.glyphs is ASCII else safe, style=_STYLES.get(style, style)
+            safe.translate(_ELLIPSIS) if out.glyphs is ASCII else safe,
+            style=_STYLES.get(style, style),
         )
     return text
 

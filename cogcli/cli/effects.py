@@ -57,7 +57,9 @@ def show_plan(context: CommandContext, reuse: Reuse) -> int:
         lines.append(f"{step['id']:<{width}}  {why}")
         for effect in step["effects"]:
             words = ", ".join(f"--effects {effect['step']}={word}" for word in effect["words"])
-            lines.append(f"{'':<{width}}  {', '.join(effect['capabilities'])} is {effect['state']}: {words}")
+            lines.append(
+                f"{'':<{width}}  {', '.join(effect['capabilities'])} is {effect['state']}: {words}"
+            )
     context.answer([[(visible(line), "")] for line in lines])
     return OK
 
@@ -76,12 +78,19 @@ def _ask_choice(context: CommandContext, reuse: Reuse, question: EffectQuestion)
             return word
 
 
-def _missing_choices(context: CommandContext, reuse: Reuse, questions: list[EffectQuestion]) -> UsageError:
+def _missing_choices(
+    context: CommandContext, reuse: Reuse, questions: list[EffectQuestion]
+) -> UsageError:
     first = questions[:_MOST_NAMED]
-    named = [f"{question.step} ({question.effects[0].capability}, {question.state})" for question in first]
+    named = [
+        f"{question.step} ({question.effects[0].capability}, {question.state})"
+        for question in first
+    ]
     more = f" and {len(questions) - _MOST_NAMED} more" if len(questions) > _MOST_NAMED else ""
     later = sorted(set(reuse.effects.repeated_in.values()))
-    made = f"; {', '.join(later[:_MOST_NAMED])} was told to make them again already" if later else ""
+    made = (
+        f"; {', '.join(later[:_MOST_NAMED])} was told to make them again already" if later else ""
+    )
     words = "; ".join(f"{question.step}={'|'.join(question.choices)}" for question in first)
     return UsageError(
         "rerun.effects",

@@ -12,7 +12,12 @@ from cogcli.report.check_report import CheckReport
 
 
 def find_refusal(
-    *, checked: int, total: int, untrusted: int = 0, empty: str = "there is nothing to check", hint: str = ""
+    *,
+    checked: int,
+    total: int,
+    untrusted: int = 0,
+    empty: str = "there is nothing to check",
+    hint: str = "",
 ) -> CogcliError | None:
     """The error of a check in which nothing failed; None where it is a success.
 
@@ -27,7 +32,10 @@ def find_refusal(
     if checked:
         return None
     if total:
-        empty, hint = "nothing was checked: everything was skipped", "each line above says what is missing"
+        empty, hint = (
+            "nothing was checked: everything was skipped",
+            "each line above says what is missing",
+        )
     return EnvironmentRefusal("check.nothing", empty, hint=hint)
 
 

@@ -44,7 +44,9 @@ def dumps(value: Any, *, indent: bool = False) -> str:
         # Lone surrogates, as the names of files may hold, and integers beyond 64 bits.
         import json
 
-        text = json.dumps(_readable(value), indent=2 if indent else None, ensure_ascii=True, default=str)
+        text = json.dumps(
+            _readable(value), indent=2 if indent else None, ensure_ascii=True, default=str
+        )
     return visible_json(text)
 
 

@@ -61,7 +61,10 @@ class Assembled:
             self.origins = dict.fromkeys(self.inputs, TYPED if is_typed else FILE)
         elif (file := flags.input_file) is not None:
             self.inputs = (
-                self._collect(lambda: _object(*_file_value(self._context, file), flag="--input-file")) or {}
+                self._collect(
+                    lambda: _object(*_file_value(self._context, file), flag="--input-file")
+                )
+                or {}
             )
             self.origins = dict.fromkeys(self.inputs, FILE)
         if self.problems:
@@ -70,7 +73,10 @@ class Assembled:
             self._collect(lambda pair=pair: self._take_pair(pair))
         if (file := flags.frame_file) is not None:
             self.frame = (
-                self._collect(lambda: _object(*_file_value(self._context, file), flag="--frame-file")) or {}
+                self._collect(
+                    lambda: _object(*_file_value(self._context, file), flag="--frame-file")
+                )
+                or {}
             )
         if flags.goal is not None:
             self.frame = {**self.frame, "goal": flags.goal}
@@ -128,7 +134,9 @@ class Assembled:
         data = read_stdin(self._context.screen, MAX_BYTES)
         if len(data) > MAX_BYTES:
             raise UsageError(
-                "input.size", f"stdin: more than {MAX_BYTES:,} bytes", hint="send less, or split the input"
+                "input.size",
+                f"stdin: more than {MAX_BYTES:,} bytes",
+                hint="send less, or split the input",
             )
         return data
 
@@ -220,7 +228,12 @@ def _yaml(context: CommandContext, path: str) -> Any:
     parsed = parse(data, file=path)
     for first in parsed.problems:
         raise UsageError(
-            "input.file", first.message, file=path, line=first.line, column=first.column, hint=first.hint
+            "input.file",
+            first.message,
+            file=path,
+            line=first.line,
+            column=first.column,
+            hint=first.hint,
         )
     return parsed.value
 

@@ -19,7 +19,11 @@ _ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows", "ru
 
 def spec_lines(kind: str, spec: dict[str, Any], out: OutputStream) -> list[StyledLine]:
     """The lines of `show`: all of a spec."""
-    return _skill_spec_lines(spec, out) if kind == "skills" else list(_plain_lines(kind, spec, out.width))
+    return (
+        _skill_spec_lines(spec, out)
+        if kind == "skills"
+        else list(_plain_lines(kind, spec, out.width))
+    )
 
 
 def explanation_lines(kind: str, body: dict[str, Any], width: int | None) -> list[StyledLine]:
@@ -39,7 +43,10 @@ def _skill_spec_lines(spec: dict[str, Any], out: OutputStream) -> list[StyledLin
     lines += [[(fit(f"  {pad(s['id'], size)}  {s['uses']}", width), "")] for s in spec["steps"]]
     lines += _skill_bindings(spec["bindings"], out)
     rows = [("tags", fit(_text(spec["tags"]), width and width - 8))] if spec["tags"] else []
-    rows += [("from", f"{spec['layer']}  {spec['file']}"), *(("hides", file) for file in spec["shadows"])]
+    rows += [
+        ("from", f"{spec['layer']}  {spec['file']}"),
+        *(("hides", file) for file in spec["shadows"]),
+    ]
     if not spec["usable"]:
         rows.append(("usable", f"no: cogcli skills explain {spec['id']}"))
     return lines + named_rows([*rows, ("run", spec["run"])], indent="", least=len("usable"))
@@ -70,7 +77,9 @@ def _plain_lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator
     yield [(visible(head), "bold")]
     if spec.get("description"):
         yield [(fit(visible(spec["description"]), width), "")]
-    shown = {k: v for k, v in spec.items() if v or v is False}  # false is a value, empty ones are none
+    shown = {
+        k: v for k, v in spec.items() if v or v is False
+    }  # false is a value, empty ones are none
     plain = {k: v for k, v in shown.items() if k not in _ABOVE and not isinstance(v, dict)}
     size = max([len("replaces"), *(cells(name) for name in plain)])
     room = width and max(10, width - size - 2)
@@ -146,7 +155,10 @@ def _row(name: str, text: str) -> StyledLine:
 
 def _hidden_lines(shadows: list[dict[str, str]], indent: str = "") -> Iterator[StyledLine]:
     for shadow in shadows:
-        yield [(f"{indent}{'replaces':<11}  ", "dim"), (visible(f"{shadow['layer']}  {shadow['file']}"), "")]
+        yield [
+            (f"{indent}{'replaces':<11}  ", "dim"),
+            (visible(f"{shadow['layer']}  {shadow['file']}"), ""),
+        ]
 
 
 def _bindings(rows: list[dict[str, Any]]) -> Iterator[StyledLine]:
@@ -177,7 +189,10 @@ def _skill(body: dict[str, Any]) -> Iterator[StyledLine]:
 
 
 def _service(body: dict[str, Any]) -> Iterator[StyledLine]:
-    yield [(visible(body["service_id"]), "bold"), ("" if body["trusted"] else "  not trusted", "red")]
+    yield [
+        (visible(body["service_id"]), "bold"),
+        ("" if body["trusted"] else "  not trusted", "red"),
+    ]
     yield _row("from", f"{body['layer']}  {body['file']}")
     yield from _hidden_lines(body["shadows"])
     if not body["bindings"]:

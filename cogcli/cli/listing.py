@@ -107,7 +107,9 @@ def _draw_table(
     """The table as a terminal of this width shows it; empty without rows."""
     if not rows:
         return ""
-    texts = [[visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows]
+    texts = [
+        [visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows
+    ]
     kept = _fit(columns, [[cells(row[n]) for row in texts] for n in range(len(columns))], width)
     drawn = [DrawnColumn(columns[n].heading, size, columns[n].right) for n, size in kept.items()]
     parts: list[DrawnPart] = []

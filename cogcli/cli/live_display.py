@@ -75,7 +75,9 @@ class Static(Display):
         """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
         dot = f" {self.screen.err.glyphs.dot} "
         words = [f"{root.skill} {root.version}".strip()]
-        words += [count_of(len(root.own), "step")] if root.own else []  # an agent has none before it plans
+        words += (
+            [count_of(len(root.own), "step")] if root.own else []
+        )  # an agent has none before it plans
         words.append(f"trace {short_trace(self.fold.trace_id)}")
         return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
 
@@ -85,7 +87,9 @@ class Static(Display):
         steps = root.own
         name = max(cells(visible(s.name)) for s in steps)
         uses = max(cells(visible(s.uses)) for s in steps)
-        sign = max(cells(glyphs.sign(status)) for status in (*_ENDED, "running", "pending", "waits"))
+        sign = max(
+            cells(glyphs.sign(status)) for status in (*_ENDED, "running", "pending", "waits")
+        )
         name = min(name, max(8, width - sign - 14))
         uses = min(uses, width - sign - name - 16) if width >= _NARROW else 0
         status = "waits" if asks else step.status
@@ -101,7 +105,9 @@ class Static(Display):
         tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
         note = f"{step.tool}  {tokens}"
         if step.status == "skipped":
-            items = f", {loop_text(step.loop, running=False)}" if step.loop and step.loop.counts else ""
+            items = (
+                f", {loop_text(step.loop, running=False)}" if step.loop and step.loop.counts else ""
+            )
             note = f"{skip_reason(root, step)}{items}"
         elif step.loop:
             note = loop_text(step.loop, running=step.status == "running")
@@ -142,7 +148,9 @@ class Animated(Static):
             from rich.console import Console
             from rich.live import Live
 
-            console = Console(file=self.screen.err.file, width=self.screen.err.width, highlight=False)
+            console = Console(
+                file=self.screen.err.file, width=self.screen.err.width, highlight=False
+            )
             live = Live(self, console=console, refresh_per_second=10, transient=True, redirect_stdout=False,
                         redirect_stderr=False)  # fmt: skip
             live.start()
@@ -157,9 +165,15 @@ class Animated(Static):
         height = max(3, (self._live.console.size.height if self._live else 24) - 4)
         steps = root.own
         is_low = len(steps) > height
-        shown = [step for step in steps if step.status == "running"][: height - 1] if is_low else steps
+        shown = (
+            [step for step in steps if step.status == "running"][: height - 1] if is_low else steps
+        )
         parts = 0 if len(steps) + _MOST_PARTS > height else _MOST_PARTS
-        rows = [row for step in shown for row in (self._text(root, step), *self._parts(root, step, parts))]
+        rows = [
+            row
+            for step in shown
+            for row in (self._text(root, step), *self._parts(root, step, parts))
+        ]
         if is_low:
             rows.append(Text(f"  {root.count('done')} of {len(steps)} done"))
         return Text("\n").join([*rows, *self._response_rows(max(3, height - len(rows)))])
@@ -188,7 +202,9 @@ class Animated(Static):
         from rich.text import Text
 
         row = self.row(root, step)
-        return Text.assemble(*[(text, _RICH.get(style, style)) for text, style in row], no_wrap=True)
+        return Text.assemble(
+            *[(text, _RICH.get(style, style)) for text, style in row], no_wrap=True
+        )
 
     def interrupt(self) -> None:
         """Stop redrawing, and write the lines of the steps that ended."""

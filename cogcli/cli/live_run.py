@@ -71,7 +71,9 @@ class DisplayListener:
 
 def display_of(context: CommandContext) -> Display:
     """The display of a run by the setting `progress`."""
-    return display_for(context.screen, str(context.settings.value("progress")), verbose=context.verbose)
+    return display_for(
+        context.screen, str(context.settings.value("progress")), verbose=context.verbose
+    )
 
 
 @contextmanager
@@ -213,13 +215,24 @@ def report_result(
     rerun = rerun_flags(context, result)
     context.error = error_of(result, context.again, rerun=rerun)
     if result.not_exported:
-        context.warn(EnvironmentRefusal("export.failed", f"the trace was not sent: {result.not_exported}"))
+        context.warn(
+            EnvironmentRefusal("export.failed", f"the trace was not sent: {result.not_exported}")
+        )
     decision = read_summary(result.directory)
     if decision is not None:
         context.own["decision"] = decision
-    if answer and not context.json and result.status in ("ok", "partial") and result.outputs is not None:
+    if (
+        answer
+        and not context.json
+        and result.status in ("ok", "partial")
+        and result.outputs is not None
+    ):
         response = result.outputs.get("response") if decision else None
-        text = visible_block(response) if isinstance(response, str) else dumps(result.outputs, indent=True)
+        text = (
+            visible_block(response)
+            if isinstance(response, str)
+            else dumps(result.outputs, indent=True)
+        )
         try:
             context.screen.answer(text + "\n")
         except BrokenPipeError:  # its reader has left: exit code and last lines are as without it

@@ -134,7 +134,9 @@ def _change_directory(directory: str | None) -> None:
         os.chdir(directory)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
-        raise UsageError("usage.value", f"`-C {directory}`: {reason}", expected="a directory") from None
+        raise UsageError(
+            "usage.value", f"`-C {directory}`: {reason}", expected="a directory"
+        ) from None
 
 
 def _require_registries(roots: list[str]) -> None:
@@ -161,28 +163,42 @@ def report_error(
 ) -> int:  # fmt: skip
     """Write an expected error to stderr, with `--json` also the envelope to stdout; returns its exit code."""
     from cogcli.cli.envelope import envelope, error_object
-    from cogcli.cli.render_error import error_lines, next_lines, next_steps, problems_lines, redirect_hint
+    from cogcli.cli.render_error import (
+        error_lines,
+        next_lines,
+        next_steps,
+        problems_lines,
+        redirect_hint,
+    )
 
     if debug:
         _print_traceback(screen, error)
     again = context.again if context else ""
     error.next = tuple(next_steps(error, command, argv, again))
-    problems: list[Problem] = [redirect_hint(problem, again) for problem in getattr(error, "problems", ())]
+    problems: list[Problem] = [
+        redirect_hint(problem, again) for problem in getattr(error, "problems", ())
+    ]
     base, width = context.base if context else "", screen.err.width
     first = error_object(error)
     lines = error_lines(first, base=base, width=width, typed=error.typed) + next_lines(error.next)
-    for line in problems_lines(problems, error.next, base, width, error.typed) if problems else lines:
+    for line in (
+        problems_lines(problems, error.next, base, width, error.typed) if problems else lines
+    ):
         screen.notify_line(line)
     if screen.json:
         own: dict[str, Any] = dict(context.own) if context else {}
-        own.pop("status", None)  # of the finished run; the status of the envelope is that of the error
+        own.pop(
+            "status", None
+        )  # of the finished run; the status of the envelope is that of the error
         warnings = context.warnings if context else []
         if problems:
             own["problems"] = [problem.to_payload() for problem in problems]
             names = ("code", "message", "file", "line", "column", "hint")
             first |= {n: value for n in names if (value := getattr(problems[0], n)) or n == "hint"}
         try:
-            screen.answer(envelope(command, error.exit_code, error=first, warnings=warnings, own=own))
+            screen.answer(
+                envelope(command, error.exit_code, error=first, warnings=warnings, own=own)
+            )
         except BrokenPipeError:
             silence_stdout()
         except CogcliError:  # a full disk: the error stands on stderr
@@ -191,7 +207,12 @@ def report_error(
 
 
 def _report_crash(
-    screen: Screen, command: str, error: BaseException, *, debug: bool, context: CommandContext | None
+    screen: Screen,
+    command: str,
+    error: BaseException,
+    *,
+    debug: bool,
+    context: CommandContext | None,
 ) -> int:
     from cogcli.cli.crash import report_bug
 

@@ -75,7 +75,9 @@ def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if found["waits_for"]:
         yield "waits for", f"a person: {', '.join(_LACKS[each] for each in found['waits_for'])}"
     for word in ("contradicts", "supersedes"):
-        yield from ((word, f"{_statement_with_id(other)} ({decided_text(other)})") for other in found[word])
+        yield from (
+            (word, f"{_statement_with_id(other)} ({decided_text(other)})") for other in found[word]
+        )
     reason = found["recall"]["reason"]
     said = _REASONS.get(reason or "", f"it is {reason}").format_map(found)
     yield "recalled", f"no: {said}" if reason else "yes, by a request that shares a word with it"

@@ -85,7 +85,15 @@ def choice(
             raise wrong_value(f"`{name}`: found `{raw}`, {expected}", suggestion(raw, words))
         return raw
 
-    return text(name, metavar, help or ", ".join(words), panel, default=default, completes=words, parse=parse)
+    return text(
+        name,
+        metavar,
+        help or ", ".join(words),
+        panel,
+        default=default,
+        completes=words,
+        parse=parse,
+    )
 
 
 def integer(
@@ -114,7 +122,9 @@ def seconds(name: str, help: str, panel: str = OPTIONS, *, default: str = "") ->
 
     def parse(raw: str) -> float:
         return float(
-            _number(name, raw, float, lambda value: 0 < value <= _YEAR, f"a number above 0 to {_YEAR:,}")
+            _number(
+                name, raw, float, lambda value: 0 < value <= _YEAR, f"a number above 0 to {_YEAR:,}"
+            )
         )
 
     return text(name, "S", help, panel, default=default, parse=parse)
@@ -158,7 +168,11 @@ class Flags:
 
 def unwrap(kind: Any, default: Any = None) -> tuple[Any, Any]:
     """Type and declaration of a parameter: out of `Annotated[TYPE, DECLARATION]`, or of `name: TYPE = DECLARATION`."""
-    return (kind.__origin__, kind.__metadata__[0]) if hasattr(kind, "__metadata__") else (kind, default)
+    return (
+        (kind.__origin__, kind.__metadata__[0])
+        if hasattr(kind, "__metadata__")
+        else (kind, default)
+    )
 
 
 def absent(kind: Any) -> Any:
@@ -187,7 +201,9 @@ Skill = Annotated[str, argument("SKILL", "skills")]
 Episode = Annotated[str, argument("EP", "episodes")]
 NewestEpisode = Annotated[str | None, argument("[EP]", "episodes")]
 """An episode; None stands for the newest."""
-Progress = Annotated[str | None, choice("--progress", "WORD", PROGRESS, panel=OUTPUT, default="auto")]
+Progress = Annotated[
+    str | None, choice("--progress", "WORD", PROGRESS, panel=OUTPUT, default="auto")
+]
 AllowHost = Annotated[
     list[str],
     text(
@@ -216,7 +232,9 @@ Reports = Annotated[
 ]
 
 
-Header = Annotated[bool, switch("--header", help="begin piped tables with a header line", panel=OUTPUT)]
+Header = Annotated[
+    bool, switch("--header", help="begin piped tables with a header line", panel=OUTPUT)
+]
 
 
 class ListFlags(Flags):
@@ -269,7 +287,10 @@ class Command(NamedTuple):
 
 
 def command(
-    *, examples: Examples | Callable[[str], Examples], exits: tuple[int, ...] = (0, 2), most: int = 100_000
+    *,
+    examples: Examples | Callable[[str], Examples],
+    exits: tuple[int, ...] = (0, 2),
+    most: int = 100_000,
 ) -> Callable[[Callable[..., int]], Command]:
     """Declare a function as a command. Its annotated parameters are arguments and flags (`cli/options.py`)."""
 

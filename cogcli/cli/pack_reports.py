@@ -37,13 +37,19 @@ def report_tests(context: CommandContext, tests: Sequence[RuleTest]) -> int:
     lines = []
     for each in tests:
         why = (
-            "" if each.passed else f", expected {each.expected}{f': {each.message}' if each.message else ''}"
+            ""
+            if each.passed
+            else f", expected {each.expected}{f': {each.message}' if each.message else ''}"
         )
-        lines.append(f"{'✓' if each.passed else '✗'} {each.rule_id} {each.number or '-'}  {each.found}{why}")
+        lines.append(
+            f"{'✓' if each.passed else '✗'} {each.rule_id} {each.number or '-'}  {each.found}{why}"
+        )
     context.answer("".join(f"{visible(line)}\n" for line in lines))
     context.note(f"{count_of(len(tests), 'test')}, {len(failed)} failed")
     if failed:
         first = failed[0]
         message = f"rule `{first.rule_id}`: found {first.found}, expected {first.expected}"
-        context.fail({"code": "policy.test", "message": message}, hint="correct the rule, or its test")
+        context.fail(
+            {"code": "policy.test", "message": message}, hint="correct the rule, or its test"
+        )
     return NO if failed else OK

@@ -24,7 +24,9 @@ def show_plan(context: CommandContext, given: GivenRun) -> int:
         context.own["plan"] = plan
         context.answer(_lines(context, plan))
 
-    context.warnings += [warning.to_payload() for warning in plan_given(context.settings, given, write)]
+    context.warnings += [
+        warning.to_payload() for warning in plan_given(context.settings, given, write)
+    ]
     return OK
 
 
@@ -56,7 +58,10 @@ def _rows(
         together = [step for step in steps if step["wave"] == wave]
         number = str(wave) if depth == 0 else " "
         if len(together) > 1:
-            yield number, indent + f" {glyphs.parallel} ".join(visible(step["id"]) for step in together)
+            yield (
+                number,
+                indent + f" {glyphs.parallel} ".join(visible(step["id"]) for step in together),
+            )
             number = " "
         for step in together:
             reads = visible(f"reads {', '.join(step['reads'])}") if step["reads"] else ""

@@ -45,7 +45,10 @@ def verdict_text(said: Mapping[str, Any]) -> str:
 def _flip_of(comparison: Mapping[str, Any], flips: Sequence[Mapping[str, Any]]) -> str:
     """The nearest number that would decide otherwise there."""
     path = comparison["path"]
-    own = next((each for each in flips if each["path"] == path and each["rule"] == comparison["rule"]), None)
+    own = next(
+        (each for each in flips if each["path"] == path and each["rule"] == comparison["rule"]),
+        None,
+    )
     return f"; {own['text']}" if own else ""
 
 

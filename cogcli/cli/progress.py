@@ -56,7 +56,10 @@ class MaskedJson:
 
     def line(self, event: Event) -> str:
         """The line of one event, with its newline."""
-        return dumps(to_json(event._replace(payload=mask_payload(event.payload, self._redactor)))) + "\n"
+        return (
+            dumps(to_json(event._replace(payload=mask_payload(event.payload, self._redactor))))
+            + "\n"
+        )
 
 
 class JsonLines(Display):

@@ -45,10 +45,18 @@ def error_lines(
     message, hint = visible(str(error["message"])), str(error.get("hint") or "")
     chain = [error.get(name) for name in ("step", "capability", "binding", "service")]
     rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
-    rows += [("" if number else "tried", text) for number, text in enumerate(error.get("tried") or ())]
+    rows += [
+        ("" if number else "tried", text) for number, text in enumerate(error.get("tried") or ())
+    ]
     for name in ("expected", "found", "reply"):
         value = error.get(name)
-        text = ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+        text = (
+            ", ".join(map(str, value))
+            if isinstance(value, list)
+            else ""
+            if value is None
+            else str(value)
+        )
         rows.append((name, text))
     rows = [(name, text) for name, text in rows if text]
     if hint.startswith("did you mean") and not rows and not error.get("file"):
@@ -69,7 +77,9 @@ def error_lines(
 def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:
     """A line per command, the first with `next:` in front."""
     heads = ["next: ", *["      "] * (len(commands) - 1)]
-    return [[(head, "dim"), (visible(text), "")] for head, text in zip(heads, commands, strict=False)]
+    return [
+        [(head, "dim"), (visible(text), "")] for head, text in zip(heads, commands, strict=False)
+    ]
 
 
 def problem_lines(
@@ -78,7 +88,9 @@ def problem_lines(
 ) -> list[StyledLine]:  # fmt: skip
     """A problem of a check: severity, code, sentence, framed place, help. `typed` is that of the CogcliError."""
     word = severity_word(problem, as_error=as_error)
-    lines: list[StyledLine] = [[(f"{word}[{problem.code}]", word), (f": {visible(problem.message)}", "bold")]]
+    lines: list[StyledLine] = [
+        [(f"{word}[{problem.code}]", word), (f": {visible(problem.message)}", "bold")]
+    ]
     if problem.file:
         place = (problem.file, problem.line, problem.column)
         from cogcli.cli.code_frame import Sources, frame
@@ -101,7 +113,10 @@ def _is_secretive(problem: Problem) -> bool:
 
 def help_rows(hint: str) -> list[tuple[str, str]]:
     """The lines of a hint, the first one named."""
-    return [("" if number else "help", text) for number, text in enumerate(hint.split("\n") if hint else ())]
+    return [
+        ("" if number else "help", text)
+        for number, text in enumerate(hint.split("\n") if hint else ())
+    ]
 
 
 def problems_lines(
@@ -125,7 +140,11 @@ def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "
     fixed = _corrected(error, argv)
     if not fixed and not error.next:
         look = _LOOK.get(error.code, f"cogcli explain {error.code}")
-        return [redirect_command(" ".join(look.format(command=command).split()), again)] if look else []
+        return (
+            [redirect_command(" ".join(look.format(command=command).split()), again)]
+            if look
+            else []
+        )
     return [*([fixed] if fixed else []), *(redirect_command(text, again) for text in error.next)]
 
 
@@ -150,18 +169,26 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
 
     if any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word):
         return ""
-    found: list[CogcliError | Problem] = [p for p in getattr(error, "problems", ()) if p.severity != "W"]
+    found: list[CogcliError | Problem] = [
+        p for p in getattr(error, "problems", ()) if p.severity != "W"
+    ]
     fixed: list[str] | None = list(argv)
     for one in found or [error]:
         if fixed is not None and one.code == "input.missing":
-            fixed = _completed(fixed, error.samples, str(getattr(one, "path", "")).rpartition("/")[2])
+            fixed = _completed(
+                fixed, error.samples, str(getattr(one, "path", "")).rpartition("/")[2]
+            )
         elif fixed is not None:
             choice = None if meant_by(one.hint) else _OTHER_BINDING.search(one.hint)
             hosts = _ALLOWED_HOSTS.search(one.hint)
             if hosts:
                 fixed = [*fixed, *hosts[1].split()] if "--" not in fixed else None
             else:
-                fixed = _with_binding(fixed, choice[1]) if choice else _respelt(one, fixed, error.samples)
+                fixed = (
+                    _with_binding(fixed, choice[1])
+                    if choice
+                    else _respelt(one, fixed, error.samples)
+                )
     if fixed is not None and error.code == "skill.not-found" and not _INPUTS.intersection(argv):
         for name in error.samples:
             fixed = fixed and _completed(fixed, error.samples, name)
@@ -195,11 +222,18 @@ def _with_binding(argv: list[str], choice: str) -> list[str] | None:
     return [*kept, "--bind", choice]
 
 
-def _respelt(error: CogcliError | Problem, argv: list[str], samples: Mapping[str, str]) -> list[str] | None:
+def _respelt(
+    error: CogcliError | Problem, argv: list[str], samples: Mapping[str, str]
+) -> list[str] | None:
     """The words with the wrong one replaced by what was meant; None where nothing tells which, or by what. `samples`
     tells which inputs take JSON: text of another one does not fit there."""
-    meant, typed = re.match(r"did you mean `([^`]+)`", error.hint), re.findall(r"`([^`]+)`", error.message)
-    places = [n for n, word in enumerate(argv) if typed and typed[-1] in (word, *word.split("=", 1))]
+    meant, typed = (
+        re.match(r"did you mean `([^`]+)`", error.hint),
+        re.findall(r"`([^`]+)`", error.message),
+    )
+    places = [
+        n for n, word in enumerate(argv) if typed and typed[-1] in (word, *word.split("=", 1))
+    ]
     if meant is None or not typed:
         return None
     if not places:

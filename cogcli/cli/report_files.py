@@ -58,15 +58,23 @@ class RequestedReports(NamedTuple):
             # One that cannot be written is not an error of the check.
             with (
                 suppress(OSError),
-                open(summary, "a", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
+                open(
+                    summary, "a", encoding="utf-8", errors="backslashreplace", newline="\n"
+                ) as file,
             ):
                 file.write(markdown(report_of(), limit=most))
 
 
-def _render(context: CommandContext, kind: str, report_of: Callable[[], CheckReport], code: int) -> str:
+def _render(
+    context: CommandContext, kind: str, report_of: Callable[[], CheckReport], code: int
+) -> str:
     if kind == "json":
         return envelope(
-            context.call.command, code, error=context.error, warnings=context.warnings, own=dict(context.own)
+            context.call.command,
+            code,
+            error=context.error,
+            warnings=context.warnings,
+            own=dict(context.own),
         )
     return RENDERERS[kind](report_of())
 

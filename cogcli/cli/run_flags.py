@@ -36,19 +36,31 @@ class RunFlags(Flags):
     input: str | None = text(
         "--input", "JSON|@FILE|-", "inputs as JSON, from a file or from stdin", INPUT, default="{}"
     )
-    input_file: str | None = text("--input-file", "FILE", "inputs from a file (.json, .yaml)", INPUT)
-    p: list[str] = text(
-        "-p", "k=v", "one input: k=text, k=@FILE, k:=JSON (repeatable, wins)", INPUT, completes="inputs"
+    input_file: str | None = text(
+        "--input-file", "FILE", "inputs from a file (.json, .yaml)", INPUT
     )
-    trace_id: str | None = text("--trace-id", "ID", "a trace id for related runs", INPUT, default="32 hex")
+    p: list[str] = text(
+        "-p",
+        "k=v",
+        "one input: k=text, k=@FILE, k:=JSON (repeatable, wins)",
+        INPUT,
+        completes="inputs",
+    )
+    trace_id: str | None = text(
+        "--trace-id", "ID", "a trace id for related runs", INPUT, default="32 hex"
+    )
     goal: str | None = text("--goal", "TEXT", "the frame's goal", INPUT)
     frame_file: str | None = text(
         "--frame-file", "FILE", "all six fields of the frame, from a file (.json, .yaml)", INPUT
     )
     tag: list[str] = text("--tag", "k=v", "a tag of the episode (repeatable)", INPUT)
-    seed: int | None = integer("--seed", "a seed to record", INPUT, least=0, most=2**53 - 1, default="0")
+    seed: int | None = integer(
+        "--seed", "a seed to record", INPUT, least=0, most=2**53 - 1, default="0"
+    )
     plan: bool = switch(
-        "--plan", help="check everything, show the plan; run nothing, write nothing", panel=EXECUTION
+        "--plan",
+        help="check everything, show the plan; run nothing, write nothing",
+        panel=EXECUTION,
     )
     keep_going: bool = switch(
         "--keep-going", help="after a failure, run the steps that do not need it", panel=EXECUTION
@@ -56,7 +68,9 @@ class RunFlags(Flags):
     max_workers: int | None = integer(
         "--max-workers", "number of calls at a time", EXECUTION, least=1, most=256, default="8"
     )
-    timeout: float | None = seconds("--timeout", "limit of the run in seconds", EXECUTION, default="none")
+    timeout: float | None = seconds(
+        "--timeout", "limit of the run in seconds", EXECUTION, default="none"
+    )
     step_timeout: float | None = seconds(
         "--step-timeout", "limit of a step in seconds", EXECUTION, default="60, or a call's own"
     )
@@ -77,7 +91,11 @@ class RunFlags(Flags):
         "--conformance", "WORD", PROFILES, "minimum conformance of bindings", EXECUTION
     )
     trust_level: str | None = choice(
-        "--trust-level", "LEVEL", LEVELS, "sandbox, standard (default), elevated, privileged", SAFETY
+        "--trust-level",
+        "LEVEL",
+        LEVELS,
+        "sandbox, standard (default), elevated, privileged",
+        SAFETY,
     )
     confirm: list[str] = text(
         "--confirm",
@@ -87,9 +105,13 @@ class RunFlags(Flags):
         completes="capabilities",
     )
     allow_host: AllowHost
-    pack: str | None = text("--pack", "ID[@VERSION]", "govern the calls by a pack", SAFETY, completes="packs")
+    pack: str | None = text(
+        "--pack", "ID[@VERSION]", "govern the calls by a pack", SAFETY, completes="packs"
+    )
     intent: str | None = text("--intent", "ID", "an intent of the pack", SAFETY)
-    user: str | None = text("--user", "ID", "the user who makes the request, for the pack's rules", SAFETY)
+    user: str | None = text(
+        "--user", "ID", "the user who makes the request, for the pack's rules", SAFETY
+    )
     safety_mode: str | None = choice(
         "--safety-mode", "MODE", MODES, "the highest mode that a call may have", SAFETY
     )
@@ -142,7 +164,9 @@ class AgentFlags(RunFlags):
         EXECUTION,
     )
     mode: str | None = choice("--mode", "WORD", ("fast", "deep", "adapt"), panel=EXECUTION)
-    no_memory: bool = switch("--no-memory", help="recall nothing, remember nothing", panel=EXECUTION)
+    no_memory: bool = switch(
+        "--no-memory", help="recall nothing, remember nothing", panel=EXECUTION
+    )
     dry_run: bool = switch(
         "--dry-run", help="show context and plan; call nothing, write nothing", panel=EXECUTION
     )
@@ -162,12 +186,16 @@ class TraceFlags(Flags):
         "--step", "ID", "only this step and the steps inside it", OUTPUT, completes="steps"
     )
     io: bool = switch("--io", help="show the inputs and outputs of steps", panel=OUTPUT)
-    why: str | None = text("--why", "REF", "explain a value, or why it is absent: outputs.report", OUTPUT)
+    why: str | None = text(
+        "--why", "REF", "explain a value, or why it is absent: outputs.report", OUTPUT
+    )
     full: bool = switch(
         "--full", help="all items of loops; with --view events a section per event", panel=OUTPUT
     )
     o: str | None = text("-o", "FILE", "write to a new file, with long values in full", OUTPUT)
-    follow: bool = switch("--follow", help="print the events of a running run until it ends", panel=OUTPUT)
+    follow: bool = switch(
+        "--follow", help="print the events of a running run until it ends", panel=OUTPUT
+    )
     format: str | None = choice("--format", "WORD", TRACE_FORMATS, panel=OUTPUT, default="text")
     push: str | None = text("--push", "URL", "send the trace to a collector over OTLP/HTTP", OUTPUT)
     header: Header

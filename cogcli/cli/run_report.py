@@ -65,7 +65,10 @@ def _next(result: RunResult, again: str, rerun: str | None, *, here: bool) -> li
         found += [f"{command}{again}" for command in resume_commands(episode, result.in_doubt)]
     if found:
         return found
-    return [f"cogcli {words}{again}" for words in failure_commands(episode, error, result.rerun, rerun or "")]
+    return [
+        f"cogcli {words}{again}"
+        for words in failure_commands(episode, error, result.rerun, rerun or "")
+    ]
 
 
 def failure_commands(
@@ -74,7 +77,11 @@ def failure_commands(
     """The commands after a failed run, without the tool's name: the calls of the failed step, and a rerun if earlier
     steps are kept or the service may answer next time; `flags` are those of `rerun`."""
     step = error.get("step")
-    yield f"trace {episode} --step {step} --io" if isinstance(step, str) and step else f"trace {episode}"
+    yield (
+        f"trace {episode} --step {step} --io"
+        if isinstance(step, str) and step
+        else f"trace {episode}"
+    )
     if point is not None and (point.keeps or exit_code(str(error.get("code"))) == TRANSIENT):
         yield f"rerun {episode}{flags}"
         if error.get("instead"):
@@ -109,9 +116,15 @@ def final_lines(
         next = [f"cogcli {words}{context.again}"]
     lines = []
     if decided_later:
-        next += [command.replace(" --approve ", " --reject ") for command in next if " --approve " in command]
+        next += [
+            command.replace(" --approve ", " --reject ")
+            for command in next
+            if " --approve " in command
+        ]
     elif error:
-        lines = error_lines(error, base=context.base, width=screen.err.width, verbose=context.verbose)
+        lines = error_lines(
+            error, base=context.base, width=screen.err.width, verbose=context.verbose
+        )
     if brief or screen.quiet:
         return lines + next_lines(next)
     gap: list[StyledLine] = [[("", "")]] if lines else []

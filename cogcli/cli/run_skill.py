@@ -15,7 +15,13 @@ from cogcli.app.settings import Settings
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
 from cogcli.cli.inputs import assemble
-from cogcli.cli.live_run import DisplayListener, answer_pause, display_of, report_result, watch_start
+from cogcli.cli.live_run import (
+    DisplayListener,
+    answer_pause,
+    display_of,
+    report_result,
+    watch_start,
+)
 from cogcli.cli.progress import EventStream, MaskedJson
 from cogcli.cli.run_flags import RunFlags, TraceFlags
 from cogcli.cli.streams import Screen
@@ -93,12 +99,16 @@ def _skills_of_file(settings: Settings, path: str) -> list[str]:
     """The ids of the skills that a file holds."""
     registry, wanted = open_registry(settings), os.path.realpath(os.path.join(settings.base, path))
     files = (
-        (id, os.path.realpath(file)) for id in registry.ids("skill") for file in registry.paths("skill", id)
+        (id, os.path.realpath(file))
+        for id in registry.ids("skill")
+        for file in registry.paths("skill", id)
     )
     return [id for id, file in files if file == wanted]
 
 
-def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliError]) -> dict[str, Any]:
+def run_options(
+    context: CommandContext, flags: RunFlags, problems: list[CogcliError]
+) -> dict[str, Any]:
     """The fields of a RunRequest that flags and settings decide; wrong values are added to `problems`."""
     return {
         "trace_id": _trace_id(flags.trace_id, problems),
@@ -131,7 +141,9 @@ def _policy_request(
 def require_user_flag(user: str | None, problems: list[CogcliError]) -> None:
     """Add an error to `problems` if `--user` is given and is not an id of a user."""
     if user is not None and not is_user_id(user):
-        problems.append(UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=USER_ID_WORDS))
+        problems.append(
+            UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=USER_ID_WORDS)
+        )
 
 
 def parse_budget(given: list[str], problems: list[CogcliError]) -> dict[str, int]:
@@ -142,7 +154,9 @@ def parse_budget(given: list[str], problems: list[CogcliError]) -> dict[str, int
             budget[key] = int(value)
         else:
             problems.append(
-                UsageError("usage.value", f"`--budget {key}`: found `{value[:60]}`, expected a number")
+                UsageError(
+                    "usage.value", f"`--budget {key}`: found `{value[:60]}`, expected a number"
+                )
             )
     return budget
 
@@ -170,16 +184,22 @@ def parse_allowed_hosts(given: list[str], problems: list[CogcliError]) -> tuple[
     return tuple(hosts)
 
 
-def parse_pairs(given: list[str], flag: str, shape: str, problems: list[CogcliError]) -> dict[str, str]:
+def parse_pairs(
+    given: list[str], flag: str, shape: str, problems: list[CogcliError]
+) -> dict[str, str]:
     """The `name=value` texts of a repeatable flag; an error for any other text is added to `problems`."""
     pairs: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
-            problems.append(UsageError("usage.value", f"`{flag}`: found `{text[:60]}`, expected {shape}"))
+            problems.append(
+                UsageError("usage.value", f"`{flag}`: found `{text[:60]}`, expected {shape}")
+            )
         elif pairs.setdefault(name, value) != value:
             problems.append(
-                UsageError("usage.value", f"`{flag} {name}` is given twice", hint="keep one of them")
+                UsageError(
+                    "usage.value", f"`{flag} {name}` is given twice", hint="keep one of them"
+                )
             )
     return pairs
 

@@ -26,4 +26,6 @@ class StreamedResponse:
         shown, self._shown = self._shown, ""
         if shown:
             self._screen.notify("\n")
-        return bool(shown) and shown.strip() == response.strip()  # a reply loses the blanks around it
+        return (
+            bool(shown) and shown.strip() == response.strip()
+        )  # a reply loses the blanks around it

@@ -60,7 +60,12 @@ class Screen:
     """Both streams of a command, under `--json` and `-q`."""
 
     def __init__(
-        self, environ: Mapping[str, str], *, color: str = "", json: bool = False, quiet: bool = False
+        self,
+        environ: Mapping[str, str],
+        *,
+        color: str = "",
+        json: bool = False,
+        quiet: bool = False,
     ) -> None:
         color = color or environ.get("COGCLI_COLOR", "")
         self.out = OutputStream(sys.stdout, environ, color)
@@ -70,7 +75,9 @@ class Screen:
         self._claimed: TextIO | None = None
         ci = environ.get("CI", "")
         self.ci = ci not in ("", "0", "false")
-        self.hints = self.err.tty and not self.ci and not quiet and not environ.get("COGCLI_NO_HINTS")
+        self.hints = (
+            self.err.tty and not self.ci and not quiet and not environ.get("COGCLI_NO_HINTS")
+        )
 
     def claim_stdout(self) -> None:
         """Write answers to a copy of descriptor 1 from now on, and lead descriptor 1 itself to the null device (rule
@@ -81,7 +88,9 @@ class Screen:
             own = os.dup(1)
         except (OSError, ValueError):
             return
-        self.out.file = os.fdopen(own, "w", encoding="utf-8", errors="backslashreplace", newline="\n")
+        self.out.file = os.fdopen(
+            own, "w", encoding="utf-8", errors="backslashreplace", newline="\n"
+        )
         self._claimed = self.out.file
         silence_stdout()
 
@@ -110,7 +119,9 @@ class Screen:
             silence_stdout()
             self.out.file = None
             raise EnvironmentRefusal(
-                "env.disk", f"stdout cannot be written: {error.strerror or error}", hint="free some space"
+                "env.disk",
+                f"stdout cannot be written: {error.strerror or error}",
+                hint="free some space",
             ) from error
 
     def answer_lines(self, lines: list[StyledLine]) -> None:

@@ -30,7 +30,9 @@ from cogcli.events.envelope import Event
 from cogcli.report.unfinished_runs import unfinished_state
 
 
-def find_episode(context: CommandContext, name: str | None, trace_id: str | None) -> tuple[Path, str]:
+def find_episode(
+    context: CommandContext, name: str | None, trace_id: str | None
+) -> tuple[Path, str]:
     """The directory of the episode, and a note where its trace has other episodes. Raises UsageError."""
     if trace_id is None:
         return episodes.find(context.settings, name), ""
@@ -59,12 +61,17 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
         events, is_written = list(iterate_shown_events(directory, context.warn)), False
     log = for_reports(events)
     reported = tuple(log.events)
-    folded, row = history_of(reported), episodes.read_status(context.settings, directory, context.warn)
+    folded, row = (
+        history_of(reported),
+        episodes.read_status(context.settings, directory, context.warn),
+    )
     folded.actions = log.actions
     only = _require_step(folded, flags.step)
     unfinished, whole = unfinished_state(folded, row.status), reported
     if view == "events":
-        reported = tuple(event for event in events if not only or StepPath(_step_of(event)).within(only))
+        reported = tuple(
+            event for event in events if not only or StepPath(_step_of(event)).within(only)
+        )
     shown = TracedEpisode(
         folded, row.status, flags, only, note, reported, whole, directory, unfinished,
         # A crash between two sealing steps left it open; another tool's is never sealed.
@@ -99,7 +106,9 @@ def view_of(flags: TraceFlags) -> str:
         return "why"
     if format in EXPORTED:
         if view is not None or flags.step is not None:
-            raise wrong_value(f"`--format {format}` exports the whole run", "leave --view and --step out")
+            raise wrong_value(
+                f"`--format {format}` exports the whole run", "leave --view and --step out"
+            )
         return "export"
     if format in DRAWN:
         if view not in (None, "tree"):
@@ -167,7 +176,9 @@ def _into_file(context: CommandContext, view: str, shown: TracedEpisode, path: s
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
         hint = f"{hint_for_write(error)}, or name another file"
-        raise EnvironmentRefusal("env.disk", f"`{path}` cannot be written: {reason}", hint=hint) from error
+        raise EnvironmentRefusal(
+            "env.disk", f"`{path}` cannot be written: {reason}", hint=hint
+        ) from error
 
 
 def _file_exists(path: str) -> UsageError:

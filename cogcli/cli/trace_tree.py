@@ -76,7 +76,9 @@ def waiting_lines(
     rows = [("error", error)] if (error := run_error(shown.fold)) and not in_tree else []
     rows += describe(shown.unfinished, now, lambda at: at if width is None else fuzzy_time(at, now))
     if shown.unsealed:
-        rows.append(("unsealed", "the run has ended, but its process died before everything was written"))
+        rows.append(
+            ("unsealed", "the run has ended, but its process died before everything was written")
+        )
     return named_rows(rows, indent="", style="warning")
 
 
@@ -104,7 +106,9 @@ def _after_failure(context: CommandContext, shown: TracedEpisode, episode: str) 
 
     found = commands_after_failure(context, root, shown.log, episode)
     answered = shown.flags.io and shown.only == root.error.step
-    return [line for line in found if line != f"trace {episode}" and not (answered and " --io" in line)]
+    return [
+        line for line in found if line != f"trace {episode}" and not (answered and " --io" in line)
+    ]
 
 
 def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
@@ -127,17 +131,23 @@ def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]
     for ask in open_asks:
         # The id, where two requests are for one capability.
         name = ask.name if names.count(ask.name) == 1 else ask.approval_id
-        yield from (f"resume {episode} {ask.answer_flags(flag, name)}" for flag in ("--approve", "--reject"))
+        yield from (
+            f"resume {episode} {ask.answer_flags(flag, name)}" for flag in ("--approve", "--reject")
+        )
     if shown.unfinished.doubtful:
         from cogcli.runs.doubt_decisions import resume_commands
 
         doubtful = [step.id for step in shown.unfinished.doubtful]
-        yield from (command.removeprefix("cogcli ") for command in resume_commands(episode, doubtful))
+        yield from (
+            command.removeprefix("cogcli ") for command in resume_commands(episode, doubtful)
+        )
     if not open_asks and not shown.unfinished.doubtful:
         yield f"resume {episode}"
 
 
-def tree_lines(context: CommandContext, shown: TracedEpisode, *, on_stderr: bool = False) -> list[StyledLine]:
+def tree_lines(
+    context: CommandContext, shown: TracedEpisode, *, on_stderr: bool = False
+) -> list[StyledLine]:
     """Head line, tree and totals; for stdout, or for stderr during `trace SKILL`."""
     stream = context.screen.err if on_stderr else context.screen.out
     now = context.settings.clock.now()
@@ -207,4 +217,6 @@ def _text_block(word: str, text: Any, most: int | None) -> list[StyledLine]:
 def _lines(word: str, block: str, most: int | None) -> list[StyledLine]:
     head, more = truncate_bytes(block, most)
     text = [*visible_block(head).split("\n"), *([more] if more else [])]
-    return [[(f"  {word if n == 0 else '':<7}  ", "dim"), (line, "")] for n, line in enumerate(text)]
+    return [
+        [(f"  {word if n == 0 else '':<7}  ", "dim"), (line, "")] for n, line in enumerate(text)
+    ]

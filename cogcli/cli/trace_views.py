@@ -27,8 +27,12 @@ from cogcli.report.why import causes, known_places, why
 def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
     now, glyphs = context.settings.clock.now(), context.screen.out.glyphs
     special = {
-        "status": Column("status", shown=lambda word: f"{glyphs.sign(word)} {word}", style=style_of),
-        "started_at": Column("started_at", title="started_at", shown=lambda text: fuzzy_time(text, now)),
+        "status": Column(
+            "status", shown=lambda word: f"{glyphs.sign(word)} {word}", style=style_of
+        ),
+        "started_at": Column(
+            "started_at", title="started_at", shown=lambda text: fuzzy_time(text, now)
+        ),
         "start_ms": Column("start_ms", title="start_ms", shown=duration, right=True),
         "ms": Column("ms", shown=duration, right=True),
     }
@@ -51,10 +55,14 @@ def _timeline(context: CommandContext, shown: TracedEpisode) -> None:
 
 
 def _targets(shown: TracedEpisode) -> list[TargetFlow]:
-    found = lineage.targets(shown.fold, Lineage(shown.events), declared_specs(shown.directory, shown.events))
+    found = lineage.targets(
+        shown.fold, Lineage(shown.events), declared_specs(shown.directory, shown.events)
+    )
     if not shown.only:
         return found
-    return [one for one in found if shown.only in (*one.readers, *(write.step for write in one.writes))]
+    return [
+        one for one in found if shown.only in (*one.readers, *(write.step for write in one.writes))
+    ]
 
 
 def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
@@ -62,9 +70,13 @@ def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
     if shown.flags.format not in (None, "text"):
         show(context, _columns(context, lineage.COLUMNS), lineage.rows(found), shown.flags)
     elif not found and not shown.fold.chained:
-        context.screen.answer_lines([[("this log does not record what its steps read and wrote", "dim")]])
+        context.screen.answer_lines(
+            [[("this log does not record what its steps read and wrote", "dim")]]
+        )
     else:
-        context.screen.answer_lines(shown.note_lines + lineage.lineage(found, out.glyphs, width=out.width))
+        context.screen.answer_lines(
+            shown.note_lines + lineage.lineage(found, out.glyphs, width=out.width)
+        )
 
 
 def _layers(context: CommandContext, shown: TracedEpisode) -> None:
@@ -72,7 +84,12 @@ def _layers(context: CommandContext, shown: TracedEpisode) -> None:
     if format == "jsonl":
         show(context, [], layer_cells.cells_of(shown.fold), shown.flags)
     elif format not in (None, "text"):
-        show(context, _columns(context, layer_cells.COLUMNS), layer_cells.rows(shown.fold), shown.flags)
+        show(
+            context,
+            _columns(context, layer_cells.COLUMNS),
+            layer_cells.rows(shown.fold),
+            shown.flags,
+        )
     elif not shown.fold.turns.turns:
         context.screen.answer_lines([[("this run has no turns: no agent ran", "dim")]])
     else:

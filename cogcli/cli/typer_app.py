@@ -28,7 +28,16 @@ from cogcli.cli.app import COMMANDS, first_words, verbs
 from cogcli.cli.foreign_words import FLAGS, MEANS, VERBS, ours, rewritten
 from cogcli.cli.habits import FLAGS as HABITS
 from cogcli.cli.habits import meant
-from cogcli.cli.options import Call, Command, Completes, Flags, GlobalFlags, absent, unwrap, wrong_flag
+from cogcli.cli.options import (
+    Call,
+    Command,
+    Completes,
+    Flags,
+    GlobalFlags,
+    absent,
+    unwrap,
+    wrong_flag,
+)
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import did_you_mean, meant_hint, suggestion
 from cogcli.core.redact import names_secret
@@ -62,7 +71,9 @@ class Parser:
         command = root()
         answer = command.invoke(command.make_context("cogcli", list(self.argv), obj=self))
         asked = None if _TEXTS & self.flags.keys() else answer
-        return Call(self.argv, self.command, GlobalFlags(self.flags), {**self.flags, **self.given}, asked)
+        return Call(
+            self.argv, self.command, GlobalFlags(self.flags), {**self.flags, **self.given}, asked
+        )
 
 
 class _Level:
@@ -146,8 +157,12 @@ class _Level:
         if found[-1] is None:
             return self._no_flag(ctx, name)
         if found[-1].is_flag:
-            return UsageError("usage.value", f"`{name}` takes no value", found=value) if sign else None
-        if _takes_next(word, found) and (not more or more[0].partition("=")[0] in self.flags_of(ctx)):
+            return (
+                UsageError("usage.value", f"`{name}` takes no value", found=value) if sign else None
+            )
+        if _takes_next(word, found) and (
+            not more or more[0].partition("=")[0] in self.flags_of(ctx)
+        ):
             what = f"`{found[-1].opts[0]}` needs a value"
             given = f"`{more[0]}`" if more else "nothing"
             return UsageError("usage.value", what, expected=found[-1].metavar, found=given)
@@ -182,19 +197,29 @@ class _Level:
         """An error of typer as one of ours."""
         if getattr(error, "param", None) is not None:
             arguments = usage(self)
-            look = "cogcli skills ls" if arguments in ("SKILL", "ID") else f"cogcli {self.words} --help"
+            look = (
+                "cogcli skills ls"
+                if arguments in ("SKILL", "ID")
+                else f"cogcli {self.words} --help"
+            )
             return UsageError("usage.value", f"`{self.words}` needs {arguments}", next=(look,))
         return UsageError("usage.value", str(error))
 
     def _no_flag(self, ctx: Any, name: str) -> UsageError:
         if isinstance(self, TyperGroup):
-            owners = (words for words in COMMANDS if any(name in p.opts for p in load(words).params))
+            owners = (
+                words for words in COMMANDS if any(name in p.opts for p in load(words).params)
+            )
             if owner := next(owners, ""):
-                return wrong_flag(f"`{name}` belongs after its command", f"as in `cogcli {owner} {name}`")
+                return wrong_flag(
+                    f"`{name}` belongs after its command", f"as in `cogcli {owner} {name}`"
+                )
         if name in FLAGS and not ctx.resilient_parsing:
             what, meant = f"there is no flag `{name}`", FLAGS[name]
             hint = f"here it is `{meant}`, {MEANS[meant]}"
-            return UsageError("usage.flag", what, hint=hint, next=_first_that_parses(rewritten(ctx.obj.argv)))
+            return UsageError(
+                "usage.flag", what, hint=hint, next=_first_that_parses(rewritten(ctx.obj.argv))
+            )
         if not ctx.resilient_parsing and (refusal := self._flag_of_habit(ctx, name)):
             return refusal
         where = "there is" if isinstance(self, TyperGroup) else f"`{self.words}` has"
@@ -278,7 +303,11 @@ class LazyCommand(_Level, TyperCommand):
             takes_inputs = "-p" in self.flags_of(ctx) and _PAIR.fullmatch(extra[0])
             hint, next = (f"did you mean `-p {extra[0]}`?", ()) if takes_inputs else ("", (look,))
             raise UsageError(
-                "usage.value", what, expected=usage(self) or "no further words", hint=hint, next=next
+                "usage.value",
+                what,
+                expected=usage(self) or "no further words",
+                hint=hint,
+                next=next,
             )
         return rest
 
@@ -306,9 +335,15 @@ class LazyGroup(_Level, TyperGroup):
             return args[0], load(words, ctx.obj if ctx.resilient_parsing else None), rest
         if verbs(words):
             return args[0], group(words), rest
-        if not ctx.resilient_parsing and (refusal := self._word_of_another_tool(ctx.obj.argv, args)):
+        if not ctx.resilient_parsing and (
+            refusal := self._word_of_another_tool(ctx.obj.argv, args)
+        ):
             raise refusal
-        if not ctx.resilient_parsing and not self.words and (refusal := self._word_of_habit(ctx.obj, args)):
+        if (
+            not ctx.resilient_parsing
+            and not self.words
+            and (refusal := self._word_of_habit(ctx.obj, args))
+        ):
             raise refusal
         raise self._no_command(args[0], self.list_commands(ctx))
 
@@ -337,11 +372,18 @@ class LazyGroup(_Level, TyperGroup):
         if not proposed:
             return None
         return UsageError(
-            "usage.command", self._without(args[0]), hint=f"here it is `{proposed[0]}`", next=proposed
+            "usage.command",
+            self._without(args[0]),
+            hint=f"here it is `{proposed[0]}`",
+            next=proposed,
         )
 
     def _without(self, word: str) -> str:
-        return f"`{self.words}` has no command `{word}`" if self.words else f"there is no command `{word}`"
+        return (
+            f"`{self.words}` has no command `{word}`"
+            if self.words
+            else f"there is no command `{word}`"
+        )
 
     def _no_command(self, word: str, known: list[str]) -> UsageError:
         what = self._without(word)
@@ -368,7 +410,9 @@ def _first_that_parses(lines: Iterable[list[str]]) -> tuple[str, ...]:
 
 def usage(command: Any) -> str:
     """The positional words of a command as help shows them: `CAP BINDING`."""
-    return " ".join(p.metavar for p in command.params if p.param_type_name == "argument" and p.metavar)
+    return " ".join(
+        p.metavar for p in command.params if p.param_type_name == "argument" and p.metavar
+    )
 
 
 Completer = Callable[[Completes, Any, str], list[tuple[str, str]]]
@@ -441,17 +485,23 @@ def _callback(function: Callable[..., int], completer: Completer | None) -> Call
             declared += kind.declared()
             continue
         declared.append((name, *unwrap(kind)))
-        defaults[name] = absent(declared[-1][1]) if given.default is Parameter.empty else given.default
+        defaults[name] = (
+            absent(declared[-1][1]) if given.default is Parameter.empty else given.default
+        )
 
     def bind(**values: Any) -> Callable[[Any], int]:
         typed = {name: value for name, value in values.items() if value is not None}
         bound = {name: typed.get(name, default) for name, default in defaults.items()}
         for name, kind in groups.items():
-            bound[name] = kind({flag: typed[flag] for flag, _, _ in kind.declared() if flag in typed})
+            bound[name] = kind(
+                {flag: typed[flag] for flag, _, _ in kind.declared() if flag in typed}
+            )
         return partial(function, **bound)
 
     parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=_completing(info, completer), annotation=kind)
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, default=_completing(info, completer), annotation=kind
+        )
         for name, kind, info in declared
     ]
     bind.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -462,5 +512,7 @@ def _callback(function: Callable[..., int], completer: Completer | None) -> Call
 def _completing(info: Any, completer: Completer | None) -> Any:
     """The declaration; where words are asked for, with what offers them."""
     if completer is not None and info.completes:
-        info.autocompletion = lambda ctx, args, incomplete: completer(info.completes, ctx, incomplete)
+        info.autocompletion = lambda ctx, args, incomplete: completer(
+            info.completes, ctx, incomplete
+        )
     return info

@@ -18,7 +18,9 @@ def profile_lines(found: dict[str, Any]) -> Iterator[str]:
     count = found["interaction_count"]
     if count:
         times = f"from {found['created_at']} to {found['last_updated']}"
-        yield visible(f"{found['user_id']} in {found['tenant_id']}: {count_of(count, 'interaction')} {times}")
+        yield visible(
+            f"{found['user_id']} in {found['tenant_id']}: {count_of(count, 'interaction')} {times}"
+        )
     for entry in found["entries"]:
         name = f"{entry['field']}.{entry['name']}" if entry["name"] else entry["field"]
         value, more = truncate_bytes(dumps(entry["value"]), LONGEST_SHOWN)
@@ -32,7 +34,9 @@ def profile_lines(found: dict[str, Any]) -> Iterator[str]:
 def session_lines(found: dict[str, Any]) -> Iterator[str]:
     """A session: its goal, then its messages."""
     failed = ", its last run failed" if found["last_run_failed"] else ""
-    yield visible(f"{found['session_id']} of {found['user_id']}: mode {found['mode'] or 'none'}{failed}")
+    yield visible(
+        f"{found['session_id']} of {found['user_id']}: mode {found['mode'] or 'none'}{failed}"
+    )
     if goal := found["reasoning"]["goal"]:
         yield visible(f"goal: {goal}")
     for message in found["messages"]:

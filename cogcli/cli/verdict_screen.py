@@ -55,7 +55,9 @@ def details(
     for check in verdict.checks:
         lines += _check(out, check, names)
     extras = {**more, "curl": verdict.curl, "episode": verdict.episode, "re-run": again}
-    lines += [[(f"  {name:<8}", "dim"), (visible(text), "")] for name, text in extras.items() if text]
+    lines += [
+        [(f"  {name:<8}", "dim"), (visible(text), "")] for name, text in extras.items() if text
+    ]
     return lines
 
 
@@ -72,17 +74,26 @@ def _frame(out: OutputStream, frame: Frame) -> Iterable[StyledLine]:
     """The line of the reply, and marks below; a long one is cut to what is around the marks."""
     number = str(frame.line)
     room = (out.width or 10_000) - 11 - len(number)
-    first = max(0, frame.column - 1 - max(0, room - frame.width) // 2) if len(frame.text) > room else 0
+    first = (
+        max(0, frame.column - 1 - max(0, room - frame.width) // 2) if len(frame.text) > room else 0
+    )
     begin, end = frame.column - 1, frame.column - 1 + frame.width
     before, marked = visible(frame.text[first:begin]), visible(frame.text[begin:end])
     shown = before + marked + visible(frame.text[end:])
-    yield [(f"        {number} | ", "dim"), (shown if out.width is None else truncate(shown, room), "")]
+    yield [
+        (f"        {number} | ", "dim"),
+        (shown if out.width is None else truncate(shown, room), ""),
+    ]
     marks = "^" * max(1, min(cells(marked), room - cells(before)))
     yield [(f"        {' ' * len(number)} | ", "dim"), (" " * cells(before), ""), (marks, "red")]
 
 
 def sums(verdicts: Sequence[CheckResult], seconds: float) -> str:
     """`6 passed, 1 failed, 1 skipped in 0.31s`."""
-    counts = {status: sum(v.status == status for v in verdicts) for status in (PASSED, FAILED, SKIPPED)}
-    totals = ", ".join(f"{count} {status}" for status, count in counts.items() if count or status == PASSED)
+    counts = {
+        status: sum(v.status == status for v in verdicts) for status in (PASSED, FAILED, SKIPPED)
+    }
+    totals = ", ".join(
+        f"{count} {status}" for status, count in counts.items() if count or status == PASSED
+    )
     return f"{totals} in {seconds:.2f}s"

@@ -28,5 +28,6 @@ def turn_on(kernel: Any, handle: Any) -> bool:
     if not kernel.GetConsoleMode(handle, ctypes.byref(mode)):
         return False
     return bool(
-        mode.value & _READ_CODES or kernel.SetConsoleMode(handle, ctypes.c_ulong(mode.value | _READ_CODES))
+        mode.value & _READ_CODES
+        or kernel.SetConsoleMode(handle, ctypes.c_ulong(mode.value | _READ_CODES))
     )

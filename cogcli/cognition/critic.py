@@ -113,7 +113,9 @@ def _wrong_arguments(invocation: Invocation, id: str, arguments: dict[str, Any])
     return _misfit(capability, arguments) or _about_another(invocation, capability, arguments)
 
 
-def _about_another(invocation: Invocation, capability: Capability, arguments: dict[str, Any]) -> str:
+def _about_another(
+    invocation: Invocation, capability: Capability, arguments: dict[str, Any]
+) -> str:
     """What a call with effects, or one that supplies facts, names instead of the entity of the request: what is known
     of the one would count for the other. Empty where it names none, or that."""
     has_effects = is_above(invocation.policy.mode_of(capability), "read_only")
@@ -160,7 +162,9 @@ def _of_graph(plan: TurnPlan) -> Iterable[Fail]:
             del waiting[id]
 
 
-def _of_evidence(invocation: Invocation, plan: TurnPlan, unresolved: tuple[str, ...]) -> Iterable[Fail]:
+def _of_evidence(
+    invocation: Invocation, plan: TurnPlan, unresolved: tuple[str, ...]
+) -> Iterable[Fail]:
     """A fail for required evidence that is neither known nor supplied by a step before one with effects."""
     tools, supplied = invocation.pack.tooling.capabilities, set[str]()
     for step in plan.skill.steps:

@@ -25,7 +25,9 @@ SKIPPED: Final = "action_skipped:read_only"
 UNUSABLE: Final = "reply_unusable"
 """Why there is no candidate: no reply of a model could be used, nor any repair of it."""
 
-_REPEATED: Final = "the same was proposed again, though it was told what came of it; say more in the message"
+_REPEATED: Final = (
+    "the same was proposed again, though it was told what came of it; say more in the message"
+)
 
 
 class LoopEnding(NamedTuple):
@@ -43,7 +45,9 @@ class LoopEnding(NamedTuple):
 def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
     """A guardrail; or no intent, of these that the pack has."""
     known = (
-        f"its intents are: {', '.join(intents)}; name one with --intent" if reason == "unknown_intent" else ""
+        f"its intents are: {', '.join(intents)}; name one with --intent"
+        if reason == "unknown_intent"
+        else ""
     )
     return LoopEnding(
         "refused", reason, PolicyDeniedError("policy.refused", f"refused: {reason}", hint=known)
@@ -65,7 +69,9 @@ def overpacked() -> LoopEnding:
     """Policy and tools find no room."""
     text = "policy and tools find no room in the context"
     hint = f"{budget_hint('tokens.context', pack=True)}; or let the pack say less"
-    return LoopEnding("failed", "context.overpacked", AgentError("context.overpacked", text, hint=hint))
+    return LoopEnding(
+        "failed", "context.overpacked", AgentError("context.overpacked", text, hint=hint)
+    )
 
 
 def unplanned(reason: str, replans: int, detail: str = "") -> LoopEnding:

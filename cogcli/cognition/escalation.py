@@ -26,7 +26,9 @@ class Escalation(NamedTuple):
         after asking."""
         engine, run_id = root.engine, root.run.state.run_id
         values = {"reason": self.reason}
-        action = action_hash(run_id=run_id, capability="", binding="", step_id=self.step_id, values=values)
+        action = action_hash(
+            run_id=run_id, capability="", binding="", step_id=self.step_id, values=values
+        )
         evidence = digest_of({"gate": self.gate, "reason": self.reason, "policy": policy})
         answer = engine.approvals.use(self.step_id, action, evidence, engine.clock.now())
         if answer is not None and not isinstance(answer, PolicyApprovalError):

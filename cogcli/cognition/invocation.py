@@ -49,7 +49,8 @@ class Fetched(NamedTuple):
         return {
             "edges": [edge._asdict() for edge in self.edges],
             "memories": [
-                {**memory._asdict(), "evidence_refs": list(memory.evidence_refs)} for memory in self.memories
+                {**memory._asdict(), "evidence_refs": list(memory.evidence_refs)}
+                for memory in self.memories
             ],
             "snapshot_ref": self.snapshot_ref,
             **{name: each for name, each in later.items() if each is not None},
@@ -108,8 +109,12 @@ class Invocation(NamedTuple):
     def logged_request(self) -> AgentRequest:
         """The request as the log holds it: without values that are secret by their names. No context has them, and a
         replay compiles the same."""
-        named = _BY_NAME.mask({"params": self.request.params, "attachments": list(self.request.attachments)})
-        return self.request._replace(params=named["params"], attachments=tuple(named["attachments"]))
+        named = _BY_NAME.mask(
+            {"params": self.request.params, "attachments": list(self.request.attachments)}
+        )
+        return self.request._replace(
+            params=named["params"], attachments=tuple(named["attachments"])
+        )
 
     def compile_input(
         self, turn: int, run_id: str, trace_id: str, now: str, learned: tuple[Edge, ...] = ()
@@ -203,7 +208,9 @@ def refuse_message(made: Invocation) -> AgentRequest | None:
     )
 
 
-def intent_of(pack: Pack, request: AgentRequest, capabilities: Mapping[str, Capability]) -> IntentResult:
+def intent_of(
+    pack: Pack, request: AgentRequest, capabilities: Mapping[str, Capability]
+) -> IntentResult:
     """What a request means, by its pack alone."""
     run = RunContext("", "", pack.tenant)
     return resolve_intent(CompileInput(pack, Policy.of(pack), request, run, capabilities))
@@ -225,7 +232,9 @@ def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
 def request_of(payload: Mapping[str, Any]) -> AgentRequest:
     """The request of its JSON, which was checked when it came."""
     user = payload.get("user") or {}
-    named = User(user.get("user_id", "default"), user.get("role", ""), tuple(user.get("consent") or ()))
+    named = User(
+        user.get("user_id", "default"), user.get("role", ""), tuple(user.get("consent") or ())
+    )
     members = {name: value for name, value in payload.items() if name in AgentRequest._fields}
     lists = {name: tuple(payload.get(name) or ()) for name in ("attachments", "refused_by")}
     return AgentRequest(**{**members, "user": named, **lists})
@@ -243,6 +252,8 @@ def _usable(catalog: Catalog, selection: SelectionOptions) -> dict[str, Capabili
     return found
 
 
-def _with_tools(catalog: Catalog, pack: Pack, usable: dict[str, Capability]) -> dict[str, Capability]:
+def _with_tools(
+    catalog: Catalog, pack: Pack, usable: dict[str, Capability]
+) -> dict[str, Capability]:
     """With the skills of the pack that reach nothing but these."""
     return {**usable, **skill_tools(catalog, pack, usable)}

@@ -26,7 +26,9 @@ SHORTER: Final = 0.8
 """The part of its tokens that a context is compiled with after a model found it too long."""
 
 
-def judge(loop: Progress, view: JudgmentView, recompile: Callable[[float], CompiledContext]) -> Effects:
+def judge(
+    loop: Progress, view: JudgmentView, recompile: Callable[[float], CompiledContext]
+) -> Effects:
     """The candidate of a turn; None where the run ends instead."""
     proposed: Candidate | Judged | Question = loop.planner.propose(view)
     shortened = False

@@ -76,7 +76,11 @@ def identity(view: View) -> dict[str, Any]:
 def goals(view: View) -> dict[str, Any]:
     """The intent, and the objectives that belong to it."""
     intent = view["intents"]["intent"]
-    active = [each["id"] for each in view["objectives"] if not each["intents"] or intent in each["intents"]]
+    active = [
+        each["id"]
+        for each in view["objectives"]
+        if not each["intents"] or intent in each["intents"]
+    ]
     return {"intent": intent, "active_goals": active}
 
 
@@ -89,7 +93,9 @@ def consolidation(view: View) -> dict[str, Any]:
     for fact in (fact for effect in effects for fact in effect.get("facts", ())):
         kind = "correction" if fact["corrects"] else "evidence_link"
         proposals.append(
-            _proposal(kind, "semantic", fact["entity"], fact["predicate"], fact["value"], fact["ref"])
+            _proposal(
+                kind, "semantic", fact["entity"], fact["predicate"], fact["value"], fact["ref"]
+            )
         )
     if candidate["outcome"]:
         refs = [effect["ref"] for effect in effects if effect["status"] == "done"]
@@ -101,7 +107,9 @@ def consolidation(view: View) -> dict[str, Any]:
     return {"proposals": proposals}
 
 
-def _proposal(kind: str, tier: str, entity: str, predicate: str, value: Any, *refs: str) -> dict[str, Any]:
+def _proposal(
+    kind: str, tier: str, entity: str, predicate: str, value: Any, *refs: str
+) -> dict[str, Any]:
     return {
         "class": kind,
         "tier": tier,
@@ -127,7 +135,9 @@ def reflection(view: View) -> dict[str, Any]:
 
 def _words(text: str) -> set[str]:
     return {
-        word for word in "".join(c if c.isalnum() else " " for c in text.casefold()).split() if len(word) > 2
+        word
+        for word in "".join(c if c.isalnum() else " " for c in text.casefold()).split()
+        if len(word) > 2
     }
 
 

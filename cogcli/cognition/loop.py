@@ -45,7 +45,11 @@ class AgentProgram:
     """The program of one agent's run. `stores` is None on replay, `model` where none is asked."""
 
     def __init__(
-        self, given: Invocation, planner: Planner, stores: Stores | None, model: ModelAccess | None = None
+        self,
+        given: Invocation,
+        planner: Planner,
+        stores: Stores | None,
+        model: ModelAccess | None = None,
     ) -> None:
         self._given, self._planner, self._stores, self._model = given, planner, stores, model
         self._loop: Progress | None = None
@@ -75,7 +79,9 @@ class AgentProgram:
                     return waiting
         except PolicyApprovalError as error:
             return RunOutcome("pending", error, dict(root.run.state.outputs))
-        return RunOutcome(loop.ending.run_status(goal_met=loop.goal_met), loop.ending.error, loop.outputs())
+        return RunOutcome(
+            loop.ending.run_status(goal_met=loop.goal_met), loop.ending.error, loop.outputs()
+        )
 
     def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
         """Append the decision. What ended the run from outside is its reason."""
@@ -137,7 +143,9 @@ def agent_run(
         planner = ModelPlanner(model.info) if model else TEMPLATE
     program = AgentProgram(given, planner, stores, model)
     if model is None:
-        return AgentRun(given.request.message, given.to_payload(), given.pins, program, given.policy)
+        return AgentRun(
+            given.request.message, given.to_payload(), given.pins, program, given.policy
+        )
     pins = {**given.pins, "model": model.info.to_payload()}
     payload = {**given.to_payload(), "mode": model.mode, "timeout_s": model.timeout_s}
     return AgentRun(given.request.message, payload, pins, program, given.policy, model.secrets)

@@ -19,14 +19,35 @@ from cogcli.agent.reply_text import partial_response
 from cogcli.context.tokenizer import ESTIMATE
 from cogcli.core.calls import Cancellation
 from cogcli.core.canonical import compact
-from cogcli.declarations.agent_events import ModelAnswered, ModelRequested, ModelResent, ModelRetried
+from cogcli.declarations.agent_events import (
+    ModelAnswered,
+    ModelRequested,
+    ModelResent,
+    ModelRetried,
+)
 from cogcli.declarations.call_records import Usage
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import row_of
 from cogcli.engine.run import RootRun
-from cogcli.engine.tasks import Cancel, Effects, Interrupted, Next, Sleep, Spawn, Unanswered, WorkerCall
+from cogcli.engine.tasks import (
+    Cancel,
+    Effects,
+    Interrupted,
+    Next,
+    Sleep,
+    Spawn,
+    Unanswered,
+    WorkerCall,
+)
 from cogcli.events.envelope import Event, draft_of
-from cogcli.models.port import LanguageModel, ModelError, ModelReply, ModelRequest, TokenUsage, retry_wait
+from cogcli.models.port import (
+    LanguageModel,
+    ModelError,
+    ModelReply,
+    ModelRequest,
+    TokenUsage,
+    retry_wait,
+)
 
 OpenModel = Callable[[int], LanguageModel]
 """Gives the model; called with how many requests of the run have an outcome already."""
@@ -83,7 +104,9 @@ class ModelCalls:
         """Ask, and give what was `AnsweredCall`. Raises what the log raises, and what ends the run from outside."""
         self._count += 1
         call_id = f"m{self._count}"
-        asked = ModelRequested(turn=turn, call_id=call_id, purpose=purpose, request=_to_log(request))
+        asked = ModelRequested(
+            turn=turn, call_id=call_id, purpose=purpose, request=_to_log(request)
+        )
         event = self._emit(asked)
         logged = request_of_log(event.payload["request"])._replace(
             call_id=call_id, timeout_ms=self._timeout_ms
@@ -111,7 +134,11 @@ class ModelCalls:
                     self._emit(ModelResent(call_id=request.call_id))
                     known.resent, was_cut_off = known.resent + 1, False
                 outcome, is_new = (yield from self._attempt(request)), True
-            wait = retry_wait(outcome, attempt, request.seed) if isinstance(outcome, ModelError) else None
+            wait = (
+                retry_wait(outcome, attempt, request.seed)
+                if isinstance(outcome, ModelError)
+                else None
+            )
             if wait is None or not isinstance(outcome, ModelError):
                 break
             if is_new:
@@ -140,11 +167,17 @@ class ModelCalls:
                 return error
 
         try:
-            return (yield WorkerCall(perform, time.monotonic() + seconds, lambda: late, cancel.set, position))
+            return (
+                yield WorkerCall(
+                    perform, time.monotonic() + seconds, lambda: late, cancel.set, position
+                )
+            )
         except ModelError as error:
             return error
 
-    def _generate(self, model: LanguageModel, request: ModelRequest, cancel: Cancellation) -> ModelReply:
+    def _generate(
+        self, model: LanguageModel, request: ModelRequest, cancel: Cancellation
+    ) -> ModelReply:
         if self._on_response is None or "stream" not in model.describe().features:
             return model.generate(request, cancel)
         pieces, text, shown = model.stream(request, cancel), "", 0
@@ -168,7 +201,9 @@ class ModelCalls:
         if event.event_type == "model.requested":
             self._recorded[payload["call_id"]] = RecordedModelCall()
         elif event.event_type == "model.retried":
-            self._recorded[payload["call_id"]].failures.append(ModelError.from_payload(payload["error"]))
+            self._recorded[payload["call_id"]].failures.append(
+                ModelError.from_payload(payload["error"])
+            )
         elif event.event_type == "model.resent":
             self._recorded[payload["call_id"]].resent += 1
         elif event.event_type == "model.answered":
@@ -190,7 +225,9 @@ class ModelCalls:
         self, turn: int, request: ModelRequest, outcome: Outcome, sent: SendCounts
     ) -> AnsweredCall:
         used = outcome.usage if isinstance(outcome, ModelReply) else TokenUsage(0, 0)
-        lost = sent.resent * tokens_of(request)  # of each that was cut off nobody knows what it cost
+        lost = sent.resent * tokens_of(
+            request
+        )  # of each that was cut off nobody knows what it cost
         usage = Usage(
             llm_calls=sent.attempts + sent.resent,
             tool_calls=0,
@@ -239,7 +276,11 @@ def _to_log(request: ModelRequest) -> dict[str, Any]:
     """A request as `model.requested` holds it."""
     payload = request.to_payload()
     del payload["call_id"], payload["timeout_ms"]
-    return {**payload, "tools": _text(payload["tools"]), "json_schema": _text(payload["json_schema"])}
+    return {
+        **payload,
+        "tools": _text(payload["tools"]),
+        "json_schema": _text(payload["json_schema"]),
+    }
 
 
 def request_of_log(logged: dict[str, Any]) -> ModelRequest:

@@ -126,7 +126,9 @@ def _ids(given: Sequence[str]) -> list[str]:
     for number, id in enumerate(given, 1):
         usable = _ID.fullmatch(id) and id not in ids
         ids.append(id if usable else f"call{number}")
-    return ids if len(set(ids)) == len(ids) else [f"call{number}" for number in range(1, len(ids) + 1)]
+    return (
+        ids if len(set(ids)) == len(ids) else [f"call{number}" for number in range(1, len(ids) + 1)]
+    )
 
 
 def _depends_on(call: Mapping[str, Any], by_name: Mapping[str, str]) -> tuple[str, ...] | None:

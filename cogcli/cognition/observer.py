@@ -79,7 +79,13 @@ class Observer:
             if value is MISSING or value is None or entity is None:
                 continue
             self._refs[key] = ref
-            fact = {"key": key, "entity": entity, "predicate": predicate, "value": value, "ref": ref}
+            fact = {
+                "key": key,
+                "entity": entity,
+                "predicate": predicate,
+                "value": value,
+                "ref": ref,
+            }
             self._facts.append({**fact, "corrects": self._contradicts(entity, predicate, value)})
             edge = Edge(
                 entity,
@@ -94,7 +100,9 @@ class Observer:
 
     def _contradicts(self, entity: str, predicate: str, value: Any) -> bool:
         """Whether the stores have another value of a predicate that has only one."""
-        stored = [e for e in self._given.fetched.edges if (e.subject, e.predicate) == (entity, predicate)]
+        stored = [
+            e for e in self._given.fetched.edges if (e.subject, e.predicate) == (entity, predicate)
+        ]
         single = predicate in self._given.pack.knowledge.single_valued
         return single and any(not equal(edge.value, value) for edge in stored)
 
@@ -116,7 +124,11 @@ class Observer:
     def result_of(self, step_id: str) -> Any:
         """What came of a step of the root run: its output, or its error; None where it did not run."""
         closing = self._closings.get(step_id)
-        return None if closing is None else closing.payload.get("output") or closing.payload.get("error")
+        return (
+            None
+            if closing is None
+            else closing.payload.get("output") or closing.payload.get("error")
+        )
 
     def results_of(self, plan: TurnPlan) -> list[dict[str, Any]]:
         """What came of each step of a plan that ended, as a model is told it."""
@@ -125,9 +137,19 @@ class Observer:
             if (closing := self._closings.get(step.id)) is not None:
                 payload = closing.payload
                 success = payload["step_status"] == "done"
-                told = {"output": payload.get("output") or {}} if success else {"error": _error_of(payload)}
+                told = (
+                    {"output": payload.get("output") or {}}
+                    if success
+                    else {"error": _error_of(payload)}
+                )
                 results.append(
-                    {"name": step.uses, "success": success, "step": step.id, **told, "truncated": False}
+                    {
+                        "name": step.uses,
+                        "success": success,
+                        "step": step.id,
+                        **told,
+                        "truncated": False,
+                    }
                 )
         return results
 

@@ -123,7 +123,10 @@ class TemplatePlanner:
         lacking = [name for name in skill["inputs"] if intent.params.get(name) is None]
         if lacking:
             return Candidate(
-                self.name, template.id, response=f"Please give {' and '.join(lacking)}.", asking=True
+                self.name,
+                template.id,
+                response=f"Please give {' and '.join(lacking)}.",
+                asking=True,
             )
         return Candidate(self.name, template.id)
 
@@ -139,7 +142,9 @@ def _nearest_skills(view: JudgmentView) -> str:
     skills = {id: tool for id, tool in tools.items() if tool.reaches}
     request = view.invocation.logged_request
     return (
-        answer_for(request.message, request.params, skills).text if skills else "There is no plan for this."
+        answer_for(request.message, request.params, skills).text
+        if skills
+        else "There is no plan for this."
     )
 
 

@@ -91,7 +91,9 @@ class Progress:
     @property
     def skips_action(self) -> bool:
         """Whether the action layer is skipped by the safety mode."""
-        return self.given.safety_mode == "read_only" and not self.given.pack.policy.read_only_actions
+        return (
+            self.given.safety_mode == "read_only" and not self.given.pack.policy.read_only_actions
+        )
 
     @property
     def risk(self) -> str:
@@ -121,7 +123,9 @@ class Progress:
         """What the run leaves, when its decision is recorded."""
         request, success = self.given.request, outcome.status == "ok"
         said = [self._message("user", request.message, self.root.first.timestamp)]
-        said += [self._message("assistant", self.response, decision.timestamp)] if self.response else []
+        said += (
+            [self._message("assistant", self.response, decision.timestamp)] if self.response else []
+        )
         state = self.reasoning.state if self.reasoning else None
         if self.withheld:
             digest = request.message_hash or digest_of(request.message)

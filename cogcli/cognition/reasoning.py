@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 from cogcli.agent.modes import resolve_mode
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.state import AgentState, ReasoningContext
-from cogcli.agent.update import add_message, advance_iteration, complete_tool_calls, end_run, new_state
+from cogcli.agent.update import (
+    add_message,
+    advance_iteration,
+    complete_tool_calls,
+    end_run,
+    new_state,
+)
 from cogcli.cognition.invocation import Invocation
 from cogcli.cognition.model_calls import ModelCalls, OnResponse, OpenModel
 from cogcli.cognition.planner import Judged
@@ -47,13 +53,22 @@ class Reasoning:
         self._write(record, judged.notes)
 
     def close_turn(
-        self, results: Iterable[dict[str, Any]], response: str, ending: str, now: str, record: TurnRecord
+        self,
+        results: Iterable[dict[str, Any]],
+        response: str,
+        ending: str,
+        now: str,
+        record: TurnRecord,
     ) -> None:
         """Take up what came of the calls of a turn; `ending` is why the run ends with it, empty where it goes on."""
         done = complete_tool_calls(self.state, results, now)
         state, notes = advance_iteration(done.state), done.notes
         if ending:
-            said = add_message(state, {"role": "assistant", "content": response}, now) if response else None
+            said = (
+                add_message(state, {"role": "assistant", "content": response}, now)
+                if response
+                else None
+            )
             state, notes = (said.state, (*notes, *said.notes)) if said else (state, notes)
             execution = state.execution._replace(response=response or None)
             state = end_run(state._replace(execution=execution), ending, now).state

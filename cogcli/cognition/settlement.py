@@ -25,7 +25,9 @@ MOST_FAILING: Final = 3
 """How many calls may fail one after the other."""
 
 
-def settle(loop: Progress, verification: Verification, outcome: RunOutcome | None, late: str) -> None:
+def settle(
+    loop: Progress, verification: Verification, outcome: RunOutcome | None, late: str
+) -> None:
     """End a turn. Raises PolicyApprovalError where a person has to decide."""
     state = _pressures(loop).to_payload(loop.risk, loop.root.engine.now)
     loop.record.emit(PressureCaptured(turn=loop.turn, **state))
@@ -58,7 +60,10 @@ def _pressures(loop: Progress) -> Pressures:
     return Pressures(
         budget_pressure(given.limits, usage, soft=given.limits["soft"], elapsed_ms=elapsed),
         loop_pressure(
-            loop.guard.most_identical, loop.replans, int(given.limits["replans"]), loop.guard.idle_turns
+            loop.guard.most_identical,
+            loop.replans,
+            int(given.limits["replans"]),
+            loop.guard.idle_turns,
         ),
         share(len(loop.policy.unresolved), len(seen.evidence_gates)),
         0.0,  # a turn with an open gate ends only when that is answered
@@ -84,7 +89,9 @@ def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: fl
         propensity,
     )
     found = score(results)
-    judged = ResultJudged(turn=loop.turn, **found._asdict(), evidence_gates=loop.seen.evidence_gates)
+    judged = ResultJudged(
+        turn=loop.turn, **found._asdict(), evidence_gates=loop.seen.evidence_gates
+    )
     loop.record.emit(judged)
     if found.verdict == "escalate":
         loop.ask(BUILT_IN_GATE, found.reason)
@@ -128,7 +135,9 @@ def _finish(loop: Progress, scored: Score) -> None:
     if loop.ending is not None:
         return
     unresolved = loop.policy.unresolved
-    reason = "" if scored.goal_met else scored.reason or (unresolved[0] if unresolved else "goal_unmet")
+    reason = (
+        "" if scored.goal_met else scored.reason or (unresolved[0] if unresolved else "goal_unmet")
+    )
     loop.ending = LoopEnding("completed", "input_missing" if loop.candidate.asking else reason)
 
 
@@ -144,7 +153,9 @@ def _count_failing(loop: Progress) -> None:
 
 def _count_idle(loop: Progress) -> None:
     """End a run whose turns bring nothing new, at the second time."""
-    proposed = [{"capability": call.capability, "args": call.arguments} for call in loop.candidate.calls]
+    proposed = [
+        {"capability": call.capability, "args": call.arguments} for call in loop.candidate.calls
+    ]
     trip = loop.guard.end_turn([*proposed, *(each.get("result") for each in loop.effects)])
     if trip is not None:
         loop.note_trip(trip)
@@ -156,21 +167,29 @@ def _consolidate(loop: Progress) -> None:
     """Propose what may be remembered, and hand it to the memory."""
     given, known, run = loop.given, loop.record.known, loop.root.run
     user = given.request.user
-    completed = loop.ending is not None and loop.ending.status == "completed" and not loop.skips_action
+    completed = (
+        loop.ending is not None and loop.ending.status == "completed" and not loop.skips_action
+    )
     known["candidate"] = {
         "decision_key": loop.decision_key,
         "entity": next(iter(given.intent.slots.values()), f"user:{user.user_id}"),
-        "outcome": loop.outcome_word(loop.ending) if loop.ending and completed and loop.plan else "",
+        "outcome": loop.outcome_word(loop.ending)
+        if loop.ending and completed and loop.plan
+        else "",
         "safety_mode": given.safety_mode,
     }
     loop.record.run_layer("consolidation")
     proposals: list[dict[str, Any]] = []
     for each in known["proposals"]:
-        made = proposal_from(each, run_id=run.state.run_id, at=loop.root.engine.now, consent=user.consent)
+        made = proposal_from(
+            each, run_id=run.state.run_id, at=loop.root.engine.now, consent=user.consent
+        )
         proposals.append({"proposal_id": made.id_for(given.pack.tenant, user.user_id), **each})
     facts = [*loop.seen.facts, *(loop.reasoning.new_facts() if loop.reasoning else ())]
     at = loop.record.emit(MemoryProposed(turn=loop.turn, proposals=proposals, facts=facts))
     if loop.remember is not None and given.safety_mode != "read_only":
-        calls = [{"capability": each["capability"], "status": each["status"]} for each in loop.effects]
+        calls = [
+            {"capability": each["capability"], "status": each["status"]} for each in loop.effects
+        ]
         content = {"turn": loop.turn, "calls": calls, "proposals": proposals}
         loop.root.engine.note_not_stored(loop.remember(content, run.state.run_id, at))

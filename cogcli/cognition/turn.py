@@ -135,7 +135,9 @@ def _judge(loop: Progress, context: CompiledContext, effects: list[dict[str, Any
         loop.plan = to_plan(loop.given, loop.candidate, loop.turn)
         loop.response = loop.candidate.response
     loop.notices = []
-    proposed = {"candidate_plan_id": loop.plan.plan_id} if loop.plan else {"response": bool(loop.response)}
+    proposed = (
+        {"candidate_plan_id": loop.plan.plan_id} if loop.plan else {"response": bool(loop.response)}
+    )
     loop.record.complete("judgment", {"candidate": proposed})
 
 

@@ -25,7 +25,9 @@ class TurnRecord:
         """Run a pure layer on what its row lets it read."""
         layer = LAYERS[name]
         view = {read: self.known[read] for read in layer.reads}
-        self.complete(name, layer.function(view) if layer.function and not skipped else {}, skipped=skipped)
+        self.complete(
+            name, layer.function(view) if layer.function and not skipped else {}, skipped=skipped
+        )
 
     def complete(self, name: str, writes: dict[str, Any], *, skipped: str = "") -> None:
         """Take up what a layer wrote, and append it."""
@@ -48,12 +50,19 @@ class TurnRecord:
 
 
 def values_at_start(
-    given: Invocation, ledger: dict[str, Any], effects: list[dict[str, Any]], notices: list[dict[str, Any]]
+    given: Invocation,
+    ledger: dict[str, Any],
+    effects: list[dict[str, Any]],
+    notices: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """What the layers of a turn read before any has written: `effects` and `notices` are those of the turn before."""
     pack, fetched = given.pack, given.fetched
-    recalls = [(f"{e.subject}:{e.predicate}", f"{e.subject} {e.predicate}", e.trust) for e in fetched.edges]
-    recalls += [(m.memory_id, f"{m.entity} {m.predicate} {m.value}", "verified") for m in fetched.memories]
+    recalls = [
+        (f"{e.subject}:{e.predicate}", f"{e.subject} {e.predicate}", e.trust) for e in fetched.edges
+    ]
+    recalls += [
+        (m.memory_id, f"{m.entity} {m.predicate} {m.value}", "verified") for m in fetched.memories
+    ]
     return {
         "ledger": ledger,
         "request": given.request.to_payload(),
@@ -64,7 +73,9 @@ def values_at_start(
         "agent": {"role": pack.tone.role, "voice": pack.tone.voice},
         "tone": list(pack.tone.non_negotiables),
         "intents": {"intent": given.intent.intent},
-        "objectives": [{"id": each.id, "intents": list(each.intents)} for each in pack.decisions.objectives],
+        "objectives": [
+            {"id": each.id, "intents": list(each.intents)} for each in pack.decisions.objectives
+        ],
         "facts": {},
     }
 

@@ -37,10 +37,18 @@ def candidates(
     for number, found in enumerate(evidence.found):
         edge = found.edge
         value = {"object": edge.object} if edge.object else {"value": edge.value}
-        text = _json({"subject": edge.subject, "predicate": edge.predicate, **value, "at": edge.observed_at})
+        text = _json(
+            {"subject": edge.subject, "predicate": edge.predicate, **value, "at": edge.observed_at}
+        )
         priority = _EVIDENCE - _NEARER * (found.hops - 1)
         yield _block(
-            given, f"evidence:{number:04}", "evidence", text, priority, (edge.evidence_ref,), edge.trust
+            given,
+            f"evidence:{number:04}",
+            "evidence",
+            text,
+            priority,
+            (edge.evidence_ref,),
+            edge.trust,
         )
     for each in given.pack.business:
         block = _block(given, f"business:{each.id}", "business", each.text, each.priority)
@@ -48,10 +56,18 @@ def candidates(
     for number, kept in enumerate(memory.memories):
         text = _json({"entity": kept.entity, "predicate": kept.predicate, "value": kept.value})
         refs = (kept.memory_id, *kept.evidence_refs)
-        yield _block(given, f"memory:{kept.memory_id}", "memory", text, _MEMORY - number, refs, "verified")
+        yield _block(
+            given, f"memory:{kept.memory_id}", "memory", text, _MEMORY - number, refs, "verified"
+        )
     for number, text in enumerate(given.session):
         block = _block(
-            given, f"session:{number:04}", "session", _json(text), _SESSION + number, (), "untrusted"
+            given,
+            f"session:{number:04}",
+            "session",
+            _json(text),
+            _SESSION + number,
+            (),
+            "untrusted",
         )
         yield block
 
@@ -61,13 +77,16 @@ def _policy_blocks(given: CompileInput, surface: Surface) -> Iterator[ContextBlo
         yield _block(given, f"policy:never:{number:02}", "policy", text, _POLICY)
     gated = [f"{tool.capability} waits for {tool.gate}" for tool in surface.tools if tool.gate]
     if gated:
-        yield _block(given, "policy:gates", "policy", f"A person decides: {'; '.join(gated)}.", _POLICY)
+        yield _block(
+            given, "policy:gates", "policy", f"A person decides: {'; '.join(gated)}.", _POLICY
+        )
 
 
 def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] = ()) -> str:
     """A capability as the model is shown it: its id, what it does, and its arguments."""
     arguments = {
-        name: {"type": field.type, "required": field.required} for name, field in capability.inputs.items()
+        name: {"type": field.type, "required": field.required}
+        for name, field in capability.inputs.items()
     }
     after = f" Needs first: {', '.join(deferred)}." if deferred else ""
     return f"{capability.id}: {capability.description}{after} Arguments: {_json(arguments)}"
@@ -85,7 +104,9 @@ def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> dic
         for each in given.pack.decisions.objectives
         if not each.intents or intent.intent in each.intents
     ]
-    named = [{key: each[key] for key in _ATTACHMENT if key in each} for each in given.request.attachments]
+    named = [
+        {key: each[key] for key in _ATTACHMENT if key in each} for each in given.request.attachments
+    ]
     return {
         "system": "\n".join(identity),
         "developer": "\n".join(instructions),

@@ -28,7 +28,9 @@ class Assembly(NamedTuple):
     overpacked: bool
 
 
-def allocate(candidates: Iterable[ContextBlock], caps: Mapping[str, int], total: int) -> dict[str, int]:
+def allocate(
+    candidates: Iterable[ContextBlock], caps: Mapping[str, int], total: int
+) -> dict[str, int]:
     """The tokens of each bucket: at most its cap and its need, in the order of the buckets; a second round spends what
     is left."""
     need: dict[str, int] = dict.fromkeys(BUCKETS, 0)
@@ -64,7 +66,9 @@ def assemble(
             blocks.append(block)
             room -= block.tokens
         if waiting and waiting[0].cuttable and (short := _shortened(waiting[0], room, tokenizer)):
-            omissions.append(_omission(waiting[0]._replace(tokens=waiting[0].tokens - short.tokens), "cut"))
+            omissions.append(
+                _omission(waiting[0]._replace(tokens=waiting[0].tokens - short.tokens), "cut")
+            )
             blocks.append(short)
             room -= short.tokens
             waiting.pop(0)

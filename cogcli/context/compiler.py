@@ -50,7 +50,9 @@ class CompiledContext(NamedTuple):
         found = self.compilation
         if found.given.request.refused_by:
             return f"must_refuse:{found.given.request.refused_by[0]}"
-        return found.intent.refused or next((f"must_refuse:{id}" for id in found.policy.must_refuse), "")
+        return found.intent.refused or next(
+            (f"must_refuse:{id}" for id in found.policy.must_refuse), ""
+        )
 
     @property
     def overpacked(self) -> bool:
@@ -90,7 +92,9 @@ def find_evidence(given: CompileInput, intent: IntentResult) -> tuple[KnowledgeQ
         given.run.now,
         given.run.run_id,
     )
-    return query, retrieve(given.edges, query, given.pack.decisions.required_evidence(intent.intent))
+    return query, retrieve(
+        given.edges, query, given.pack.decisions.required_evidence(intent.intent)
+    )
 
 
 def _evidence(found: Compilation) -> Any:
@@ -109,7 +113,9 @@ def _evidence(found: Compilation) -> Any:
 def _memory(found: Compilation) -> Any:
     given = found.given
     user, run = given.request.user, given.run
-    found.memory = recall(given.memories, given.pack.memory, user, tenant_id=run.tenant_id, now=run.now)
+    found.memory = recall(
+        given.memories, given.pack.memory, user, tenant_id=run.tenant_id, now=run.now
+    )
     return {
         "memories": [memory._asdict() for memory in found.memory.memories],
         "omitted": found.memory.omitted,
@@ -118,7 +124,9 @@ def _memory(found: Compilation) -> Any:
 
 def _budget(found: Compilation) -> Any:
     given = found.given
-    found.candidates = tuple(block_builders.candidates(given, found.surface, found.evidence, found.memory))
+    found.candidates = tuple(
+        block_builders.candidates(given, found.surface, found.evidence, found.memory)
+    )
     total = int(given.limits["tokens.context"])
     caps = {
         bucket: int(limit)
@@ -164,7 +172,9 @@ def _manifests(found: Compilation) -> Any:
             "must_refuse": list(found.policy.must_refuse),
             "must_escalate": list(found.policy.must_escalate),
             "requires_approval_gate": [
-                {"capability": tool.capability, "gate": tool.gate} for tool in surface.tools if tool.gate
+                {"capability": tool.capability, "gate": tool.gate}
+                for tool in surface.tools
+                if tool.gate
             ],
             "prohibited_capabilities": sorted(found.policy.prohibited),
             "evidence_gates": [gate.to_payload() for gate in found.evidence.gates],

@@ -71,7 +71,8 @@ def difference(before: CompiledContext, after: CompiledContext) -> ContextDiff:
     """What is different from one context to another: first what the first one knew of, in its order."""
     one, other = _by_identity(before), _by_identity(after)
     pairs = (
-        (one.get(key) or _absent(other[key]), other.get(key) or _absent(one[key])) for key in one | other
+        (one.get(key) or _absent(other[key]), other.get(key) or _absent(one[key]))
+        for key in one | other
     )
     changes = (_change(*pair) for pair in pairs)
     return ContextDiff(tuple(each for each in changes if each), tuple(_of_ledger(before, after)))
@@ -105,7 +106,9 @@ def _by_identity(compiled: CompiledContext) -> dict[bytes, _Side]:
 
 
 def _identity(placed: Placement) -> bytes:
-    stated = [placed.details[name] for name in STATEMENT] if placed.kind == "evidence" else placed.name
+    stated = (
+        [placed.details[name] for name in STATEMENT] if placed.kind == "evidence" else placed.name
+    )
     return canonical([placed.kind, stated])
 
 
@@ -135,7 +138,9 @@ def _change(before: _Side, after: _Side) -> BlockChange | None:
 def _why_changed(before: Placement, after: Placement) -> tuple[str, str]:
     """Why a block says something else: a tool that waits for facts, or waits no more; else another text."""
     if after.kind == "capability":
-        return ("evidence", after.reason) if before.reason != after.reason else ("tools", "other_text")
+        return (
+            ("evidence", after.reason) if before.reason != after.reason else ("tools", "other_text")
+        )
     return "assembly", "other_text"
 
 

@@ -54,7 +54,9 @@ def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[st
     by_subject: dict[str, list[Edge]] = defaultdict(list)
     for edge in visible:
         by_subject[edge.subject].append(edge)
-    found, omitted = _within_edges(sorted(_walk(by_subject, query), key=_order), query.limits.max_edges)
+    found, omitted = _within_edges(
+        sorted(_walk(by_subject, query), key=_order), query.limits.max_edges
+    )
     gates: list[EvidenceGate] = []
     facts: dict[str, dict[str, Any]] = {
         slot: {"id": entity.partition(":")[2]} for slot, entity in query.slots.items()
@@ -64,11 +66,15 @@ def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[st
         for predicate in dict.fromkeys(edge.predicate for edge in by_subject.get(entity, ())):
             status, chosen = judged.of(entity, predicate)
             if status == "satisfied" and predicate != "id":  # which entity it is, the request says
-                facts[slot][predicate] = chosen[0].stated if len(chosen) == 1 else [e.stated for e in chosen]
+                facts[slot][predicate] = (
+                    chosen[0].stated if len(chosen) == 1 else [e.stated for e in chosen]
+                )
     for name in dict.fromkeys(required):
         slot, _, predicate = name.partition(".")
         status, chosen = judged.of(query.slots.get(slot, ""), predicate)
-        gates.append(EvidenceGate(name, status, tuple(dict.fromkeys(edge.evidence_ref for edge in chosen))))
+        gates.append(
+            EvidenceGate(name, status, tuple(dict.fromkeys(edge.evidence_ref for edge in chosen)))
+        )
     return Evidence(tuple(found), tuple(omitted), facts, tuple(gates))
 
 
@@ -101,7 +107,9 @@ def _order(found: FoundEdge) -> tuple[Any, ...]:
     return found.hops, edge.predicate, edge.object, edge.evidence_ref, edge.seq
 
 
-def _within_edges(found: list[FoundEdge], most: int) -> tuple[list[FoundEdge], list[dict[str, Any]]]:
+def _within_edges(
+    found: list[FoundEdge], most: int
+) -> tuple[list[FoundEdge], list[dict[str, Any]]]:
     left_out = [
         {
             "subject": each.edge.subject,
@@ -154,9 +162,13 @@ class _Standings:
         usable = [edge for edge, fault in zip(edges, faults, strict=True) if not fault]
         if not usable:
             worst = next(reason for reason in _FAULTS if reason in faults)
-            return worst, [edge for edge, fault in zip(edges, faults, strict=True) if fault == worst]
+            return worst, [
+                edge for edge, fault in zip(edges, faults, strict=True) if fault == worst
+            ]
         best = max(_TRUST[edge.trust] for edge in usable)
-        latest = [edge for edge in usable if edge.evidence_ref.startswith(f"{self._query.run_id}/")][-1:]
+        latest = [
+            edge for edge in usable if edge.evidence_ref.startswith(f"{self._query.run_id}/")
+        ][-1:]
         if latest and _TRUST[latest[0].trust] == best:
             return (
                 "satisfied",

@@ -37,7 +37,9 @@ def resolve_intent(given: CompileInput) -> IntentResult:
     else:
         folded = request.message.casefold()
         scores = {
-            id: score for id, intent in catalog.items() if (score := _score(intent, request.message, folded))
+            id: score
+            for id, intent in catalog.items()
+            if (score := _score(intent, request.message, folded))
         }
         best = [id for id, score in scores.items() if score == max(scores.values())]
         chosen = best[0] if len(best) == 1 else ""

@@ -31,11 +31,15 @@ def recall(
         else:
             kept.append(memory)
     kept.sort(key=lambda memory: (memory.rank, memory.memory_id))
-    omitted += [{"memory_id": memory.memory_id, "reason": "top_k"} for memory in kept[layer.top_k :]]
+    omitted += [
+        {"memory_id": memory.memory_id, "reason": "top_k"} for memory in kept[layer.top_k :]
+    ]
     return Recall(tuple(kept[: layer.top_k]), tuple(omitted))
 
 
-def fault_of(memory: PromotedMemory, layer: MemoryLayer, user: User, tenant_id: str, now: str) -> str:
+def fault_of(
+    memory: PromotedMemory, layer: MemoryLayer, user: User, tenant_id: str, now: str
+) -> str:
     """Why a memory stays out; empty for one that may be recalled."""
     if memory.tenant_id != tenant_id:
         return "tenant"

@@ -61,7 +61,9 @@ def placements(found: Compilation) -> tuple[Placement, ...]:
 def words_of(known: Iterable[Placement]) -> list[str]:
     """All words that name one of these."""
     return list(
-        dict.fromkeys(word for each in known for word in (each.name, each.block_id, *each.names) if word)
+        dict.fromkeys(
+            word for each in known for word in (each.name, each.block_id, *each.names) if word
+        )
     )
 
 
@@ -83,7 +85,9 @@ class _Fates:
             sizes["of_tokens"] = wanted.tokens
         else:
             status, reason = IN, why
-        return Placement(kind, name, status, "assembly", reason, block_id, details={**sizes, **details})
+        return Placement(
+            kind, name, status, "assembly", reason, block_id, details={**sizes, **details}
+        )
 
     def texts(self) -> Iterator[Placement]:
         """The placements of what the pack says and of the session."""
@@ -129,27 +133,40 @@ def _surfaced(tool: SurfacedTool, fates: _Fates) -> Placement:
 
 def _redacted(redaction: Redaction) -> Placement:
     stage = "tools" if redaction.reason == NOT_USABLE else _STAGE_OF_CHECK[redaction.check]
-    details = {"check": redaction.check} | ({"rule_id": redaction.rule_id} if redaction.rule_id else {})
-    return Placement("capability", redaction.capability, OUT, stage, redaction.reason, details=details)
+    details = {"check": redaction.check} | (
+        {"rule_id": redaction.rule_id} if redaction.rule_id else {}
+    )
+    return Placement(
+        "capability", redaction.capability, OUT, stage, redaction.reason, details=details
+    )
 
 
 def _required(found: Compilation) -> Iterator[Placement]:
     for gate in found.evidence.gates:
         status = IN if gate.status == "satisfied" else OUT
         yield Placement(
-            "required", gate.name, status, "evidence", gate.status, details={"refs": list(gate.refs)}
+            "required",
+            gate.name,
+            status,
+            "evidence",
+            gate.status,
+            details={"refs": list(gate.refs)},
         )
 
 
 def _edges(found: Compilation, fates: _Fates) -> Iterator[Placement]:
-    numbers = {id(each.edge): (number, each.hops) for number, each in enumerate(found.evidence.found)}
+    numbers = {
+        id(each.edge): (number, each.hops) for number, each in enumerate(found.evidence.found)
+    }
     slots = {entity: slot for slot, entity in found.query.slots.items()}
     crowded = {each["subject"] for each in found.evidence.omitted}
     for edge in found.given.edges:
         name = f"{slots.get(edge.subject, edge.subject)}.{edge.predicate}"
         if id(edge) in numbers:
             number, hops = numbers[id(edge)]
-            placed = fates.placed("evidence", name, f"evidence:{number:04}", f"hops:{hops}", hops=hops)
+            placed = fates.placed(
+                "evidence", name, f"evidence:{number:04}", f"hops:{hops}", hops=hops
+            )
         else:
             reason = hidden_by(edge, found.query) or fault_of(edge, found.query)
             reason = reason or ("max_edges" if edge.subject in crowded else "unreached")
@@ -171,5 +188,9 @@ def _memories(found: Compilation, fates: _Fates) -> Iterator[Placement]:
             placed = Placement("memory", id, OUT, "memory", reasons[id])
         else:
             placed = fates.placed("memory", id, f"memory:{id}", "recalled")
-        about = {"entity": memory.entity, "predicate": memory.predicate, "class": memory.memory_class}
+        about = {
+            "entity": memory.entity,
+            "predicate": memory.predicate,
+            "class": memory.memory_class,
+        }
         yield placed._replace(names=(memory.entity,), details={**placed.details, **about})

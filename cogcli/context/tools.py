@@ -86,14 +86,18 @@ def surface_tools(given: CompileInput, intent: IntentResult, facts: Mapping[str,
     }
     for id, verdict in waiting:
         lacking = tuple(
-            dict.fromkeys(path for path, value in verdict.reads.items() if value is None and "." in path)
+            dict.fromkeys(
+                path for path, value in verdict.reads.items() if value is None and "." in path
+            )
         )
         if lacking and supplied.issuperset(lacking):
             tools.append(SurfacedTool(id, verdict.approval_mode, verdict.gate, lacking))
         else:
             redactions.append(Redaction(id, verdict.stage, verdict.reason, verdict.rule))
     order = (
-        {id: place for place, id in enumerate(listed[intent.intent].capabilities)} if intent.intent else {}
+        {id: place for place, id in enumerate(listed[intent.intent].capabilities)}
+        if intent.intent
+        else {}
     )
     tools.sort(key=lambda tool: order[tool.capability])
     return Surface(tuple(tools), tuple(redactions))
@@ -134,10 +138,17 @@ def mode_of(given: CompileInput, id: str) -> str:
     return mode_under(given.pack.tooling.capabilities, capability) if capability else "destructive"
 
 
-def _verdict(given: CompileInput, intent: IntentResult, id: str, facts: Mapping[str, Any]) -> Verdict:
+def _verdict(
+    given: CompileInput, intent: IntentResult, id: str, facts: Mapping[str, Any]
+) -> Verdict:
     mode = mode_of(given, id)
     call = GovernedCall(
-        id, mode, given.run.role, given.run.safety_mode, None, named_user=given.request.user.is_named
+        id,
+        mode,
+        given.run.role,
+        given.run.safety_mode,
+        None,
+        named_user=given.request.user.is_named,
     )
     return given.policy.decide(intent.intent, call, call_data(given, intent, facts, mode, id))
 

@@ -20,7 +20,14 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _PRIVATE: Final = tuple(
     ipaddress.ip_network(text)
-    for text in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
+    for text in (
+        "127.0.0.0/8",
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "::1/128",
+        "fc00::/7",
+    )
 )
 _METADATA: Final = ipaddress.ip_address("fd00:ec2::254")
 _UNICAST: Final = ipaddress.IPv6Network("2000::/3")
@@ -37,7 +44,10 @@ def refusal(address: str, network: str) -> str:
     if isinstance(found, ipaddress.IPv6Address):
         inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) if found in _NAT64 else None
         found = inner or found.ipv4_mapped or found.sixtofour or found
-    if any(found.version == net.version and found in net for net in _PRIVATE) and found != _METADATA:
+    if (
+        any(found.version == net.version and found in net for net in _PRIVATE)
+        and found != _METADATA
+    ):
         return "" if network == "private" else f"is {_kind(found)}, not public"
     given_out = found.version == 4 or found in _UNICAST
     if given_out and found.is_global and not (found.is_multicast or found.is_reserved):

@@ -38,7 +38,9 @@ def allows_host(named: str, hosts: Sequence[str]) -> bool:
     wanted, port = _split_port(named)
     for each in hosts:
         host, allowed = _split_port(each)
-        if host == wanted and (port == allowed or (not allowed and port in ("", *map(str, _DEFAULT_PORTS)))):
+        if host == wanted and (
+            port == allowed or (not allowed and port in ("", *map(str, _DEFAULT_PORTS)))
+        ):
             return True
     return False
 
@@ -48,7 +50,9 @@ def parse_host(text: str) -> str:
     with more parts, and for a host that is not public."""
     host, port = _split_port(text)
     if not re.fullmatch(_HOST, host) or (port and not 0 < int(port) < 65536):
-        raise ValueError("expected a host name, perhaps with a port: api.example.org or api.example.org:8443")
+        raise ValueError(
+            "expected a host name, perhaps with a port: api.example.org or api.example.org:8443"
+        )
     if refusal := _literal_refusal(host):
         raise ValueError(f"{host} {refusal}")
     return f"{host}:{port}" if port else host
@@ -79,7 +83,9 @@ def _hosts_in(value: Any) -> Iterator[str]:
 
         try:
             parts = urlsplit(value)
-            yield parse_host(f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or "")
+            yield parse_host(
+                f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or ""
+            )
         except ValueError:
             return  # no URL, or no public host
 

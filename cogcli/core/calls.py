@@ -84,7 +84,9 @@ class BindingChain(NamedTuple):
 
 def recorded_chain(payload: Mapping[str, Any]) -> BindingChain:
     """The chain that `run.started` records: the inverse of `BindingChain.to_payload`."""
-    explanation = {name: value for name, value in payload.items() if name not in ("members", "passed_over")}
+    explanation = {
+        name: value for name, value in payload.items() if name not in ("members", "passed_over")
+    }
     members = tuple(Member(**member) for member in payload["members"])
     passed_over = tuple(PassedOver(**each) for each in payload.get("passed_over") or ())
     return BindingChain(members, explanation, passed_over)

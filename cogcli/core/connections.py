@@ -21,15 +21,18 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from cogcli.core import addresses, threads
-from cogcli.core.errors import CallTimeoutError, ResponseMappingError, SafetyScopeError, TransportError
+from cogcli.core.errors import (
+    CallTimeoutError,
+    ResponseMappingError,
+    SafetyScopeError,
+    TransportError,
+)
 
 CONNECT_SECONDS: Final = 5.0
 MAX_HEAD: Final = 64 * 1024
 """Bytes of a reply before its body."""
 GIVEN_UP: Final = "the call was given up"
-PROXY_HINT: Final = (
-    "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names it; NO_PROXY, or `use_env_proxy = false`, goes past it"
-)
+PROXY_HINT: Final = "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names it; NO_PROXY, or `use_env_proxy = false`, goes past it"
 _HEAD_CHUNK: Final = 4 * 1024
 """What is read at once while headers are awaited: body bytes that come along stay few."""
 
@@ -172,7 +175,10 @@ class SocketStream:
         self._socket.close()
 
     def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
     ) -> SocketStream:
         exchange, name = _current(), self._name
         if server_hostname and server_hostname not in name:  # the way through a proxy is open
@@ -238,20 +244,26 @@ class Backend:
         """A connection to the first address that takes it; errors call it `name`."""
         exchange = _current()
         failure: TransportError | CallTimeoutError | None = None
-        for place in allowed_addresses(self._found(host, port, name, exchange), host, self._network):
+        for place in allowed_addresses(
+            self._found(host, port, name, exchange), host, self._network
+        ):
             try:
                 return SocketStream(_connected(place, exchange, name), name, self._write_failed)
             except TransportError as error:
                 failure = failure or error
         raise failure or exchange.lost(f"{name}: no address found")
 
-    def connect_unix_socket(self, path: str, timeout: float | None = None, socket_options: Any = None) -> Any:
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Any = None
+    ) -> Any:
         raise SafetyScopeError("safety.scope", "local sockets are not called", left=False)
 
     def sleep(self, seconds: float) -> None:
         """The pool is built without retries of its own."""
 
-    def _found(self, host: str, port: int, name: str, exchange: SocketExchange) -> list[ResolvedAddress]:
+    def _found(
+        self, host: str, port: int, name: str, exchange: SocketExchange
+    ) -> list[ResolvedAddress]:
         """What a name stands for. The look-up has no time limit of its own: a thread waits for it in our place."""
         address = addresses.literal(host)
         if address is not None:
@@ -271,11 +283,15 @@ class Backend:
         exchange.wait(done, CONNECT_SECONDS)
         (found,) = answer
         if isinstance(found, Exception):
-            raise exchange.lost(f"{name.removesuffix(f':{port}')}: the name is not known") from found
+            raise exchange.lost(
+                f"{name.removesuffix(f':{port}')}: the name is not known"
+            ) from found
         return [ResolvedAddress(row[0], row[4]) for row in found]
 
 
-def allowed_addresses(places: list[ResolvedAddress], host: str, network: str | None) -> list[ResolvedAddress]:
+def allowed_addresses(
+    places: list[ResolvedAddress], host: str, network: str | None
+) -> list[ResolvedAddress]:
     """The addresses that may be connected to. Raises SafetyScopeError where a name has others only."""
     if network is None:
         return places
@@ -284,7 +300,11 @@ def allowed_addresses(places: list[ResolvedAddress], host: str, network: str | N
     if places and not good:
         refusal, place = refusals[0]
         shown = host if host == place.address[0] else f"{host} ({place.address[0]})"
-        hint = "write network: private in the service, if it is yours" if "not public" in refusal else ""
+        hint = (
+            "write network: private in the service, if it is yours"
+            if "not public" in refusal
+            else ""
+        )
         raise SafetyScopeError("safety.scope", f"{shown} {refusal}", hint=hint, left=False)
     return good
 

@@ -14,7 +14,9 @@ from cogcli.core.errors import SafetyScopeError
 
 _SHOWN = 200
 
-_CREDENTIAL_FOLDERS = frozenset((".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".password-store"))
+_CREDENTIAL_FOLDERS = frozenset(
+    (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".password-store")
+)
 _CREDENTIAL_FILES = frozenset(
     ".env .envrc .dev.vars .netrc .pgpass .npmrc .pypirc .git-credentials credentials.json .htpasswd .my.cnf"
     " .vault-token secrets.yaml secrets.yml secrets.json secrets.toml shadow shadow- gshadow gshadow-"
@@ -47,7 +49,11 @@ def credential_reason(real: str) -> str:
     if _CREDENTIAL_FOLDERS.intersection(names):
         return "the folder usually holds credentials"
     name = names[-1] if names else ""
-    if name in _CREDENTIAL_FILES or name.endswith(_CREDENTIAL_ENDINGS) or name.startswith(_CREDENTIAL_STARTS):
+    if (
+        name in _CREDENTIAL_FILES
+        or name.endswith(_CREDENTIAL_ENDINGS)
+        or name.startswith(_CREDENTIAL_STARTS)
+    ):
         return "files of this name usually hold credentials"
     return ""
 

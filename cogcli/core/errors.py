@@ -68,7 +68,9 @@ class RuntimeErrorBase(CogcliError):
     """What can go wrong in a run (docs/reference/execution.md#errors). Identifiers are filled in where they become
     known. `left`: whether a first byte of the request may have gone out; None where no request was made."""
 
-    def __init__(self, code: str, message: str, *, hint: str = "", left: bool | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, *, hint: str = "", left: bool | None = None
+    ) -> None:
         super().__init__(code, message, hint=hint)
         self.left = left
         self.skill_id: str | None = None
@@ -306,7 +308,9 @@ FAILURES: tuple[FailureRow, ...] = (
         "service.unknown service.module service.untrusted service.forbidden env.missing env.extra",
         ENVIRONMENT,
     ),
-    FailureRow("request mapping", RequestMappingError, "request.missing request.value request.size", NO),
+    FailureRow(
+        "request mapping", RequestMappingError, "request.missing request.value request.size", NO
+    ),
     FailureRow(
         "response mapping",
         ResponseMappingError,
@@ -316,7 +320,11 @@ FAILURES: tuple[FailureRow, ...] = (
     ),
     FailureRow("protocol routing", ProtocolRoutingError, "protocol.unsupported", ENVIRONMENT),
     FailureRow(
-        "invocation: unreachable", TransportError, "call.transport call.circuit-open", TRANSIENT, **_AGAIN
+        "invocation: unreachable",
+        TransportError,
+        "call.transport call.circuit-open",
+        TRANSIENT,
+        **_AGAIN,
     ),
     FailureRow("invocation: late", CallTimeoutError, "call.timeout", TRANSIENT, **_AGAIN),
     FailureRow("invocation: late", StepTimeoutError, "step.timeout", TRANSIENT, retryable=True),
@@ -333,13 +341,17 @@ FAILURES: tuple[FailureRow, ...] = (
     ),
     FailureRow("final outputs", FinalOutputValidationError, "outputs.missing outputs.type", NO),
     FailureRow("safety", SafetyTrustLevelError, "safety.trust", VETOED),
-    FailureRow("safety", SafetyGateFailedError, "safety.gate safety.gate-error safety.rejected", VETOED),
+    FailureRow(
+        "safety", SafetyGateFailedError, "safety.gate safety.gate-error safety.rejected", VETOED
+    ),
     FailureRow("safety", SafetyScopeError, "safety.scope", VETOED),
     FailureRow("safety", SafetyConfirmationRequiredError, "safety.confirmation", PENDING),
     FailureRow("policy", PolicyDeniedError, "policy.denied policy.refused", VETOED),
     FailureRow("approval", PolicyApprovalError, "policy.approval policy.escalated", PENDING),
     FailureRow("budget", BudgetExceededError, "budget.exceeded", VETOED),
-    FailureRow("agent", AgentError, "agent.replans agent.reply context.overpacked model.context", NO),
+    FailureRow(
+        "agent", AgentError, "agent.replans agent.reply context.overpacked model.context", NO
+    ),
     FailureRow("agent", ModelAccessError, "model.auth", ENVIRONMENT),
     FailureRow("else", InternalError, "internal", BUG),
     FailureRow(

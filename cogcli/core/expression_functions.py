@@ -156,9 +156,13 @@ def _date(text: Any) -> Any:
     except (TypeError, ValueError):
         moment = None
     if match is None or moment is None:
-        raise _mistake(f"takes a date or time as 2026-01-31 or 2026-01-31T09:00:00Z, found `{text[:40]}`")
+        raise _mistake(
+            f"takes a date or time as 2026-01-31 or 2026-01-31T09:00:00Z, found `{text[:40]}`"
+        )
     away = int(match["hours"] or 0) * 3600 + int(match["minutes"] or 0) * 60
-    seconds = (moment - _EPOCH) // datetime.timedelta(seconds=1) + (away if match["sign"] == "-" else -away)
+    seconds = (moment - _EPOCH) // datetime.timedelta(seconds=1) + (
+        away if match["sign"] == "-" else -away
+    )
     parts = (match["fraction"] or "").rstrip("0")
     return seconds + int(parts) / 10 ** len(parts) if parts else seconds
 

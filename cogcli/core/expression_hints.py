@@ -95,7 +95,11 @@ def foreign_operator(text: str) -> tuple[int, str, str]:
         sign = found["braces"] or found["symbol"] or found["word"] or ""
         if found["braces"]:
             alone = _BRACES.match(text, found.start())
-            return found.start(), sign, f"a path stands alone: {alone[1] if alone else 'inputs.NAME'}"
+            return (
+                found.start(),
+                sign,
+                f"a path stands alone: {alone[1] if alone else 'inputs.NAME'}",
+            )
         if found["word"]:
             return found.start(), sign, f"write `{sign.lower()}`"
         if found["infix"]:

@@ -19,7 +19,12 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ExpressionError
 from cogcli.core.expression_functions import FUNCTIONS, contains
-from cogcli.core.expression_hints import foreign_function, foreign_operator, function_meant, hint_for
+from cogcli.core.expression_hints import (
+    foreign_function,
+    foreign_operator,
+    function_meant,
+    hint_for,
+)
 from cogcli.core.jsonvalue import NotJson, equal, kind_of, to_plain_json
 from cogcli.core.problems import meant_hint
 from cogcli.core.python_syntax import syntax_tree
@@ -84,7 +89,9 @@ def read_expression(text: str, loop_names: frozenset[str] = frozenset()) -> Expr
     except SyntaxError as error:
         offset, sign, hint = foreign_operator(text)
         if sign:
-            raise ExpressionFault(f"`{sign}` is not in the language", offset + 1, hint=hint) from None
+            raise ExpressionFault(
+                f"`{sign}` is not in the language", offset + 1, hint=hint
+            ) from None
         column = source.offset(error.lineno or 1, (error.offset or 1) - 1) + 1
         raise ExpressionFault(f"not an expression: {error.msg}", column) from None
     except (ValueError, MemoryError, RecursionError):
@@ -147,7 +154,9 @@ class _SourceText:
         if self._is_plain:
             return self._indent + min(node.col_offset, max(self._length - 1, 0))
         line = self.python.split("\n")[node.lineno - 1]
-        return self.offset(node.lineno, len(line.encode()[: node.col_offset].decode(errors="ignore")))
+        return self.offset(
+            node.lineno, len(line.encode()[: node.col_offset].decode(errors="ignore"))
+        )
 
 
 _PATHS: Final = (ast.Attribute, ast.Subscript, ast.Name)
@@ -162,7 +171,9 @@ class _ExpressionParser:
         self._source = source
         self.mentions: list[Mention] = []
 
-    def fault(self, message: str, node: ast.expr, *, name: str = "", hint: str = "") -> ExpressionFault:
+    def fault(
+        self, message: str, node: ast.expr, *, name: str = "", hint: str = ""
+    ) -> ExpressionFault:
         """A fault at a node."""
         return ExpressionFault(message, self._source.start(node) + 1, name, hint)
 
@@ -189,7 +200,9 @@ class _ExpressionParser:
             raise ExpressionFault(f"nested deeper than {MAX_DEPTH}")
         compile_node = _COMPILE.get(type(node))
         if compile_node is None:
-            raise self.fault(f"`{_excerpt(node)}` is not in the language", node, hint=hint_for(node))
+            raise self.fault(
+                f"`{_excerpt(node)}` is not in the language", node, hint=hint_for(node)
+            )
         return compile_node(self, node, depth)
 
     def constant(self, node: ast.Constant, depth: int) -> Evaluate:
@@ -235,7 +248,9 @@ class _ExpressionParser:
     def comparison(self, node: ast.Compare, depth: int) -> Evaluate:
         operands = [node.left, *node.comparators]
         pairs = zip(operands, node.ops, operands[1:], strict=False)
-        links = [self.link(node, left, operator, right, depth + 1) for left, operator, right in pairs]
+        links = [
+            self.link(node, left, operator, right, depth + 1) for left, operator, right in pairs
+        ]
         return lambda lookup: all(link(lookup) for link in links)
 
     def link(
@@ -245,19 +260,27 @@ class _ExpressionParser:
         if isinstance(operator, ast.Is | ast.IsNot):
             if not _is_null(right):
                 named = right.id if isinstance(right, ast.Name) else ""
-                hint = "write `is not null`" if named in ("defined", "set", "present") else "write `==`"
+                hint = (
+                    "write `is not null`"
+                    if named in ("defined", "set", "present")
+                    else "write `==`"
+                )
                 raise self.fault("only `null` may stand behind `is`", right, hint=hint)
             value, negated = self.lenient(left, depth), isinstance(operator, ast.IsNot)
             return lambda lookup: (value(lookup) is None) is not negated
         null = _is_null(left) or _is_null(right)
-        compiled = self.lenient if null and isinstance(operator, ast.Eq | ast.NotEq) else self.compiled
+        compiled = (
+            self.lenient if null and isinstance(operator, ast.Eq | ast.NotEq) else self.compiled
+        )
         a, b = compiled(left, depth), compiled(right, depth)
         compare = self.placed(chain, _COMPARE[type(operator)])
         return lambda lookup: compare(a(lookup), b(lookup))
 
     def call(self, node: ast.Call, depth: int) -> Evaluate:
         if not isinstance(node.func, ast.Name):
-            raise self.fault(f"`{_excerpt(node)}` is not in the language", node, hint=_method_hint(node))
+            raise self.fault(
+                f"`{_excerpt(node)}` is not in the language", node, hint=_method_hint(node)
+            )
         name = node.func.id
         function = FUNCTIONS.get(name)
         if function is None:
@@ -265,7 +288,9 @@ class _ExpressionParser:
             hint = known or meant_hint(function_meant(name)) or f"there are {', '.join(FUNCTIONS)}"
             raise self.fault(f"there is no function `{name}`", node, hint=hint)
         if node.keywords or not function.least <= len(node.args) <= function.most:
-            raise self.fault(f"`{_excerpt(node)}`: other arguments", node, hint=f"write {function.usage}")
+            raise self.fault(
+                f"`{_excerpt(node)}`: other arguments", node, hint=f"write {function.usage}"
+            )
         arguments = [self.compiled(argument, depth + 1) for argument in node.args]
         compute = self.placed(node, function.call)
         return lambda lookup: compute(*[argument(lookup) for argument in arguments])
@@ -284,7 +309,9 @@ class _ExpressionParser:
         def found(lookup: Lookup) -> Any:
             if (value := lookup(reference)) is MISSING:
                 hint = "compare with `is null` first"
-                raise ExpressionError("expr.missing", f"`{reference.text}` leads nowhere", hint=hint)
+                raise ExpressionError(
+                    "expr.missing", f"`{reference.text}` leads nowhere", hint=hint
+                )
             return value
 
         return found
@@ -351,7 +378,8 @@ def _ordered(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any,
         if kind_of(a) == kind_of(b) and kind_of(a) in ("number", "text"):
             return compare(a, b)
         raise ExpressionError(
-            "expr.type", f"`{symbol}` compares two numbers or two texts, found {kind_of(a)} and {kind_of(b)}"
+            "expr.type",
+            f"`{symbol}` compares two numbers or two texts, found {kind_of(a)} and {kind_of(b)}",
         )
 
     return ordered

@@ -25,12 +25,16 @@ _READ = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_CREATE = (
+    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+)
 _CHUNK = 1 << 20
 _MISSING = (errno.ENOENT, errno.ENOTDIR)
 _WRITE_HINTS = {
     errno.ENOENT: "make its folder first",
-    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "a file stands where a folder has to be: move it away"),
+    **dict.fromkeys(
+        (errno.EEXIST, errno.ENOTDIR), "a file stands where a folder has to be: move it away"
+    ),
     errno.EISDIR: "a folder stands where the file has to be: move it away",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EROFS: "nothing can be written on this file system: choose another place",
@@ -95,7 +99,9 @@ def open_regular(path: str, *, limit: int) -> BinaryIO:
         return os.fdopen(handle, "rb")
     os.close(handle)
     if stat.S_ISREG(found.st_mode):
-        raise FileRefused(path, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed")
+        raise FileRefused(
+            path, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed"
+        )
     raise FileRefused(path, "not-regular", _irregular(found.st_mode))
 
 
@@ -145,7 +151,12 @@ def _read_bounded(name: str, handle: int, limit: int) -> bytes:
 
 
 def write_atomic(
-    path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600, replace: bool = True, bound: str = ""
+    path: str | os.PathLike[str],
+    data: bytes,
+    *,
+    mode: int = 0o600,
+    replace: bool = True,
+    bound: str = "",
 ) -> None:
     """Make `data` the whole content of `path`, with exactly `mode`, on disk when this returns.
 
@@ -161,7 +172,9 @@ def write_atomic(
     from contextlib import suppress
 
     name = os.fspath(path)
-    folder = _WrittenFolder(require_inside(os.path.dirname(name) or os.curdir, bound), strict=bool(bound))
+    folder = _WrittenFolder(
+        require_inside(os.path.dirname(name) or os.curdir, bound), strict=bool(bound)
+    )
     # The dot keeps a file left by a power cut out of every listing of specs.
     temporary, last = f".tmp-{os.urandom(8).hex()}", os.path.basename(name)
     try:
@@ -175,7 +188,10 @@ def write_atomic(
                 os.close(handle)
             if replace or not _placed_new(folder, temporary, last):
                 os.replace(
-                    folder.at(temporary), folder.at(last), src_dir_fd=folder.handle, dst_dir_fd=folder.handle
+                    folder.at(temporary),
+                    folder.at(last),
+                    src_dir_fd=folder.handle,
+                    dst_dir_fd=folder.handle,
                 )
                 placed = True
         finally:
@@ -216,7 +232,12 @@ class _WrittenFolder:
 def _placed_new(folder: _WrittenFolder, temporary: str, last: str) -> bool:
     """Give a file a second name that nothing has; False on file systems where files have one name."""
     try:
-        os.link(folder.at(temporary), folder.at(last), src_dir_fd=folder.handle, dst_dir_fd=folder.handle)
+        os.link(
+            folder.at(temporary),
+            folder.at(last),
+            src_dir_fd=folder.handle,
+            dst_dir_fd=folder.handle,
+        )
     except FileExistsError:
         raise
     except OSError:
@@ -231,7 +252,9 @@ def hint_for_write(error: OSError | ValueError) -> str:
     return _WRITE_HINTS.get(getattr(error, "errno", None) or 0, "make the directory writable")
 
 
-def _status(folder: _WrittenFolder, name: str, *, follow_symlinks: bool = True) -> os.stat_result | None:
+def _status(
+    folder: _WrittenFolder, name: str, *, follow_symlinks: bool = True
+) -> os.stat_result | None:
     """What a name is in a folder; None for nothing, and for a link to nothing."""
     try:
         return os.stat(folder.at(name), dir_fd=folder.handle, follow_symlinks=follow_symlinks)

@@ -83,7 +83,9 @@ class Http:
     are judged as far as they are written out: the proxy looks names up.
     """
 
-    def __init__(self, *, proxies: Mapping[str, str] | None = None, resolve: Resolve = resolve_name) -> None:
+    def __init__(
+        self, *, proxies: Mapping[str, str] | None = None, resolve: Resolve = resolve_name
+    ) -> None:
         self._proxies = dict(proxies or {})
         self._resolve = resolve
         self._lock = threading.Lock()
@@ -104,13 +106,17 @@ class Http:
             return reply.whole()
 
     @contextmanager
-    def stream(self, request: HttpRequest, deadline: float, cancel: Cancellation) -> Iterator[HttpStream]:
+    def stream(
+        self, request: HttpRequest, deadline: float, cancel: Cancellation
+    ) -> Iterator[HttpStream]:
         """The reply, its body still to be read. Raises as `send`; leaving before the end closes the connection."""
         exchange = SocketExchange(deadline)
         made, target = _library_request(request)
         if refusal := host_refusal(made.url.host, made.url.port, request.network):
             hint = allow_hint([_named(made.url.host, made.url.port)])
-            raise SafetyScopeError("safety.scope", f"{made.url.host} {refusal}", hint=hint, left=False)
+            raise SafetyScopeError(
+                "safety.scope", f"{made.url.host} {refusal}", hint=hint, left=False
+            )
         proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
         if not proxy:
             # Byte for byte ours: the library would normalise it. To a proxy it has to be the whole URL.
@@ -130,7 +136,9 @@ class Http:
             response.request = made
             try:
                 exchange.head = None
-                yield HttpStream(_head_of(response), response, exchange, cancel, request.max_response_bytes)
+                yield HttpStream(
+                    _head_of(response), response, exchange, cancel, request.max_response_bytes
+                )
             finally:
                 with limit_sockets(exchange):
                     response.close()
@@ -172,14 +180,18 @@ class Http:
         if tls is None:
             tls = self._tls[plain] = _tls(self._proxies, plain=plain)
         backend = Backend(None if way.proxy else way.network, httpcore.WriteError, self._resolve)
-        limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=_IDLE_SECONDS)
+        limits = httpx.Limits(
+            max_connections=1, max_keepalive_connections=1, keepalive_expiry=_IDLE_SECONDS
+        )
         try:
             transport = httpx.HTTPTransport(
                 verify=tls, trust_env=False, limits=limits, proxy=way.proxy or None
             )
         except (ImportError, ValueError, httpx.InvalidURL) as error:
             text = "the environment names a proxy of a kind that is not spoken"
-            raise ServiceResolutionError("env.extra", text, hint="use an http proxy", left=False) from error
+            raise ServiceResolutionError(
+                "env.extra", text, hint="use an http proxy", left=False
+            ) from error
         # The library has no public way to hand a backend in; a test holds that this one is in use.
         transport._pool._network_backend = backend  # type: ignore[assignment]
         self._lanes.append(transport)
@@ -234,7 +246,9 @@ def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
         context.load_verify_locations(cafile=file or None, capath=folder or None)
     except OSError as error:
         text = f"the environment's certificates cannot be read: {error}"
-        raise ServiceResolutionError("env.missing", text, hint="unset SSL_CERT_FILE", left=False) from error
+        raise ServiceResolutionError(
+            "env.missing", text, hint="unset SSL_CERT_FILE", left=False
+        ) from error
     return context
 
 
@@ -247,7 +261,12 @@ def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
     """The library's request, and its target as it is to be sent."""
     try:
         url = httpx.URL(request.url)
-        if url.scheme not in ("http", "https") or not url.host or url.userinfo or (url.port or 1) > 65535:
+        if (
+            url.scheme not in ("http", "https")
+            or not url.host
+            or url.userinfo
+            or (url.port or 1) > 65535
+        ):
             raise _unsendable("the URL is not an http or https URL without user info")
         headers = [("Accept-Encoding", "identity"), *request.headers]
         made = httpx.Request(request.method, url, headers=headers, content=request.body)
@@ -302,7 +321,9 @@ class HttpStream:
         """The bytes of the body, as they come. Raises as `Http.send`; a body under an encoding is
         `response.not-json`: none was asked for."""
         if self.head.header("content-encoding") not in ("", "identity"):
-            raise ResponseMappingError("response.not-json", "the reply is encoded, unasked", left=True)
+            raise ResponseMappingError(
+                "response.not-json", "the reply is encoded, unasked", left=True
+            )
         left, stream = self._cap, iter(cast("Iterable[bytes]", self._response.stream))
         while True:
             # Other exchanges of this thread may come between two chunks.
@@ -327,7 +348,9 @@ def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
         # What such a reply's headers announce never comes.
         return reply._replace(body=inflate.decompress(chunks, "", cap))
     announced = reply.header("content-length")
-    encoding = ", ".join(value for name, value in reply.headers if name.lower() == "content-encoding")
+    encoding = ", ".join(
+        value for name, value in reply.headers if name.lower() == "content-encoding"
+    )
     try:
         if announced.isdecimal() and len(announced) < 20 and int(announced) > cap:
             raise inflate.TooLarge
@@ -343,16 +366,23 @@ def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
 
 
 def _too_large(cap: int) -> ResponseMappingError:
-    return ResponseMappingError("response.size", f"the reply has more than {cap:,} bytes", left=True)
+    return ResponseMappingError(
+        "response.size", f"the reply has more than {cap:,} bytes", left=True
+    )
 
 
-def _translate_error(error: Exception, exchange: SocketExchange, *, given_up: bool) -> RuntimeErrorBase:
+def _translate_error(
+    error: Exception, exchange: SocketExchange, *, given_up: bool
+) -> RuntimeErrorBase:
     """The library's exceptions as ours."""
     if given_up:
         return exchange.lost(GIVEN_UP)
     if isinstance(error, httpx.TimeoutException):
         return exchange.late()
-    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol) and not exchange.left:
+    if (
+        isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol)
+        and not exchange.left
+    ):
         return _unsendable(f"the request cannot be sent: {_error_words(error)}")
     if isinstance(error, httpx.ProxyError):
         refused = exchange.lost(f"the proxy does not lead there: {_error_words(error)}")
@@ -442,7 +472,9 @@ def cap_body(response: Any, most: int, too_long: Callable[[], None]) -> None:
     pass_body(response, capped)
 
 
-def pass_body(response: Any, through: Callable[[AsyncIterable[bytes]], AsyncIterator[bytes]]) -> None:
+def pass_body(
+    response: Any, through: Callable[[AsyncIterable[bytes]], AsyncIterator[bytes]]
+) -> None:
     """Let whoever reads an `httpx2` response's body, not yet read, get what `through` makes of its chunks."""
     import httpx2
 

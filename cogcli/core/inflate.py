@@ -51,7 +51,9 @@ def _inflated(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
                 if window != _GZIP:
                     raise Damaged("bytes follow its deflate data")
                 inflater = zlib.decompressobj(window)
-            elif window == zlib.MAX_WBITS and not body and read == len(chunk) and data[0] & 0x0F != 8:
+            elif (
+                window == zlib.MAX_WBITS and not body and read == len(chunk) and data[0] & 0x0F != 8
+            ):
                 window = -zlib.MAX_WBITS  # some servers send deflate without its wrapper
                 inflater = zlib.decompressobj(window)
             body += inflater.decompress(data, cap + 1 - len(body))

@@ -45,9 +45,14 @@ class JsonParser:
         if self._at < len(self._text):
             char = self._text[self._at]
             if char in "{[":
-                self._fail("a second JSON value after the first", "send one value, or a list of them")
+                self._fail(
+                    "a second JSON value after the first", "send one value, or a list of them"
+                )
             word = _WORD.match(self._text, self._at)
-            self._fail(f"`{_short(word[0] if word else char)}` after the end of the JSON value", "remove it")
+            self._fail(
+                f"`{_short(word[0] if word else char)}` after the end of the JSON value",
+                "remove it",
+            )
         return value
 
     def _skip(self) -> str:
@@ -59,13 +64,19 @@ class JsonParser:
     def _value(self, depth: int) -> Any:
         self._left -= 1
         if self._left < 0:
-            self._fail(f"more than {self._max_nodes:,} values", "send less, or split the input", "json.nodes")
+            self._fail(
+                f"more than {self._max_nodes:,} values",
+                "send less, or split the input",
+                "json.nodes",
+            )
         char = self._text[self._at : self._at + 1]
         if char == '"':
             return self._string()
         if char and char in "{[":
             if depth == self._max_depth:
-                self._fail(f"nesting deeper than {self._max_depth}", "flatten the value", "json.depth")
+                self._fail(
+                    f"nesting deeper than {self._max_depth}", "flatten the value", "json.depth"
+                )
             self._at += 1
             return self._object(depth + 1) if char == "{" else self._array(depth + 1)
         word = _WORD.match(self._text, self._at)
@@ -98,7 +109,9 @@ class JsonParser:
             key = self._string() if char == '"' else self._no_key(char)
             if key in values:
                 self._at = start
-                self._fail(f"key `{_short(key)}` repeated", "keep one of them", "json.duplicate-key")
+                self._fail(
+                    f"key `{_short(key)}` repeated", "keep one of them", "json.duplicate-key"
+                )
             if self._skip() != ":":
                 self._fail(f"`:` expected after key `{_short(key)}`", "write `:` and a value")
             self._at += 1
@@ -116,7 +129,9 @@ class JsonParser:
             self._quotes(char)
             if not char:
                 self._fail(f"the text ends inside {where}", f"close it with {close}")
-            self._fail(f"`,` or `{close}` expected, found `{_short(char)}`", "add a comma, or close it")
+            self._fail(
+                f"`,` or `{close}` expected, found `{_short(char)}`", "add a comma, or close it"
+            )
         self._at += 1
         return char == close
 
@@ -148,7 +163,9 @@ class JsonParser:
             value = float(literal)
             beyond = "every float" if abs(value) == float("inf") else ""
         if beyond:
-            self._fail(f"{_short(literal)} is beyond {beyond}", "send it as a string", "json.number")
+            self._fail(
+                f"{_short(literal)} is beyond {beyond}", "send it as a string", "json.number"
+            )
         self._at += len(literal)
         return value
 
@@ -163,9 +180,14 @@ class JsonParser:
 
     def _quotes(self, char: str) -> None:
         if char and char in "'`":
-            self._fail("single quotes, JSON has only double quotes", 'write "text" in double quotes')
+            self._fail(
+                "single quotes, JSON has only double quotes", 'write "text" in double quotes'
+            )
         if char and char in _SMART:
-            self._fail(f"smart quote {char}, JSON has only straight ones", 'write "text" in straight quotes')
+            self._fail(
+                f"smart quote {char}, JSON has only straight ones",
+                'write "text" in straight quotes',
+            )
         if char in ("#", "/"):
             self._fail("JSON has no comments", "remove it")
 
@@ -183,7 +205,9 @@ class JsonParser:
         if self._text.strip() == word and _FILE_NAME.fullmatch(word):
             self._fail("a file name, not JSON", f"use --input-file {word}")
         if char in "+-.0123456789":
-            self._fail(f"`{_short(word)}` is not a JSON number", "write a plain decimal, or quote it")
+            self._fail(
+                f"`{_short(word)}` is not a JSON number", "write a plain decimal, or quote it"
+            )
         self._fail(f"text `{_short(word)}` without double quotes", f'write "{_short(word)}"')
 
     def _no_key(self, char: str) -> NoReturn:

@@ -35,7 +35,12 @@ def found_at(document: Any, place: Pointer) -> Any:
     for part in place:
         if isinstance(value, dict) and part in value:
             value = value[part]
-        elif isinstance(value, list) and part.isdecimal() and part.isascii() and int(part) < len(value):
+        elif (
+            isinstance(value, list)
+            and part.isdecimal()
+            and part.isascii()
+            and int(part) < len(value)
+        ):
             value = value[int(part)]
         else:
             return NOWHERE
@@ -70,4 +75,8 @@ class DocumentFault(Exception):
     @property
     def located_message(self) -> str:
         """The message with its line and column, where these are known."""
-        return f"{self.message} (line {self.line}, column {self.column})" if self.line else self.message
+        return (
+            f"{self.message} (line {self.line}, column {self.column})"
+            if self.line
+            else self.message
+        )

@@ -34,7 +34,9 @@ def parse(path: str) -> list[str]:
         if path[at] == "[":
             segment, at = _bracket(path, at)
         else:
-            end = min((n for n in (path.find(".", at), path.find("[", at)) if n >= 0), default=len(path))
+            end = min(
+                (n for n in (path.find(".", at), path.find("[", at)) if n >= 0), default=len(path)
+            )
             if end == at:
                 raise BadPath(at, "a name is missing")
             segment, at = path[at:end], end

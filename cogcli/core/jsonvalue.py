@@ -48,7 +48,9 @@ def holds_at_most(value: Any, most: int) -> bool:
     while waiting and count <= most:
         part = waiting.pop()
         count += 1
-        waiting += part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
+        waiting += (
+            part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
+        )
     return count <= most
 
 
@@ -107,7 +109,9 @@ def _object(members: Iterable[tuple[Any, Any]], place: str, depth: int) -> dict[
     result: dict[str, Any] = {}
     for name, item in members:
         key = name if type(name) is str else _key(name, place)
-        if key in result:  # two keys of types that are not equal, as texts of another type may not be
+        if (
+            key in result
+        ):  # two keys of types that are not equal, as texts of another type may not be
             raise NotJson(place, f"two keys `{key}`")
         result[_text(key, place)] = to_plain_json(item, prefix + key, depth + 1)
     return result
@@ -143,7 +147,14 @@ def kind_of(value: Any) -> str:
     return _WORDS.get(type(value), type(value).__name__)
 
 
-_WORDS: Final = {str: "text", int: "number", float: "number", list: "list", tuple: "list", dict: "object"}
+_WORDS: Final = {
+    str: "text",
+    int: "number",
+    float: "number",
+    list: "list",
+    tuple: "list",
+    dict: "object",
+}
 
 
 def preview(value: Any, limit: int = 60) -> str:

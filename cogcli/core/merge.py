@@ -19,7 +19,8 @@ def require_mergeable(strategy: str, target: str, present: str | None, value: st
             article = "an" if wanted == "object" else "a"
             found = kind if kind == "null" else f"{'an' if kind == 'object' else 'a'} {kind}"
             raise OutputMappingError(
-                "output.merge", f"`{target}`: {strategy} needs {article} {wanted}, the {side} {found}"
+                "output.merge",
+                f"`{target}`: {strategy} needs {article} {wanted}, the {side} {found}",
             )
 
 

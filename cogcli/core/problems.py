@@ -42,12 +42,16 @@ def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
     """Problems sorted by file, line, column and code, each once; those that follow from errors in another file, and a
     key that is missing because it is misspelled, come last."""
     found = set(problems)
-    misspelled = {(p.file, name) for p in found if p.code == "key.unknown" for name in meant_by(p.hint)}
+    misspelled = {
+        (p.file, name) for p in found if p.code == "key.unknown" for name in meant_by(p.hint)
+    }
 
     def place(problem: Problem) -> tuple[Any, ...]:
         follows = problem.message.endswith(FILE_HAS_ERRORS)
         if problem.code == "key.missing":
-            follows = any((problem.file, name) in misspelled for name in _QUOTED.findall(problem.message))
+            follows = any(
+                (problem.file, name) in misspelled for name in _QUOTED.findall(problem.message)
+            )
         return (follows, problem.file, problem.line, problem.column, problem.code, problem.message)
 
     return sorted(found, key=place)
@@ -117,7 +121,12 @@ class ProblemsFound(CogcliError):
         self._exit_code = next((code for code in _PRECEDENCE if code in codes), codes[0])
         first = problems[codes.index(self._exit_code)]
         super().__init__(
-            first.code, first.message, hint=first.hint, file=first.file, line=first.line, column=first.column
+            first.code,
+            first.message,
+            hint=first.hint,
+            file=first.file,
+            line=first.line,
+            column=first.column,
         )
         self.problems = [first, *(problem for problem in problems if problem is not first)]
 

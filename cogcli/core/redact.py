@@ -46,7 +46,9 @@ _ABOUT: Final = frozenset(
     """.split()
 )
 """After a secret word these make the key tell something about the secret instead of being it."""
-_COUNTING: Final = frozenset("max min num n per avg mean total eos bos pad unk stop special".split())
+_COUNTING: Final = frozenset(
+    "max min num n per avg mean total eos bos pad unk stop special".split()
+)
 """Before `token` these make it a unit of text."""
 _PLAIN, _NAMED, _HOLDS, _VALUE = 1, 2, 3, 4
 """Verdicts on a key: an ordinary one, one that names a secret, one that contains a known value, `value` itself."""
@@ -142,7 +144,9 @@ class Redactor:
         """Whether a key of an object has to be masked, or betrays its member."""
         for key, item in value.items():
             verdict = self._verdict(key)
-            if verdict == _HOLDS or (named and verdict != _PLAIN and _betrayed(verdict, value, item)):
+            if verdict == _HOLDS or (
+                named and verdict != _PLAIN and _betrayed(verdict, value, item)
+            ):
                 return True
         return False
 

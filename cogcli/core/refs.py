@@ -16,7 +16,14 @@ WORKING_SLOTS: Final = (
     "hypotheses", "uncertainties", "intermediate_decisions", "messages",
 )  # fmt: skip
 OUTPUT_FIELDS: Final = ("result", "result_type", "summary", "status_reason")
-FRAME_FIELDS: Final = ("goal", "context", "constraints", "success_criteria", "assumptions", "priority")
+FRAME_FIELDS: Final = (
+    "goal",
+    "context",
+    "constraints",
+    "success_criteria",
+    "assumptions",
+    "priority",
+)
 
 MISSING: Final = object()
 """What a look-up gives where there is nothing. A present null is a value."""

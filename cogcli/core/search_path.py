@@ -49,4 +49,6 @@ def drop_relative_entries() -> None:
 
 def _belongs_to_interpreter(folder: str) -> bool:
     prefixes = {sys.prefix, sys.base_prefix}
-    return any(folder == prefix or folder.startswith(prefix.rstrip(os.sep) + os.sep) for prefix in prefixes)
+    return any(
+        folder == prefix or folder.startswith(prefix.rstrip(os.sep) + os.sep) for prefix in prefixes
+    )

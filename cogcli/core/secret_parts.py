@@ -57,7 +57,9 @@ def _find_parts(text: str, depth: int) -> Iterator[str]:
         # Variables often hold the line ends as `\n` written out.
         lines = text.replace("\\r", "").replace("\\n", "\n").splitlines()
         yield from (
-            line for line in map(str.strip, lines) if _PEM_LINE.fullmatch(line) and looks_random(line)
+            line
+            for line in map(str.strip, lines)
+            if _PEM_LINE.fullmatch(line) and looks_random(line)
         )
     elif _URL.match(text):
         candidates += _list_url_parts(text)

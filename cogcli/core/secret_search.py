@@ -43,7 +43,15 @@ _ESCAPES: Final = {
 """By the sign that begins them: escapes of URLs, of programs and of HTML."""
 _ESCAPE: Final = re.compile("|".join(_ESCAPES.values()))
 _ESCAPE_OF: Final = {sign: re.compile(pattern) for sign, pattern in _ESCAPES.items()}
-_SHORT_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_SHORT_ESCAPES: Final = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
 _MOST_KEPT: Final = 4096
 _LAST_CHARACTER: Final = 0x10FFFF
 
@@ -72,7 +80,9 @@ class SecretSearch:
             return True
         if _DECODABLE.search(text) is None:
             return False
-        return any(next(self._find(view.text.casefold()), None) is not None for view in _list_views(text))
+        return any(
+            next(self._find(view.text.casefold()), None) is not None for view in _list_views(text)
+        )
 
     def mask(self, text: str) -> str:
         """The text with every form of a secret masked; the same text where there is none."""
@@ -127,11 +137,15 @@ class _View:
 
     def decode(self, escape: re.Pattern[str]) -> _View:
         """This view with these escapes decoded once."""
-        return _View(escape.sub(_decode_match, self.text), self, lambda: _find_escapes(self.text, escape))
+        return _View(
+            escape.sub(_decode_match, self.text), self, lambda: _find_escapes(self.text, escape)
+        )
 
     def unwrap(self) -> _View:
         """This view with its lines joined, space around their ends left out."""
-        return _View("".join(map(str.strip, self.text.split("\n"))), self, lambda: _find_wrappings(self.text))
+        return _View(
+            "".join(map(str.strip, self.text.split("\n"))), self, lambda: _find_wrappings(self.text)
+        )
 
     def span_in_source(self, start: int, end: int) -> tuple[int, int]:
         """The place in the first text of what stands here from `start` to `end`."""
@@ -262,7 +276,9 @@ def _decode(escape: str) -> str:
 def _decode_bytes(data: bytes) -> str:
     """Bytes as UTF-8, those that are none as Latin-1."""
     text = data.decode("utf-8", "surrogateescape")
-    return "".join(chr(ord(each) - _LATIN_BYTE) if 0xDC80 <= ord(each) <= 0xDCFF else each for each in text)
+    return "".join(
+        chr(ord(each) - _LATIN_BYTE) if 0xDC80 <= ord(each) <= 0xDCFF else each for each in text
+    )
 
 
 # -- forms of a value -------------------------------------------------------------------------------------------------
@@ -316,7 +332,9 @@ def _encode_base32(raw: bytes) -> set[str]:
     return {whole, whole.rstrip("="), *_encode_inside(base64.b32encode, raw, bits=5, offsets=5)}
 
 
-def _encode_inside(encode: Callable[[bytes], bytes], raw: bytes, *, bits: int, offsets: int) -> Iterator[str]:
+def _encode_inside(
+    encode: Callable[[bytes], bytes], raw: bytes, *, bits: int, offsets: int
+) -> Iterator[str]:
     """The characters that depend on the value alone, wherever it stands in what is encoded."""
     for shift in range(offsets):
         text = encode(b"\0" * shift + raw).decode()

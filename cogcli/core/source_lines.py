@@ -17,7 +17,9 @@ _FLAG = re.compile(
     r"""(?<![A-Za-z0-9_-])(--?[A-Za-z][A-Za-z0-9_-]*)(["']?(?:\s*[,=]\s*|\s+)["']?)([^\s,"'\]]+)"""
 )
 _SCHEME = re.compile(r"\b(Bearer|Basic)(\s+)([^\s,\"'\]}$]{8,})", re.IGNORECASE)
-_TAKEN = re.compile(r"[^ ]*\$\{|(?:inputs?|vars|outputs?|frame|working|extensions)\.|(?:true|false|null)$")
+_TAKEN = re.compile(
+    r"[^ ]*\$\{|(?:inputs?|vars|outputs?|frame|working|extensions)\.|(?:true|false|null)$"
+)
 """Prefixes of references: such a value is looked up elsewhere and is no secret itself."""
 
 

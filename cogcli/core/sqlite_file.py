@@ -83,7 +83,9 @@ def read_schema(connection: sqlite3.Connection) -> list[SchemaEntry]:
 
 def schema_from_rows(rows: Iterable[Sequence[object]]) -> list[SchemaEntry]:
     """Return the entries in the rows of `SCHEMA_QUERY`, without indexes and statistics that SQLite makes itself."""
-    entries = [(str(kind), str(name), str(table), _normalize(sql)) for kind, name, table, sql in rows]
+    entries = [
+        (str(kind), str(name), str(table), _normalize(sql)) for kind, name, table, sql in rows
+    ]
     return [entry for entry in entries if not _is_of_sqlite(entry)]
 
 
@@ -128,7 +130,9 @@ def _plain_entry(statement: str) -> SchemaEntry | None:
 
 
 def _first(entries: Iterable[SchemaEntry], others: Iterable[SchemaEntry]) -> SchemaEntry | None:
-    return min(Counter(entries) - Counter(others), default=None, key=lambda entry: (_rank(entry), entry))
+    return min(
+        Counter(entries) - Counter(others), default=None, key=lambda entry: (_rank(entry), entry)
+    )
 
 
 def _rank(entry: SchemaEntry) -> int:
@@ -155,5 +159,7 @@ def _normalize(sql: object) -> str:
         return ""
     text = re.sub(r"\s+", " ", sql.strip().lower())
     return re.sub(
-        r" ?([(),]) ?", r"\1", re.sub(r"^(create (?:virtual )?table )['\"](\w+)['\"]", r"\1\2", text)
+        r" ?([(),]) ?",
+        r"\1",
+        re.sub(r"^(create (?:virtual )?table )['\"](\w+)['\"]", r"\1\2", text),
     )

@@ -31,7 +31,9 @@ class JsonRefused(Exception):
     """JSON that was not accepted: stable `code`, `message`, 1-based place (0 unknown) and a `hint`. Columns count code
     points. Hints speak to the person who typed the JSON on a command line."""
 
-    def __init__(self, code: str, message: str, *, line: int = 0, column: int = 0, hint: str = "") -> None:
+    def __init__(
+        self, code: str, message: str, *, line: int = 0, column: int = 0, hint: str = ""
+    ) -> None:
         super().__init__(f"{message} (line {line}, column {column})" if line else message)
         self.code = code
         self.message = message
@@ -52,7 +54,9 @@ def loads(
     raw = _encoded(data)
     if len(raw) > max_bytes:
         hint = "send less, or split the input"
-        raise JsonRefused("json.size", f"{len(raw):,} bytes, at most {max_bytes:,} are allowed", hint=hint)
+        raise JsonRefused(
+            "json.size", f"{len(raw):,} bytes, at most {max_bytes:,} are allowed", hint=hint
+        )
     raw = raw.removeprefix(_BOM)
     # No value lacks a comma or an opening bracket of its own, but for the first: a cheap upper bound, taken
     # before anything is built, so that no text makes millions of objects.
@@ -66,7 +70,9 @@ def loads(
         else:
             if _is_plain(value, raw, max_depth):
                 return value
-    from cogcli.core.json_parser import JsonParser  # rarely needed, and its patterns take time to compile
+    from cogcli.core.json_parser import (
+        JsonParser,
+    )  # rarely needed, and its patterns take time to compile
 
     return JsonParser(_decoded(raw), max_depth, max_nodes, _refusal).document()
 
@@ -78,7 +84,9 @@ def _encoded(data: bytes | str) -> bytes:
         return data.encode()
     except UnicodeEncodeError as error:
         hint = "write a whole pair, or the character itself"
-        raise _refusal("json.surrogate", "half of a surrogate pair", hint, data, error.start) from error
+        raise _refusal(
+            "json.surrogate", "half of a surrogate pair", hint, data, error.start
+        ) from error
 
 
 def _is_plain(value: Any, raw: bytes, max_depth: int) -> bool:
@@ -99,15 +107,21 @@ def _is_plain(value: Any, raw: bytes, max_depth: int) -> bool:
                 return False
         # Scalars below the deepest container make one level more than there are containers.
         depth += 1
-        if depth > max_depth and any(item.__class__ is dict or item.__class__ is list for item in level):
+        if depth > max_depth and any(
+            item.__class__ is dict or item.__class__ is list for item in level
+        ):
             return False
         level = inner
     return keys == len(_KEY_END.findall(raw))
 
 
 def _decoded(raw: bytes) -> str:
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(raw) > 3 and 0 in (max(raw[:8:2]), max(raw[1:8:2]))):
-        raise JsonRefused("json.encoding", "the text is UTF-16, expected UTF-8", hint="save it as UTF-8")
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or (
+        len(raw) > 3 and 0 in (max(raw[:8:2]), max(raw[1:8:2]))
+    ):
+        raise JsonRefused(
+            "json.encoding", "the text is UTF-16, expected UTF-8", hint="save it as UTF-8"
+        )
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:

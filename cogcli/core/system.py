@@ -66,7 +66,10 @@ def encode_ulid(milliseconds: int, entropy: int) -> str:
     """A ULID of 48 bits of time and 80 bits of entropy."""
     high, low = divmod(entropy & (1 << 80) - 1, 1 << 20)
     return (
-        _base32(milliseconds & (1 << 48) - 1, 10) + _base32(high, 12) + _PAIRS[low >> 10] + _PAIRS[low & 1023]
+        _base32(milliseconds & (1 << 48) - 1, 10)
+        + _base32(high, 12)
+        + _PAIRS[low >> 10]
+        + _PAIRS[low & 1023]
     )
 
 

@@ -39,7 +39,9 @@ def _may_exceed(text: str) -> bool:
     """Whether a count alone does not show that a text is within the bounds; most texts are."""
     if text.count("[") + text.count("{") > MOST_LEVELS:
         return True
-    return any(line.count(".") >= MOST_LEVELS or len(line) > LONGEST_KEY for line in text.split("\n"))
+    return any(
+        line.count(".") >= MOST_LEVELS or len(line) > LONGEST_KEY for line in text.split("\n")
+    )
 
 
 def _scan(text: str, lexeme: re.Pattern[str]) -> tuple[str, int, int] | None:

@@ -65,7 +65,9 @@ class Walk:
             if not _is_directory(entry):
                 yield entry
             elif enters(entry) and (links or not entry.is_symlink()):
-                yield from self.files(entry.path, enters=enters, links=links, _inside=(*_inside, mark))
+                yield from self.files(
+                    entry.path, enters=enters, links=links, _inside=(*_inside, mark)
+                )
 
     def _too_much(self) -> EnvironmentRefusal:
         return EnvironmentRefusal(

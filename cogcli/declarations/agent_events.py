@@ -16,7 +16,9 @@ from cogcli.declarations.value_types import Count, Json, Number
 class LayerCompleted(Payload):
     """One layer of the cognitive loop: the names of what it read, and by name what it wrote."""
 
-    event = EventType("layer.completed", speaker="agent", detail=True, words=("turn", "layer", "skipped"))
+    event = EventType(
+        "layer.completed", speaker="agent", detail=True, words=("turn", "layer", "skipped")
+    )
     turn: Count = always(default=1)
     layer: str
     reads: list[str]
@@ -28,7 +30,11 @@ class ContextCompiled(Payload):
     """What a model would be given in a turn."""
 
     event = EventType(
-        "context.compiled", "interpret", speaker="agent", detail=True, words=("turn", "context_hash")
+        "context.compiled",
+        "interpret",
+        speaker="agent",
+        detail=True,
+        words=("turn", "context_hash"),
     )
     turn: Count
     context_hash: str
@@ -42,7 +48,11 @@ class ModelRequested(Payload):
     """
 
     event = EventType(
-        "model.requested", "reason", speaker="agent", begins=True, words=("turn", "call_id", "purpose")
+        "model.requested",
+        "reason",
+        speaker="agent",
+        begins=True,
+        words=("turn", "call_id", "purpose"),
     )
     turn: Count
     call_id: str
@@ -75,7 +85,12 @@ class ModelResent(Payload):
     """What was asked before the process ended is asked once more: no answer to it is known."""
 
     event = EventType(
-        "model.resent", "reason", speaker="agent", begins=True, one_process_only=True, words=("call_id",)
+        "model.resent",
+        "reason",
+        speaker="agent",
+        begins=True,
+        one_process_only=True,
+        words=("call_id",),
     )
     call_id: str
 
@@ -105,7 +120,9 @@ class ModelAnswered(Payload):
 class AgentUpdated(Payload):
     """The state of an agent that a model reasons for."""
 
-    event = EventType("agent.updated", "reason", speaker="agent", detail=True, words=("turn", "mode"))
+    event = EventType(
+        "agent.updated", "reason", speaker="agent", detail=True, words=("turn", "mode")
+    )
     turn: Count
     mode: str
     notes: list[Json] = always(default=[])
@@ -118,7 +135,10 @@ class CandidateProposed(Payload):
     """What a planner proposes: a template, calls, or a response."""
 
     event = EventType(
-        "candidate.proposed", "action_candidate", speaker="agent", words=("turn", "planner", "template")
+        "candidate.proposed",
+        "action_candidate",
+        speaker="agent",
+        words=("turn", "planner", "template"),
     )
     turn: Count
     planner: str
@@ -131,7 +151,9 @@ class CandidateProposed(Payload):
 class PlanJudged(Payload):
     """What the critic says of a plan before it runs."""
 
-    event = EventType("critic.verified", "governance", speaker="agent", words=("turn", "verdict", "reason"))
+    event = EventType(
+        "critic.verified", "governance", speaker="agent", words=("turn", "verdict", "reason")
+    )
     turn: Count
     verdict: str
     reason: str = always(default="")
@@ -141,7 +163,9 @@ class PlanJudged(Payload):
 class ResultJudged(Payload):
     """What the critic says of what came of a plan."""
 
-    event = EventType("critic.scored", "governance", speaker="agent", words=("turn", "verdict", "reason"))
+    event = EventType(
+        "critic.scored", "governance", speaker="agent", words=("turn", "verdict", "reason")
+    )
     turn: Count
     verdict: str
     reason: str = always(default="")

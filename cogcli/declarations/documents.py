@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 from cogcli.declarations import shared_state as shared
 from cogcli.declarations.call_records import WrittenFile
 from cogcli.declarations.events import SkillRef
-from cogcli.declarations.value_types import Count, Digest, Hex, Json, Number, Outcome, Ratio, ValueLimits
+from cogcli.declarations.value_types import (
+    Count,
+    Digest,
+    Hex,
+    Json,
+    Number,
+    Outcome,
+    Ratio,
+    ValueLimits,
+)
 
 FileName = Annotated[str, ValueLimits(pattern=r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
 
@@ -284,7 +293,12 @@ class Proposal(shared.Part):
     """A suggestion with evidence; nothing applies it by itself."""
 
     kind: Literal[
-        "binding-fallback", "step-timeout", "second-try", "budget-spent", "output-missing", "high-pressure"
+        "binding-fallback",
+        "step-timeout",
+        "second-try",
+        "budget-spent",
+        "output-missing",
+        "high-pressure",
     ]
     about: str
     suggestion: str

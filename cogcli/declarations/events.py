@@ -218,7 +218,9 @@ class StepCompleted(StepFinished):
 class StepFailed(StepFinished):
     """A step that went wrong."""
 
-    event = EventType("step.failed", "act", reduced=True, closes=True, fails=True, words=_STEP_WORDS)
+    event = EventType(
+        "step.failed", "act", reduced=True, closes=True, fails=True, words=_STEP_WORDS
+    )
     step_status: Literal["failed"] = always(default="failed")
     result_status: Literal["error"] = always(default="error")
 
@@ -240,7 +242,9 @@ class StepDegraded(StepSkipped):
 class StepVetoed(StepFinished):
     """A step that was blocked."""
 
-    event = EventType("step.vetoed", "act", reduced=True, closes=True, fails=True, words=_STEP_WORDS)
+    event = EventType(
+        "step.vetoed", "act", reduced=True, closes=True, fails=True, words=_STEP_WORDS
+    )
     step_status: Literal["vetoed"] = always(default="vetoed")
     result_status: Literal["vetoed"] = always(default="vetoed")
 
@@ -412,7 +416,11 @@ class RunTerminated(Payload):
     """The outcome of a run."""
 
     event = EventType(
-        "run.terminated", "terminate", speaker="system", reduced=True, words=("status", "ms", "episode")
+        "run.terminated",
+        "terminate",
+        speaker="system",
+        reduced=True,
+        words=("status", "ms", "episode"),
     )
     status: Outcome
     status_reason: str | None

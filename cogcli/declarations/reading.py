@@ -71,7 +71,11 @@ def read_record(cls: type[_Read], json: object, *, whole: bool = False) -> _Read
 def _require_members(shape: _Shape, given: dict[str, Any]) -> None:
     for name in shape.required:
         fitter, member = shape.fitters[name], given.get(name, ABSENT)
-        fits = type(member) in fitter if isinstance(fitter, frozenset) else fitter(member) is not ABSENT
+        fits = (
+            type(member) in fitter
+            if isinstance(fitter, frozenset)
+            else fitter(member) is not ABSENT
+        )
         if not fits:
             raise ValueError(f"`{name}` is absent, or of another type")
 
@@ -82,7 +86,10 @@ def _shape_of(cls: type[Record]) -> _Shape:
     fields = fields_of(cls)
     return _Shape(
         cls.with_attributes(),
-        {field.name: _plain_types(hints[field.name]) or _fitter(hints[field.name]) for field in fields},
+        {
+            field.name: _plain_types(hints[field.name]) or _fitter(hints[field.name])
+            for field in fields
+        },
         {field.name: _absent_value(field, hints[field.name]) for field in fields},
         tuple(field.name for field in fields if field.default is REQUIRED),
     )

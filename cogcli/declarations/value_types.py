@@ -12,13 +12,17 @@ if TYPE_CHECKING:
 class ValueLimits:
     """What a number or a text of a type must keep to, beside being of that type."""
 
-    def __init__(self, *, least: int | None = None, most: int | None = None, pattern: str = "") -> None:
+    def __init__(
+        self, *, least: int | None = None, most: int | None = None, pattern: str = ""
+    ) -> None:
         self.least = least
         self.most = most
         self.pattern = pattern
         """The form of a text."""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         schema: dict[str, Any] = dict(handler(source))
         if self.least is not None:
             schema["ge"] = self.least

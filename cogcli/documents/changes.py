@@ -36,7 +36,9 @@ class FieldChange(NamedTuple):
     breaking: bool
 
 
-def openapi_changes(before: OpenApiDocument | None, after: OpenApiDocument) -> tuple[ContractChange, ...]:
+def openapi_changes(
+    before: OpenApiDocument | None, after: OpenApiDocument
+) -> tuple[ContractChange, ...]:
     """The operations that differ, by name; `(servers)` where the address of calls differs."""
     old = {entry.title: entry for entry in before.entries} if before else {}
     new = {entry.title: entry for entry in after.entries}
@@ -47,12 +49,16 @@ def openapi_changes(before: OpenApiDocument | None, after: OpenApiDocument) -> t
 
     def find_changes(name: str) -> Iterator[FieldChange]:
         if before is not None:
-            yield from _operation_fields(before.operation_of(old[name]), after.operation_of(new[name]))
+            yield from _operation_fields(
+                before.operation_of(old[name]), after.operation_of(new[name])
+            )
 
     return (*moved, *_changes(old, new, find_changes))
 
 
-def openrpc_changes(before: OpenRpcDocument | None, after: OpenRpcDocument) -> tuple[ContractChange, ...]:
+def openrpc_changes(
+    before: OpenRpcDocument | None, after: OpenRpcDocument
+) -> tuple[ContractChange, ...]:
     """The methods that differ, by name."""
     old = {name: before.method(name) for name in before.names} if before else {}
     new = {name: after.method(name) for name in after.names}
@@ -60,7 +66,9 @@ def openrpc_changes(before: OpenRpcDocument | None, after: OpenRpcDocument) -> t
 
 
 def _changes(
-    old: Mapping[str, Any], new: Mapping[str, Any], find_changes: Callable[[str], Iterator[FieldChange]]
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    find_changes: Callable[[str], Iterator[FieldChange]],
 ) -> Iterator[ContractChange]:
     for name in sorted({*old, *new}):
         if name not in old:
@@ -74,7 +82,9 @@ def _changes(
                 fields = [FieldChange(fault.message, breaking=True)]
             if fields:
                 texts = tuple(field.text for field in fields)
-                yield ContractChange(name, "changed", texts, any(field.breaking for field in fields))
+                yield ContractChange(
+                    name, "changed", texts, any(field.breaking for field in fields)
+                )
 
 
 # -- openapi ----------------------------------------------------------------------------------------------------------
@@ -142,7 +152,9 @@ def _value_fields(
     if old is None and new is None:
         return
     if old is None:
-        yield FieldChange(f"{name}: added{', required' if new.required else ''}", breaking=new.required)
+        yield FieldChange(
+            f"{name}: added{', required' if new.required else ''}", breaking=new.required
+        )
     elif new is None:
         yield FieldChange(f"{name}: removed", breaking=True)
     else:

@@ -15,7 +15,14 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from cogcli.core.canonical import digest
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.json_pointer import NOWHERE, DocumentFault, Pointer, found_at, parse_reference, pointer_text
+from cogcli.core.json_pointer import (
+    NOWHERE,
+    DocumentFault,
+    Pointer,
+    found_at,
+    parse_reference,
+    pointer_text,
+)
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.problems import did_you_mean, suggest_path
 from cogcli.core.strict_json import JsonRefused, loads
@@ -43,10 +50,14 @@ def with_position(fault: DocumentFault, path: str) -> DocumentFault:
     place = (fault.line, fault.column)
     if fault.pointer is not None and not fault.line:
         with suppress(FileRefused, UnicodeDecodeError):
-            text = read_regular(path, limit=MAX_BYTES).decode()  # JSON is read as YAML, which includes it
+            text = read_regular(
+                path, limit=MAX_BYTES
+            ).decode()  # JSON is read as YAML, which includes it
             span = Places(text.removeprefix("\ufeff")).at_pointer(fault.pointer)
             place = span.line, span.column
-    return DocumentFault(fault.code, fault.message, fault.hint, place=place, file=fault.file or path)
+    return DocumentFault(
+        fault.code, fault.message, fault.hint, place=place, file=fault.file or path
+    )
 
 
 class Identity(NamedTuple):
@@ -86,9 +97,13 @@ def _path_of(service: DescribedService, filename: str) -> str:
     outside = [path for path in paths if not _is_inside(path, root)]
     if len(outside) == len(paths) or any(map(os.path.exists, outside)):
         hint = "copy it into the project, and name it relative to the service file"
-        raise DocumentFault("wire.document", f"document {filename} is outside the layer of the service", hint)
+        raise DocumentFault(
+            "wire.document", f"document {filename} is outside the layer of the service", hint
+        )
     hint = _similar_names_hint(filename, {os.path.dirname(path) for path in paths})
-    hint = hint or "name a file relative to the service file, or to the directory that holds services/"
+    hint = (
+        hint or "name a file relative to the service file, or to the directory that holds services/"
+    )
     raise DocumentFault("wire.document", f"document {filename} does not exist", hint)
 
 
@@ -139,10 +154,14 @@ def _similar_names_hint(filename: str, folders: Iterable[str]) -> str:
     stems: dict[str, str] = {}
     for folder in folders:
         with suppress(OSError):
-            names = (name for name in os.listdir(folder) if name.endswith((".json", ".yaml", ".yml")))
+            names = (
+                name for name in os.listdir(folder) if name.endswith((".json", ".yaml", ".yml"))
+            )
             stems.update((name.rpartition(".")[0], name) for name in sorted(names))
     near = did_you_mean(os.path.basename(filename).rpartition(".")[0], stems)
-    shown = " or ".join(f"`{os.path.join(os.path.dirname(filename), stems[stem])}`" for stem in near)
+    shown = " or ".join(
+        f"`{os.path.join(os.path.dirname(filename), stems[stem])}`" for stem in near
+    )
     return f"did you mean {shown}?" if near else ""
 
 
@@ -165,7 +184,9 @@ def parse_document(data: bytes, name: str) -> dict[str, Any]:
 
     Raises DocumentFault `wire.document`.
     """
-    if name.endswith(".json") or (not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{"):
+    if name.endswith(".json") or (
+        not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{"
+    ):
         try:
             value = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
         except JsonRefused as refused:
@@ -176,10 +197,14 @@ def parse_document(data: bytes, name: str) -> dict[str, Any]:
         if parsed.value is None:
             first = parsed.problems[0]
             place = (first.line, first.column)
-            raise DocumentFault("wire.document", f"document {name}: {first.message}", first.hint, place=place)
+            raise DocumentFault(
+                "wire.document", f"document {name}: {first.message}", first.hint, place=place
+            )
         value = parsed.value
     if not isinstance(value, dict):
-        raise DocumentFault("wire.document", f"document {name}: found {kind_of(value)}, expected a mapping")
+        raise DocumentFault(
+            "wire.document", f"document {name}: found {kind_of(value)}, expected a mapping"
+        )
     check_references(value)
     return value
 
@@ -285,7 +310,9 @@ def described(service: DescribedService, parse: Callable[[dict[str, Any]], _D]) 
         return None
     found: _D | DocumentFault = _parsed(identity, parse)
     if isinstance(found, DocumentFault):
-        raise with_position(found, identity.path)  # a copy: an exception keeps the traceback of its raise
+        raise with_position(
+            found, identity.path
+        )  # a copy: an exception keeps the traceback of its raise
     return found
 
 

@@ -151,7 +151,9 @@ class OpenApiDocument:
             method = next(iter(here)) if len(here) == 1 else "POST"
         if method not in here:
             message = f"`{path}` has no {method}, only {', '.join(here)}"
-            raise DocumentFault("wire.method", message, f"write metadata.method: {next(iter(here))}")
+            raise DocumentFault(
+                "wire.method", message, f"write metadata.method: {next(iter(here))}"
+            )
         return here[method]
 
     def _entries(self) -> Iterator[Entry]:
@@ -218,7 +220,9 @@ class OpenApiDocument:
         explode = raw.get("explode", style == "form") is True
         schema = self._bundler.bundle(raw.get("schema", True), (*at, "schema"), is_request=True)
         required = raw.get("required") is True or where == "path"
-        return Parameter(name, where, required, schema, explode, raw.get("deprecated") is True, refused)
+        return Parameter(
+            name, where, required, schema, explode, raw.get("deprecated") is True, refused
+        )
 
     def _body(self, value: Any, place: Pointer) -> Body | None:
         if value is None:
@@ -228,7 +232,9 @@ class OpenApiDocument:
         required = raw.get("required") is True
         schema, media_type = self._json_schema(content, (*at, "content"), is_request=True)
         if not media_type:
-            return Body(required, True, "", f"it is {' or '.join(content) or 'of no type'}, not JSON")
+            return Body(
+                required, True, "", f"it is {' or '.join(content) or 'of no type'}, not JSON"
+            )
         return Body(required, schema, media_type if "*" not in media_type else "application/json")
 
     def _responses(self, value: Any, place: Pointer) -> tuple[dict[str, Any], list[str]]:
@@ -245,7 +251,9 @@ class OpenApiDocument:
                     undescribed.append(key)
         return found, undescribed
 
-    def _json_schema(self, content: dict[str, Any], place: Pointer, *, is_request: bool) -> tuple[Any, str]:
+    def _json_schema(
+        self, content: dict[str, Any], place: Pointer, *, is_request: bool
+    ) -> tuple[Any, str]:
         """The schema of a content's JSON and its media type, `application/json` preferred; None, "" without JSON."""
         types = {name.partition(";")[0].strip().lower(): name for name in content}
         suffixed = [name for name in types if name.endswith("+json")]
@@ -254,7 +262,9 @@ class OpenApiDocument:
         if not media_type:
             return None, ""
         raw, at = resolve(self._value, content[media_type], (*place, media_type))
-        schema = self._bundler.bundle(raw.get("schema", True), (*at, "schema"), is_request=is_request)
+        schema = self._bundler.bundle(
+            raw.get("schema", True), (*at, "schema"), is_request=is_request
+        )
         return schema, media_type
 
     def _security(self, own: dict[str, Any], at: Pointer) -> tuple[tuple[Scheme, ...], ...]:
@@ -265,12 +275,16 @@ class OpenApiDocument:
                 for name in require_mapping(alternative, (*place, "security", str(index)))
                 if not name.startswith("x-")
             )
-            for index, alternative in enumerate(require_list(holder.get("security"), (*place, "security")))
+            for index, alternative in enumerate(
+                require_list(holder.get("security"), (*place, "security"))
+            )
         )
 
     def _scheme(self, name: str) -> Scheme:
         components = optional_mapping(self._value.get("components"), ("components",))
-        schemes = optional_mapping(components.get("securitySchemes"), ("components", "securitySchemes"))
+        schemes = optional_mapping(
+            components.get("securitySchemes"), ("components", "securitySchemes")
+        )
         at: Pointer = ("components", "securitySchemes", name)
         if name not in schemes:
             message = f"`{pointer_text(at)}` is not there, `security` names it"

@@ -29,7 +29,11 @@ _COMPONENTS: Final = _object(
 
 
 def _or_reference(kind: str) -> dict[str, Any]:
-    return {"if": _object("$ref", **{"$ref": _TEXT}), "then": True, "else": {"$ref": f"#/$defs/{kind}"}}
+    return {
+        "if": _object("$ref", **{"$ref": _TEXT}),
+        "then": True,
+        "else": {"$ref": f"#/$defs/{kind}"},
+    }
 
 
 META_SCHEMA: Final[dict[str, Any]] = {
@@ -106,7 +110,10 @@ class OpenRpcDocument:
             if raw["name"] in found:
                 hint = "give each method a name of its own"
                 raise DocumentFault(
-                    "wire.document", f"method `{raw['name']}` repeated", hint, pointer=(*place, "name")
+                    "wire.document",
+                    f"method `{raw['name']}` repeated",
+                    hint,
+                    pointer=(*place, "name"),
                 )
             found[raw["name"]] = self._method(raw, place)
         self._methods = found

@@ -88,11 +88,15 @@ def _require_allowed(record: StepRecord, capability: Capability, values: dict[st
     safety, engine, refusal = capability.safety, record.run.engine, None
     if safety is not None:
         trust, confirmed = engine.options.trust_level, engine.options.confirmed_capabilities
-        refusal = safety_rules.refusal_before(capability.id, safety, trust_level=trust, confirmed=confirmed)
+        refusal = safety_rules.refusal_before(
+            capability.id, safety, trust_level=trust, confirmed=confirmed
+        )
     refusal = refusal or safety_rules.refusal_of_asked(capability.id, engine.asked.get(record.path))
     yield from _require(record, capability, values, refusal, {})
     if safety is not None:
-        yield from _ask_gates(record, capability, "pre", safety.mandatory_pre_gates, {"input": values})
+        yield from _ask_gates(
+            record, capability, "pre", safety.mandatory_pre_gates, {"input": values}
+        )
 
 
 def _reuse_output(
@@ -173,7 +177,9 @@ def _wait_for_recorded(record: StepRecord) -> Effects:
 def _call_chain(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     engine = record.run.engine
     chain = engine.runner.chain(capability.id)
-    yield from _wait_for_recorded(record)  # without a slot: what the log has before this call needs it
+    yield from _wait_for_recorded(
+        record
+    )  # without a slot: what the log has before this call needs it
     yield from _acquire_slot(record.run)
     record.chain, record.member = chain, chain.members[0]
     _record_intent(record, capability, record.member)
@@ -356,9 +362,13 @@ def _note_passed_over(record: StepRecord, chain: BindingChain, place: int) -> No
             record.attempts.append(passed_over)
 
 
-def _record_repeat(record: StepRecord, member: Member, number: int, reason: str, wait: float) -> None:
+def _record_repeat(
+    record: StepRecord, member: Member, number: int, reason: str, wait: float
+) -> None:
     error = {
-        k: v for k, v in record.last_made.json.items() if k not in ("binding_id", "service_id", "status")
+        k: v
+        for k, v in record.last_made.json.items()
+        if k not in ("binding_id", "service_id", "status")
     }
     payload = CallRetried(
         step_id=record.path,
@@ -392,13 +402,17 @@ def _chain_error(
     if first is not None and first is not last:
         began = (first.binding_id, first.message)
         same = began == (last.binding_id, last.message)
-        told = "" if same else f", through `{last.binding_id}`; first through `{began[0]}`: {began[1]}"
+        told = (
+            "" if same else f", through `{last.binding_id}`; first through `{began[0]}`: {began[1]}"
+        )
         last.message = f"{last.message} (attempt {number}{told})"
     return last
 
 
 def _doubt_error(capability: Capability, why: str) -> EffectInDoubtError:
-    return EffectInDoubtError("effect.in-doubt", f"`{capability.id}` may have happened: {why}", left=True)
+    return EffectInDoubtError(
+        "effect.in-doubt", f"`{capability.id}` may have happened: {why}", left=True
+    )
 
 
 # -- gates ------------------------------------------------------------------------------------------------------------
@@ -429,7 +443,9 @@ def _ask_gates(
         raise Degraded(f"gate `{worst_gate}`: {worst.reason}")
 
 
-def _ask_gate(record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]) -> Effects:
+def _ask_gate(
+    record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]
+) -> Effects:
     """A gate's verdict, and its input (None where it was not called). Any error of it is the verdict `error`."""
     run = record.run
     capability = run.engine.capabilities.get(gate.capability)

@@ -165,7 +165,11 @@ class Engine:
         if not self.held:
             return
         parts = tuple(f"{below}{mark}" for mark in "/#@")
-        due = [each for each in self.held if not below or each.path == below or each.path.startswith(parts)]
+        due = [
+            each
+            for each in self.held
+            if not below or each.path == below or each.path.startswith(parts)
+        ]
         self.held = [each for each in self.held if each not in due]
         for each in due:
             each.run.emit(each.draft, durable=each.durable)
@@ -212,7 +216,9 @@ class Engine:
     def plan_of(self, skill_id: str) -> StepPlan:
         """The plan of a skill, made once."""
         if skill_id not in self._plans:
-            self._plans[skill_id] = plan_skill(self.skills[skill_id], self.capabilities, self.skills)
+            self._plans[skill_id] = plan_skill(
+                self.skills[skill_id], self.capabilities, self.skills
+            )
         return self._plans[skill_id]
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
@@ -299,7 +305,10 @@ class Run:
         dispatcher = self.engine.dispatcher
         if dispatcher is not None and dispatcher.is_cut_off(self.state.run_id, path):
             return None
-        declared, most = planned.step.config.timeout_seconds, self.engine.options.step_timeout_seconds
+        declared, most = (
+            planned.step.config.timeout_seconds,
+            self.engine.options.step_timeout_seconds,
+        )
         if any(target.capability is None for target in planned.all_targets):
             return declared
         if declared is None and most is None:

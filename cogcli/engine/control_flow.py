@@ -13,7 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from cogcli.core.errors import PENDING, VETOED, EffectInDoubtError, ExpressionError, RuntimeErrorBase
+from cogcli.core.errors import (
+    PENDING,
+    VETOED,
+    EffectInDoubtError,
+    ExpressionError,
+    RuntimeErrorBase,
+)
 from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.engine.doubt import LeftOut
 from cogcli.engine.invocation import call_target, invoke
@@ -64,9 +70,13 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
     scope, inputs = Scope(run.state), run.plan.skill.inputs
     items = value_of(planned.expressions["foreach"], scope, inputs, record.expression_reads)
     if not isinstance(items, list):
-        raise ExpressionError("foreach.items", f"`foreach.items` gave {kind_of(items)}, expected a list")
+        raise ExpressionError(
+            "foreach.items", f"`foreach.items` gave {kind_of(items)}, expected a list"
+        )
     if len(items) > foreach.max_items:
-        raise ExpressionError("foreach.limit", f"{len(items)} items, at most {foreach.max_items} are allowed")
+        raise ExpressionError(
+            "foreach.limit", f"{len(items)} items, at most {foreach.max_items} are allowed"
+        )
     record.begin(items=len(items))
 
     def job(index: int) -> Spawn:
@@ -152,7 +162,9 @@ def _part(
     return run.spawn(_run_part(record, inner, steps, item=item), label=label, limit=limit)
 
 
-def _run_part(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False) -> Effects:
+def _run_part(
+    record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False
+) -> Effects:
     """The output of one invocation, once it has its closing event; its usage and reads are added to the step's. An
     `item` of a foreach that a person left out gives an empty output, and the others continue."""
     try:
@@ -219,7 +231,9 @@ def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> 
         target = planned.targets[names[index]]
         inner = record.part(planned, names[index])
         inner.uses, inner.capability = target.uses, target.capability
-        return _part(planned, record, inner, call_target(planned, inner, target, values), label=index)
+        return _part(
+            planned, record, inner, call_target(planned, inner, target, values), label=index
+        )
 
     at_once = scatter.max_parallel or len(names)
     if scatter.merge == "first_success":

@@ -133,5 +133,7 @@ def answer_of(resolution: DoubtResolution | None, capability_id: str) -> Answer 
     if resolution.choice == "skip":
         raise LeftOut(f"left out by {who}: it may have happened before")
     if resolution.choice == "fail":
-        raise RejectedError("call.rejected", f"left undone by {who}: it may have happened before", left=True)
+        raise RejectedError(
+            "call.rejected", f"left undone by {who}: it may have happened before", left=True
+        )
     return None

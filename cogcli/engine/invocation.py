@@ -60,12 +60,16 @@ def call_target(
         attempt += 1
 
 
-def _is_excused(planned: PlannedStep, record: StepRecord, target: StepTarget, found: Violation) -> bool:
+def _is_excused(
+    planned: PlannedStep, record: StepRecord, target: StepTarget, found: Violation
+) -> bool:
     """Whether a value may have another type than its target declares: the run began with that contradiction."""
     capability = target.capability
     called = f"capability:{capability.id}" if capability else f"skill:{target.skill_id}"
     contradictions, skill = record.run.engine.contradictions, record.run.plan.skill.id
-    return found.kind == "type" and contradictions.excuses(skill, planned.step.id, found.place, called)
+    return found.kind == "type" and contradictions.excuses(
+        skill, planned.step.id, found.place, called
+    )
 
 
 def _drop_absent(
@@ -80,7 +84,11 @@ def _drop_absent(
         if field.type == "any" and not field.required and values.get(name, name) is None
         if reads_nothing(planned.step.input.get(name), run.state)
     ]
-    return {name: value for name, value in values.items() if name not in left_out} if left_out else values
+    return (
+        {name: value for name, value in values.items() if name not in left_out}
+        if left_out
+        else values
+    )
 
 
 def _route(planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget:

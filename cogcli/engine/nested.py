@@ -24,7 +24,9 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
     """The child's declared outputs. Raises Cancelled, or the child's error with the path to it in its message."""
     parent = record.run
     if parent.depth >= MAX_DEPTH:
-        raise MaxSkillDepthExceededError("skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep")
+        raise MaxSkillDepthExceededError(
+            "skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep"
+        )
     inside = yield from enter_skill(record, skill_id, values)
     record.begin(skill=skill_id, decision=record.decision or None)
     child = _child(record, skill_id, values, inside)
@@ -57,12 +59,16 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
         _terminate(child, outcome)
     if outcome.error is not None:
         raise _prefix_path(child, outcome.error)
-    outputs = {name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs}
+    outputs = {
+        name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs
+    }
     learn_facts(record, record.uses, outputs)
     return outputs
 
 
-def _child(record: StepRecord, skill_id: str, values: dict[str, Any], inside: tuple[str, ...]) -> Run:
+def _child(
+    record: StepRecord, skill_id: str, values: dict[str, Any], inside: tuple[str, ...]
+) -> Run:
     parent, engine = record.run, record.run.engine
     plan = engine.plan_of(skill_id)
     skill = plan.skill
@@ -92,7 +98,9 @@ def _terminate(child: Run, outcome: RunOutcome) -> None:
 def _hold_end(child: Run) -> None:
     """Hold back the child's end, `aborted`: it ends only with what it is a part of, for nobody can answer for what
     waits in a run that has ended."""
-    child.hold(child.prefix, _end_draft(child, RunOutcome("aborted", None, dict(child.state.outputs))))
+    child.hold(
+        child.prefix, _end_draft(child, RunOutcome("aborted", None, dict(child.state.outputs)))
+    )
 
 
 def _end_draft(child: Run, outcome: RunOutcome) -> Draft:

@@ -100,7 +100,11 @@ def final_outputs(
     missing = tuple(v.place for v in violations if v.kind == "missing")
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
-        return final, missing, FinalOutputValidationError("outputs.missing", f"no step gave {names}")
+        return (
+            final,
+            missing,
+            FinalOutputValidationError("outputs.missing", f"no step gave {names}"),
+        )
     if violations:
         text = "; ".join(v.message for v in violations)
         return final, (), FinalOutputValidationError("outputs.type", text)
@@ -132,6 +136,8 @@ def describe_outcome(outcome: RunOutcome, skill_id: str) -> RunOutcome:
 def _as_step_error(error: RuntimeErrorBase, message: str) -> StepExecutionError:
     outer = StepExecutionError(error.code, message, hint=error.hint)
     outer.__cause__ = error
-    for name in "skill_id run_id step_id capability_id binding_id service_id effect attempts".split():
+    for (
+        name
+    ) in "skill_id run_id step_id capability_id binding_id service_id effect attempts".split():
         setattr(outer, name, getattr(error, name))
     return outer

@@ -81,13 +81,16 @@ class StepPlan(NamedTuple):
     writes_after: Mapping[int, int]
 
 
-def plan_skill(skill: Skill, capabilities: Mapping[str, Capability], skills: Mapping[str, Skill]) -> StepPlan:
+def plan_skill(
+    skill: Skill, capabilities: Mapping[str, Capability], skills: Mapping[str, Skill]
+) -> StepPlan:
     """The plan of a skill that passed the static checks; capabilities are looked up by id or alias."""
     needs = _dependencies(skill)
     order = _plan_order(skill, needs)
     position = {step.id: index for index, step in enumerate(order)}
     steps = tuple(
-        _planned_step(index, step, needs[step.id], capabilities, skills) for index, step in enumerate(order)
+        _planned_step(index, step, needs[step.id], capabilities, skills)
+        for index, step in enumerate(order)
     )
     dependents: list[list[int]] = [[] for _ in order]
     for index, step in enumerate(order):
@@ -148,7 +151,9 @@ def _planned_step(
         capability = contract if isinstance(contract, Capability) else None
         return StepTarget(uses, capability, skill_id, contract.inputs, contract.outputs)
 
-    named = config.router.cases if config.router else config.scatter.targets if config.scatter else {}
+    named = (
+        config.router.cases if config.router else config.scatter.targets if config.scatter else {}
+    )
     targets = {name: target_of(uses) for name, uses in named.items()}
     only = config.router.default if config.router else None if config.scatter else step.uses
     target = target_of(only) if only else None
@@ -169,7 +174,9 @@ def _planned_step(
     )
 
 
-def _produces(step: Step, called: tuple[StepTarget, ...], targets: Mapping[str, StepTarget]) -> Fields:
+def _produces(
+    step: Step, called: tuple[StepTarget, ...], targets: Mapping[str, StepTarget]
+) -> Fields:
     """The fields a step produces: the union over its targets, lists under foreach, one per name under collect."""
     config = step.config
     if config.scatter and config.scatter.merge == "collect":
@@ -201,7 +208,9 @@ def _expressions(step: Step, loop: frozenset[str]) -> dict[str, Any]:
     return found
 
 
-def _rules(step: Step, called: tuple[StepTarget, ...], produces: Fields) -> tuple[outputs.OutputRule, ...]:
+def _rules(
+    step: Step, called: tuple[StepTarget, ...], produces: Fields
+) -> tuple[outputs.OutputRule, ...]:
     """The output mapping as written; without one, as the cognitive hints of what is called say."""
     declared = step.config.merge_strategy
     if step.output is not None:
@@ -240,7 +249,9 @@ def _writes_after(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -
 
 
 def _writers(
-    places: set[tuple[str, ...]], at: Mapping[tuple[str, ...], int], below: Mapping[tuple[str, ...], int]
+    places: set[tuple[str, ...]],
+    at: Mapping[tuple[str, ...], int],
+    below: Mapping[tuple[str, ...], int],
 ) -> int:
     """Bit set of the steps that write at these places, inside or around them."""
     found = 0

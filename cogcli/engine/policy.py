@@ -6,7 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.canonical import digest_of
-from cogcli.core.errors import BudgetExceededError, PolicyApprovalError, PolicyDeniedError, RuntimeErrorBase
+from cogcli.core.errors import (
+    BudgetExceededError,
+    PolicyApprovalError,
+    PolicyDeniedError,
+    RuntimeErrorBase,
+)
 from cogcli.core.redact import BY_NAME
 from cogcli.core.step_path import StepPath
 from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
@@ -24,7 +29,9 @@ if TYPE_CHECKING:
 ONE_CALL: Final = {"tool_calls.per_turn": 1, "tool_calls.per_workflow": 1}
 
 
-def require_permitted(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+def require_permitted(
+    record: StepRecord, capability: Capability, values: dict[str, Any]
+) -> Effects:
     """Raise the error of a call that the policy denies, refuses, or wants a person for; nothing without a policy.
 
     A person's yes lifts the gate that asked, and no other: the call is judged again as of the time of the answer.
@@ -141,7 +148,11 @@ def _record_verdict(
 
 
 def _require_answer(
-    policy: CallPolicy, record: StepRecord, capability: Capability, values: dict[str, Any], verdict: Verdict
+    policy: CallPolicy,
+    record: StepRecord,
+    capability: Capability,
+    values: dict[str, Any],
+    verdict: Verdict,
 ) -> Answered:
     """A person's yes to exactly this call at this gate. Raises PolicyApprovalError after asking for one."""
     evidence = {
@@ -159,7 +170,9 @@ def _require_answer(
     refusal = _refusal(capability, verdict)
     roles = gate.approver_roles
     refusal.hint = (
-        f"a person of the role {' or '.join(roles)} answers with --by NAME:{roles[0]}" if roles else ""
+        f"a person of the role {' or '.join(roles)} answers with --by NAME:{roles[0]}"
+        if roles
+        else ""
     )
     request.ask(refusal)
     raise refusal

@@ -47,13 +47,23 @@ def is_promise(resolution: DoubtResolution) -> bool:
     return resolution.choice == "rerun" and resolution.by.startswith(_SPEAKER)
 
 
-def resolution_of(capability: Capability, probe_id: str, reply: dict[str, Any]) -> DoubtResolution | None:
+def resolution_of(
+    capability: Capability, probe_id: str, reply: dict[str, Any]
+) -> DoubtResolution | None:
     """The DoubtResolution in a probe's reply; None where it has none, or its output breaks the contract."""
     by = f"{_SPEAKER}{probe_id}"
     if reply.get("happened") is False:
-        return DoubtResolution("rerun", by, "the service has closed this key: the first call takes no effect")
+        return DoubtResolution(
+            "rerun", by, "the service has closed this key: the first call takes no effect"
+        )
     if reply.get("happened") is not True:
         return None
     output = reply.get("output")
-    kept, violations = fit_values(capability.outputs, deep_copy(output) if isinstance(output, dict) else {})
-    return None if violations else DoubtResolution("done", by, "the service says that it happened", kept)
+    kept, violations = fit_values(
+        capability.outputs, deep_copy(output) if isinstance(output, dict) else {}
+    )
+    return (
+        None
+        if violations
+        else DoubtResolution("done", by, "the service says that it happened", kept)
+    )

@@ -159,7 +159,11 @@ class RootRun:
         run = self.run
         outcome = yield from self._drive()
         if outcome.status == "pending":
-            reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"
+            reason = (
+                f"{outcome.error.code}: {outcome.error.message}"
+                if outcome.error
+                else "a step waits"
+            )
             run.emit(draft_of(RunPaused(reason=reason), run.state.run_id), durable=True)
         else:
             self.engine.append_held()
@@ -169,7 +173,11 @@ class RootRun:
         ids = dict.fromkeys((*run.state.plan_order, *results))
         statuses = {name: results[name].status if name in results else "pending" for name in ids}
         return Finished(
-            outcome, run.state, statuses, tuple(self.engine.fallbacks), tuple(self.engine.not_stored)
+            outcome,
+            run.state,
+            statuses,
+            tuple(self.engine.fallbacks),
+            tuple(self.engine.not_stored),
         )
 
     def drive(self, plan: StepPlan, created: Draft) -> Effects:
@@ -218,7 +226,9 @@ class RootRun:
                 yield from self._graph.wind_down(force=True)
             return self._failed_outcome(_internal(bug), bug)
 
-    def _failed_outcome(self, error: RuntimeErrorBase, cause: Exception | None = None) -> RunOutcome:
+    def _failed_outcome(
+        self, error: RuntimeErrorBase, cause: Exception | None = None
+    ) -> RunOutcome:
         error.__cause__ = cause
         return RunOutcome("error", error, dict(self.run.state.outputs))
 
@@ -245,7 +255,9 @@ class RootRun:
 
     def _terminate(self, outcome: RunOutcome) -> None:
         engine, error = self.engine, outcome.error
-        took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (engine.spent_ms or 0)
+        took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (
+            engine.spent_ms or 0
+        )
         payload = RunTerminated(
             status=outcome.status,
             status_reason=error.code if error else None,
@@ -255,7 +267,11 @@ class RootRun:
             contradictions=list(outcome.contradictions),
         )
         completed_at = engine.clock.now()
-        metrics = {"started_at": self._started_at, "completed_at": completed_at, "duration_ms": took}
+        metrics = {
+            "started_at": self._started_at,
+            "completed_at": completed_at,
+            "duration_ms": took,
+        }
         self.run.emit(draft_of(payload, self.run.state.run_id, metrics=metrics), durable=True)
 
 
@@ -263,7 +279,9 @@ def _internal(bug: Exception) -> InternalError:
     """The error of a run that an unexpected exception ended."""
     if isinstance(bug, MemoryError):
         hint = "raise the limit of memory (ulimit -v), or make fewer calls at once (--max-workers)"
-        return InternalError("internal", ": ".join(filter(None, ("out of memory", str(bug)))), hint=hint)
+        return InternalError(
+            "internal", ": ".join(filter(None, ("out of memory", str(bug)))), hint=hint
+        )
     return InternalError("internal", f"{type(bug).__name__}: {bug}")
 
 

@@ -30,7 +30,9 @@ def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
     done: Performed | None = None
     try:
         done = yield from _perform(planned, record)
-        while blackboard.must_wait(planned.position):  # overlapping steps earlier in plan order write first
+        while blackboard.must_wait(
+            planned.position
+        ):  # overlapping steps earlier in plan order write first
             record.append_answer(done.output)  # on disk meanwhile
             yield Park()
         if done.writes is None:
@@ -42,12 +44,16 @@ def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
         blackboard.require_no_conflict(planned.position, writes)
     except (Cancelled, RuntimeErrorBase) as cut:
         if done is not None:
-            record.append_answer(done.output)  # it cannot be written, but it was given: nobody need ask again
+            record.append_answer(
+                done.output
+            )  # it cannot be written, but it was given: nobody need ask again
         # What may have happened outweighs why the rest of the step was given up.
         return _end_early(record, record.in_doubt or cut)
     blackboard.remember(planned.position, writes)
     if not done.skipped:
-        return _recorded_ending(record.finish("done", output=done.output, writes=writes), Ending("done"))
+        return _recorded_ending(
+            record.finish("done", output=done.output, writes=writes), Ending("done")
+        )
     word = "degraded" if done.skipped == "degraded" else "skipped"
     event = record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
     return _recorded_ending(event, Ending("skipped", done.skipped))
@@ -85,7 +91,8 @@ def _output_to_write(
         rule.left
         for rule in rules
         if rule.left in planned.produces and rule.left not in done.output
-        if rule.target.namespace in ("vars", "outputs") and rule.strategy in ("overwrite", "replace")
+        if rule.target.namespace in ("vars", "outputs")
+        and rule.strategy in ("overwrite", "replace")
     ]
     return done.output | dict.fromkeys(absent) if absent else done.output
 

@@ -42,7 +42,9 @@ def no_usage() -> dict[str, int]:
 class StepRecord:
     """What one step, or one gate, item or target in it, did: reads, attempts, usage, times."""
 
-    def __init__(self, run: Run, path: str, uses: str, capability: Capability | None, kind: str) -> None:
+    def __init__(
+        self, run: Run, path: str, uses: str, capability: Capability | None, kind: str
+    ) -> None:
         self.run = run
         self.path = path
         self.uses = uses
@@ -305,7 +307,9 @@ class StepRecord:
         """The closing event. What only a step has that began is left out of one that did not; its gates may
         have used something."""
         latency_ms, metrics = self._timing()
-        artifacts = [w.target.path for w in writes if w.target.text.startswith("working.artifacts.")]
+        artifacts = [
+            w.target.path for w in writes if w.target.text.startswith("working.artifacts.")
+        ]
         began = self.action_id is not None
         files = self._files() if ending == "done" and self.attempts else ()
         payload = ENDINGS[ending](
@@ -367,7 +371,11 @@ class StepRecord:
             return None, None
         clock = self.run.engine.clock
         took = max(0, round((clock.monotonic() - self._started) * 1000))
-        return took, {"started_at": self._started_at, "completed_at": clock.now(), "duration_ms": took}
+        return took, {
+            "started_at": self._started_at,
+            "completed_at": clock.now(),
+            "duration_ms": took,
+        }
 
 
 def _first(usage: Any, names: tuple[str, ...]) -> int:

@@ -156,7 +156,9 @@ class Loop:
     _root: Task
     _current: Task
 
-    def __init__(self, workers: int, *, live: bool = True, snapshots: SnapshotWriter | None = None) -> None:
+    def __init__(
+        self, workers: int, *, live: bool = True, snapshots: SnapshotWriter | None = None
+    ) -> None:
         """Without `live` every call is a recorded one: all runs on the thread of `run`, which never waits."""
         self._live = live
         self._snapshots = snapshots
@@ -237,7 +239,8 @@ class Loop:
     def slot_free(self) -> bool:
         """Whether a call could start now."""
         claims = sum(
-            type(effect) is WorkerSlot and task.wait is effect for task, effect in self._slot_waiters
+            type(effect) is WorkerSlot and task.wait is effect
+            for task, effect in self._slot_waiters
         )
         return self._free > claims
 
@@ -591,7 +594,11 @@ class Loop:
 
     def _watch_snapshots(self) -> None:
         """Take a snapshot that is due, or let the coordinator take it."""
-        if self._snapshots is None or self._snapshot_due or not self._snapshots.is_due(time.monotonic()):
+        if (
+            self._snapshots is None
+            or self._snapshot_due
+            or not self._snapshots.is_due(time.monotonic())
+        ):
             return
         with self._baton:
             if self._inline_until is not None:

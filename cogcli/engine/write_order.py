@@ -38,7 +38,9 @@ class WriteOrder:
         then = self._wrote_at(index) if others else None
         if then is not None:  # by the log only those wait that wrote before this step
             places = [other for other in range(index) if others >> other & 1]
-            earlier = [other for other in places if (at := self._wrote_at(other)) is not None and at < then]
+            earlier = [
+                other for other in places if (at := self._wrote_at(other)) is not None and at < then
+            ]
             others = sum(1 << other for other in earlier)
         if others:
             self._watchers.setdefault(others.bit_length() - 1, []).append(index)
@@ -52,7 +54,9 @@ class WriteOrder:
         for index in indices:
             self._open &= ~(1 << index)
         for index in indices:
-            free += [waiting for waiting in self._watchers.pop(index, ()) if not self.must_wait(waiting)]
+            free += [
+                waiting for waiting in self._watchers.pop(index, ()) if not self.must_wait(waiting)
+            ]
         return sorted(free)
 
     def remember(self, index: int, writes: list[Write]) -> None:

@@ -76,7 +76,12 @@ def check_agreement(folder: Folder, owner: bytes | None, *, thorough: bool) -> A
     vouched = compare(records, log.episode_id, log.heads)
     if not fault and vouched.differs:
         fault = f"{EVENTS} was cut or altered: {vouched.differs}"
-    if not fault and sealed and vouched.manifest and vouched.manifest != digest(_read(folder, MANIFEST)):
+    if (
+        not fault
+        and sealed
+        and vouched.manifest
+        and vouched.manifest != digest(_read(folder, MANIFEST))
+    ):
         fault = f"{MANIFEST} is not the one that your key vouches for"
     return Agreement(fault, log)
 
@@ -237,7 +242,9 @@ def _state_fault(folder: Folder, log: LogScan) -> str:
     if not all(hashes):
         return ""
     found = measure(folder, STATE)[0]
-    return "" if f"sha256:{found}" in hashes else f"{STATE} is not the document that the log announces"
+    return (
+        "" if f"sha256:{found}" in hashes else f"{STATE} is not the document that the log announces"
+    )
 
 
 def _recorded_state(line: bytes) -> str:

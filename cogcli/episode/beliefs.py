@@ -59,20 +59,28 @@ class Beliefs:
             for entry in facts if type(facts) is list else (payload,):
                 if type(entry) is dict and type(entry.get("key")) is str and "value" in entry:
                     speaker = _speaker(entry, event)
-                    self._facts[entry["key"]] = _fact(entry["key"], entry["value"], event.timestamp, speaker)
+                    self._facts[entry["key"]] = _fact(
+                        entry["key"], entry["value"], event.timestamp, speaker
+                    )
 
     def note_writes(self, event: Event, writes: list[dict[str, Any]]) -> None:
         """Note the step behind each of the writes of a closing event, once they were applied."""
-        source = _BeliefSource(event.step_id or event.payload["step_id"], event.timestamp, self._order, False)
+        source = _BeliefSource(
+            event.step_id or event.payload["step_id"], event.timestamp, self._order, False
+        )
         for write in writes:
             target, strategy = write["target"], write["strategy"]
             if target.startswith(("vars.", "working.artifacts")):
                 self._order += 1
-                self._writers[target] = source._replace(order=self._order, replaces=is_replacing(strategy))
+                self._writers[target] = source._replace(
+                    order=self._order, replaces=is_replacing(strategy)
+                )
             elif target in _SLOT_OF and type(write["value"]) is list:
                 added = [source] * len(write["value"])
                 slot = _SLOT_OF[target]
-                self._entries[slot] = [*self._entries[slot], *added] if strategy == "append" else added
+                self._entries[slot] = (
+                    [*self._entries[slot], *added] if strategy == "append" else added
+                )
 
     def beliefs(self, state: ExecutionState) -> list[dict[str, Any]]:
         """Beliefs of events in order, then those of working memory."""
@@ -127,7 +135,11 @@ def _fact(key: str, value: Any, timestamp: str, provenance: str) -> dict[str, An
 
 def _belief(entry: Any, provenance: str, timestamp: str) -> dict[str, Any] | None:
     statement, confidence = object_of(entry).get("statement"), object_of(entry).get("confidence")
-    if type(statement) is not str or isinstance(confidence, bool) or not isinstance(confidence, int | float):
+    if (
+        type(statement) is not str
+        or isinstance(confidence, bool)
+        or not isinstance(confidence, int | float)
+    ):
         return None
     return {
         "statement": statement,
@@ -139,7 +151,9 @@ def _belief(entry: Any, provenance: str, timestamp: str) -> dict[str, Any] | Non
 
 def _speaker(entry: Any, event: Event) -> str:
     """The provenance of an entry: its own where the log's writer put one there, else the step, else the agent."""
-    return text_of(object_of(entry).get("provenance")) or event.step_id or event.agent_id or "system"
+    return (
+        text_of(object_of(entry).get("provenance")) or event.step_id or event.agent_id or "system"
+    )
 
 
 def _note(entry: Any) -> str:

@@ -52,7 +52,10 @@ def spill(payload: dict[str, Any], put: Put) -> dict[str, Any]:
     sizes: dict[str, int] = {}
     for key, value in payload.items():
         if key == "attempts" and type(value) is list:
-            value = [_spill_attempt(attempt, put) if type(attempt) is dict else attempt for attempt in value]
+            value = [
+                _spill_attempt(attempt, put) if type(attempt) is dict else attempt
+                for attempt in value
+            ]
         result[key], sizes[key] = _kept(value, put)
     while sum(sizes.values()) > _ROOM:
         largest = max(sizes, key=sizes.__getitem__)
@@ -62,7 +65,9 @@ def spill(payload: dict[str, Any], put: Put) -> dict[str, Any]:
 
 
 def _spill_attempt(attempt: dict[str, Any], put: Put) -> dict[str, Any]:
-    return {key: _kept(value, put)[0] if key in _MEMBERS else value for key, value in attempt.items()}
+    return {
+        key: _kept(value, put)[0] if key in _MEMBERS else value for key, value in attempt.items()
+    }
 
 
 def _kept(value: Any, put: Put) -> tuple[Any, int]:
@@ -84,7 +89,10 @@ def resolve(payload: dict[str, Any], get: Get) -> dict[str, Any]:
     attempts = result.get("attempts")
     if type(attempts) is list:
         result["attempts"] = [
-            {key: _value(member, get) if key in _MEMBERS else member for key, member in attempt.items()}
+            {
+                key: _value(member, get) if key in _MEMBERS else member
+                for key, member in attempt.items()
+            }
             if type(attempt) is dict
             else attempt
             for attempt in attempts
@@ -185,6 +193,8 @@ class BlobFolder:
 
 
 def _sha256(data: bytes) -> str:
-    from hashlib import sha256  # loads OpenSSL, which commands that read a few small episodes can do without
+    from hashlib import (
+        sha256,
+    )  # loads OpenSSL, which commands that read a few small episodes can do without
 
     return sha256(data).hexdigest()

@@ -95,7 +95,9 @@ class Vouched(NamedTuple):
 
     def covers(self, sequence: int | None) -> bool:
         """Whether an event is vouched for."""
-        return sequence is not None and any(first <= sequence <= last for first, last in self.ranges)
+        return sequence is not None and any(
+            first <= sequence <= last for first, last in self.ranges
+        )
 
     def allows(self, sequence: int | None) -> bool:
         """Whether a permission that an event records counts."""
@@ -118,7 +120,9 @@ NOTHING: Final = Vouched()
 
 def mac_of(key: bytes, record: Checkpoint) -> str:
     """The MAC of a record under a user's key, in hex."""
-    return blake2b(orjson.dumps(record.to_payload()), key=key, digest_size=32, person=_PERSON).hexdigest()
+    return blake2b(
+        orjson.dumps(record.to_payload()), key=key, digest_size=32, person=_PERSON
+    ).hexdigest()
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -175,7 +179,9 @@ def is_own(record: Checkpoint, owner: bytes | None) -> bool:
     """Whether the user's key made the MAC of a record."""
     from hmac import compare_digest
 
-    return owner is not None and bool(record.mac) and compare_digest(mac_of(owner, record), record.mac)
+    return (
+        owner is not None and bool(record.mac) and compare_digest(mac_of(owner, record), record.mac)
+    )
 
 
 def is_signed_with(record: Checkpoint, sign: Sign | None) -> bool:
@@ -183,10 +189,14 @@ def is_signed_with(record: Checkpoint, sign: Sign | None) -> bool:
     return sign is not None and record.signature == sign(record.to_payload())
 
 
-def known_records(folder: Folder, owner: bytes | None, sign: Sign | None = None) -> list[Checkpoint]:
+def known_records(
+    folder: Folder, owner: bytes | None, sign: Sign | None = None
+) -> list[Checkpoint]:
     """The records that the user's key made, or the key that the user signs with."""
     return [
-        record for record in read_checkpoints(folder) if is_own(record, owner) or is_signed_with(record, sign)
+        record
+        for record in read_checkpoints(folder)
+        if is_own(record, owner) or is_signed_with(record, sign)
     ]
 
 
@@ -203,9 +213,7 @@ def compare(records: Iterable[Checkpoint], episode_id: object, heads: Mapping[in
     for record in records:
         reach = _reach(record, episode_id, heads)
         if reach is None:
-            differs = (
-                f"it had {record.events} events, the last with the hash {record.head}, when this was recorded"
-            )
+            differs = f"it had {record.events} events, the last with the hash {record.head}, when this was recorded"
             continue
         ranges += NOTHING._replace(ranges=record.unvouched).missing(reach)
         given = max(given, record.given)
@@ -317,7 +325,9 @@ class CheckpointWriter:
     def _write(self, events: int, head: str, following: str, manifest: str = "") -> None:
         if self._is_given_up:
             return
-        record = Checkpoint(self._episode_id, events, head, following, self.unvouched, manifest, self._given)
+        record = Checkpoint(
+            self._episode_id, events, head, following, self.unvouched, manifest, self._given
+        )
         try:
             if self._fd < 0:
                 self._fd = self._open()

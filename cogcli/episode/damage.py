@@ -75,7 +75,9 @@ def read_from(folder: Folder, offset: int) -> bytes:
 
 def write_newline(folder: Folder, place: int) -> None:
     """Write a newline over one byte of the log, whose lock the caller holds. Raises OSError."""
-    fd = folder.descriptor(EVENTS, os.O_RDWR)  # of its own: what is written to the caller's goes to the end
+    fd = folder.descriptor(
+        EVENTS, os.O_RDWR
+    )  # of its own: what is written to the caller's goes to the end
     try:
         os.lseek(fd, place, os.SEEK_SET)
         os.write(fd, b"\n")

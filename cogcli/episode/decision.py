@@ -178,7 +178,9 @@ class DecisionFold:
     def _take_decision(self, event: Event, payload: PolicyDecided) -> None:
         names = ("decision", "verdict", "rule", "gate", "capability", "step_id", "reason")
         members = _members(payload, *names)
-        self._policy.append({"event": event.id, **{name: value or None for name, value in members.items()}})
+        self._policy.append(
+            {"event": event.id, **{name: value or None for name, value in members.items()}}
+        )
 
     def _take_context(self, context: dict[str, Any]) -> None:
         """Take up what was compiled; nothing of it where a member is of another shape."""
@@ -218,7 +220,9 @@ class DecisionFold:
         )
 
     def _take_approval(self, payload: Approval) -> None:
-        known = self._approvals.setdefault(payload.approval_id, {"answer": None, "by": None, "role": None})
+        known = self._approvals.setdefault(
+            payload.approval_id, {"answer": None, "by": None, "role": None}
+        )
         members = _members(payload, "approval_id", "gate", "kind", "capability", "step_id")
         known.update({name: value for name, value in members.items() if value is not None})
         if isinstance(payload, ApprovalGranted | ApprovalRejected):
@@ -292,7 +296,12 @@ class DecisionFold:
     def used(self) -> dict[str, int]:
         """What is used of each counted budget, and the active time."""
         elapsed = self._active.milliseconds or 0
-        return {"turns": self._turns, "replans": self._replans, **self._used, "wall_clock_ms": elapsed}
+        return {
+            "turns": self._turns,
+            "replans": self._replans,
+            **self._used,
+            "wall_clock_ms": elapsed,
+        }
 
     def budgets(self, tokens: int) -> dict[str, dict[str, Any]]:
         """Limit and use of each budget, of those that nobody counts over the run a use of null. `tokens`: of all
@@ -347,7 +356,9 @@ class DecisionFold:
 
     def _controls(self) -> list[str]:
         """The rules and guardrails that bore on the run, by id."""
-        return list(dict.fromkeys(each["rule"] for each in self._policy if each["rule"]) | self._bearing)
+        return list(
+            dict.fromkeys(each["rule"] for each in self._policy if each["rule"]) | self._bearing
+        )
 
 
 def _refs_of(gates: list[Any]) -> dict[str, Any]:

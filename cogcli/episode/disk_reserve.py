@@ -64,7 +64,9 @@ class DiskReserve:
 
 
 def _host_name() -> str:
-    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "this-host")
+    return (
+        os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "this-host")
+    )
 
 
 def _reserve(fd: int) -> None:

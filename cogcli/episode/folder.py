@@ -172,7 +172,9 @@ class Folder:
             if stat.S_ISLNK(self._mode(name)):
                 raise FileRefused(place, "not-regular", "is a symbolic link") from error
             doing = "written" if appending else "read"
-            raise FileRefused(place, "unreadable", f"cannot be {doing}: {error.strerror}") from error
+            raise FileRefused(
+                place, "unreadable", f"cannot be {doing}: {error.strerror}"
+            ) from error
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise FileRefused(place, "not-regular", "is not a regular file")
@@ -197,7 +199,9 @@ class Folder:
         finally:
             os.close(fd)
 
-    def chunks(self, name: str, wait: Callable[[], None] | None = None) -> Generator[bytes, None, None]:
+    def chunks(
+        self, name: str, wait: Callable[[], None] | None = None
+    ) -> Generator[bytes, None, None]:
         """The bytes of a regular file, piece by piece. With `wait`, also what is written while a process holds its
         lock; `wait` is called while there is nothing new. Raises FileRefused."""
         fd = self.open_file(name)
@@ -221,7 +225,9 @@ class Folder:
         """All bytes of a regular file of at most `limit` bytes, whose size is asked first. Raises FileRefused."""
         place, parts, size = str(self.path / name), [], 0
         if (there := self.size(name)) > limit:
-            raise FileRefused(place, "too-large", f"has {there:,} bytes, at most {limit:,} are read")
+            raise FileRefused(
+                place, "too-large", f"has {there:,} bytes, at most {limit:,} are read"
+            )
         for chunk in self.chunks(name):
             size += len(chunk)
             if size > limit:

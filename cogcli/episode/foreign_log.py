@@ -72,7 +72,11 @@ class _Report:
                 yield self._plan(event)
             elif number == ended_at:
                 yield self._end(event)
-            elif not self._projection.is_root(event) or event.phase in ("start", "plan", "terminate"):
+            elif not self._projection.is_root(event) or event.phase in (
+                "start",
+                "plan",
+                "terminate",
+            ):
                 yield self._passed_over(event)
             elif event.phase != "act":
                 yield self._of_root(event)
@@ -120,10 +124,16 @@ class _Report:
         elif status not in _UNBEGUN and step_id not in self._begun:
             self._begun[step_id] = _beginning(event)
             begun = {"step_id": step_id, "step_status": "running", "input": payload.get("input")}
-            started = self._of_root(event, step_id=step_id, event_type="step.started", payload=begun)
-            yield started._replace(id=f"{event.id}@begun", timestamp=self._begun[step_id], metrics=None)
+            started = self._of_root(
+                event, step_id=step_id, event_type="step.started", payload=begun
+            )
+            yield started._replace(
+                id=f"{event.id}@begun", timestamp=self._begun[step_id], metrics=None
+            )
         metrics = self._timed(event, step_id)
-        yield self._of_root(event, step_id=step_id, payload=_merged_payload(payload), metrics=metrics)
+        yield self._of_root(
+            event, step_id=step_id, payload=_merged_payload(payload), metrics=metrics
+        )
 
     def _timed(self, event: Event, step_id: str) -> dict[str, Any] | None:
         """The metrics with the duration: as measured, else since the step was running."""
@@ -142,7 +152,9 @@ def _beginning(event: Event) -> str:
     begun, duration = metrics.get("started_at"), metrics.get("duration_ms")
     if type(begun) is str:
         return begun
-    return earlier(event.timestamp, duration) if isinstance(duration, int | float) else event.timestamp
+    return (
+        earlier(event.timestamp, duration) if isinstance(duration, int | float) else event.timestamp
+    )
 
 
 def _merged_payload(payload: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +189,9 @@ def events_of_state(document: dict[str, Any]) -> list[Event]:
         if isinstance(action, dict)
     ]
     if outcomes.get("status") != "pending":
-        parts.append(("terminate", "", {key: outcomes.get(key) for key in ("status", "error", "outputs")}))
+        parts.append(
+            ("terminate", "", {key: outcomes.get(key) for key in ("status", "error", "outputs")})
+        )
     duration = object_of(outcomes.get("metrics")).get("duration_ms")
     return [
         Event(

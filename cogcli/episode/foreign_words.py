@@ -24,7 +24,11 @@ def is_foreign(event: Event) -> bool:
 
 def translate_event(event: Event) -> Event:
     """The event with the shared format's words in payload and metrics; the same event where it has them already."""
-    if not is_foreign(event) or type(event.payload) is not dict or event.phase not in ("act", "terminate"):
+    if (
+        not is_foreign(event)
+        or type(event.payload) is not dict
+        or event.phase not in ("act", "terminate")
+    ):
         return event
     payload = event.payload
     word = "result_status" if event.phase == "act" else "status"
@@ -59,7 +63,9 @@ def _duration(metrics: dict[str, Any], payload: dict[str, Any]) -> int | float |
     """The duration in milliseconds from the payload or from beginning and end; None where `metrics` hold it already."""
     if _is_number(metrics.get("duration_ms")):
         return None
-    measured = next(filter(_is_number, (payload.get("latency_ms"), payload.get("duration_ms"))), None)
+    measured = next(
+        filter(_is_number, (payload.get("latency_ms"), payload.get("duration_ms"))), None
+    )
     begun, ended = metrics.get("started_at"), metrics.get("completed_at")
     if measured is None and type(begun) is str and type(ended) is str:
         return milliseconds_between(begun, ended)

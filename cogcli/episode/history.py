@@ -90,7 +90,9 @@ class Asks:
             self._open.pop(payload.approval_id, None)
         elif isinstance(payload, ApprovalRequested) and payload.approval_id:
             asked = ask_of(payload)
-            before = [one.approval_id for one in self._open.values() if one.step_id == asked.step_id]
+            before = [
+                one.approval_id for one in self._open.values() if one.step_id == asked.step_id
+            ]
             for other in before:
                 del self._open[other]
             self._open[asked.approval_id] = asked
@@ -185,7 +187,13 @@ class History:
         run.parent = payload.parent_run_id or ""
         parent = self.runs.get(run.parent)
         # A run that has steps keeps its place: no log can make a run an ancestor of itself.
-        if parent is None or parent is run or run.steps or not event.step_id or parent.depth == _DEEPEST:
+        if (
+            parent is None
+            or parent is run
+            or run.steps
+            or not event.step_id
+            or parent.depth == _DEEPEST
+        ):
             return
         run.depth = parent.depth + 1
         _step(parent, event.step_id).child = run

@@ -56,7 +56,9 @@ _STANDING_LEVELS: Final = frozenset(("elevated", "privileged"))
 def has_standing_permissions(started: Mapping[str, Any]) -> bool:
     """Whether the first event of a run holds permissions for calls to come, whatever their inputs."""
     options = object_of(started.get("options"))
-    return options.get("trust_level") in _STANDING_LEVELS or bool(options.get("confirmed_capabilities"))
+    return options.get("trust_level") in _STANDING_LEVELS or bool(
+        options.get("confirmed_capabilities")
+    )
 
 
 def unmake(folder: Folder) -> None:
@@ -149,7 +151,15 @@ class Journal:
                 os.close(folder.create(LEARN, os.O_WRONLY))
             opened.pop_all()
         self._fd = fd
-        self._sequence, self._head, self._timestamp, self._size, self._prior, self._root, self._rules = end
+        (
+            self._sequence,
+            self._head,
+            self._timestamp,
+            self._size,
+            self._prior,
+            self._root,
+            self._rules,
+        ) = end
         self.vouched = vouched
         """What the checkpoints vouched for when the log was opened."""
         self._found = end.sequence
@@ -184,7 +194,9 @@ class Journal:
         return self._append(draft, draft.payload, False)
 
     def _append(self, draft: Draft, payload: dict[str, Any], durable: bool) -> Event:
-        last = draft.run_id == self._root and (draft.phase == "terminate" or draft.event_type == "run.paused")
+        last = draft.run_id == self._root and (
+            draft.phase == "terminate" or draft.event_type == "run.paused"
+        )
         if self._failed is not None and not (last and self._use_reserve()):
             raise self._refusal(self._failed)
         if not self._sequence and draft.phase == "start":
@@ -235,13 +247,19 @@ class Journal:
                 short = event._replace(payload=shorten(event.payload, self._blobs.put))
                 text = orjson.dumps(to_json(short))
         except TypeError as error:
-            raise InternalError("internal", f"event {event.event_type} holds no JSON: {error}") from error
+            raise InternalError(
+                "internal", f"event {event.event_type} holds no JSON: {error}"
+            ) from error
         except EnvironmentRefusal as error:
-            self._failed = error.__cause__ if isinstance(error.__cause__, OSError) else OSError(str(error))
+            self._failed = (
+                error.__cause__ if isinstance(error.__cause__, OSError) else OSError(str(error))
+            )
             raise
         line = line_with_sum(text)
         if len(line) > MAX_LINE:
-            raise InternalError("internal", f"event {event.event_type} is longer than {MAX_LINE:,} bytes")
+            raise InternalError(
+                "internal", f"event {event.event_type} is longer than {MAX_LINE:,} bytes"
+            )
         return line
 
     def _write(self, line: bytes, *, last: bool) -> None:
@@ -297,7 +315,9 @@ class Journal:
     def vouch(self, manifest: bytes = b"") -> None:
         """Write the checkpoint of a pause, or of the end with the manifest that is written next."""
         named = digest(manifest) if manifest else ""
-        self._checkpoints.settle(self._sequence - 1, self._prior, self._head, named, sync=self._each)
+        self._checkpoints.settle(
+            self._sequence - 1, self._prior, self._head, named, sync=self._each
+        )
 
     def is_allowed(self, sequence: int | None) -> bool:
         """Whether a permission that an event records counts: this process wrote it, a checkpoint vouches for it, or
@@ -357,10 +377,16 @@ class Journal:
             log = scan_log(self.folder)
         except FileRefused as error:
             raise altered_error(self.directory, f"{EVENTS} {error.message}") from error
-        if log.fault or (log.events, log.head, log.size) != (self._sequence, self._head, self._size):
+        if log.fault or (log.events, log.head, log.size) != (
+            self._sequence,
+            self._head,
+            self._size,
+        ):
             self._final = True
             self._refuse(
-                _LogChanged(f"{_CHANGED}, {log.fault or 'its last line is not the one written last'}")
+                _LogChanged(
+                    f"{_CHANGED}, {log.fault or 'its last line is not the one written last'}"
+                )
             )
 
     def put_blob(self, data: bytes) -> str:

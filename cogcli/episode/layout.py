@@ -43,7 +43,9 @@ EXCERPT: Final = 200
 
 _ULID = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 # Ours are upper case, those of other tools lower case and no ULIDs: no two differ by case alone.
-_EPISODE_ID = re.compile(rf"ep_(?:{_ULID}|(?!{_ULID.lower()}$)[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*)")
+_EPISODE_ID = re.compile(
+    rf"ep_(?:{_ULID}|(?!{_ULID.lower()}$)[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*)"
+)
 _OWN_ID = re.compile(rf"ep_{_ULID}")
 _TRACE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _BLOB = re.compile(r"[0-9a-f]{64}")
@@ -107,7 +109,11 @@ class Finding(NamedTuple):
     def to_payload(self) -> dict[str, Any]:
         """The object of the envelope; `expected` and `found` only where they are known."""
         payload = self._asdict()
-        return payload if self.expected or self.found else {name: payload[name] for name in self._fields[:-2]}
+        return (
+            payload
+            if self.expected or self.found
+            else {name: payload[name] for name in self._fields[:-2]}
+        )
 
 
 def error_finding(
@@ -119,7 +125,9 @@ def error_finding(
 
 def describe_content(digest: str, size: int | None) -> str:
     """Size and hash of a file, as findings show them; `digest` is plain hex, or empty if it is not known."""
-    return ", ".join(filter(None, ("" if size is None else f"{size:,} bytes", digest and f"sha256 {digest}")))
+    return ", ".join(
+        filter(None, ("" if size is None else f"{size:,} bytes", digest and f"sha256 {digest}"))
+    )
 
 
 FindingSink = Callable[[str], None]

@@ -88,7 +88,9 @@ def _slow_steps(fold: LogFold) -> Iterator[dict[str, Any]]:
     # Past the limit the step had one of its own.
     slow = [use for use, latency in fold.counters.timed if NEARLY < latency / (limit * 1000) <= 1]
     for step, uses in _grouped(slow).items():
-        yield _proposal("step-timeout", step, f"step `{step}` used more than 80 % of its {limit:g} s", uses)
+        yield _proposal(
+            "step-timeout", step, f"step `{step}` used more than 80 % of its {limit:g} s", uses
+        )
 
 
 def _second_tries(fold: LogFold) -> Iterator[dict[str, Any]]:
@@ -117,7 +119,9 @@ def _high_pressure(fold: LogFold) -> Iterator[dict[str, Any]]:
     pressed = fold.counters.pressed
     signals = {name: None for state, _ in pressed for name in state if name.endswith(_SIGNALS)}
     for signal in signals:
-        uses = [use for row in _high_rows(signal, pressed) if len(row) >= TURNS_IN_A_ROW for use in row]
+        uses = [
+            use for row in _high_rows(signal, pressed) if len(row) >= TURNS_IN_A_ROW for use in row
+        ]
         if uses:
             text = f"`{signal}` was {HIGH} or more in {len(uses)} turns, three or more in a row: see what it asks for"
             yield _proposal("high-pressure", signal, text, uses)
@@ -136,7 +140,14 @@ def _high_rows(signal: str, pressed: list[tuple[dict[str, Any], str]]) -> Iterat
     yield row
 
 
-_RULES: Final = (_fallbacks, _slow_steps, _second_tries, _spent_budgets, _missing_outputs, _high_pressure)
+_RULES: Final = (
+    _fallbacks,
+    _slow_steps,
+    _second_tries,
+    _spent_budgets,
+    _missing_outputs,
+    _high_pressure,
+)
 
 
 def _ending(fold: LogFold) -> list[Use]:

@@ -65,7 +65,10 @@ class Counters:
             self.retries += 1
             self._open_retries[event.step_id or ""] += 1
         elif row.phase == "plan":
-            named = [object_of(record).get("capability") for record in list_of(payload.get("step_records"))]
+            named = [
+                object_of(record).get("capability")
+                for record in list_of(payload.get("step_records"))
+            ]
             self.planned = {capability for capability in named if type(capability) is str}
         elif row.decides:
             self.would_vetoes += payload.get("decision") == "audit"
@@ -126,7 +129,9 @@ class LogFold:
 
     def apply(self, event: Event) -> None:
         """Take one event into account, in order of the log."""
-        self.evidence = event if row_of(event.event_type).projected and not is_snapshot(event) else None
+        self.evidence = (
+            event if row_of(event.event_type).projected and not is_snapshot(event) else None
+        )
         self.projection.apply(event)
         self.counters.apply(event, is_root=self.projection.is_root(event))
 

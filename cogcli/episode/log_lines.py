@@ -114,7 +114,9 @@ class Lines:
         elif is_torn_tail(self.tail):
             self.torn = len(self.tail)
         else:
-            self.refused = RefusedLine(self.count + 1, "what ends it is not a newline: it was damaged", False)
+            self.refused = RefusedLine(
+                self.count + 1, "what ends it is not a newline: it was damaged", False
+            )
 
 
 def first_line(folder: Folder) -> bytes:

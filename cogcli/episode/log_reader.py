@@ -39,7 +39,9 @@ class EventLog:
     to open.
     """
 
-    def __init__(self, source: Folder | Path | bytes, wait: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, source: Folder | Path | bytes, wait: Callable[[], None] | None = None
+    ) -> None:
         self._source = source
         self._wait = wait
         self.torn = 0
@@ -100,7 +102,9 @@ def iterate_events(
             _require_beginning(directory, event, warn, whole)
         yield event
     if log.stopped is not None:
-        broken = refusals.unreadable(directory, log.stopped.message, file=EVENTS, line=log.stopped.line)
+        broken = refusals.unreadable(
+            directory, log.stopped.message, file=EVENTS, line=log.stopped.line
+        )
         if first is None or whole:
             raise broken
         if warn:
@@ -112,7 +116,9 @@ def iterate_events(
 
 def _require_beginning(directory: Path, first: Event, warn: Warn | None, whole: bool) -> None:
     if not first.phase:
-        raise refusals.unreadable(directory, "no event of a run: it has no phase", file=EVENTS, line=1)
+        raise refusals.unreadable(
+            directory, "no event of a run: it has no phase", file=EVENTS, line=1
+        )
     if first.phase != "start":
         headless = refusals.no_beginning_error(directory, first)
         if whole:

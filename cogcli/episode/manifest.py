@@ -27,14 +27,21 @@ from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.folder import TEMPORARY, Folder
-from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN, MANIFEST, SUMMARY, kind_of
+from cogcli.episode.layout import (
+    BALLAST,
+    BLOBS,
+    CHECKPOINT,
+    EVENTS,
+    LEARN,
+    MANIFEST,
+    SUMMARY,
+    kind_of,
+)
 from cogcli.episode.log_lines import Lines, first_line, first_link, parse_line
 from cogcli.episode.refusals import open_episode
 
 SCHEMA: Final = "manifest/1"
-_HASH: Final = (
-    r"(?ai:(?:sha256:)?([0-9a-f]{64}))"  # compiled with the first file that is named: no run needs it
-)
+_HASH: Final = r"(?ai:(?:sha256:)?([0-9a-f]{64}))"  # compiled with the first file that is named: no run needs it
 _UNPRINTABLE: Final = r"[\x00-\x1f\x7f\\]"
 _LONGEST: Final = 1024
 _LIMIT: Final = 64 * 1024 * 1024
@@ -68,7 +75,8 @@ def unsigned_ranges(manifest: dict[str, Any]) -> list[list[int]] | None:
     """The ranges of events that the signature of a manifest does not vouch for; None if the member is malformed."""
     ranges = manifest.get("unsigned", [])
     sound = type(ranges) is list and all(
-        type(each) is list and len(each) == 2 and all(type(end) is int for end in each) for each in ranges
+        type(each) is list and len(each) == 2 and all(type(end) is int for end in each)
+        for each in ranges
     )
     return ranges if sound else None
 

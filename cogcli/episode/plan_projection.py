@@ -61,7 +61,9 @@ class PlanProjection:
         self._by_id = {}
         for step in self.steps:
             if self._by_id.setdefault(step["id"], step) is not step:
-                twice = f"two steps of the plan are called `{step['id']}`: evidence goes to the first"
+                twice = (
+                    f"two steps of the plan are called `{step['id']}`: evidence goes to the first"
+                )
                 self._on_repair(twice)
 
     def _from_records(self, records: list[Any]) -> Iterator[dict[str, Any]]:
@@ -75,7 +77,9 @@ class PlanProjection:
             yield {
                 "id": step_id,
                 "kind": self._word(step_id, "kind", record.get("kind")),
-                "description": text_of(record.get("description")) or text_of(record.get("uses")) or step_id,
+                "description": text_of(record.get("description"))
+                or text_of(record.get("uses"))
+                or step_id,
                 "status": self._word(step_id, "status", record.get("status", "pending")),
                 **{key: record[key] for key, kind in _OPTIONAL if type(record.get(key)) is kind},
                 **{key: value for key, value in record.items() if key.startswith("x-")},

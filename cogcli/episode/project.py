@@ -118,7 +118,9 @@ class Projection:
     def _start(self, event: Event) -> None:
         self._began = event
         payload = object_of(event.payload)
-        self.start_payload = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
+        self.start_payload = {
+            k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))
+        }
         try:
             self.plan.rules = rules_of(payload)
             self.state = initial_state(event._replace(payload=self.start_payload))
@@ -291,7 +293,9 @@ _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "ext
 def _shorten(document: dict[str, Any], put: Put) -> None:
     """Put references in the place of large values: outputs stand in full where they can, for whoever reads them."""
     outcomes, cognitive, plan = document["outcomes"], document["x-cognitive"], document["plan"]
-    outcomes["outputs"] = {name: show_in_full(value, put) for name, value in outcomes["outputs"].items()}
+    outcomes["outputs"] = {
+        name: show_in_full(value, put) for name, value in outcomes["outputs"].items()
+    }
     for slot in _SLOTS:
         cognitive[slot] = {name: refer(value, put) for name, value in cognitive[slot].items()}
     plan["steps"] = [

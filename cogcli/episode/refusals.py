@@ -86,12 +86,16 @@ _START_MEMBERS: Final = {
 def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
     """The error for another tool's episode that is to be resumed, or run again."""
     payload = object_of(first.payload)
-    lacking = [words for name, words in _START_MEMBERS.items() if type(payload.get(name)) is not dict]
+    lacking = [
+        words for name, words in _START_MEMBERS.items() if type(payload.get(name)) is not dict
+    ]
     return EnvironmentRefusal(
         "episode.foreign",
         f"`{path.name}` is another tool's, without a chain: it can be looked at, not run",
         expected=f"a log that tells {', '.join(_START_MEMBERS.values())}, each line naming the one before it",
-        found=f"no `seq` and `prev`; nothing of {', '.join(lacking)}" if lacking else "no `seq` and `prev`",
+        found=f"no `seq` and `prev`; nothing of {', '.join(lacking)}"
+        if lacking
+        else "no `seq` and `prev`",
         hint="run a skill of your own with what it was asked",
         file=str(path / EVENTS),
         line=1,
@@ -119,7 +123,9 @@ def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
     )
 
 
-def no_beginning_error(path: Path, first: Event | None, *, held: bool = False) -> EnvironmentRefusal:
+def no_beginning_error(
+    path: Path, first: Event | None, *, held: bool = False
+) -> EnvironmentRefusal:
     """The error for a log that does not say what was asked: `first` is not a start of a run, or there is no event."""
     if first is None:
         empty = unreadable(path, "no event was committed", file=EVENTS)
@@ -128,5 +134,8 @@ def no_beginning_error(path: Path, first: Event | None, *, held: bool = False) -
     kind = first.event_type or first.phase or "no event"
     why = "the log does not begin with the start of a run: its first lines are missing"
     error = unreadable(path, why, file=EVENTS, line=1)
-    error.expected, error.found = "run.started", kind if first.seq is None else f"{kind}, seq {first.seq}"
+    error.expected, error.found = (
+        "run.started",
+        kind if first.seq is None else f"{kind}, seq {first.seq}",
+    )
     return error

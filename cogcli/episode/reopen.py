@@ -87,7 +87,9 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
             opened.callback(os.close, fd)
             _lock(folder, fd)
             _require_unsealed(folder)
-            for finding in EpisodeFiles(folder).findings:  # only files of an episode, each with one name
+            for finding in EpisodeFiles(
+                folder
+            ).findings:  # only files of an episode, each with one name
                 if finding.severity == "error":
                     raise refusals.unreadable(folder.path, finding.message, file=finding.file)
             log = _read_mended(folder) if mend else _read_sound(folder)
@@ -203,7 +205,9 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
 
         def get(name: str) -> bytes:
             if (data := kept.get(name)) is None:
-                raise _bad_line(folder, check.count, f"names {name or 'too much'}, which is not there")
+                raise _bad_line(
+                    folder, check.count, f"names {name or 'too much'}, which is not there"
+                )
             return data
 
         reader = BlobReader(get)
@@ -212,7 +216,9 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
                 rules = _rules(folder, value)
             _refuse_first(folder, check.check(number, raw, value))
             if not check.chained:
-                raise _bad_line(folder, number, "another tool's, without a chain: nothing can follow it")
+                raise _bad_line(
+                    folder, number, "another tool's, without a chain: nothing can follow it"
+                )
             events.append(event_of(value, raw, reader, rules))
             heads[number] = check.head
             size += len(raw) + 1
@@ -266,7 +272,9 @@ def _recovered(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopen
     # Whether a whole line is among what was cut, not only what a write left unfinished.
     damaged = not all(map(is_torn, dropped.split(b"\n")[:-1]))
     marks = _marks(journal.folder, log, dropped) if damaged else ()
-    marked = [journal.append_derived(draft, vouched=digest(line) in announced) for draft, line in marks]
+    marked = [
+        journal.append_derived(draft, vouched=digest(line) in announced) for draft, line in marks
+    ]
     payload = RunRecovered(
         reason=_DAMAGED if damaged else "the process died while it wrote its last line",
         checkpoint={"offset": log.end.size, "head": log.end.head},

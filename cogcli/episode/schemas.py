@@ -89,7 +89,9 @@ def event_schema() -> Schema:
         "patternProperties": {"^x-": {}},
         "additionalProperties": False,
         "allOf": cases,
-        "$defs": {name: _closed_unless_open(name, definitions[name]) for name in sorted(definitions)},
+        "$defs": {
+            name: _closed_unless_open(name, definitions[name]) for name in sorted(definitions)
+        },
     }
 
 

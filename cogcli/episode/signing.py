@@ -158,7 +158,9 @@ def _require_private(path: str) -> None:
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except (OSError, ValueError) as error:
-        raise _unusable(path, getattr(error, "strerror", None) or "cannot be read", _TO_SIGN) from error
+        raise _unusable(
+            path, getattr(error, "strerror", None) or "cannot be read", _TO_SIGN
+        ) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise EnvironmentRefusal(
             "signing.key",
@@ -179,7 +181,12 @@ def _read(path: str, use: _Use) -> bytes:
 
 def _unusable(path: str, why: str, use: _Use, *, found: str = "") -> EnvironmentRefusal:
     return EnvironmentRefusal(
-        "signing.key", f"{use.what} {why}", expected=use.expected, found=found, hint=use.hint, file=path
+        "signing.key",
+        f"{use.what} {why}",
+        expected=use.expected,
+        found=found,
+        hint=use.hint,
+        file=path,
     )
 
 

@@ -66,7 +66,9 @@ class Snapshots:
         if now < self._due or self._given_up:
             return False
         journal = self._journal
-        return bool(self._events) and journal.count > self._events and journal.size >= self._least_size
+        return (
+            bool(self._events) and journal.count > self._events and journal.size >= self._least_size
+        )
 
     def take(self) -> None:
         """Write a snapshot. Raises nothing (rule 4)."""

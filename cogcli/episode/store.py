@@ -34,7 +34,9 @@ class Store:
     """The episodes of one runs directory, given by its real path. What it creates or reopens is signed by `sign` when
     it is sealed, and known by the key of its `owner`."""
 
-    def __init__(self, runs_dir: str | Path, *, sign: Sign | None = None, owner: bytes | None = None) -> None:
+    def __init__(
+        self, runs_dir: str | Path, *, sign: Sign | None = None, owner: bytes | None = None
+    ) -> None:
         self.runs_dir = Path(runs_dir)
         self._sign = sign
         self._owner = owner
@@ -69,7 +71,9 @@ class Store:
             hint="name another directory with --runs-dir",
         )
 
-    def reopen(self, directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]) -> Reopened:
+    def reopen(
+        self, directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
+    ) -> Reopened:
         """An unsealed episode, locked and recovered, to be continued: close its journal.
 
         `mend`: a newest line that was damaged is moved to `events.torn` (`episode/damage.py`); else it is refused.
@@ -169,7 +173,9 @@ def _unknown(text: str) -> UsageError:
 
 
 def _ambiguous(text: str, found: list[str]) -> UsageError:
-    names = ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+    names = ", ".join(found[:_SHOWN]) + (
+        f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    )
     return UsageError(
         "episode.ambiguous",
         f"`{text:.80}` fits {len(found)} episodes",

@@ -98,7 +98,9 @@ def tool_coverage(fold: LogFold) -> float | None:
 
 
 def _since_start(fold: LogFold, timestamp: str | None) -> int | None:
-    return None if timestamp is None else milliseconds_between(fold.projection.started_at, timestamp)
+    return (
+        None if timestamp is None else milliseconds_between(fold.projection.started_at, timestamp)
+    )
 
 
 def step_latency_ms(fold: LogFold) -> dict[str, int]:

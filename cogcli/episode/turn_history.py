@@ -181,7 +181,9 @@ class AgentHistory:
         match payload:
             case StepFinished():
                 if payload.step_status != "skipped" and StepPath(event.step_id or "").is_step:
-                    turn.calls.append((payload.capability or payload.uses or "", payload.step_status))
+                    turn.calls.append(
+                        (payload.capability or payload.uses or "", payload.step_status)
+                    )
             case PolicyDecided():
                 turn.decided.append(payload)
             case ApprovalRequested() if payload.kind == "escalation":

@@ -55,11 +55,17 @@ class Checksums:
     def problem(self, raw: bytes, line: dict[str, Any]) -> tuple[str, str] | None:
         """Code and message for a line of a log of ours that does not fit its checksum, or lacks one."""
         if "sum" not in line:
-            return ("sum.missing", "has no checksum, as the lines before it have") if self._begun else None
+            return (
+                ("sum.missing", "has no checksum, as the lines before it have")
+                if self._begun
+                else None
+            )
         if "seq" not in line and "prev" not in line:
             return None
         self._begun = True
-        return None if holds(raw) else ("sum.wrong", "does not fit its own checksum: it was damaged")
+        return (
+            None if holds(raw) else ("sum.wrong", "does not fit its own checksum: it was damaged")
+        )
 
 
 # -- what a damaged line was -------------------------------------------------------------------------------------------

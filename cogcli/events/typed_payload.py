@@ -38,7 +38,9 @@ def read_payload(event: Event, *, whole: bool = False) -> Payload:
     All events that end a step give a `StepFinished`, so that its status is the recorded one. Raises ValueError for a
     payload of a known type that lacks a required member if it is to be `whole`.
     """
-    return read_record(_record_of(event), event.payload, whole=whole and event.event_type in PAYLOAD_OF)
+    return read_record(
+        _record_of(event), event.payload, whole=whole and event.event_type in PAYLOAD_OF
+    )
 
 
 def recorded_payload(event: Event) -> Payload:

@@ -41,7 +41,9 @@ class Answered(NamedTuple):
     """The id of the event that holds it."""
 
 
-def action_hash(*, run_id: str, capability: str, binding: str, step_id: str, values: dict[str, Any]) -> str:
+def action_hash(
+    *, run_id: str, capability: str, binding: str, step_id: str, values: dict[str, Any]
+) -> str:
     """The digest that names one action; equal JSON gives an equal digest, `1` and `true` differ."""
     return digest_of(
         {
@@ -62,7 +64,9 @@ class Approvals:
         for answer in answers:
             self._answers.setdefault(answer.asked.step_id, []).append(answer)
 
-    def use(self, step_id: str, action: str, evidence: str, now: str) -> Answered | RuntimeErrorBase | None:
+    def use(
+        self, step_id: str, action: str, evidence: str, now: str
+    ) -> Answered | RuntimeErrorBase | None:
         """The approval of this action, used up by that; the error of a rejection, or of the last invalid approval; None
         where there is no answer. An invalid approval is dropped for a later one."""
         waiting = self._answers.get(step_id, [])
@@ -77,7 +81,9 @@ class Approvals:
                 return answer
         return error
 
-    def _stale(self, answer: Answered, action: str, evidence: str, now: str) -> PolicyApprovalError | None:
+    def _stale(
+        self, answer: Answered, action: str, evidence: str, now: str
+    ) -> PolicyApprovalError | None:
         """Why an approval is not valid for this action now; None if it is."""
         hint = "look at what is asked now, and approve that"
         if answer.asked.action_hash != action or answer.asked.evidence_hash != evidence:
@@ -93,5 +99,7 @@ class ReplayedApprovals(Approvals):
     """The answers of a recorded run, for its replay. One that was used stays valid whatever its hash: the log may
     hold a masked input, which has another."""
 
-    def _stale(self, answer: Answered, action: str, evidence: str, now: str) -> PolicyApprovalError | None:
+    def _stale(
+        self, answer: Answered, action: str, evidence: str, now: str
+    ) -> PolicyApprovalError | None:
         return None if answer.used else super()._stale(answer, action, evidence, now)

@@ -117,7 +117,9 @@ class Budgets:
         """What is used and reserved, by each key that has a limit or a use."""
         with self.lock:
             keys = dict.fromkeys((*self.limits, *self._used, *self._reserved))
-            return {key: BudgetUsage(self._used.get(key, 0), self._reserved.get(key, 0)) for key in keys}
+            return {
+                key: BudgetUsage(self._used.get(key, 0), self._reserved.get(key, 0)) for key in keys
+            }
 
     def remaining(self) -> dict[str, int]:
         """What each limit has left beside what is reserved."""
@@ -137,7 +139,9 @@ def flatten(budget: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{name}", value
 
 
-def merge_limits(defaults: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, int | float]:
+def merge_limits(
+    defaults: Mapping[str, Any], declared: Mapping[str, Any]
+) -> dict[str, int | float]:
     """The limits of a run by dotted key: what a pack declares, else the default."""
     return dict(flatten(defaults)) | dict(flatten(declared))
 

@@ -92,7 +92,9 @@ class Explained(NamedTuple):
     missing: tuple[str, ...]
 
 
-def explain_verdict(rules: Sequence[CompiledPolicyRule], case: JudgedCall, decide: Decide) -> Explained:
+def explain_verdict(
+    rules: Sequence[CompiledPolicyRule], case: JudgedCall, decide: Decide
+) -> Explained:
     """What decided a case under these rules, by deciding it again with other numbers."""
     verdict = decide(case)
     enforced = [rule.declared for rule in rules if rule.declared.is_enforced]
@@ -117,11 +119,15 @@ def explain_verdict(rules: Sequence[CompiledPolicyRule], case: JudgedCall, decid
 def comparisons_of(rule: PolicyRule, data: dict[str, Any]) -> list[Comparison]:
     """The comparisons of a rule between a value that is read and another one; those without a result, and those of
     the items of a list, are left out."""
-    found = [each for site in _sites(rule.condition, ()) for each in _compared(rule.rule_id, *site, data)]
+    found = [
+        each for site in _sites(rule.condition, ()) for each in _compared(rule.rule_id, *site, data)
+    ]
     for name, limit in rule.limits.items():
         value = data["args"].get(name)
         sides = [
-            (operator, limit[word]) for word, operator in (("max", "<="), ("min", ">=")) if word in limit
+            (operator, limit[word])
+            for word, operator in (("max", "<="), ("min", ">="))
+            if word in limit
         ]
         for operator, bound in sides:
             found += _held(rule.rule_id, ("args", name), f"args.{name}", value, operator, bound)
@@ -147,7 +153,10 @@ def _compared(
     rule_id: str, place: Path, operator: str, left: Any, right: Any, data: dict[str, Any]
 ) -> Iterator[Comparison]:
     """A comparison for each side that depends on one path: its value there against what it would have to be."""
-    for mine, other, word in ((left, right, operator), (right, left, MIRRORED.get(operator, operator))):
+    for mine, other, word in (
+        (left, right, operator),
+        (right, left, MIRRORED.get(operator, operator)),
+    ):
         threshold = _value_of(other, data)
         for path in sorted(compile_rule(mine).paths):
             value = _value_of({"var": path}, data)
@@ -198,7 +207,15 @@ def _flips(found: Comparison, case: JudgedCall, verdict: Verdict, decide: Decide
         other = decide(case.with_value(found.path, number))
         if (other.verdict, other.gate) != (verdict.verdict, verdict.gate):
             distance = abs(found.value - number)
-            yield Flip(found.path, operator, found.threshold, other.verdict, other.gate, found.rule, distance)
+            yield Flip(
+                found.path,
+                operator,
+                found.threshold,
+                other.verdict,
+                other.gate,
+                found.rule,
+                distance,
+            )
             if operator == turned:
                 return
 
@@ -235,7 +252,11 @@ def _is_number(value: Any) -> bool:
 
 def _whole(value: Any) -> Any:
     """An integer instead of an equal number with a point, as far as JSON tells integers apart."""
-    return int(value) if type(value) is float and value.is_integer() and abs(value) <= MAX_INTEGER else value
+    return (
+        int(value)
+        if type(value) is float and value.is_integer() and abs(value) <= MAX_INTEGER
+        else value
+    )
 
 
 def _value_text(value: Any) -> str:

@@ -39,7 +39,9 @@ class Evaluation:
             if isinstance(value, dict):
                 value = value.get(segment)
             elif isinstance(value, list) and segment.isascii() and segment.isdigit():
-                value = value[int(segment)] if len(segment) < 10 and int(segment) < len(value) else None
+                value = (
+                    value[int(segment)] if len(segment) < 10 and int(segment) < len(value) else None
+                )
             else:
                 value = None
         if scope is self.data:
@@ -115,7 +117,9 @@ class OperatorCall(NamedTuple):
         self, number: int, *, at_root: bool | None = None
     ) -> tuple[Evaluate, Callable[[Any], bool]]:
         """The closure of an argument, and what the truth of its value is."""
-        return self.argument(number, at_root=at_root), self.compiler.truth_of(self.arguments[number])
+        return self.argument(number, at_root=at_root), self.compiler.truth_of(
+            self.arguments[number]
+        )
 
     def fault(self, message: str) -> Evaluate:
         """Report that this operator is wrong in itself."""

@@ -25,7 +25,9 @@ def _meets(guardrail: Guardrail, text: str, folded: str) -> bool:
 
 def _may_match(pattern: str, text: str) -> bool:
     """Whether a pattern matches, or cannot be run in this text: too long a text must not be a way around it."""
-    return bool(pattern) and (bool(refusal(pattern)) or not fits({"not": {"pattern": pattern}}, text))
+    return bool(pattern) and (
+        bool(refusal(pattern)) or not fits({"not": {"pattern": pattern}}, text)
+    )
 
 
 def has_match(pattern: str, text: str) -> bool:

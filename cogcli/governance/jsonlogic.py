@@ -94,7 +94,9 @@ def compile_rule(source: Any, *, depth: int = MAX_DEPTH) -> Rule:
     else:
         run = compiler.expression(source, (), 1, at_root=True)
     faults = tuple(compiler.faults)
-    return Rule(faults[0].refuse if faults else run, frozenset(compiler.paths), compiler.computed, faults)
+    return Rule(
+        faults[0].refuse if faults else run, frozenset(compiler.paths), compiler.computed, faults
+    )
 
 
 class _Compiler:
@@ -119,7 +121,8 @@ class _Compiler:
             return self.fault(path, f"nested more than {self._depth} deep")
         if isinstance(source, list):
             parts = [
-                self.expression(item, (*path, i), depth + 1, at_root=at_root) for i, item in enumerate(source)
+                self.expression(item, (*path, i), depth + 1, at_root=at_root)
+                for i, item in enumerate(source)
             ]
             return lambda evaluation, scope: [part(evaluation, scope) for part in parts]
         if len(source) != 1:
@@ -136,7 +139,9 @@ class _Compiler:
 
     def truth_of(self, source: Any) -> Callable[[Any], bool]:
         """What the truth of an expression's value is: of a list that is written out or made, whether it has items."""
-        if isinstance(source, list) or (isinstance(source, dict) and next(iter(source), None) in MAKES_LIST):
+        if isinstance(source, list) or (
+            isinstance(source, dict) and next(iter(source), None) in MAKES_LIST
+        ):
             return bool
         return boolean_of
 

@@ -75,7 +75,9 @@ class LoopGuard:
         results = self._results.get(key, [])
         if count >= SAME_RESULT and len(results) >= SAME_RESULT - 1 and len(set(results)) == 1:
             hint = "the same call gave the same result before: use that result, or ask for something else"
-            return self._trip("identical_results", key, count, (capability,), ("arguments", "result"), hint)
+            return self._trip(
+                "identical_results", key, count, (capability,), ("arguments", "result"), hint
+            )
         if count >= SAME_CALL:
             hint = "this call was made before: change its arguments, or answer"
             return self._trip("identical_calls", key, count, (capability,), ("arguments",), hint)
@@ -99,17 +101,27 @@ class LoopGuard:
         if self._idle < IDLE_TURNS:
             return None
         hint = "nothing new came of the last turns: answer with what there is, or ask"
-        return self._trip("idle", "turns", self._idle, (), ("facts", "effects", "plan", "results"), hint)
+        return self._trip(
+            "idle", "turns", self._idle, (), ("facts", "effects", "plan", "results"), hint
+        )
 
     def _cycle(self, key: str, capability: str) -> tuple[str, ...]:
         """The capabilities of a cycle of 2 to 4 calls that this one would complete the second time; else empty."""
         history = [*self._history, (key, capability)]
         lengths = range(2, LONGEST_CYCLE + 1)
         again = (history[-n:] for n in lengths if history[-n:] == history[-2 * n : -n])
-        return next((tuple(name for _, name in calls) for calls in again if len(set(calls)) > 1), ())
+        return next(
+            (tuple(name for _, name in calls) for calls in again if len(set(calls)) > 1), ()
+        )
 
     def _trip(
-        self, kind: str, key: str, count: int, calls: tuple[str, ...], unchanged: tuple[str, ...], hint: str
+        self,
+        kind: str,
+        key: str,
+        count: int,
+        calls: tuple[str, ...],
+        unchanged: tuple[str, ...],
+        hint: str,
     ) -> LoopTrip:
         again = key in self._tripped
         self._tripped.add(key)

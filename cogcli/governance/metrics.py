@@ -68,14 +68,23 @@ class RunMeter:
 
     def apply(self, event: Event) -> None:
         """Take one event of the tree into account, in order of the log."""
-        payload, row, key = object_of(event.payload), row_of(event.event_type), (event.run_id, event.step_id)
+        payload, row, key = (
+            object_of(event.payload),
+            row_of(event.event_type),
+            (event.run_id, event.step_id),
+        )
         if event.event_type == "policy.decided":
             self._decide(key, payload)
         elif row.asks:
             self._requests[payload.get("approval_id")] = payload.get("gate")
         elif event.event_type == "approval.granted":
             self._granted[key].add(self._requests.get(payload.get("approval_id")))
-        elif row.starts and payload.get("binding") and event.step_id and not StepPath(event.step_id).in_call:
+        elif (
+            row.starts
+            and payload.get("binding")
+            and event.step_id
+            and not StepPath(event.step_id).in_call
+        ):
             self._calls.setdefault(key, MeasuredCall(self._complies(key)))
         elif row.closes and key in self._calls:
             self._calls[key] = _ended(self._calls[key], payload)
@@ -84,7 +93,9 @@ class RunMeter:
 
     def _decide(self, key: _Key, payload: dict[str, Any]) -> None:
         """Take up a decision about a call; one that asks wants a new yes at its gate."""
-        if payload.get("rule") == IN_DOUBT:  # a person's word about what happened is not a permission
+        if (
+            payload.get("rule") == IN_DOUBT
+        ):  # a person's word about what happened is not a permission
             return
         self._decisions[key].append(payload)
         if payload.get("verdict") in ("allow_with_gate", "escalate"):
@@ -97,7 +108,10 @@ class RunMeter:
         if not decisions:
             return False
         last = decisions[-1]
-        mode, gates = last.get("approval_mode"), {each["gate"] for each in decisions if each.get("gate")}
+        mode, gates = (
+            last.get("approval_mode"),
+            {each["gate"] for each in decisions if each.get("gate")},
+        )
         within = mode in MODES and not is_above(mode, self._ceiling)
         return last.get("decision") in ("allow", "audit") and within and gates <= self._granted[key]
 
@@ -156,7 +170,9 @@ def _mean_time(runs: Runs) -> Ratio:
 
 METRICS: Final[dict[str, Callable[[Runs], Ratio]]] = {
     # Verifications that found nothing wrong / verifications.
-    "plan_verification_pass_rate": lambda runs: _share(word == "ok" for run in runs for word in run.verdicts),
+    "plan_verification_pass_rate": lambda runs: _share(
+        word == "ok" for run in runs for word in run.verdicts
+    ),
     # Calls finally done / calls that ended.
     "tool_success_rate": lambda runs: _share(call.done for call in _calls(runs) if call.ended),
     # Failed first and done later / failed first.
@@ -192,9 +208,14 @@ def measure(runs: Runs) -> list[Measure]:
     intents = sorted({run.intent for run in runs})
     groups: list[tuple[str | None, Runs]] = [(None, runs)]
     groups += [
-        (intent or UNKNOWN_INTENT, [run for run in runs if run.intent == intent]) for intent in intents
+        (intent or UNKNOWN_INTENT, [run for run in runs if run.intent == intent])
+        for intent in intents
     ]
-    return [Measure(name, intent, METRICS[name](chosen)) for name in METRICS for intent, chosen in groups]
+    return [
+        Measure(name, intent, METRICS[name](chosen))
+        for name in METRICS
+        for intent, chosen in groups
+    ]
 
 
 class TargetResult(NamedTuple):
@@ -221,11 +242,17 @@ def judge(runs: Runs, targets: Mapping[str, Iterable[MetricTarget]]) -> list[Tar
     found = []
     for pack_ref, wanted in targets.items():
         for target in wanted:
-            chosen = [run for run in runs if run.pack_ref == pack_ref and target.intent in ("", run.intent)]
+            chosen = [
+                run
+                for run in runs
+                if run.pack_ref == pack_ref and target.intent in ("", run.intent)
+            ]
             formula = METRICS.get(
                 target.metric
             )  # a pack of another version may want what this one does not know
-            found.append(TargetResult(pack_ref, target, formula(chosen) if formula else Ratio(0, 0)))
+            found.append(
+                TargetResult(pack_ref, target, formula(chosen) if formula else Ratio(0, 0))
+            )
     return found
 
 

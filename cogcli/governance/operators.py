@@ -158,7 +158,9 @@ def _eager(function: Callable[..., Any]) -> Callable[[OperatorCall], Evaluate]:
         parts = call.every()
         if len(parts) == 2:  # most are, and this is the hot path of a rule
             first, second = parts
-            return lambda evaluation, scope: function(first(evaluation, scope), second(evaluation, scope))
+            return lambda evaluation, scope: function(
+                first(evaluation, scope), second(evaluation, scope)
+            )
         return lambda evaluation, scope: function(*[part(evaluation, scope) for part in parts])
 
     return build
@@ -175,7 +177,9 @@ def _ordered(holds: Callable[[float, float], bool]) -> Callable[[OperatorCall], 
 
 
 def _subtract(first: Any, second: Any = MISSING) -> int | float:
-    return in_range(-number_of(first) if second is MISSING else number_of(first) - number_of(second))
+    return in_range(
+        -number_of(first) if second is MISSING else number_of(first) - number_of(second)
+    )
 
 
 def _divide(dividend: Any, divisor: Any) -> int | float:
@@ -237,7 +241,9 @@ def _merge(call: OperatorCall) -> Evaluate:
     """Lists joined; a constant that is not a list is one item."""
     sources = call.arguments
     parts = [
-        call.argument(number) if isinstance(source, dict | list) else (lambda item: lambda *_: [item])(source)
+        call.argument(number)
+        if isinstance(source, dict | list)
+        else (lambda item: lambda *_: [item])(source)
         for number, source in enumerate(sources)
     ]
 
@@ -329,7 +335,9 @@ OPERATORS: Final[dict[str, Operator]] = {
     "min": Operator(1, None, _total(min)),
     "max": Operator(1, None, _total(max)),
     "map": Operator(2, 2, _loop(lambda results: [value for _, value in results], condition=False)),
-    "filter": Operator(2, 2, _loop(lambda results: [item for item, kept in results if kept], condition=True)),
+    "filter": Operator(
+        2, 2, _loop(lambda results: [item for item, kept in results if kept], condition=True)
+    ),
     "reduce": Operator(3, 3, _reduce),
     "all": Operator(2, 2, _loop(_all, condition=True)),
     "some": Operator(2, 2, _loop(lambda results: True in _held(results), condition=True)),

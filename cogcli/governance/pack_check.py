@@ -20,7 +20,9 @@ _DECISIONS: Final = "decision_layer"
 Path = tuple[str | int, ...]
 
 
-def check_references(pack: Pack, report: ProblemReport, capabilities: Collection[str] | None) -> None:
+def check_references(
+    pack: Pack, report: ProblemReport, capabilities: Collection[str] | None
+) -> None:
     """Report names that nothing has: capabilities, skills, gates, intents, decisions, templates, outcomes and slots;
     without `capabilities` those of capabilities and skills are passed over."""
     for path, kind, name, known in _references(pack, capabilities):
@@ -46,7 +48,12 @@ def _references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_R
             yield (_DECISIONS, "objectives", number, "intents", place), "intent", intent, intents
     for number, target in enumerate(pack.targets):
         if target.intent:
-            yield ("evaluation_layer", "targets", number, "intent"), "intent", target.intent, intents
+            yield (
+                ("evaluation_layer", "targets", number, "intent"),
+                "intent",
+                target.intent,
+                intents,
+            )
 
 
 def _policy_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
@@ -56,7 +63,10 @@ def _policy_references(pack: Pack, capabilities: Collection[str] | None) -> Iter
         for place, id in enumerate(allowed):
             path: Path = ("policy_layer", "permissions", number, "allow", place)
             yield path, f"{_kind_of(id)} for `{role}`", id, capabilities
-    for kind, guardrails in (("must_refuse", policy.must_refuse), ("must_escalate", policy.must_escalate)):
+    for kind, guardrails in (
+        ("must_refuse", policy.must_refuse),
+        ("must_escalate", policy.must_escalate),
+    ):
         for number, guardrail in enumerate(guardrails):
             yield ("policy_layer", "guardrails", kind, number), "gate", guardrail.gate, gates
     for number, rule in enumerate(policy.rules):
@@ -80,7 +90,12 @@ def _slot_references(pack: Pack) -> Iterator[_Reference]:
     slots = {slot for intent in pack.decisions.intents.values() for slot in intent.slots}
     for id, tool in pack.tooling.capabilities.items():
         for name in tool.facts:
-            yield ("tooling_layer", "capabilities", id, "facts", name), "slot", name.partition(".")[0], slots
+            yield (
+                ("tooling_layer", "capabilities", id, "facts", name),
+                "slot",
+                name.partition(".")[0],
+                slots,
+            )
     for number, decision in enumerate(pack.decisions.decisions.values()):
         for place, name in enumerate(decision.required_evidence):
             path: Path = (_DECISIONS, "decisions", number, "required_evidence", place)
@@ -113,14 +128,21 @@ def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]
             if each not in OBLIGATIONS and not each.startswith(MASK):
                 hint = suggestion(each, OBLIGATIONS)
                 about.error(
-                    "policy.obligation", ("then", "obligations", place), f"no obligation `{each}`", hint=hint
+                    "policy.obligation",
+                    ("then", "obligations", place),
+                    f"no obligation `{each}`",
+                    hint=hint,
                 )
         if not any(applies(rule.scope.capabilities, id) for id in capabilities):
-            about.warn("policy.unused", ("applies_to",), "no capability of the registry fits", key=True)
+            about.warn(
+                "policy.unused", ("applies_to",), "no capability of the registry fits", key=True
+            )
         _check_contradiction(rule, seen, about)
 
 
-def _check_contradiction(rule: PolicyRule, seen: dict[bytes, PolicyRule], report: ProblemReport) -> None:
+def _check_contradiction(
+    rule: PolicyRule, seen: dict[bytes, PolicyRule], report: ProblemReport
+) -> None:
     """Report an enforced rule whose scope and condition an earlier one has with another verdict."""
     if not rule.is_enforced:
         return
@@ -161,7 +183,9 @@ def _tests_of(rule: PolicyRule) -> Iterator[RuleTest]:
     for number, test in enumerate(rule.tests, 1):
         result = evaluate(compiled, test["data"])
         if isinstance(result, Matched):
-            yield RuleTest(rule.rule_id, number, test["expect"], "match" if result.result else "no_match")
+            yield RuleTest(
+                rule.rule_id, number, test["expect"], "match" if result.result else "no_match"
+            )
         else:
             yield RuleTest(rule.rule_id, number, test["expect"], "error", result.message)
 

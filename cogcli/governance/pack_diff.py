@@ -68,7 +68,9 @@ def _rule(rule: PolicyRule) -> dict[str, Any]:
 
 
 def _plain(members: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in members.items()}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in members.items()
+    }
 
 
 def _changes(
@@ -78,7 +80,9 @@ def _changes(
         old, new = before.get(id, {}), after.get(id, {})
         names = dict.fromkeys((*old, *new))
         members = {
-            name: (old.get(name), new.get(name)) for name in names if not equal(old.get(name), new.get(name))
+            name: (old.get(name), new.get(name))
+            for name in names
+            if not equal(old.get(name), new.get(name))
         }
         word = "removed" if id not in after else "added" if id not in before else "changed"
         if members or word != "changed":

@@ -119,7 +119,10 @@ class Policy:
         """The policy of one pack."""
         layer, intents = pack.policy, pack.decisions.intents
         return cls(
-            permissions=layer.permissions, intents=intents, rules=layer.rules, hosts=pack.tooling.hosts
+            permissions=layer.permissions,
+            intents=intents,
+            rules=layer.rules,
+            hosts=pack.tooling.hosts,
         )
 
     @property
@@ -133,19 +136,25 @@ class Policy:
     def state_parts(self) -> frozenset[str]:
         """The parts of the run's `state` that any rule may read."""
         able = [place for place, rule in enumerate(self._rules) if _may_read_state(rule)]
-        return frozenset[str]().union(*[_state_parts(self._rule(place).condition) for place in able])
+        return frozenset[str]().union(
+            *[_state_parts(self._rule(place).condition) for place in able]
+        )
 
     def rules_for(self, intent: str, capability: str) -> _Rules:
         """The rules that apply to a capability under an intent, in the order of the pack."""
         places = sorted((*self._by_name.get(capability, ()), *self._by_pattern))
-        return tuple(self._rule(place) for place in places if self._applies(place, intent, capability))
+        return tuple(
+            self._rule(place) for place in places if self._applies(place, intent, capability)
+        )
 
     def _by_stage(self, intent: str, capability: str) -> tuple[_Rules, _Rules]:
         """The same of the second check, and of the third, found once."""
         key = intent, capability
         if key not in self._by_call:
             rules = self.rules_for(intent, capability)
-            second, third = (tuple(r for r in rules if r.stage == stage) for stage in ("rule", "situation"))
+            second, third = (
+                tuple(r for r in rules if r.stage == stage) for stage in ("rule", "situation")
+            )
             self._by_call[key] = second, third
         return self._by_call[key]
 
@@ -216,7 +225,9 @@ class _Judgment:
         if found is False:
             return
         if found is not True:
-            self._errors.append({"rule": declared.rule_id, "code": found.code, "pointer": found.pointer})
+            self._errors.append(
+                {"rule": declared.rule_id, "code": found.code, "pointer": found.pointer}
+            )
             verdict, reason = "deny", _reason_of(found, stage)
         elif broken := self._broken_obligation(declared):
             verdict, reason = "deny", broken
@@ -230,7 +241,10 @@ class _Judgment:
             self._obligations.update(dict.fromkeys(declared.obligations))
         if is_stricter(verdict, self.verdict) or not self._rule:
             self.verdict, self._stage, self._reason = verdict, stage, reason
-            self._rule, self._gate = declared.rule_id, declared.gate if verdict == declared.verdict else ""
+            self._rule, self._gate = (
+                declared.rule_id,
+                declared.gate if verdict == declared.verdict else "",
+            )
 
     def result(self, hosts: frozenset[str] | None) -> Verdict:
         """The verdict, with what its approval mode adds."""

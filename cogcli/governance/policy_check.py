@@ -36,7 +36,9 @@ class Interval(NamedTuple):
     def holds_all_of(self, other: Interval) -> bool:
         """Whether each number of the other one is in this one."""
         low = self.low < other.low or (self.low == other.low and self.open_low <= other.open_low)
-        high = self.high > other.high or (self.high == other.high and self.open_high <= other.open_high)
+        high = self.high > other.high or (
+            self.high == other.high and self.open_high <= other.open_high
+        )
         return low and high
 
     def meet(self, other: Interval) -> Interval:
@@ -71,7 +73,12 @@ def check_reach(
             about.warn("policy.unreachable", ("if",), "never holds, whatever the facts are")
         elif above := _overruling(pack.policy.rules, reached, bounds, number):
             text = f"says {rule.verdict} only where `{above.rule_id}` says {above.verdict}"
-            about.warn("policy.unreachable", ("then", "verdict"), text, hint="remove it, or narrow the other")
+            about.warn(
+                "policy.unreachable",
+                ("then", "verdict"),
+                text,
+                hint="remove it, or narrow the other",
+            )
 
 
 def _check_roles(pack: Pack, report: ProblemReport) -> None:
@@ -129,7 +136,11 @@ def _overruling(
     if own is None or rule.obligations or rule.limits:
         return None
     for other, calls, theirs in zip(rules, reached, bounds, strict=True):
-        if theirs is None or not is_stricter(other.verdict, rule.verdict) or not reached[number] <= calls:
+        if (
+            theirs is None
+            or not is_stricter(other.verdict, rule.verdict)
+            or not reached[number] <= calls
+        ):
             continue
         if all(path in own and within.holds_all_of(own[path]) for path, within in theirs.items()):
             return other

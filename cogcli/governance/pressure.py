@@ -7,7 +7,13 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.governance.budgets import BudgetUsage
 
-RISK: Final = {"read_only": 0.75, "local_write": 0.90, "network": 1.0, "delegated": 1.10, "destructive": 1.25}
+RISK: Final = {
+    "read_only": 0.75,
+    "local_write": 0.90,
+    "network": 1.0,
+    "delegated": 1.10,
+    "destructive": 1.25,
+}
 """The weight of an intent's risk class."""
 WEIGHTS: Final = {"budget": 0.40, "loop": 0.15, "evidence": 0.15, "gate": 0.20, "conflict": 0.10}
 
@@ -23,7 +29,9 @@ class Pressures(NamedTuple):
 
     def escalation(self, risk: str) -> float:
         """The propensity to escalate under an intent's risk class."""
-        return clamp(RISK[risk] * sum(WEIGHTS[name] * value for name, value in self._asdict().items()))
+        return clamp(
+            RISK[risk] * sum(WEIGHTS[name] * value for name, value in self._asdict().items())
+        )
 
     def to_payload(self, risk: str, captured_at: str) -> dict[str, Any]:
         """The functional state, rounded to two decimals."""
@@ -46,7 +54,8 @@ def budget_pressure(
     """The highest pressure of any budget: 0 up to the soft share of its limit, 1 at the limit."""
     spent = {key: used.used for key, used in usage.items()} | {"wall_clock_ms": elapsed_ms}
     return max(
-        (_pressed(spent[key], limit, soft) for key, limit in limits.items() if key in spent), default=0.0
+        (_pressed(spent[key], limit, soft) for key, limit in limits.items() if key in spent),
+        default=0.0,
     )
 
 

@@ -89,5 +89,7 @@ def proposal_from(
         if getattr(made, name) not in choices:
             raise ValueError(f"{name} `{getattr(made, name)}` is none of {', '.join(choices)}")
     if not (made.entity and made.predicate and made.evidence_refs and 0 <= made.confidence <= 1):
-        raise ValueError("a proposal has an entity, a predicate, evidence, and a confidence from 0 to 1")
+        raise ValueError(
+            "a proposal has an entity, a predicate, evidence, and a confidence from 0 to 1"
+        )
     return made

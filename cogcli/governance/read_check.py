@@ -55,14 +55,20 @@ def _check_condition(source: Any, report: ProblemReport, key: str, members: Memb
     for fault in compiled.faults:
         report.error("policy.rule", (key, *fault.path), fault.message)
     if not isinstance(source, dict | bool):
-        report.error("policy.rule", (key,), f"found {describe(source)}, expected an operator, true or false")
+        report.error(
+            "policy.rule", (key,), f"found {describe(source)}, expected an operator, true or false"
+        )
     for path in sorted(compiled.paths - {""}) if members else ():
         head, *rest = path.split(".")
-        known, word = (members, head) if head not in members else (members[head], rest[0] if rest else "")
+        known, word = (
+            (members, head) if head not in members else (members[head], rest[0] if rest else "")
+        )
         if head not in members or "" in rest or (known and word and word not in known):
             text = f"reads `{path}`, which is never there"
             before, below = ("", rest) if head not in members else (f"{head}.", rest[1:])
-            near = suggest_path(word, known, before=before, after="".join(f".{each}" for each in below))
+            near = suggest_path(
+                word, known, before=before, after="".join(f".{each}" for each in below)
+            )
             report.error("pack.reference", (key,), text, hint=near or list_known(sorted(known)))
 
 
@@ -70,7 +76,9 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
     try:
         pieces = parse_template(reply_template(template.reply))
     except TemplateFault as fault:
-        report.error("request.template", ("reply",), str(fault).replace("`input`", "`inputs` or `outputs`"))
+        report.error(
+            "request.template", ("reply",), str(fault).replace("`input`", "`inputs` or `outputs`")
+        )
         return
     for found in placeholders(template.reply, frozenset(), named=True):
         if found.found.startswith("${") and found.found[2] != "{":
@@ -88,5 +96,7 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
             text = f"reads `{'.'.join(slot.path)}`, which is never there"
             space, *word = slot.path[:2]
             after = "".join(f".{each}" for each in slot.path[2:])
-            near = suggest_path("".join(word), given.get(space) or (), before=f"{space}.", after=after)
+            near = suggest_path(
+                "".join(word), given.get(space) or (), before=f"{space}.", after=after
+            )
             report.error("pack.reference", ("reply",), text, hint=near or list_known(known))

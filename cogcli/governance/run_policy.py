@@ -151,7 +151,9 @@ class RunPolicy:
         self._view = view
         self._modes: dict[str, str] = {}
         self._tools = {
-            id: tool for id, tool in tools.items() if policy.offers(requester.intent, requester.role, id)
+            id: tool
+            for id, tool in tools.items()
+            if policy.offers(requester.intent, requester.role, id)
         }
         self._own = own if own is not None and own.tool in self._tools else None
         self._foreign: dict[tuple[str, ...], str] = {}
@@ -226,14 +228,16 @@ class RunPolicy:
         verdict = self._verdict_on_own(data) or self.rules.decide(self.requester.intent, call, data)
         lacking = next(iter(self._unresolved_of(data)), "")
         reason = ""
-        if lacking and (is_above(call.approval_mode, "read_only") or "evidence" in verdict.obligations):
+        if lacking and (
+            is_above(call.approval_mode, "read_only") or "evidence" in verdict.obligations
+        ):
             reason = f"evidence_missing:{lacking}"
         elif any(each.startswith(MASK) for each in verdict.obligations):
-            reason = (
-                "obligation_not_kept"  # nothing masks an output yet: what was promised is not let through
-            )
+            reason = "obligation_not_kept"  # nothing masks an output yet: what was promised is not let through
         if verdict.allows and reason:
-            return verdict._replace(verdict="deny", stage="situation", reason=reason, rule="", gate="")
+            return verdict._replace(
+                verdict="deny", stage="situation", reason=reason, rule="", gate=""
+            )
         return verdict
 
     def _verdict_on_own(self, data: dict[str, Any]) -> Verdict | None:
@@ -254,7 +258,9 @@ class RunPolicy:
         """The approval mode of a capability under this pack."""
         mode = self._modes.get(capability.id)
         if mode is None:
-            mode = self._modes[capability.id] = mode_under(self.pack.tooling.capabilities, capability)
+            mode = self._modes[capability.id] = mode_under(
+                self.pack.tooling.capabilities, capability
+            )
         return mode
 
     def gate(self, name: str) -> PackGate:
@@ -278,7 +284,9 @@ class RunPolicy:
         return self.pack.tooling.capabilities.get(id, _UNDECLARED)
 
     def note_facts(
-        self, facts: Mapping[str, Mapping[str, Any]], stored_at: Callable[[str], Facts] | None = None
+        self,
+        facts: Mapping[str, Mapping[str, Any]],
+        stored_at: Callable[[str], Facts] | None = None,
     ) -> None:
         """Take up what is known before any call, by slot; what calls of this run gave stands above it. `stored_at`
         returns the same facts as of another time."""
@@ -315,7 +323,9 @@ class RunPolicy:
             for name, value in facts.items():
                 at = known.learned_at.get((slot, name))
                 is_undated = at is None and known.stored_at is None
-                if is_undated or (at is not None and not is_stale(at, name, self.pack.knowledge, now)):
+                if is_undated or (
+                    at is not None and not is_stale(at, name, self.pack.knowledge, now)
+                ):
                     current[name] = value
         return found
 
@@ -348,7 +358,11 @@ class RunPolicy:
             **self._parties,
             "request": {**self._asked, "params": state.inputs},
             "run": {"safety_mode": self.safety_mode, "turn": self.turn, "now": state.now},
-            "call": {"capability": call.capability, "approval_mode": call.approval_mode, "step": step},
+            "call": {
+                "capability": call.capability,
+                "approval_mode": call.approval_mode,
+                "step": step,
+            },
             "args": call.arguments,
             "inputs": state.inputs,
             "vars": state.vars,

@@ -47,7 +47,8 @@ def refusal_of_asked(capability_id: str, asked: Asked | None) -> RuntimeErrorBas
     if asked is None or (asked.gate and asked.capability == capability_id):
         return None
     return SafetyConfirmationRequiredError(
-        "safety.confirmation", f"`{capability_id}` needs confirmation by a person, who was asked before"
+        "safety.confirmation",
+        f"`{capability_id}` needs confirmation by a person, who was asked before",
     )
 
 

@@ -60,7 +60,11 @@ class Verdict(NamedTuple):
         """veto, audit where a shadow rule would have been stricter, else allow."""
         if not self.allows:
             return "veto"
-        return "audit" if any(is_stricter(each["verdict"], self.verdict) for each in self.would) else "allow"
+        return (
+            "audit"
+            if any(is_stricter(each["verdict"], self.verdict) for each in self.would)
+            else "allow"
+        )
 
     def to_payload(self) -> dict[str, Any]:
         """The members of `policy.decided` that the checks know."""

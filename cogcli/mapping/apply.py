@@ -176,7 +176,9 @@ REDUCERS: Final[dict[str, Callable[[ExecutionState, Event], None]]] = {
 """By event type, what `apply` calls: one per row with `reduced` but the start of a run, which is `initial_state`."""
 
 
-def _count(state: ExecutionState, status: str, latency: int | None, usage: dict[str, int] | None) -> None:
+def _count(
+    state: ExecutionState, status: str, latency: int | None, usage: dict[str, int] | None
+) -> None:
     sums = state.trace.metrics
     if status in _COUNTED:
         sums.step_count += 1

@@ -26,7 +26,12 @@ def compile_expression(value: Any, loop_names: frozenset[str] = frozenset()) -> 
 
 
 def value_of(
-    expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None], *, missing_is_null: bool = False
+    expression: Any,
+    scope: Scope,
+    inputs: Fields,
+    reads: dict[str, None],
+    *,
+    missing_is_null: bool = False,
 ) -> Any:
     """A copy of the value of an expression, or of a value that is not one. Its references are added to `reads`. Raises
     ExpressionError."""

@@ -71,7 +71,9 @@ def _of_item(reference: Reference, scope: Scope) -> Any:
     if value is MISSING:
         path = (reference.namespace, *reference.segments)
         hint = suggest_present(path, {reference.namespace: scope.loop[reference.namespace]})
-        raise ReferenceResolutionError("input.reference", f"`{reference.text}`: not in this item", hint=hint)
+        raise ReferenceResolutionError(
+            "input.reference", f"`{reference.text}`: not in this item", hint=hint
+        )
     return value
 
 
@@ -89,7 +91,9 @@ def _fill_text(text: str, loop_names: frozenset[str]) -> Resolver:
             found.append(piece if isinstance(piece, str) else _filled(piece, scope, reads))
             size += len(found[-1])
             if size > MAX_TEXT:
-                raise InputMappingError("input.contract", f"a `$text` of more than {MAX_TEXT} characters")
+                raise InputMappingError(
+                    "input.contract", f"a `$text` of more than {MAX_TEXT} characters"
+                )
         return "".join(found)
 
     return resolve
@@ -108,7 +112,9 @@ def _filled(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
         value = None
     if value is None and slot.otherwise is None:
         hint = f"write ${{{reference.text}:-}} for no text in its place"
-        raise ReferenceResolutionError("input.reference", f"`{reference.text}`: null in a text", hint=hint)
+        raise ReferenceResolutionError(
+            "input.reference", f"`{reference.text}`: null in a text", hint=hint
+        )
     if value is None:
         return slot.otherwise or ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -25,9 +25,15 @@ NAMESPACES: Final[dict[str, Namespace]] = {
     "inputs": Namespace(writable=False, missing_is_null=True, dicts_only=True),
     "vars": Namespace(writable=True, missing_is_null=False, dicts_only=True),
     "outputs": Namespace(writable=True, missing_is_null=False, dicts_only=True),
-    "frame": Namespace(writable=False, missing_is_null=True, dicts_only=False, attributes=FRAME_FIELDS),
-    "working": Namespace(writable=True, missing_is_null=False, dicts_only=False, attributes=WORKING_SLOTS),
-    "output": Namespace(writable=True, missing_is_null=True, dicts_only=False, attributes=OUTPUT_FIELDS),
+    "frame": Namespace(
+        writable=False, missing_is_null=True, dicts_only=False, attributes=FRAME_FIELDS
+    ),
+    "working": Namespace(
+        writable=True, missing_is_null=False, dicts_only=False, attributes=WORKING_SLOTS
+    ),
+    "output": Namespace(
+        writable=True, missing_is_null=True, dicts_only=False, attributes=OUTPUT_FIELDS
+    ),
     "extensions": Namespace(writable=True, missing_is_null=True, dicts_only=False),
 }
 
@@ -110,7 +116,9 @@ def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, 
                 present = ", ".join(sorted(value)[:10]) or "nothing"
             elif isinstance(value, list):
                 present = f"{len(value)} item{'' if len(value) == 1 else 's'}"
-            hint = suggest_present((reference.namespace, *reference.segments), {reference.namespace: root})
+            hint = suggest_present(
+                (reference.namespace, *reference.segments), {reference.namespace: root}
+            )
             return f"`{reference.text}`: no `{segment}`, present: {present}", hint
         value = below
     return f"`{reference.text}`: lists are not walked in {reference.namespace}", ""
@@ -130,6 +138,8 @@ def suggest_present(path: Sequence[str], value: Any) -> str:
         if below is MISSING:
             before, after = "".join(f"{part}." for part in path[:failed]), path[failed + 1 :]
             known = value if isinstance(value, dict) else ()
-            return suggest_path(segment, known, before=before, after="".join(f".{part}" for part in after))
+            return suggest_path(
+                segment, known, before=before, after="".join(f".{part}" for part in after)
+            )
         value = below
     return ""

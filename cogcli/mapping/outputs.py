@@ -28,7 +28,9 @@ class OutputRule(NamedTuple):
     """The capability whose hint this is; empty for a line of a mapping."""
 
 
-def compile_output(mapping: dict[str, str], strategy: str, declared: Iterable[str]) -> tuple[OutputRule, ...]:
+def compile_output(
+    mapping: dict[str, str], strategy: str, declared: Iterable[str]
+) -> tuple[OutputRule, ...]:
     """The rules of an output mapping that passed the static checks, in mapping order."""
     known = {*declared}
     rules = []
@@ -42,7 +44,9 @@ def compile_output(mapping: dict[str, str], strategy: str, declared: Iterable[st
     return tuple(rules)
 
 
-def writes_of(rules: tuple[OutputRule, ...], produced: dict[str, Any], state: ExecutionState) -> list[Write]:
+def writes_of(
+    rules: tuple[OutputRule, ...], produced: dict[str, Any], state: ExecutionState
+) -> list[Write]:
     """The writes a produced object makes, in mapping order, values before merging. Nothing is written yet.
 
     An absent optional output makes no write. Raises OutputMappingError `output.missing`, `output.slot-type`,
@@ -75,7 +79,9 @@ def _value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) ->
     value = walk(produced[head], tuple(rest))
     if value is MISSING and rest:
         text = f"`{rule.left}`: not in what was produced, found {preview(produced[head])}"
-        raise OutputMappingError("output.missing", text, hint=suggest_present(rule.segments, produced))
+        raise OutputMappingError(
+            "output.missing", text, hint=suggest_present(rule.segments, produced)
+        )
     return value
 
 

@@ -64,7 +64,11 @@ def _reply(value: dict[str, Any]) -> ProviderReply | None:
     return ProviderReply(
         text=content_text([block for block in blocks if block.get("type") == "text"]),
         tool_calls=tuple(
-            {"id": text_of(each.get("id")), "name": text_of(each.get("name")), "args": each.get("input")}
+            {
+                "id": text_of(each.get("id")),
+                "name": text_of(each.get("name")),
+                "args": each.get("input"),
+            }
             for each in blocks
             if each.get("type") == "tool_use"
         ),
@@ -137,7 +141,11 @@ def _joined(block: dict[str, Any]) -> dict[str, Any]:
 def _tools(request: ModelRequest) -> list[dict[str, Any]]:
     names = sent_names(request.tools)
     return [
-        {"name": names[tool["name"]], "description": tool["description"], "input_schema": tool["parameters"]}
+        {
+            "name": names[tool["name"]],
+            "description": tool["description"],
+            "input_schema": tool["parameters"],
+        }
         for tool in request.tools
     ]
 

@@ -50,7 +50,9 @@ def _body(outgoing: Outgoing) -> dict[str, Any]:
         "seed": request.seed,
         **({"stop": list(request.stop)} if request.stop else {}),
         **({"tools": _tools(request)} if request.tools else {}),
-        **({} if request.json_schema is None else {"response_format": _format(request.json_schema)}),
+        **(
+            {} if request.json_schema is None else {"response_format": _format(request.json_schema)}
+        ),
         **({"stream": True, "stream_options": {"include_usage": True}} if outgoing.stream else {}),
     }
 
@@ -133,12 +135,18 @@ class _ChunkFold:
 
 def _tools(request: ModelRequest) -> list[dict[str, Any]]:
     names = sent_names(request.tools)
-    return [{"type": "function", "function": {**tool, "name": names[tool["name"]]}} for tool in request.tools]
+    return [
+        {"type": "function", "function": {**tool, "name": names[tool["name"]]}}
+        for tool in request.tools
+    ]
 
 
 def _format(schema: dict[str, Any]) -> dict[str, Any]:
     """Not `strict`: that allows a part of JSON Schema only, and a reply is checked here in any case."""
-    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": False}}
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "reply", "schema": schema, "strict": False},
+    }
 
 
 OPENAI: Final = ProviderApi(

@@ -84,7 +84,11 @@ class ModelReply(NamedTuple):
 
     def to_payload(self) -> dict[str, Any]:
         """The reply as JSON; `from_payload` is its inverse."""
-        return {**self._asdict(), "tool_calls": list(self.tool_calls), "usage": self.usage._asdict()}
+        return {
+            **self._asdict(),
+            "tool_calls": list(self.tool_calls),
+            "usage": self.usage._asdict(),
+        }
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> ModelReply:
@@ -167,7 +171,9 @@ class LanguageModel(Protocol):
         """The whole answer. Blocks, at most `timeout_ms`; one attempt. Raises ModelError."""
         ...
 
-    def stream(self, request: ModelRequest, cancel: Cancellation) -> Generator[Delta, None, ModelReply]:
+    def stream(
+        self, request: ModelRequest, cancel: Cancellation
+    ) -> Generator[Delta, None, ModelReply]:
         """The pieces of the answer's text as they come; the generator's return value is the whole answer, the same as
         of `generate`. Raises ModelError; what came before is not an answer then."""
         ...
@@ -184,7 +190,10 @@ def finish_stream(pieces: Generator[Delta, None, ModelReply]) -> ModelReply:
 
 
 def estimate_usage(
-    count: Callable[[str], int], request: ModelRequest, text: str, calls: Sequence[Mapping[str, Any]]
+    count: Callable[[str], int],
+    request: ModelRequest,
+    text: str,
+    calls: Sequence[Mapping[str, Any]],
 ) -> TokenUsage:
     """About how many tokens a request and its answer have."""
     asked = canonical([request.messages, request.tools]).decode()

@@ -41,7 +41,13 @@ from cogcli.models.provider_api import (
     parse_json,
     sent_names,
 )
-from cogcli.models.provider_errors import ADDRESS_HINT, error_said, kind_of, refused_member, status_error
+from cogcli.models.provider_errors import (
+    ADDRESS_HINT,
+    error_said,
+    kind_of,
+    refused_member,
+    status_error,
+)
 from cogcli.models.server_events import EventParser, ServerEvent
 from cogcli.models.settings import ModelContext, ModelSettings
 from cogcli.protocols.http.failures import quote
@@ -87,14 +93,20 @@ class ProviderModel:
         """Members of bodies that this server does not take."""
 
     def describe(self) -> ModelInfo:
-        adapter, name, tokens = self._settings.adapter, self._settings.name, self._settings.context_tokens
+        adapter, name, tokens = (
+            self._settings.adapter,
+            self._settings.name,
+            self._settings.context_tokens,
+        )
         return ModelInfo(adapter, name, tokens, False, self._api.features)
 
     def generate(self, request: ModelRequest, cancel: Cancellation) -> ModelReply:
         with self._our_errors(cancel), self._answered(request, cancel, stream=False) as reply:
             return self._whole(request, reply.whole())
 
-    def stream(self, request: ModelRequest, cancel: Cancellation) -> Generator[Delta, None, ModelReply]:
+    def stream(
+        self, request: ModelRequest, cancel: Cancellation
+    ) -> Generator[Delta, None, ModelReply]:
         pieces: list[str] = []
         try:
             with self._our_errors(cancel), self._answered(request, cancel, stream=True) as reply:
@@ -135,7 +147,9 @@ class ProviderModel:
         """The error of a stream: once there was text, a lost connection is a broken answer, which is not asked for
         again."""
         if text and error.kind == "unreachable":
-            error = ModelError("protocol", f"the answer breaks off: {error.message}", hint=error.hint)
+            error = ModelError(
+                "protocol", f"the answer breaks off: {error.message}", hint=error.hint
+            )
         error.partial = self._context.secrets.mask_text(text)
         return error
 
@@ -153,16 +167,22 @@ class ProviderModel:
                 error.hint = ADDRESS_HINT
             raise
 
-    def _finished(self, request: ModelRequest, value: dict[str, Any], head: HttpReply) -> ModelReply:
+    def _finished(
+        self, request: ModelRequest, value: dict[str, Any], head: HttpReply
+    ) -> ModelReply:
         """The reply in a whole body, secrets masked, tools under the names that they have here."""
         found = self._api.reply(self._context.secrets.mask_known(value))
         if found is None:
             raise ModelError("protocol", "an answer of no known form")
         names = {wire: name for name, wire in sent_names(request.tools).items()}
-        calls = tuple({**call, "name": names.get(call["name"], call["name"])} for call in found.tool_calls)
+        calls = tuple(
+            {**call, "name": names.get(call["name"], call["name"])} for call in found.tool_calls
+        )
         usage = self._usage(request, found, calls)
         id = head.header("x-request-id") or head.header("request-id") or found.id
-        id, model = (self._context.secrets.mask_text(each)[:_LONGEST_ID] for each in (id, found.model))
+        id, model = (
+            self._context.secrets.mask_text(each)[:_LONGEST_ID] for each in (id, found.model)
+        )
         return ModelReply(found.text, calls, found.finish, usage, model, id)
 
     def _usage(
@@ -176,7 +196,9 @@ class ProviderModel:
         return TokenUsage(tokens_in, own.tokens_out if tokens_out is None else tokens_out, True)
 
     @contextmanager
-    def _answered(self, request: ModelRequest, cancel: Cancellation, *, stream: bool) -> Iterator[HttpStream]:
+    def _answered(
+        self, request: ModelRequest, cancel: Cancellation, *, stream: bool
+    ) -> Iterator[HttpStream]:
         """The reply to a request, its body still to be read. Raises ModelError for a status of failure; a member that
         the server does not take is left out, then and from then on."""
         seconds = min(request.timeout_ms / 1000, self._settings.timeout_s)
@@ -215,7 +237,9 @@ class ProviderModel:
         if (ref and not found) or not is_sendable(found):
             wrong = "holds more than visible ASCII characters" if found else "is empty"
             text = f"the key that auth_ref `{ref}` gives {wrong}"
-            raise ModelAccessError("model.auth", text, hint="look at what is stored there", left=False)
+            raise ModelAccessError(
+                "model.auth", text, hint="look at what is stored there", left=False
+            )
         return found
 
     @contextmanager
@@ -229,7 +253,9 @@ class ProviderModel:
                 code = error.code
             text = GIVEN_UP if cancel.is_set else error.message
             again = False if cancel.is_set else None
-            raise ModelError(kind, self._quote(text), code=code, hint=error.hint, retryable=again) from error
+            raise ModelError(
+                kind, self._quote(text), code=code, hint=error.hint, retryable=again
+            ) from error
         except ModelError as error:
             error.message = self._quote(error.message)
             error.args = (error.message,)

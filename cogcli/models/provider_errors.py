@@ -36,9 +36,7 @@ _OF_TYPE: Final = {
     "invalid_request_error": "bad_request",
 }
 """Kinds of errors that a provider names inside a stream; any other is of the server."""
-ADDRESS_HINT: Final = (
-    "look at base_url of [model]: it is the address of the API, for most servers with /v1 at its end"
-)
+ADDRESS_HINT: Final = "look at base_url of [model]: it is the address of the API, for most servers with /v1 at its end"
 _TOO_LONG: Final = re.compile(
     r"context.?(length|window|size)|maximum.context|prompt is too long|too many (input )?tokens",
     re.IGNORECASE,
@@ -60,7 +58,9 @@ def status_error(reply: HttpReply) -> ModelError:
     error = error_said(kind, said, f"HTTP {status}{where}: ")
     if status == 404 or where:
         error.hint = (
-            f"{ADDRESS_HINT}; redirects are not followed" if where else f"{ADDRESS_HINT}; and at its `name`"
+            f"{ADDRESS_HINT}; redirects are not followed"
+            if where
+            else f"{ADDRESS_HINT}; and at its `name`"
         )
     if error.retryable:
         error.retry_after = retry_after(reply.header("retry-after"), datetime.now(UTC).isoformat())
@@ -88,5 +88,7 @@ def refused_member(error: ModelError, body: Mapping[str, Any], optional: Mapping
     """The member of a body that may be left out and that an error names; empty for none."""
     if error.kind != "bad_request":
         return ""
-    names = (name for name, words in optional.items() if re.search(rf"\b({words})\b", error.message))
+    names = (
+        name for name, words in optional.items() if re.search(rf"\b({words})\b", error.message)
+    )
     return next((name for name in names if name in body), "")

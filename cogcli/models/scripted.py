@@ -147,7 +147,11 @@ def _entry_from(raw: dict[str, Any]) -> tuple[ScriptEntry, int]:
         members["text"] = orjson.dumps(members.pop("json")).decode()
     calls = enumerate(members.get("tool_calls") or (), 1)
     members["tool_calls"] = tuple(
-        {"id": call.get("id") or f"call_{number}", "name": call["name"], "args": call.get("args") or {}}
+        {
+            "id": call.get("id") or f"call_{number}",
+            "name": call["name"],
+            "args": call.get("args") or {},
+        }
         for number, call in calls
     )
     return ScriptEntry(**members), times
@@ -171,7 +175,9 @@ class ScriptedModel:
     def generate(self, request: ModelRequest, cancel: Cancellation) -> ModelReply:
         return finish_stream(self.stream(request, cancel))
 
-    def stream(self, request: ModelRequest, cancel: Cancellation) -> Generator[Delta, None, ModelReply]:
+    def stream(
+        self, request: ModelRequest, cancel: Cancellation
+    ) -> Generator[Delta, None, ModelReply]:
         with self._lock:
             self._calls += 1
             number = self._calls

@@ -32,7 +32,9 @@ class Exchange(NamedTuple):
 def open_adapter(settings: ModelSettings, context: ModelContext) -> TranscriptModel:
     """The model of a transcript file. Raises ProblemsFound for a file that is none."""
     exchanges = read_transcript(settings.file, settings.name)
-    info = ModelInfo("replay", settings.name, settings.context_tokens, True, ("stream", "tools", "json"))
+    info = ModelInfo(
+        "replay", settings.name, settings.context_tokens, True, ("stream", "tools", "json")
+    )
     return TranscriptModel(exchanges[context.sent :], info)
 
 
@@ -48,15 +50,21 @@ def read_transcript(path: str, shown: str) -> list[Exchange]:
     except FileRefused as refused:
         problem = Problem("yaml.io", "E", shown, 0, 0, "", refused.message, "name a regular file")
     except JsonRefused as refused:
-        problem = Problem(refused.code, "E", shown, line, max(refused.column, 1), "", refused.message)
+        problem = Problem(
+            refused.code, "E", shown, line, max(refused.column, 1), "", refused.message
+        )
     except (KeyError, TypeError, ValueError):
-        message = "is not a recorded exchange, expected {request_hash, reply} or {request_hash, error}"
+        message = (
+            "is not a recorded exchange, expected {request_hash, reply} or {request_hash, error}"
+        )
         problem = Problem("value.type", "E", shown, line, 1, "", message)
     raise ProblemsFound([problem])
 
 
 def _exchange_from(raw: Any) -> Exchange:
-    outcome: Callable[[Any], Any] = ModelReply.from_payload if "reply" in raw else ModelError.from_payload
+    outcome: Callable[[Any], Any] = (
+        ModelReply.from_payload if "reply" in raw else ModelError.from_payload
+    )
     return Exchange(raw["request_hash"], outcome(raw["reply" if "reply" in raw else "error"]))
 
 
@@ -86,7 +94,9 @@ class TranscriptModel:
             raise ModelError.from_payload(outcome.to_payload())
         return outcome
 
-    def stream(self, request: ModelRequest, cancel: Cancellation) -> Generator[Delta, None, ModelReply]:
+    def stream(
+        self, request: ModelRequest, cancel: Cancellation
+    ) -> Generator[Delta, None, ModelReply]:
         reply = self.generate(request, cancel)
         yield Delta(reply.text)
         return reply

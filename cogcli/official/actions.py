@@ -18,7 +18,8 @@ _DAY = (
     r"|\d{1,2}[./]\d{1,2}(?:[./]\d{2,4})?)"
 )
 _DUE = re.compile(
-    rf"\b(?:by|before|until|till|due(?: on)?:?|on|not later than)\s+({_DAY})\b|\b(tomorrow|eod)\b", re.I
+    rf"\b(?:by|before|until|till|due(?: on)?:?|on|not later than)\s+({_DAY})\b|\b(tomorrow|eod)\b",
+    re.I,
 )
 _LABELLED = re.compile(
     r"(?:\*\*)?(?P<label>action(?: items?| points?)?|to-?do|task|next steps?|ai|ap|decision|decided|agreed|resolution"
@@ -41,7 +42,8 @@ _PRESENT = re.compile(
     re.S,
 )
 _TERM = re.compile(
-    rf"\b(?:by|before|until|till|due(?: on)?:?|not later than)\s+{_DAY}\b|\b(?:tomorrow|eod)\b", re.I
+    rf"\b(?:by|before|until|till|due(?: on)?:?|not later than)\s+{_DAY}\b|\b(?:tomorrow|eod)\b",
+    re.I,
 )
 _ASKED = re.compile(
     rf"(?:please\s+)?(?P<who>{_NAME}),?\s+(?:please|could you|can you)\s+(?P<rest>[a-z].*)", re.S
@@ -58,7 +60,9 @@ _DECIDED = re.compile(
     r"(?:decided|agreed|resolved|approved)|(?:was|were) (?:approved|rejected|adopted|decided|agreed))\b",
     re.I,
 )
-_NO_ONE = frozenset("the this that there it what who when where why how if but and or so then".split())
+_NO_ONE = frozenset(
+    "the this that there it what who when where why how if but and or so then".split()
+)
 _HEADINGS = re.compile(r"#{1,6}\s+(.{1,200})|(?:\*\*)?([A-Z][\w ]{2,40}):?(?:\*\*)?:?$")
 _OF_HEADING = (
     ("actions", re.compile(r"\b(?:actions?|to-?dos?|tasks|next steps)\b", re.I)),
@@ -88,7 +92,9 @@ def extract_actions(text: str) -> dict[str, object]:
     return dict(found)
 
 
-def _read_line(line: str, number: int, section: str, found: dict[str, list[dict[str, object]]]) -> None:
+def _read_line(
+    line: str, number: int, section: str, found: dict[str, list[dict[str, object]]]
+) -> None:
     item = re.sub(r"^(?:[-*+•]|\d{1,3}[.)])\s+", "", line)
     listed = item != line
     box = _BOX.match(item)
@@ -123,7 +129,9 @@ def _read_sentence(sentence: str, number: int, found: dict[str, list[dict[str, o
 
 
 def _add(found: dict[str, list[dict[str, object]]], kind: str, text: str, number: int) -> None:
-    found[kind].append(_action(text, number) if kind == "actions" else {"text": text, "line": number})
+    found[kind].append(
+        _action(text, number) if kind == "actions" else {"text": text, "line": number}
+    )
 
 
 def _action(text: str, number: int) -> dict[str, object]:
@@ -138,7 +146,12 @@ def _action(text: str, number: int) -> dict[str, object]:
     if behind:
         who = behind["who"]
     due = _DUE.search(text)
-    return {"what": what.strip(), "who": who, "due": (due[1] or due[2]) if due else None, "line": number}
+    return {
+        "what": what.strip(),
+        "who": who,
+        "due": (due[1] or due[2]) if due else None,
+        "line": number,
+    }
 
 
 def _promised(item: str) -> re.Match[str] | None:

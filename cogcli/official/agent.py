@@ -26,7 +26,9 @@ _EITHER = re.compile(
     re.IGNORECASE,
 )
 _OR = re.compile(r",\s*(?:or|and)\s+|\s+(?:or|and|versus|vs\.?)\s+|,\s+", re.IGNORECASE)
-_NUMBERED = re.compile(r"^(?:option|plan|variant|alternative) [a-z0-9]{1,3}\s?[:.)-]\s*", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"^(?:option|plan|variant|alternative) [a-z0-9]{1,3}\s?[:.)-]\s*", re.IGNORECASE
+)
 _STRATEGIES = ("best", "keyword", "lexical")
 
 
@@ -57,13 +59,16 @@ def find_options(
     constraints are not applied here. Refused: fewer than two are listed (`needs-model`).
     """
     listed = [
-        (source, _listed_options(text)) for source, text in (("context", context or ""), ("goal", goal))
+        (source, _listed_options(text))
+        for source, text in (("context", context or ""), ("goal", goal))
     ]
     source, found = next(((source, found) for source, found in listed if found), ("", []))
     if not found:
         message = "the text lists no two options"
         raise Refused(
-            "needs-model", message, "list them in the context, or choose a binding of a language model"
+            "needs-model",
+            message,
+            "list them in the context, or choose a binding of a language model",
         )
     kept = found[: min(_MAX_LISTED, max(2, int(max_options)))]
     options = [passage.quote(id=_option_id(passage.text), source=source) for passage in kept]
@@ -74,12 +79,14 @@ def find_options(
 
 
 def _listed_options(text: str) -> list[Passage]:
-    items = [Passage(text[b.start : b.end], b.start, b.end) for b in blocks(text) if b.kind == "item"]
+    items = [
+        Passage(text[b.start : b.end], b.start, b.end) for b in blocks(text) if b.kind == "item"
+    ]
     numbered = [passage for passage in _lines(text) if _NUMBERED.match(passage.text)]
     for found in (items, numbered, *(_parts(text, pattern) for pattern in (_LISTED, _EITHER))):
-        unique = list({_option_id(passage.text).casefold(): passage for passage in reversed(found)}.values())[
-            ::-1
-        ]
+        unique = list(
+            {_option_id(passage.text).casefold(): passage for passage in reversed(found)}.values()
+        )[::-1]
         if len(unique) > 1:
             return unique
     return []
@@ -127,12 +134,14 @@ def route_input(
     (`no-evidence`); an unknown strategy (`unsupported`).
     """
     if routing_strategy is not None and routing_strategy not in _STRATEGIES:
-        message = (
-            f"routing_strategy {routing_strategy!r:.40} is not known; known are {', '.join(_STRATEGIES)}"
-        )
+        message = f"routing_strategy {routing_strategy!r:.40} is not known; known are {', '.join(_STRATEGIES)}"
         raise Refused("unsupported", message)
     text = query or "\n".join(text for _, text in strings_in(input))
-    choices = [_agent(agent, number) for number, agent in enumerate(agents, 1)] if agents else skill_choices()
+    choices = (
+        [_agent(agent, number) for number, agent in enumerate(agents, 1)]
+        if agents
+        else skill_choices()
+    )
     ranked = rank(text, choices, 1 if agents else SKILL_WORTH)
     best = unambiguous(ranked)
     if best is None or (not agents and best.score < _LEAST):
@@ -155,12 +164,18 @@ def _agent(agent: object, number: int) -> Choice:
     if isinstance(agent, str):
         return Choice(agent, "", "")
     if not isinstance(agent, dict):
-        raise Refused("bad-data", f"agent {number}: expected text or an object, found {type(agent).__name__}")
-    name = next((str(agent[key]) for key in ("id", "name", "agent") if isinstance(agent.get(key), str)), "")
+        raise Refused(
+            "bad-data", f"agent {number}: expected text or an object, found {type(agent).__name__}"
+        )
+    name = next(
+        (str(agent[key]) for key in ("id", "name", "agent") if isinstance(agent.get(key), str)), ""
+    )
     if not name:
         raise Refused("bad-data", f"agent {number}: it has no `id` or `name`")
     tags = " ".join(
-        text for key in ("tags", "keywords", "skills", "name") for _, text in strings_in(agent.get(key))
+        text
+        for key in ("tags", "keywords", "skills", "name")
+        for _, text in strings_in(agent.get(key))
     )
     return Choice(name, tags, " ".join(text for _, text in strings_in(agent)))
 
@@ -187,7 +202,10 @@ def rank(text: str, choices: list[Choice], least_worth: int = 1) -> list[Ranked]
     worth = {choice.id: _worth(choice) for choice in choices}
     held = Counter(word for words in worth.values() for word in words)
     # The rarer a word among the choices, the more it tells; one that none of them holds tells least.
-    weight = {word: math.log(1 + len(choices) / (held[word] or len(choices) or 1)) for word in sorted(query)}
+    weight = {
+        word: math.log(1 + len(choices) / (held[word] or len(choices) or 1))
+        for word in sorted(query)
+    }
     total = _ID_WORTH * math.fsum(weight.values()) or 1
     found = []
     for name, words in worth.items():
@@ -219,7 +237,9 @@ def unambiguous(ranked: list[Ranked]) -> Ranked | None:
     return ranked[0] if ranked and (len(ranked) == 1 or ranked[0].score > ranked[1].score) else None
 
 
-def generate_plan(objective: str, context: object = None, max_steps: float = 20) -> dict[str, object]:
+def generate_plan(
+    objective: str, context: object = None, max_steps: float = 20
+) -> dict[str, object]:
     """A step for each clause of the objective: the skill of the catalog that answers most of its words.
 
     A step has `text` and place of its clause, `uses`, `score`, `alternatives`; clauses that no skill answers, or two
@@ -244,7 +264,9 @@ def generate_plan(objective: str, context: object = None, max_steps: float = 20)
         steps.append(step | {"depends_on": [str(steps[-1]["id"])] if steps else []})
     if not steps:
         raise Refused(
-            "no-evidence", "no part of the objective leads to a skill of the catalog", "cogcli skills ls"
+            "no-evidence",
+            "no part of the objective leads to a skill of the catalog",
+            "cogcli skills ls",
         )
     left_out = max(0, len(parts) - len(steps) - len(unmatched))
     plan: dict[str, object] = {

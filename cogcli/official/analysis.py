@@ -40,9 +40,12 @@ _CUES = {
     r"|safeguards?|to (?:avoid|prevent|reduce|limit) |redundan(?:t|cy)|insurance|countermeasures?|roll(?:ed)? ?back"
     r"|rehears(?:e|ed|al)|plan b",
 }
-_CUE = re.compile("|".join(rf"(?P<{name}>\b(?:{words})\b)" for name, words in _CUES.items()), re.IGNORECASE)
+_CUE = re.compile(
+    "|".join(rf"(?P<{name}>\b(?:{words})\b)" for name, words in _CUES.items()), re.IGNORECASE
+)
 _DENIED = re.compile(
-    r"\b(?:no|not|never|without|zero|free of|cannot|n't)(?: (?:any|a|the|known))?[ -]$", re.IGNORECASE
+    r"\b(?:no|not|never|without|zero|free of|cannot|n't)(?: (?:any|a|the|known))?[ -]$",
+    re.IGNORECASE,
 )
 _GRADE = r"(critical|severe|serious|major|high|medium|moderate|low|minor)"
 _GRADED = "risk|impact|severity|probability|likelihood"
@@ -64,7 +67,9 @@ def split_problem(
     known = ", ".join([*_PARTS, "auto"])
     if strategy not in (*_PARTS, "auto"):
         message = f"splitting by {strategy!r:.60} asks for judgement; by rules a text is split by: {known}"
-        raise Refused("needs-model", message, "choose one of these, or a binding of a language model")
+        raise Refused(
+            "needs-model", message, "choose one of these, or a binding of a language model"
+        )
     if not problem.strip():
         raise Refused("no-evidence", "the problem is empty")
     tried = _PARTS if strategy == "auto" else {strategy: _PARTS[strategy]}
@@ -72,7 +77,9 @@ def split_problem(
         ((name, found) for name, find in tried.items() if len(found := find(problem)) > 1), ("", [])
     )
     if not parts:
-        raise Refused("needs-model", f"the text has no two parts by {strategy}", f"other ways: {known}")
+        raise Refused(
+            "needs-model", f"the text has no two parts by {strategy}", f"other ways: {known}"
+        )
     kept = parts[: min(_MAX_PARTS, max(2, int(max_components)))]
     components = [part.quote(id=f"c{number}", part=used) for number, part in enumerate(kept, 1)]
     return {
@@ -98,7 +105,9 @@ def _cut(text: str, start: int, end: int) -> Passage:
 
 
 def _list(text: str) -> list[Passage]:
-    return [Passage(text[b.start : b.end], b.start, b.end) for b in blocks(text) if b.kind == "item"]
+    return [
+        Passage(text[b.start : b.end], b.start, b.end) for b in blocks(text) if b.kind == "item"
+    ]
 
 
 def _questions(text: str) -> list[Passage]:
@@ -129,7 +138,9 @@ _PARTS: dict[str, Callable[[str], list[Passage]]] = {
 
 
 def _gaps(text: str, source: str) -> list[dict[str, object]]:
-    return [passage.quote(source=source) for passage in passages(text) if _OPEN.search(passage.text)]
+    return [
+        passage.quote(source=source) for passage in passages(text) if _OPEN.search(passage.text)
+    ]
 
 
 def _overlaps(parts: list[Passage]) -> Iterator[dict[str, object]]:
@@ -165,7 +176,9 @@ def extract_risks(
                 continue
             for name, cue in named.items():
                 found[name].append(passage.quote(path=path, cue=cue) | _severity(passage.text))
-    counts = ", ".join(f"{len(entries)} {name.replace('_', ' ')}" for name, entries in found.items())
+    counts = ", ".join(
+        f"{len(entries)} {name.replace('_', ' ')}" for name, entries in found.items()
+    )
     beyond = f"; {outside} outside of the scope" if scope else ""
     text = "\n\n".join(text for _, text in texts)
     notes = f"{read} sentences read: {counts}{beyond}"
@@ -175,7 +188,9 @@ def extract_risks(
 def _cues(sentence: str, path: str) -> dict[str, str]:
     """The list that a sentence belongs to, and the word that says so."""
     keys = [
-        key for key in path.split("/") if key in (*_CUES, "risk", "assumption", "mitigations", "mitigation")
+        key
+        for key in path.split("/")
+        if key in (*_CUES, "risk", "assumption", "mitigations", "mitigation")
     ]
     found = {_KEYS.get(key, key): key for key in keys[-1:]}
     for match in _CUE.finditer(sentence):

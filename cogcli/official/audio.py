@@ -21,7 +21,12 @@ def check_file(audio: str) -> dict[str, object]:
     form = _format(content)
     if not form:
         return {"allowed": False, "reason": "no wav or mp3 by its first bytes"}
-    return {"allowed": True, "reason": "sound that may be sent", "format": form, "bytes": len(content)}
+    return {
+        "allowed": True,
+        "reason": "sound that may be sent",
+        "format": form,
+        "bytes": len(content),
+    }
 
 
 def _format(content: bytes) -> str:

@@ -16,7 +16,9 @@ _MAX_COST = ("max_cost", "cost", "budget")
 _MAX_DURATION = ("max_duration_ms", "duration_ms")
 
 
-def estimate_budget(plan: dict[str, object], limits: dict[str, object] | None = None) -> dict[str, object]:
+def estimate_budget(
+    plan: dict[str, object], limits: dict[str, object] | None = None
+) -> dict[str, object]:
     """The sum of the steps' costs, and the longest path through their durations.
 
     A step gives `cost`, or `unit_cost` and `quantity` (1), and `duration_ms`; else `prices` and `durations` of plan
@@ -34,13 +36,17 @@ def estimate_budget(plan: dict[str, object], limits: dict[str, object] | None = 
     known = [cost for cost in costs.values() if cost is not None]
     if not known:
         raise Refused(
-            "no-evidence", "no step of the plan has a known cost", "give `cost` per step, or `prices`"
+            "no-evidence",
+            "no step of the plan has a known cost",
+            "give `cost` per step, or `prices`",
         )
     unknown = [{"step": s, "figure": "cost"} for s in steps if costs[s] is None]
     unknown += [{"step": s, "figure": "duration_ms"} for s in steps if times[s] is None]
     cost = round(math.fsum(known), 6)
     duration = (
-        None if None in times.values() else _longest(steps, {s: t for s, t in times.items() if t is not None})
+        None
+        if None in times.values()
+        else _longest(steps, {s: t for s, t in times.items() if t is not None})
     )
     answer: dict[str, object] = {"estimated_cost": cost, "unknown": unknown}
     answer["by_step"] = [{"step": s, "cost": costs[s], "duration_ms": times[s]} for s in steps]
@@ -79,7 +85,8 @@ def _number(entry: dict[str, object], names: tuple[str, ...]) -> float | None:
         if value is not None:
             if not is_number(value) or not 0 <= value <= _MAX_FIGURE:
                 raise Refused(
-                    "bad-data", f"{name}: expected a number from 0 to {_MAX_FIGURE:g}, found {value!r:.40}"
+                    "bad-data",
+                    f"{name}: expected a number from 0 to {_MAX_FIGURE:g}, found {value!r:.40}",
                 )
             return value
     return None
@@ -132,7 +139,9 @@ def _longest(steps: dict[str, dict[str, object]], times: dict[str, float]) -> fl
         for step in TopologicalSorter(before).static_order():
             ends[step] = times[step] + max((ends[need] for need in before[step]), default=0)
     except (CycleError, KeyError) as error:
-        raise Refused("bad-data", f"a step depends on itself or on an unknown step: {error!s:.60}") from None
+        raise Refused(
+            "bad-data", f"a step depends on itself or on an unknown step: {error!s:.60}"
+        ) from None
     return round(max(ends.values()), 6)
 
 

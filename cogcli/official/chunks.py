@@ -24,7 +24,9 @@ def cut_text(text: str, chunk_size: float = 1000, overlap: float = 0) -> dict[st
         raise Refused("bad-data", f"overlap {shared} must be less than chunk_size {size}")
     count = max(0, len(text) - shared) // max(1, (size - shared + 1) // 2)
     if count > _MAX_CHUNKS or count * size > _MAX_CHARACTERS:
-        raise Refused("too-large", f"that may be {count:,} pieces of {size:,} characters", "take larger ones")
+        raise Refused(
+            "too-large", f"that may be {count:,} pieces of {size:,} characters", "take larger ones"
+        )
     spans: list[tuple[int, int]] = []
     start = 0
     while start < len(text):
@@ -41,7 +43,9 @@ def cut_text(text: str, chunk_size: float = 1000, overlap: float = 0) -> dict[st
 
 def _whole(value: float, name: str, least: int) -> int:
     if value != int(value) or value < least:
-        raise Refused("bad-data", f"{name} must be a whole number of {least} or more, found {value:g}")
+        raise Refused(
+            "bad-data", f"{name} must be a whole number of {least} or more, found {value:g}"
+        )
     return int(value)
 
 

@@ -69,7 +69,9 @@ def classify_by_cues(
     if top == second:
         tied = ", ".join(name for name, score in scores.items() if score == top)
         raise Refused(
-            "no-evidence", f"the text speaks as much for each of: {tied:.200}", "give labels more keywords"
+            "no-evidence",
+            f"the text speaks as much for each of: {tied:.200}",
+            "give labels more keywords",
         )
     return _answer(best, top / sum(scores.values()), scores)
 

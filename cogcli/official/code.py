@@ -74,7 +74,9 @@ def _changes(a: list[str], b: list[str]) -> Iterator[Change]:
             yield from [("replace", a_low, a_high, b_low, b_high)] if ours or theirs else []
         elif cost <= min(time, _SHORT):
             time -= cost
-            for tag, i1, i2, j1, j2 in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+            for tag, i1, i2, j1, j2 in SequenceMatcher(
+                None, ours, theirs, autojunk=False
+            ).get_opcodes():
                 if tag != "equal":
                     yield tag, a_low + i1, a_low + i2, b_low + j1, b_low + j2
         elif anchors := _anchors(ours, theirs):
@@ -142,7 +144,9 @@ def _hunks(changes: list[Change], size_a: int, size_b: int) -> Iterator[list[Cha
         full += [("equal", done_a, change[1], done_b, change[3]), change]
         _, _, done_a, _, done_b = change
     known: Any = SequenceMatcher()
-    known.opcodes = [change for change in full[:-1] if change[0] != "equal" or change[1] < change[2]]
+    known.opcodes = [
+        change for change in full[:-1] if change[0] != "equal" or change[1] < change[2]
+    ]
     yield from known.get_grouped_opcodes(_CONTEXT) if changes else ()
 
 
@@ -154,7 +158,9 @@ def _hunk_text(hunk: list[Change], a: list[str], b: list[str]) -> Iterator[str]:
         marked = [(" ", a[i1:i2])] if tag == "equal" else [("-", a[i1:i2]), ("+", b[j1:j2])]
         for mark, lines in marked:
             for line in lines:
-                yield f"{mark}{line}" + ("" if line[-1] == "\n" else "\n\\ No newline at end of file\n")
+                yield f"{mark}{line}" + (
+                    "" if line[-1] == "\n" else "\n\\ No newline at end of file\n"
+                )
 
 
 def _range(low: int, high: int) -> str:
@@ -187,7 +193,9 @@ def _definitions(lines: list[str], stretches: list[tuple[int, int]]) -> tuple[se
     return every, touched
 
 
-def _names(before: tuple[set[str], set[str]], after: tuple[set[str], set[str]]) -> dict[str, list[str]]:
+def _names(
+    before: tuple[set[str], set[str]], after: tuple[set[str], set[str]]
+) -> dict[str, list[str]]:
     """What changed, is new and is gone, of the names that each text has and that the change touched there."""
     (old, left), (new, came) = before, after
     return {
@@ -243,7 +251,9 @@ def _formatted_by_ruff(code: str) -> str:
         raise Refused("bad-data", f"ruff does not format it: {error!s:.80}") from None
     done = run_behind_wall(command, RUFF, content=content, read=[program], required=False)
     if done.timed_out:
-        raise Refused("too-large", f"ruff does not format it: not done after {RUFF.seconds} seconds")
+        raise Refused(
+            "too-large", f"ruff does not format it: not done after {RUFF.seconds} seconds"
+        )
     if done.code:
         told = done.stderr.decode(errors="replace").replace("error: ", "").strip()
         place = re.search(r"code\.py:(\d+):(\d+): ([^\n]{1,200})", told)

@@ -58,7 +58,9 @@ def measure(code: str, language: str) -> dict[str, object]:
         "functions": len(functions),
         "longest_function": max((each.length for each in functions), default=0),
         "max_complexity": worst,
-        "average_complexity": round(sum(each.complexity for each in functions) / max(len(functions), 1), 2),
+        "average_complexity": round(
+            sum(each.complexity for each in functions) / max(len(functions), 1), 2
+        ),
         **further,
     }
     warnings = sorted([*warnings, *_of_functions(functions)], key=lambda told: told["line"])
@@ -73,9 +75,15 @@ def _of_functions(functions: list[Function]) -> list[dict[str, Any]]:
         if each.length > _LONG:
             told.append(_told(each.line, "long-function", f"`{each.name}` has {each.length} lines"))
         if each.complexity > _BRANCHED:
-            told.append(_told(each.line, "many-branches", f"`{each.name}` has {each.complexity} paths"))
+            told.append(
+                _told(each.line, "many-branches", f"`{each.name}` has {each.complexity} paths")
+            )
         if each.arguments > _MANY_ARGUMENTS:
-            told.append(_told(each.line, "many-arguments", f"`{each.name}` takes {each.arguments} arguments"))
+            told.append(
+                _told(
+                    each.line, "many-arguments", f"`{each.name}` takes {each.arguments} arguments"
+                )
+            )
     return told
 
 
@@ -107,25 +115,39 @@ def _python_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
         part = waiting.pop()
         if isinstance(part, _DEFINITIONS):
             continue  # it is counted by itself
-        own += isinstance(part, _BRANCHES) + (len(part.values) - 1 if isinstance(part, ast.BoolOp) else 0)
+        own += isinstance(part, _BRANCHES) + (
+            len(part.values) - 1 if isinstance(part, ast.BoolOp) else 0
+        )
         waiting += ast.iter_child_nodes(part)
     taken = node.args
     count = len(taken.posonlyargs) + len(taken.args) + len(taken.kwonlyargs)
-    return Function(node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1, own, count)
+    return Function(
+        node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1, own, count
+    )
 
 
 def _doubts(node: ast.AST) -> list[dict[str, Any]]:
     """What is often a mistake, whatever the code is for."""
     if isinstance(node, ast.ExceptHandler) and node.type is None:
-        return [_told(node.lineno, "bare-except", "`except:` also catches what should end the program")]
+        return [
+            _told(node.lineno, "bare-except", "`except:` also catches what should end the program")
+        ]
     if isinstance(node, _DEFINITIONS):
         defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
         mutable = any(isinstance(each, ast.List | ast.Dict | ast.Set) for each in defaults)
         text = f"`{node.name}` has a default that all calls share and may change"
         return [_told(node.lineno, "shared-default", text)] if mutable else []
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec"):
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("eval", "exec")
+    ):
         return [_told(node.lineno, "dynamic-code", f"`{node.func.id}` runs text as code")]
-    if isinstance(node, ast.keyword) and node.arg == "shell" and getattr(node.value, "value", None) is True:
+    if (
+        isinstance(node, ast.keyword)
+        and node.arg == "shell"
+        and getattr(node.value, "value", None) is True
+    ):
         return [_told(node.value.lineno, "shell", "`shell=True` lets a text become a command")]
     if isinstance(node, ast.Compare) and any(
         isinstance(sign, ast.Is | ast.IsNot)
@@ -134,16 +156,26 @@ def _doubts(node: ast.AST) -> list[dict[str, Any]]:
         and not isinstance(right.value, bool)
         for sign, right in zip(node.ops, node.comparators, strict=True)
     ):
-        return [_told(node.lineno, "identity", "`is` asks for the same object, not for an equal value")]
+        return [
+            _told(node.lineno, "identity", "`is` asks for the same object, not for an equal value")
+        ]
     return []
 
 
-def _of_lizard(code: str, suffix: str) -> tuple[list[Function], dict[str, Any], list[dict[str, Any]]]:
+def _of_lizard(
+    code: str, suffix: str
+) -> tuple[list[Function], dict[str, Any], list[dict[str, Any]]]:
     import lizard
 
     found = lizard.analyze_file.analyze_source_code(f"code.{suffix}", code)
     functions = [
-        Function(each.name, each.start_line, each.length, each.cyclomatic_complexity, each.parameter_count)
+        Function(
+            each.name,
+            each.start_line,
+            each.length,
+            each.cyclomatic_complexity,
+            each.parameter_count,
+        )
         for each in found.function_list
     ]
     names = sorted({each.name for each in functions})

@@ -35,9 +35,14 @@ def translate(
     the languages. Raises Refused; OSError or RuntimeError where it fails."""
     for language in (target_language, source_language):
         if not _LANGUAGE.fullmatch(language):
-            raise Refused("bad-data", "a language is a name or a code: letters, digits, `-`, `_`, blanks")
+            raise Refused(
+                "bad-data", "a language is a name or a code: letters, digits, `-`, `_`, blanks"
+            )
     words = _words(command, {"target": target_language, "source": source_language})
-    return {"translation": _printed(words, text.encode()), "method": f"command:{os.path.basename(words[0])}"}
+    return {
+        "translation": _printed(words, text.encode()),
+        "method": f"command:{os.path.basename(words[0])}",
+    }
 
 
 def transcribe(audio: str, command: str) -> dict[str, object]:
@@ -65,7 +70,12 @@ def _printed(words: list[str], given: bytes) -> str:
         source.write(given)
         source.seek(0)
         with subprocess.Popen(  # noqa: S603
-            words, stdin=source, stdout=subprocess.PIPE, stderr=told, env=environ, start_new_session=True
+            words,
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=told,
+            env=environ,
+            start_new_session=True,
         ) as process:
             try:
                 output = _read(process) if process.stdout else b""

@@ -38,5 +38,10 @@ def confined(
     """The result of `module:function` of this package in a confined process. `about` begins the messages, `read` names
     the files and folders that it reads. Raises as `call_confined`."""
     return call_confined(
-        f"cogcli.official.{function}", LIMITS[function], arguments, content=content, about=about, read=read
+        f"cogcli.official.{function}",
+        LIMITS[function],
+        arguments,
+        content=content,
+        about=about,
+        read=read,
     )

@@ -138,7 +138,9 @@ def profile_records(records: object) -> dict[str, object]:
     """
     if isinstance(records, dict) and len(records) == 1:
         (inner,) = records.values()
-        records = inner if isinstance(inner, list) and inner and isinstance(inner[0], dict) else records
+        records = (
+            inner if isinstance(inner, list) and inner and isinstance(inner[0], dict) else records
+        )
     listed = records if isinstance(records, list) else [records]
     objects = [record for record in listed if isinstance(record, dict)]
     names = dict.fromkeys(name for record in objects for name in record)
@@ -173,5 +175,12 @@ def _mean(numbers: list[int | float]) -> dict[str, object]:
 
 
 def _type(value: object) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    names = {
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+    }
     return names.get(type(value), "unknown")

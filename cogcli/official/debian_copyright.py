@@ -51,7 +51,8 @@ def _grouped(expression: str) -> str:
 def _joined(part: str) -> str:
     words = re.split(r"\s+(and|or)\s+", part, flags=re.I)
     return " ".join(
-        word.upper() if number % 2 else _with_exception(word.strip(" ,")) for number, word in enumerate(words)
+        word.upper() if number % 2 else _with_exception(word.strip(" ,"))
+        for number, word in enumerate(words)
     )
 
 
@@ -67,7 +68,11 @@ def _identifier(name: str) -> str:
         invariants = "-no-invariants" if free else ""
         return f"{kind.upper()}-{major}.{minor or 0}{invariants}-{'or-later' if later else 'only'}"
     if found := _VERSIONED.fullmatch(name):
-        return f"BSD-{found[2]}-Clause" if found[1] else f"{_cased(found[3])}-{found[4]}.{found[5] or 0}"
+        return (
+            f"BSD-{found[2]}-Clause"
+            if found[1]
+            else f"{_cased(found[3])}-{found[4]}.{found[5] or 0}"
+        )
     return _NAMES.get(name.lower()) or f"LicenseRef-{_reference(name)}"
 
 

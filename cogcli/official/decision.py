@@ -41,7 +41,8 @@ def justify_option(
     """
     if risk_tolerance is not None and risk_tolerance not in _TOLERATED:
         raise Refused(
-            "bad-data", f"risk_tolerance must be {', '.join(_TOLERATED)}, found {risk_tolerance!r:.40}"
+            "bad-data",
+            f"risk_tolerance must be {', '.join(_TOLERATED)}, found {risk_tolerance!r:.40}",
         )
     candidates = _candidates(scored_options, analyzed_options, constraints or {})
     scored = [candidate for candidate in candidates if candidate.score is not None]
@@ -55,7 +56,11 @@ def justify_option(
     tied = [c.id for c in eligible if c.score == eligible[0].score] if len(eligible) > 1 else []
     close = margin < _TOLERATED[risk_tolerance or "medium"] and len(eligible) > 1
     best = None if len(tied) > 1 or close else eligible[0]
-    level = "none" if len(tied) > 1 else next((name for least, name in _LEVELS if margin >= least), "low")
+    level = (
+        "none"
+        if len(tied) > 1
+        else next((name for least, name in _LEVELS if margin >= least), "low")
+    )
     why = (
         f"{', '.join(tied)} tie"
         if len(tied) > 1
@@ -63,7 +68,9 @@ def justify_option(
     )
     answer: dict[str, object] = {
         "recommendation": best.id if best else f"No recommendation: {why}",
-        "alternatives_considered": [_alternative(c, eligible[0]) for c in candidates if c is not best],
+        "alternatives_considered": [
+            _alternative(c, eligible[0]) for c in candidates if c is not best
+        ],
         "confidence_score": margin,
         "confidence_level": level,
         "uncertainties": _uncertainties(candidates, tied),
@@ -88,7 +95,9 @@ def _candidates(
         broken, unchecked = check_constraints(merged, constraints)
         broken += [entry for entry in list_of(inner, "broken_constraints") if entry not in broken]
         missing = list_of(given, "missing")
-        found.append(_Candidate(option.id, _score(given.get("score")), broken, unchecked, inner, missing))
+        found.append(
+            _Candidate(option.id, _score(given.get("score")), broken, unchecked, inner, missing)
+        )
     return found
 
 
@@ -104,13 +113,20 @@ def _alternative(candidate: _Candidate, best: _Candidate) -> dict[str, object]:
     entry: dict[str, object] = {"id": candidate.id, "score": candidate.score}
     if candidate.score is not None and best.score is not None:
         entry["behind_by"] = round(best.score - candidate.score, 6)
-    return entry | {"broken_constraints": candidate.broken, "best_on": list_of(candidate.analysis, "best_on")}
+    return entry | {
+        "broken_constraints": candidate.broken,
+        "best_on": list_of(candidate.analysis, "best_on"),
+    }
 
 
 def _uncertainties(candidates: list[_Candidate], tied: list[str]) -> list[object]:
     return [
         *([{"kind": "tie", "options": tied}] if len(tied) > 1 else []),
-        *({"kind": "unscored", "option": c.id, "missing": c.missing} for c in candidates if c.score is None),
+        *(
+            {"kind": "unscored", "option": c.id, "missing": c.missing}
+            for c in candidates
+            if c.score is None
+        ),
         *(
             {"kind": "unchecked-constraint", "option": c.id, "entry": e}
             for c in candidates
@@ -133,7 +149,10 @@ def _next_steps(candidates: list[_Candidate], tied: list[str]) -> list[object]:
     lacking = [(c.id, name) for c in candidates if c.score is None for name in c.missing]
     return [
         *([{"action": "add a criterion", "options": tied}] if len(tied) > 1 else []),
-        *({"action": "give a number", "option": option, "criterion": name} for option, name in lacking),
+        *(
+            {"action": "give a number", "option": option, "criterion": name}
+            for option, name in lacking
+        ),
         *(
             {"action": "check a constraint", "option": c.id, "entry": e}
             for c in candidates
@@ -142,7 +161,9 @@ def _next_steps(candidates: list[_Candidate], tied: list[str]) -> list[object]:
     ]
 
 
-def _readable(goal: str, answer: dict[str, object], best: _Candidate | None, tradeoffs: list[object]) -> str:
+def _readable(
+    goal: str, answer: dict[str, object], best: _Candidate | None, tradeoffs: list[object]
+) -> str:
     lines = [f"Goal: {' '.join(goal.split())}", f"Recommendation: {answer['recommendation']}"]
     if best:
         lines.append(

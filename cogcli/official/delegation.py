@@ -26,16 +26,28 @@ def delegate_task(
             raise Refused("bad-data", "timeout_seconds is above 0")
         sent["metadata"] = {"timeout_seconds": timeout_seconds}
     params = {"message": sent, "configuration": {"blocking": False}}
-    request = {"jsonrpc": "2.0", "id": sent["messageId"], "method": "message/send", "params": params}
+    request = {
+        "jsonrpc": "2.0",
+        "id": sent["messageId"],
+        "method": "message/send",
+        "params": params,
+    }
     reply = post_json(address_of(agent, "agent"), agent, request)
     if isinstance(reply, dict) and isinstance(error := reply.get("error"), dict):
         return {"accepted": False, "reason": str(error.get("message") or error.get("code"))[:500]}
     result = reply.get("result") if isinstance(reply, dict) else None
     if isinstance(result, dict) and result.get("kind") == "message":
-        return {"accepted": True, "delegation_id": str(result.get("messageId") or sent["messageId"])}
+        return {
+            "accepted": True,
+            "delegation_id": str(result.get("messageId") or sent["messageId"]),
+        }
     status = result.get("status") if isinstance(result, dict) else None
     state = status.get("state") if isinstance(status, dict) else None
-    if not isinstance(result, dict) or not isinstance(state, str) or not isinstance(result.get("id"), str):
+    if (
+        not isinstance(result, dict)
+        or not isinstance(state, str)
+        or not isinstance(result.get("id"), str)
+    ):
         raise Refused("bad-data", f"agent `{agent}` did not answer with a task or a message of A2A")
     if state in _TAKEN:
         return {"accepted": True, "delegation_id": result["id"]}

@@ -116,13 +116,17 @@ def _of_mbox(content: bytes) -> Iterator[bytes]:
     empty = True
     place = 0
     for line in content.splitlines(keepends=True):
-        if empty and (_ENVELOPE.match(content, place) or (place == 0 and line.startswith(b"From "))):
+        if empty and (
+            _ENVELOPE.match(content, place) or (place == 0 and line.startswith(b"From "))
+        ):
             if lines:
                 yield b"".join(lines)
             lines = []
         else:
             lines.append(
-                line[1:] if line.lstrip(b">").startswith(b"From ") and line.startswith(b">") else line
+                line[1:]
+                if line.lstrip(b">").startswith(b"From ") and line.startswith(b">")
+                else line
             )
         empty = not line.strip()
         place += len(line)
@@ -136,7 +140,10 @@ def _read(raw: bytes) -> tuple[dict[str, object] | None, int]:
         return None, 1
     try:
         message = message_from_bytes(raw, policy=policy.default)
-        if _length_of(message, _TEXTS) > _MAX_HEADERS or _length_of(message, _ADDRESSES) > _MAX_ADDRESSES:
+        if (
+            _length_of(message, _TEXTS) > _MAX_HEADERS
+            or _length_of(message, _ADDRESSES) > _MAX_ADDRESSES
+        ):
             return None, 1
         parts = [part for part, _ in zip(message.walk(), range(_MAX_PARTS + 1), strict=False)]
         if len(parts) > _MAX_PARTS or not message.keys():
@@ -153,12 +160,17 @@ def _read(raw: bytes) -> tuple[dict[str, object] | None, int]:
 
 
 def _head(message: EmailMessage) -> dict[str, object]:
-    head: dict[str, object] = {"id": _line(message, "message-id"), "subject": _line(message, "subject")}
+    head: dict[str, object] = {
+        "id": _line(message, "message-id"),
+        "subject": _line(message, "subject"),
+    }
     is_long = _length_of(message, _ADDRESSES) > _MAX_PARSED
     for name in _ADDRESSES:
         found = _read_long(message, name) if is_long else _read_parsed(message, name)
         head[name] = [
-            {"name": _one_line(shown), "address": _one_line(address)} for shown, address in found if address
+            {"name": _one_line(shown), "address": _one_line(address)}
+            for shown, address in found
+            if address
         ]
     try:
         head["date"] = parsedate_to_datetime(str(message.get("date", ""))).isoformat()
@@ -204,10 +216,17 @@ def _text_of(body: MIMEPart) -> str:
 def _attachments(message: EmailMessage) -> tuple[list[dict[str, object]], int]:
     """What is attached, and how many attachments have a name that is more than one."""
     listed, lost = [], 0
-    alone = not message.is_multipart() and message.get_body(preferencelist=("plain", "html")) is None
+    alone = (
+        not message.is_multipart() and message.get_body(preferencelist=("plain", "html")) is None
+    )
     for part in [message] if alone else message.iter_attachments():
         name = str(part.get_filename() or "")
-        if name != os.path.basename(name) or "\\" in name or name in (".", "..") or not name.isprintable():
+        if (
+            name != os.path.basename(name)
+            or "\\" in name
+            or name in (".", "..")
+            or not name.isprintable()
+        ):
             lost += 1
             continue
         data = part.get_payload(decode=True)

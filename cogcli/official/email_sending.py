@@ -17,7 +17,9 @@ _MAX_RECIPIENTS = 50
 _MAX_SUBJECT = 500
 _MAX_BODY = 1024 * 1024
 _TLS_PORT = 465
-_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.)*[A-Za-z0-9-]{1,63}")
+_ADDRESS = re.compile(
+    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.)*[A-Za-z0-9-]{1,63}"
+)
 _Failed = (OSError, smtplib.SMTPException)
 
 
@@ -55,16 +57,24 @@ def _message(recipients: list[str], subject: str, body: str, sender: str) -> Ema
                 "write them as name@example.org, with commas",
             )
     if len(recipients) > _MAX_RECIPIENTS:
-        raise Refused("too-large", f"{len(recipients)} recipients; at most {_MAX_RECIPIENTS} get a message")
+        raise Refused(
+            "too-large", f"{len(recipients)} recipients; at most {_MAX_RECIPIENTS} get a message"
+        )
     if any(not character.isprintable() for character in subject):
         raise Refused(
-            "bad-data", "the subject holds a line end or another control character, which could add a header"
+            "bad-data",
+            "the subject holds a line end or another control character, which could add a header",
         )
     if len(subject) > _MAX_SUBJECT or len(body) > _MAX_BODY:
-        raise Refused("too-large", f"a subject has at most {_MAX_SUBJECT}, a body {_MAX_BODY} characters")
+        raise Refused(
+            "too-large", f"a subject has at most {_MAX_SUBJECT}, a body {_MAX_BODY} characters"
+        )
     message = EmailMessage(policy=SMTP.clone(cte_type="7bit"))
     message["From"], message["To"], message["Subject"] = sender, ", ".join(recipients), subject
-    message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain=sender.rpartition("@")[2])
+    message["Date"], message["Message-ID"] = (
+        formatdate(),
+        make_msgid(domain=sender.rpartition("@")[2]),
+    )
     try:
         message.set_content(body)
     except UnicodeEncodeError:
@@ -87,7 +97,9 @@ def _connected(host: str, port: str) -> smtplib.SMTP:
         elif not _is_here(server):
             server.close()
             raise Refused(
-                "unsupported", "the mail server offers no encryption", "name one that does, or port 465"
+                "unsupported",
+                "the mail server offers no encryption",
+                "name one that does, or port 465",
             )
         return server
     except _Failed as error:
@@ -95,7 +107,9 @@ def _connected(host: str, port: str) -> smtplib.SMTP:
 
 
 def _is_here(server: smtplib.SMTP) -> bool:
-    return server.sock is not None and ipaddress.ip_address(server.sock.getpeername()[0]).is_loopback
+    return (
+        server.sock is not None and ipaddress.ip_address(server.sock.getpeername()[0]).is_loopback
+    )
 
 
 def _log_in(server: smtplib.SMTP, user: str) -> None:
@@ -115,7 +129,10 @@ def _log_in(server: smtplib.SMTP, user: str) -> None:
 def _announce(server: smtplib.SMTP, sender: str, recipients: list[str]) -> None:
     """Name sender and recipients. All of them have to be taken before the text leaves."""
     try:
-        answers = [(sender, *server.mail(sender)), *((one, *server.rcpt(one)) for one in recipients)]
+        answers = [
+            (sender, *server.mail(sender)),
+            *((one, *server.rcpt(one)) for one in recipients),
+        ]
     except _Failed as error:
         raise _lost(error, left=False) from error
     for address, code, said in answers:
@@ -128,7 +145,8 @@ def _hand_over(server: smtplib.SMTP, message: EmailMessage) -> None:
         code, said = server.data(message.as_bytes())
     except smtplib.SMTPDataError as error:  # to the command, before the text
         raise Refused(
-            "bad-data", f"the mail server takes no text: {error.smtp_code} {_shown(error.smtp_error)}"
+            "bad-data",
+            f"the mail server takes no text: {error.smtp_code} {_shown(error.smtp_error)}",
         ) from None
     except _Failed as error:
         raise _lost(error, left=True) from error

@@ -19,7 +19,9 @@ from cogcli.sdk import Refused
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MONTHS = "january february march april may june july august september october november december".split()
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
 _MONTH = rf"(?:{'|'.join(_MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.?"
 _YEAR = r"(?:1[5-9]|20|21)\d\d(?!\d)"
 _DAY = r"[0-3]?\d(?:st|nd|rd|th)?"
@@ -53,7 +55,9 @@ _MANY_CAPITALS = 0.2
 KINDS = (*_PATTERNS, "name")
 
 
-def find_entities(text: str, kinds: list[str] | None = None, max_entities: int = 1000) -> dict[str, object]:
+def find_entities(
+    text: str, kinds: list[str] | None = None, max_entities: int = 1000
+) -> dict[str, object]:
     """The e-mail addresses, links, dates, sums of money, percentages, versions and names of a text, in order.
 
     Each has `type`, `value`, `start` and `end` in characters; a date that the calendar knows also has `iso`, a name

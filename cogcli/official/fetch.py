@@ -7,7 +7,9 @@ import re
 from cogcli.sdk import Refused, fetch
 
 _REDIRECTS = 5
-_ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.8,application/xml;q=0.8"
+_ACCEPT = (
+    "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.8,application/xml;q=0.8"
+)
 _TEXT = re.compile(r"text/.+|application/(?:.+\+)?(?:json|xml|yaml|x-yaml|javascript|x-ndjson)")
 _DECLARED = re.compile(
     rb"<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s{0,9}=\s{0,9}[\"']?([\w.:-]{1,40})", re.I
@@ -22,7 +24,9 @@ def fetch_page(url: str) -> dict[str, object]:
     """
     reply = fetch(url, headers=(("Accept", _ACCEPT),), redirects=_REDIRECTS)
     if reply.media_type and not _TEXT.fullmatch(reply.media_type):
-        raise Refused("unsupported", f"{reply.url} is {reply.media_type:.60}, and only text is a page")
+        raise Refused(
+            "unsupported", f"{reply.url} is {reply.media_type:.60}, and only text is a page"
+        )
     content = _decoded(reply.body, reply.charset, reply.url)
     size = len(reply.body)
     return {"content": content, "status": reply.status, "final_url": reply.url, "bytes": size}
@@ -31,13 +35,21 @@ def fetch_page(url: str) -> dict[str, object]:
 def _decoded(body: bytes, charset: str, url: str) -> str:
     declared = _DECLARED.search(body[:1024])
     name = next((codec for mark, codec in _MARKS if body.startswith(mark)), "")
-    name = name or charset or (declared[1].decode("ascii", "replace") if declared else "") or "utf-8"
+    name = (
+        name or charset or (declared[1].decode("ascii", "replace") if declared else "") or "utf-8"
+    )
     # As browsers do: these names are commonly given for the wider one.
-    name = "cp1252" if name.lower() in ("iso-8859-1", "latin-1", "latin1", "us-ascii", "ascii") else name
+    name = (
+        "cp1252"
+        if name.lower() in ("iso-8859-1", "latin-1", "latin1", "us-ascii", "ascii")
+        else name
+    )
     try:
         text = body.decode(name)
     except LookupError:
-        raise Refused("unsupported", f"{url} is in the encoding {name!r:.60}, which is not known") from None
+        raise Refused(
+            "unsupported", f"{url} is in the encoding {name!r:.60}, which is not known"
+        ) from None
     except ValueError as error:
         raise Refused("bad-data", f"{url} is not in its encoding {name}: {error!s:.120}") from None
     if "\0" in text:

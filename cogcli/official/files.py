@@ -7,7 +7,14 @@ import sys
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from cogcli.sdk import Refused, credential_refusal, open_for_reading, outside_roots, writable_path, write_file
+from cogcli.sdk import (
+    Refused,
+    credential_refusal,
+    open_for_reading,
+    outside_roots,
+    writable_path,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +59,9 @@ def text_of(content: bytes, path: str, hint: str = "") -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Refused("bad-data", f"{name_of(path)}: byte {error.start} is not UTF-8 text", hint) from None
+        raise Refused(
+            "bad-data", f"{name_of(path)}: byte {error.start} is not UTF-8 text", hint
+        ) from None
 
 
 def read_start(path: str, limit: int) -> tuple[bytes, bool]:

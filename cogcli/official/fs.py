@@ -32,7 +32,10 @@ def read_file(path: str, mode: str = "text") -> dict[str, object]:
         return {"bytes": facts | {"base64": base64.b64encode(content).decode()}}
     if mode == "lenient":
         return {"content": content.decode("utf-8-sig", "replace"), "bytes": facts}
-    return {"content": text_of(content, path, "read it with the mode lenient or bytes"), "bytes": facts}
+    return {
+        "content": text_of(content, path, "read it with the mode lenient or bytes"),
+        "bytes": facts,
+    }
 
 
 def list_files(path: str, pattern: str | None = None, recursive: bool = False) -> dict[str, object]:
@@ -45,10 +48,15 @@ def list_files(path: str, pattern: str | None = None, recursive: bool = False) -
     found = [
         entry
         for entry in _entries(checked_folder(path), recursive)
-        if not pattern or fnmatch.fnmatchcase(str(entry["path" if "/" in pattern else "name"]), pattern)
+        if not pattern
+        or fnmatch.fnmatchcase(str(entry["path" if "/" in pattern else "name"]), pattern)
     ]
     found.sort(key=lambda entry: str(entry["path"]))
-    return {"entries": found[:_MAX_ENTRIES], "total": len(found), "truncated": len(found) > _MAX_ENTRIES}
+    return {
+        "entries": found[:_MAX_ENTRIES],
+        "total": len(found),
+        "truncated": len(found) > _MAX_ENTRIES,
+    }
 
 
 def _entries(root: str, recursive: bool) -> Iterator[dict[str, object]]:
@@ -63,7 +71,9 @@ def _entries(root: str, recursive: bool) -> Iterator[dict[str, object]]:
             seen += 1
             if seen > _MAX_SEEN:
                 raise Refused(
-                    "too-large", f"more than {_MAX_SEEN:,} files and folders", "list a folder below it"
+                    "too-large",
+                    f"more than {_MAX_SEEN:,} files and folders",
+                    "list a folder below it",
                 )
             place = f"{below}/{entry.name}" if below else entry.name
             shown = place.encode("utf-8", "replace").decode()
@@ -93,7 +103,9 @@ def write_file(path: str, content: str, mode: str = "create") -> dict[str, objec
     """Write a text as UTF-8, whole or not at all. `create` refuses where a file is, `overwrite` replaces it, `append`
     adds to it. Raises Refused for another mode, and where it cannot be written."""
     if mode not in ("create", "overwrite", "append"):
-        raise Refused("unsupported", f"no mode {mode!r:.40}", "there are create, overwrite and append")
+        raise Refused(
+            "unsupported", f"no mode {mode!r:.40}", "there are create, overwrite and append"
+        )
     try:
         added = content.encode()
     except UnicodeEncodeError as error:

@@ -45,7 +45,9 @@ def read_log(
     elsewhere = [name for name in _PLACES if os.path.islink(os.path.join(folder, name))]
     if elsewhere or os.path.lexists(os.path.join(folder, "objects", "info", "alternates")):
         raise Refused("unsupported", f"{name_of(path)}: its objects lie elsewhere")
-    return confined("git:commits", folder=folder, start=start, end=end or "HEAD", limit=limit, read=[folder])
+    return confined(
+        "git:commits", folder=folder, start=start, end=end or "HEAD", limit=limit, read=[folder]
+    )
 
 
 def commits(folder: str, start: str | None, end: str, limit: int) -> dict[str, object]:
@@ -75,7 +77,12 @@ def commits(folder: str, start: str | None, end: str, limit: int) -> dict[str, o
 def _resolved(name: str, store: DiskObjectStore, refs: DiskRefsContainer) -> Any:
     """The id of the commit that a name stands for."""
     given = name.encode()
-    for candidate in (given, b"refs/tags/" + given, b"refs/heads/" + given, b"refs/remotes/" + given):
+    for candidate in (
+        given,
+        b"refs/tags/" + given,
+        b"refs/heads/" + given,
+        b"refs/remotes/" + given,
+    ):
         try:
             number = refs[candidate]  # type: ignore[index]
         except (KeyError, ValueError):
@@ -89,7 +96,9 @@ def _resolved(name: str, store: DiskObjectStore, refs: DiskRefsContainer) -> Any
             raise Refused("bad-data", f"{name!r:.60} begins the ids of {len(ids)} objects")
     if name == "HEAD":
         raise Refused("no-evidence", "there are no commits yet")
-    raise Refused("bad-data", f"no branch, tag or commit {name!r:.60}", "name one as it is, without ~ or ^")
+    raise Refused(
+        "bad-data", f"no branch, tag or commit {name!r:.60}", "name one as it is, without ~ or ^"
+    )
 
 
 def _commit(number: Any, store: DiskObjectStore) -> Any:

@@ -61,7 +61,9 @@ def _size(output: object, wanted: Any) -> Iterator[str]:
 
 def _required(output: object, wanted: Any) -> Iterator[str]:
     yield from (
-        f"required key {name!s:.80} is missing" for name in wanted if not at_path(output, str(name))[0]
+        f"required key {name!s:.80} is missing"
+        for name in wanted
+        if not at_path(output, str(name))[0]
     )
 
 
@@ -84,7 +86,9 @@ _POLICY: dict[str, tuple[type, Callable[[Any, Any], Iterator[str]]]] = {
 def as_lines(value: object) -> str:
     """Everything inside a value as `key: value` lines, so that one search sees all of it, and what each is called."""
     return "\n".join(
-        f"{key}: {inner if isinstance(inner, str) else json.dumps(inner)}" if inner is not None else f"{key}:"
+        f"{key}: {inner if isinstance(inner, str) else json.dumps(inner)}"
+        if inner is not None
+        else f"{key}:"
         for _, key, inner in walk(value)
     )
 
@@ -100,7 +104,9 @@ def check_constraint(payload: dict[str, object], constraint: dict[str, Any]) -> 
         constraint = {"rules": [constraint]}
     elif "$schema" in constraint or "properties" in constraint:
         constraint = {"schema": constraint}
-    violations = [one for key, wanted in constraint.items() for one in _violations(payload, key, wanted)]
+    violations = [
+        one for key, wanted in constraint.items() for one in _violations(payload, key, wanted)
+    ]
     return {"valid": not violations, "violations": violations}
 
 
@@ -119,7 +125,11 @@ def _violations(payload: dict[str, object], key: str, wanted: Any) -> Iterator[d
             yield {"rule": key, "path": "", "message": reason}
     else:
         known = ", ".join(("schema", "expression", "rules", *_STRUCTURE))
-        yield {"rule": str(key), "path": "", "message": f"unknown, or not of its type; known are {known}"}
+        yield {
+            "rule": str(key),
+            "path": "",
+            "message": f"unknown, or not of its type; known are {known}",
+        }
 
 
 _STRUCTURE = ("required_keys", "forbidden_keys", "max_size")
@@ -132,7 +142,8 @@ def _broken(payload: dict[str, object], rule: Any) -> Iterator[dict[str, object]
     op = rule.get("op", rule.get("operator", "exists"))
     if op not in _OPS or rule.keys() - {"field", "op", "operator", "value", "message"}:
         raise Refused(
-            "bad-data", f"rule for {rule['field']:.60}: unknown op or key; ops are {', '.join(_OPS)}"
+            "bad-data",
+            f"rule for {rule['field']:.60}: unknown op or key; ops are {', '.join(_OPS)}",
         )
     there, value = at_path(payload, rule["field"])
     if op == "absent":
@@ -145,7 +156,9 @@ def _broken(payload: dict[str, object], rule: Any) -> Iterator[dict[str, object]
         except (TypeError, ValueError):
             holds = False
     if not holds:
-        message = str(rule.get("message") or _in_words(rule["field"], str(op), rule.get("value"), there))
+        message = str(
+            rule.get("message") or _in_words(rule["field"], str(op), rule.get("value"), there)
+        )
         yield {"rule": str(op), "path": rule["field"], "message": message}
 
 
@@ -186,7 +199,9 @@ def _compared(op: str) -> Callable[[Any, Any], bool]:
 
     def holds(value: Any, wanted: Any) -> bool:
         try:
-            return comparison({"field": "value", "op": op, "value": wanted}, [])(1, {"value": value})
+            return comparison({"field": "value", "op": op, "value": wanted}, [])(
+                1, {"value": value}
+            )
         except Refused:
             return False
 
@@ -211,7 +226,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def _is_type(value: object, name: Any) -> bool:
-    return isinstance(value, _TYPES.get(str(name), ())) and isinstance(value, bool) is (name == "boolean")
+    return isinstance(value, _TYPES.get(str(name), ())) and isinstance(value, bool) is (
+        name == "boolean"
+    )
 
 
 _OPS: dict[Any, Callable[[Any, Any], bool]] = {

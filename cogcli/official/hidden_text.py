@@ -20,18 +20,24 @@ _HIDING = re.compile(
     r"|clip\s*:\s*rect\(\s*0|clip-path\s*:\s*(?:inset\(\s*(?:50|100)%|circle\(\s*0))",
     re.IGNORECASE,
 )
-_COLOURS = re.compile(r"(?:^|;)\s*(color|background(?:-color)?)\s*:\s*([^;]{1,80}?)\s*(?=;|$)", re.IGNORECASE)
+_COLOURS = re.compile(
+    r"(?:^|;)\s*(color|background(?:-color)?)\s*:\s*([^;]{1,80}?)\s*(?=;|$)", re.IGNORECASE
+)
 _SELECTOR = re.compile(r"(?:[A-Za-z][A-Za-z0-9-]{0,40})?(?:[.#][A-Za-z_-][\w-]{0,80})?")
 _MAX_STYLE = 4000
 _UNSEEN = frozenset(("script", "style", "noscript", "template", "svg", "iframe", "object"))
-_VOID = frozenset(("br", "hr", "img", "meta", "link", "input", "wbr", "source", "area", "base", "col"))
+_VOID = frozenset(
+    ("br", "hr", "img", "meta", "link", "input", "wbr", "source", "area", "base", "col")
+)
 
 
 def remove_hidden(soup: BeautifulSoup) -> None:
     """Take out what the page hides: by the kind of element, by attribute, by its own style, or by a rule of the page
     with a plain selector. Rules inside of `@media` and style sheets elsewhere are not followed.
     """
-    selectors = {each for style in soup.find_all("style") for each in _hiding_selectors(style.get_text())}
+    selectors = {
+        each for style in soup.find_all("style") for each in _hiding_selectors(style.get_text())
+    }
     for tag in list(_outermost_hidden(soup, selectors)):
         tag.extract()
 
@@ -50,7 +56,11 @@ def _outermost_hidden(soup: BeautifulSoup, selectors: set[str]) -> Iterator[Tag]
 
 
 def _is_hidden(tag: Tag, selectors: set[str]) -> bool:
-    if tag.name in _UNSEEN or tag.has_attr("hidden") or str(tag.get("aria-hidden", "")).lower() == "true":
+    if (
+        tag.name in _UNSEEN
+        or tag.has_attr("hidden")
+        or str(tag.get("aria-hidden", "")).lower() == "true"
+    ):
         return True
     if tag.name == "dialog" and not tag.has_attr("open"):
         return True
@@ -83,7 +93,9 @@ def _colour(written: str) -> str:
 
 
 def _without_comments(style: str) -> str:
-    return "".join(part.partition("*/")[2] if n else part for n, part in enumerate(style.split("/*")))
+    return "".join(
+        part.partition("*/")[2] if n else part for n, part in enumerate(style.split("/*"))
+    )
 
 
 def _names(tag: Tag) -> Iterator[str]:
@@ -114,4 +126,8 @@ def _hiding_selectors(sheet: str) -> Iterator[str]:
 
 
 def _is_plain(selector: str) -> bool:
-    return bool(selector) and selector.lower() not in ("html", "body") and bool(_SELECTOR.fullmatch(selector))
+    return (
+        bool(selector)
+        and selector.lower() not in ("html", "body")
+        and bool(_SELECTOR.fullmatch(selector))
+    )

@@ -37,7 +37,9 @@ def look_at(content: bytes) -> dict[str, object]:
             with Image.open(BytesIO(content), formats=_FORMATS) as found:
                 told = {"format": found.format or "", "width": found.width, "height": found.height}
                 if found.width * found.height > _PIXELS:
-                    return _refusal(f"{found.width} x {found.height} pixels are more than 50 million", told)
+                    return _refusal(
+                        f"{found.width} x {found.height} pixels are more than 50 million", told
+                    )
                 if _has_frame(found, _FRAMES):
                     return _refusal(f"more than {_FRAMES} frames", told)
             with Image.open(BytesIO(content), formats=_FORMATS) as found:
@@ -46,7 +48,15 @@ def look_at(content: bytes) -> dict[str, object]:
             return _refusal("no whole png, jpeg, gif or webp")
         except Image.DecompressionBombError:
             return _refusal("more than 50 million pixels")
-        except (OSError, ValueError, SyntaxError, EOFError, KeyError, IndexError, OverflowError) as error:
+        except (
+            OSError,
+            ValueError,
+            SyntaxError,
+            EOFError,
+            KeyError,
+            IndexError,
+            OverflowError,
+        ) as error:
             # Damaged files of each format raise what their decoder meets.
             return _refusal(f"no whole png, jpeg, gif or webp ({str(error)[:120]})")
     return {"allowed": True, "reason": "a picture that may be sent", **told}

@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 
 # Bounded repetitions, and no part of a pattern can begin in two ways: linear in the text.
-_IMAGE = re.compile(r"!\[[^\[\]\n]{0,500}\](?:\([^()\s]{0,2000}(?:\s[^()\n]{0,200})?\)|\[[^\[\]\n]{0,200}\])")
-_LINK = re.compile(r"\[([^\[\]\n]{1,500})\](?:\([^()\s]{0,2000}(?:\s[^()\n]{0,200})?\)|\[[^\[\]\n]{0,200}\])")
+_IMAGE = re.compile(
+    r"!\[[^\[\]\n]{0,500}\](?:\([^()\s]{0,2000}(?:\s[^()\n]{0,200})?\)|\[[^\[\]\n]{0,200}\])"
+)
+_LINK = re.compile(
+    r"\[([^\[\]\n]{1,500})\](?:\([^()\s]{0,2000}(?:\s[^()\n]{0,200})?\)|\[[^\[\]\n]{0,200}\])"
+)
 _ADDRESS = re.compile(r"<((?:https?|mailto):[^<>\s]{1,2000})>")
 _CODE = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]{1,500})\1(?!`)")
-_EMPHASIS = re.compile(r"(?<![\w*_\\])(\*{1,3}|_{1,3})(?=[^\s*_])([^*_\n]{1,500})(?<=\S)\1(?![\w*_])")
+_EMPHASIS = re.compile(
+    r"(?<![\w*_\\])(\*{1,3}|_{1,3})(?=[^\s*_])([^*_\n]{1,500})(?<=\S)\1(?![\w*_])"
+)
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!>|~-])")
 
 

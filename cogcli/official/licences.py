@@ -8,7 +8,9 @@ from cogcli.official.debian_copyright import stated_licences
 from cogcli.official.sentences import require_size
 
 _MAX_TEXT = 2_000_000
-_TAG = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9.+() -]{2,200}?)[ \t]*(?:\*/|-->|$)", re.M)
+_TAG = re.compile(
+    r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9.+() -]{2,200}?)[ \t]*(?:\*/|-->|$)", re.M
+)
 # Of each licence the phrases that its text has, `|` between, in small letters, blanks as one; the more special first.
 _PHRASES = {
     "AGPL-3.0": "gnu affero general public license | version 3, 19 november 2007 | remote network interaction",
@@ -91,11 +93,14 @@ def detect_licence(text: str) -> dict[str, object]:
     text = re.sub(r"(?<=\w);", ",", text.replace("“", '"').replace("’", "'"))
     plain = re.sub(r"[\s*#/;|]+", " ", text).lower()
     if texts := _texts(plain):
-        found = _found(" AND ".join(texts), "text", " | ".join(_PHRASES[name] for name in texts).split(" | "))
+        found = _found(
+            " AND ".join(texts), "text", " | ".join(_PHRASES[name] for name in texts).split(" | ")
+        )
         return found | ({"confidence": _OF_SEVERAL} if len(texts) > 1 else {})
     for licence, pattern in _NAMES.items():
         named = next(
-            (one for one in re.finditer(pattern, plain) if not _is_negated(plain, one.start())), None
+            (one for one in re.finditer(pattern, plain) if not _is_negated(plain, one.start())),
+            None,
         )
         if named:
             return _found(licence, "name", [named[0]])
@@ -124,8 +129,14 @@ def _of_fields(stated: list[tuple[str, str]]) -> dict[str, object]:
     licences = list(dict.fromkeys(licence for _, licence in stated))
     rest = [licence for files, licence in stated if files == "*"]
     told = rest[:1] or licences
-    joined = told[0] if len(told) == 1 else " AND ".join(f"({one})" if " " in one else one for one in told)
-    evidence = [{"kind": "field", "phrase": f"{files[:200]}: {licence}"} for files, licence in stated]
+    joined = (
+        told[0]
+        if len(told) == 1
+        else " AND ".join(f"({one})" if " " in one else one for one in told)
+    )
+    evidence = [
+        {"kind": "field", "phrase": f"{files[:200]}: {licence}"} for files, licence in stated
+    ]
     return {
         "licence": joined,
         "confidence": _CONFIDENCE["tag"] if len(licences) == 1 else _OF_SEVERAL,

@@ -32,7 +32,9 @@ _LEVELS = {
 _LEVEL = {word: level for level, words in _LEVELS.items() for word in words.split()}
 _SEVERITIES = {"critical": "high", "error": "medium", "warning": "low"}
 _PRIORITY = ("critical", "critical", "critical", "error", "warning", "info", "info", "debug")
-_ISO = r"(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?(?:Z|[+-]\d\d:?\d\d))?)"
+_ISO = (
+    r"(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?(?:Z|[+-]\d\d:?\d\d))?)"
+)
 _SYSLOG_5424 = re.compile(
     rf"<(?P<pri>\d{{1,3}})>\d{{1,2}} {_ISO} (?P<host>\S+) (?P<source>\S+) \S+ \S+ (?:-|(?:\[[^\]]*\])+) ?(?P<rest>.*)",
     re.S,
@@ -56,7 +58,8 @@ _FORMS: dict[str, tuple[tuple[str, re.Pattern[str]], ...]] = {
 }
 """The forms that a line may have, by its first character."""
 _STATED = re.compile(
-    rf"[\[(<]?(?<![\w./-])({'|'.join(_LEVEL)})(?![./-]?\w)(?:[\])>:]+|[ \t][|-](?=[ \t]))?", re.IGNORECASE
+    rf"[\[(<]?(?<![\w./-])({'|'.join(_LEVEL)})(?![./-]?\w)(?:[\])>:]+|[ \t][|-](?=[ \t]))?",
+    re.IGNORECASE,
 )
 _SOURCE = re.compile(r"[\s|:-]*[\[(]?([A-Za-z_][\w.$/-]{1,80})[\])]?(?::|\s+-)\s+")
 _TRACEBACK = "Traceback (most recent call last):"
@@ -86,7 +89,9 @@ def parse_log(text: str, window_minutes: float = 5, max_events: int = 10_000) ->
     """
     require_size(text, MAX_LOG_CHARACTERS)
     if not 0 < window_minutes <= 525_600:
-        raise Refused("bad-data", f"window_minutes must be over 0 and at most 525600, found {window_minutes}")
+        raise Refused(
+            "bad-data", f"window_minutes must be over 0 and at most 525600, found {window_minutes}"
+        )
     events: list[tuple[Event, datetime | None]] = []
     skipped = 0
     traceback = False
@@ -102,16 +107,28 @@ def parse_log(text: str, window_minutes: float = 5, max_events: int = 10_000) ->
             skipped += 1
     kept = [event for event, _ in events[: max(0, max_events)]]
     faults = _faults(event for event, _ in events)
-    answer: dict[str, object] = {"events": kept, "skipped": skipped, "truncated": len(kept) < len(events)}
-    answer |= {"counts": _counts(events), "timeline": _timeline(events, window_minutes), "faults": faults}
+    answer: dict[str, object] = {
+        "events": kept,
+        "skipped": skipped,
+        "truncated": len(kept) < len(events),
+    }
+    answer |= {
+        "counts": _counts(events),
+        "timeline": _timeline(events, window_minutes),
+        "faults": faults,
+    }
     in_order = [*(event for _, event in _timed(events)), *(event for event, _ in events)]
     return answer | {"first_fault": next(filter(_is_fault, in_order), {})}
 
 
-def _continue(events: list[tuple[Event, datetime | None]], number: int, line: str, inside: bool) -> bool:
+def _continue(
+    events: list[tuple[Event, datetime | None]], number: int, line: str, inside: bool
+) -> bool:
     """Add a line to the last event; gives whether a traceback is still open after it."""
     if not events:
-        events.append(({"line": number, "format": "traceback", "message": line.strip()[:_MAX_MESSAGE]}, None))
+        events.append(
+            ({"line": number, "format": "traceback", "message": line.strip()[:_MAX_MESSAGE]}, None)
+        )
     event = events[-1][0]
     detail = str(event.get("detail", ""))
     if len(detail) < _MAX_DETAIL:
@@ -146,10 +163,15 @@ def _lined(number: int, name: str, found: Mapping[str, str | None], when: dateti
     rest = found["rest"] or ""
     if name == "web":
         status = int(found["status"] or 0)
-        fields = {"status": status, "bytes": int(found["bytes"] or 0) if found["bytes"] != "-" else None}
+        fields = {
+            "status": status,
+            "bytes": int(found["bytes"] or 0) if found["bytes"] != "-" else None,
+        }
         level = "error" if status >= 500 else "warning" if status >= 400 else "info"
         return event | {"level": level, "fields": fields, "message": rest}
-    stated = next((match for match in _STATED.finditer(rest, 0, 60) if _is_level(match, rest, name)), None)
+    stated = next(
+        (match for match in _STATED.finditer(rest, 0, 60) if _is_level(match, rest, name)), None
+    )
     if found.get("pri"):
         event["level"] = _PRIORITY[int(found["pri"] or 0) % 8]
     elif stated:
@@ -174,7 +196,9 @@ def _json_line(number: int, line: str) -> tuple[Event, datetime | None] | None:
         return None
     if not isinstance(given, dict):
         return None
-    keys = {name: next((key for key in among if key in given), None) for name, among in _KEYS.items()}
+    keys = {
+        name: next((key for key in among if key in given), None) for name, among in _KEYS.items()
+    }
     event: Event = {"line": number, "format": "json"}
     written = given.get(keys["time"] or "")
     when = _moment(written) if isinstance(written, str) else None
@@ -184,7 +208,9 @@ def _json_line(number: int, line: str) -> tuple[Event, datetime | None] | None:
     event |= {"level": level} if level else {}
     event |= {"source": given[keys["source"]]} if keys["source"] else {}
     event["message"] = str(given.get(keys["message"] or "", ""))[:_MAX_MESSAGE]
-    return event | {"fields": {key: value for key, value in given.items() if key not in keys.values()}}, when
+    return event | {
+        "fields": {key: value for key, value in given.items() if key not in keys.values()}
+    }, when
 
 
 def _finite(text: str) -> float:
@@ -198,7 +224,9 @@ def _moment(written: str) -> datetime | None:
     """The time, in UTC where a zone is stated; year 1904, a leap year, stands for none."""
     try:
         if written[:1].isdigit() and written[4:5] == "-":
-            found = datetime.fromisoformat(written.replace(",", ".").replace(" +", "+").replace(" Z", "Z"))
+            found = datetime.fromisoformat(
+                written.replace(",", ".").replace(" +", "+").replace(" Z", "Z")
+            )
         elif "/" in written:
             day, month, year = written[:11].split("/")
             found = datetime.fromisoformat(
@@ -206,7 +234,9 @@ def _moment(written: str) -> datetime | None:
             )
         else:
             month, day, clock = written.split()
-            found = datetime.fromisoformat(f"1904-{_MONTHS.index(month) + 1:02}-{int(day):02}T{clock}")
+            found = datetime.fromisoformat(
+                f"1904-{_MONTHS.index(month) + 1:02}-{int(day):02}T{clock}"
+            )
         offset = found.utcoffset() or timedelta()
         return found.replace(tzinfo=None) - offset
     except (ValueError, OverflowError):

@@ -25,8 +25,12 @@ _BLOCK = frozenset(
     form""".split()
 )
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\s]{0,2000}(?:\s[^()\n]{0,200})?\)")
-_LINE_MARK = re.compile(r"^(?:#{1,6}|>|[-*+•]|\d{1,3}[.)])[ \t]+|^[ \t]*(?:[-=*_]{3,}|```.*|~~~.*)$", re.M)
-_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3}|__?)(?=\S)([^*_\n]{1,500})(?<=\S)\1(?![\w*])|`([^`\n]{1,500})`")
+_LINE_MARK = re.compile(
+    r"^(?:#{1,6}|>|[-*+•]|\d{1,3}[.)])[ \t]+|^[ \t]*(?:[-=*_]{3,}|```.*|~~~.*)$", re.M
+)
+_EMPHASIS = re.compile(
+    r"(?<![\w*])(\*{1,3}|__?)(?=\S)([^*_\n]{1,500})(?<=\S)\1(?![\w*])|`([^`\n]{1,500})`"
+)
 _MANY_LINES = re.compile(r"\n{3,}")
 _FIELD = re.compile(r"^[ \t]*([^\W\d_][^:：\n|]{0,60}?)[ \t]*[:：][ \t]*(\S[^\n]{0,2000})?$", re.M)
 _TRUE, _FALSE = ("true", "yes", "y", "on", "1"), ("false", "no", "n", "off", "0")
@@ -45,7 +49,8 @@ def extract_body(text: str, extraction_schema: dict[str, Any] | None = None) -> 
         return {"text": body, "method": "rules:markup"}
     stated = _stated(body)
     fields = {
-        name: _typed(stated.get(_key(name)), wanted) for name, wanted in _wanted(extraction_schema).items()
+        name: _typed(stated.get(_key(name)), wanted)
+        for name, wanted in _wanted(extraction_schema).items()
     }
     return {"text": body, "fields": fields, "method": "rules:markup"}
 
@@ -107,15 +112,23 @@ def _typed(value: str | None, field: dict[str, Any]) -> object:
     if value is None:
         return None
     kind = field.get("type", "string")
-    kind = next((one for one in kind if one != "null"), "string") if isinstance(kind, list) else kind
+    kind = (
+        next((one for one in kind if one != "null"), "string") if isinstance(kind, list) else kind
+    )
     typed = _READERS[kind](value) if kind in _READERS else value
     return None if "enum" in field and typed not in field["enum"] else typed
 
 
 def _number(value: str) -> float | None:
     match = _NUMBER.fullmatch(value.strip())
-    number = float(match[0].replace(",", "").replace("−", "-")) if match and len(value) < 100 else None
-    return int(number) if number is not None and number.is_integer() and abs(number) < 2**53 else number
+    number = (
+        float(match[0].replace(",", "").replace("−", "-")) if match and len(value) < 100 else None
+    )
+    return (
+        int(number)
+        if number is not None and number.is_integer() and abs(number) < 2**53
+        else number
+    )
 
 
 def _integer(value: str) -> int | None:

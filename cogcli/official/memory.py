@@ -83,17 +83,19 @@ def search_vectors(
             kept = {name: part for name, part in value.items() if name != "embedding"}
             scored.append((score, key, kept))
     if other and not scored:
-        text = (
-            f"all vectors are of other models ({', '.join(sorted(other)[:5])}), and the query's is of {model}"
-        )
+        text = f"all vectors are of other models ({', '.join(sorted(other)[:5])}), and the query's is of {model}"
         hint = "embed the query with that model by text.content.embed, and give its `embedding` and `model`"
         raise Refused("needs-model", text, hint)
     scored.sort(key=lambda one: (-one[0], one[1]))
-    best = [{"key": key, "score": score, "value": kept} for score, key, kept in scored[: int(top_k)]]
+    best = [
+        {"key": key, "score": score, "value": kept} for score, key, kept in scored[: int(top_k)]
+    ]
     return {"results": best, "total_searched": len(scored), "method": method}
 
 
-def _query_vector(query: str, embedding: list[Any] | None, model: str | None) -> tuple[list[float], str, str]:
+def _query_vector(
+    query: str, embedding: list[Any] | None, model: str | None
+) -> tuple[list[float], str, str]:
     """(vector, its model, who made it)."""
     if embedding is None and model is None:
         made = embed_by_hash(query)
@@ -101,7 +103,8 @@ def _query_vector(query: str, embedding: list[Any] | None, model: str | None) ->
         return made["embedding"], str(made["model"]), f"rules:{made['model']}"
     if not embedding or not model or _cosine(embedding, embedding) is None:
         raise Refused(
-            "bad-data", "`embedding` is a list of numbers, not all zero, and `model` says whose they are"
+            "bad-data",
+            "`embedding` is a list of numbers, not all zero, and `model` says whose they are",
         )
     return embedding, model, f"model:{model}"
 
@@ -111,14 +114,19 @@ def _entries(namespace: str) -> list[tuple[str, Any]]:
         return []
     select = f"SELECT key, value FROM entry WHERE namespace = ? AND {_IS_ALIVE} ORDER BY key"  # noqa: S608
     with open_store(_FILE, _VERSIONS) as store, store.reading() as connection:
-        return [(key, _value(text)) for key, text in connection.execute(select, (namespace, time.time()))]
+        return [
+            (key, _value(text))
+            for key, text in connection.execute(select, (namespace, time.time()))
+        ]
 
 
 def _value(text: object) -> Any:
     import orjson
 
     if not isinstance(text, str):
-        raise orjson.JSONDecodeError("a value is not text", "", 0)  # as any other damage of the file
+        raise orjson.JSONDecodeError(
+            "a value is not text", "", 0
+        )  # as any other damage of the file
     return orjson.loads(text)
 
 
@@ -133,4 +141,6 @@ def _cosine(one: list[float], other: list[Any]) -> float | None:
 def _require_names(namespace: str, key: str) -> None:
     for what, name in (("namespace", namespace), ("key", key)):
         if not name or len(name) > _MAX_NAME or not name.isprintable():
-            raise Refused("bad-data", f"a {what} has 1 to {_MAX_NAME} characters, all of them printable")
+            raise Refused(
+                "bad-data", f"a {what} has 1 to {_MAX_NAME} characters, all of them printable"
+            )

@@ -22,9 +22,12 @@ _MAX_VALUES = 10_000
 _SWITCHES = ("remove_pii", "remove_secrets", "remove_scripts", "remove_controls")
 _POLICIES = ("schema", "required_keys", "grounded")
 # Each part ends at the next `<` or after a bounded run, so that no text takes more than linear time.
-_TAGS = re.compile(r"<(/?)(script|iframe|object|embed|style|form|meta|link|base|svg)\b[^<>]*>", re.I)
+_TAGS = re.compile(
+    r"<(/?)(script|iframe|object|embed|style|form|meta|link|base|svg)\b[^<>]*>", re.I
+)
 _HANDLERS = re.compile(
-    r"(?<=\s)on[a-z]{3,20}\s{0,4}=\s{0,4}(?:\"[^\"<>]{0,2000}\"|'[^'<>]{0,2000}'|[^\s\"'<>]{1,500})", re.I
+    r"(?<=\s)on[a-z]{3,20}\s{0,4}=\s{0,4}(?:\"[^\"<>]{0,2000}\"|'[^'<>]{0,2000}'|[^\s\"'<>]{1,500})",
+    re.I,
 )
 _LINKS = re.compile(r"\b(?:javascript|vbscript)\s{0,4}:|data:text/html", re.I)
 _CONTROLS = re.compile(
@@ -33,7 +36,9 @@ _CONTROLS = re.compile(
 )
 
 
-def sanitize_output(output: dict[str, object], policy: dict[str, Any] | None = None) -> dict[str, object]:
+def sanitize_output(
+    output: dict[str, object], policy: dict[str, Any] | None = None
+) -> dict[str, object]:
     """The output without personal data, credentials (placeholders stand there), scripts and unseen characters.
 
     `policy` switches parts off: remove_pii, remove_secrets, remove_scripts, remove_controls. `removals` tells kind,
@@ -43,14 +48,19 @@ def sanitize_output(output: dict[str, object], policy: dict[str, Any] | None = N
     for key, value in policy.items():
         if key not in _SWITCHES or not isinstance(value, bool):
             raise Refused(
-                "bad-data", f"policy: {key!r:.60} must be one of {', '.join(_SWITCHES)}, true or false"
+                "bad-data",
+                f"policy: {key!r:.60} must be one of {', '.join(_SWITCHES)}, true or false",
             )
     size, values = len(as_lines(output)), sum(1 for _ in walk(output))
     if size > _MAX_TEXT or values > _MAX_VALUES:
         raise Refused("too-large", f"more than {_MAX_TEXT:,} characters or {_MAX_VALUES:,} values")
     cleaner = _Cleaner({key for key in _SWITCHES if policy.get(key, True)})
     cleaned = cleaner.clean(output, "", "", 0)
-    return {"sanitized_output": cleaned, "removals": cleaner.removals, "clean": not cleaner.removals}
+    return {
+        "sanitized_output": cleaned,
+        "removals": cleaner.removals,
+        "clean": not cleaner.removals,
+    }
 
 
 class _Cleaner:
@@ -65,7 +75,10 @@ class _Cleaner:
             raise Refused("too-large", f"nested deeper than {_MAX_DEPTH}")
         if isinstance(value, dict):
             names = {name: self._text(str(name), "", path) for name in value}
-            inner = {name: self.clean(value[name], str(name), f"{path}.{name}", depth + 1) for name in value}
+            inner = {
+                name: self.clean(value[name], str(name), f"{path}.{name}", depth + 1)
+                for name in value
+            }
             return {names[name]: inner[name] for name in value}
         if isinstance(value, list):
             return [self.clean(one, key, f"{path}.{n}", depth + 1) for n, one in enumerate(value)]
@@ -95,7 +108,9 @@ class _Cleaner:
         # With its key before it: a value may be a password by its name alone.
         lead = f"{key}: " if key else ""
         quoted = f'{lead}"{text}"' if lead and not re.search(r"[\"\n]", text) else lead + text
-        shift = len(quoted) - len(text) - quoted.endswith('"') * bool(lead and quoted != lead + text)
+        shift = (
+            len(quoted) - len(text) - quoted.endswith('"') * bool(lead and quoted != lead + text)
+        )
         parts, reached = [], 0
         for secret in find_secrets(quoted):
             start, end = max(secret.start - shift, reached), min(secret.end - shift, len(text))
@@ -116,7 +131,11 @@ class _Cleaner:
                 if not hidden:
                     parts.append(text[reached : tag.start()])
                 name = tag[2].lower()
-                if name in ("script", "style", "iframe", "object", "svg") and not hidden and not tag[1]:
+                if (
+                    name in ("script", "style", "iframe", "object", "svg")
+                    and not hidden
+                    and not tag[1]
+                ):
                     hidden = name
                 elif hidden == name and tag[1]:
                     hidden = ""
@@ -149,7 +168,9 @@ class _Cleaner:
 
 
 def validate_response(
-    output: dict[str, object], validation_policy: dict[str, Any], evidence_context: list[Any] | None = None
+    output: dict[str, object],
+    validation_policy: dict[str, Any],
+    evidence_context: list[Any] | None = None,
 ) -> dict[str, object]:
     """Whether what a model gave fits its schema, and whether its numbers and names stand in the evidence.
 
@@ -160,12 +181,14 @@ def validate_response(
     unknown = [key for key in validation_policy if key not in _POLICIES]
     if unknown:
         raise Refused(
-            "bad-data", f"validation_policy: unknown key {unknown[0]!r:.60}; known are {', '.join(_POLICIES)}"
+            "bad-data",
+            f"validation_policy: unknown key {unknown[0]!r:.60}; known are {', '.join(_POLICIES)}",
         )
     grounded = validation_policy.get("grounded", bool(evidence_context))
     if grounded and not evidence_context:
         raise Refused(
-            "no-evidence", "claims are to be checked, and there is no evidence to check them against"
+            "no-evidence",
+            "claims are to be checked, and there is no evidence to check them against",
         )
     issues: list[dict[str, object]] = []
     if "schema" in validation_policy:
@@ -188,7 +211,9 @@ def validate_response(
     }
 
 
-def _unsupported(output: object, evidence: list[Any]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _unsupported(
+    output: object, evidence: list[Any]
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """(path, claim) of the numbers and names of an output: all of them, and those the evidence does not have."""
     source = ClaimSource(as_lines(evidence))
     claims: dict[tuple[str, str], None] = {}

@@ -46,7 +46,11 @@ _US_CUE = re.compile(r"\b(?:ssn|itin|social[ -]security|(?:w-?[29]|1099)\b)", re
 # Those of one form stand side by side: the first that is valid tells the country.
 _RULES = (
     _Rule("US", "us.ssn", r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}"),
-    _Rule("GB", "", r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d\d ?\d\d ?\d\d ?[A-D]"),
+    _Rule(
+        "GB",
+        "",
+        r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d\d ?\d\d ?\d\d ?[A-D]",
+    ),
     _Rule("ES", "es.dni", r"\d{8}-?[A-HJ-NP-TV-Z]"),
     _Rule("ES", "es.nie", r"[XYZ]-?\d{7}-?[A-HJ-NP-TV-Z]"),
     _Rule("IT", "it.codicefiscale", r"[A-Z]{6}\d\d[A-EHLMPRST]\d\d[A-Z]\d{3}[A-Z]"),

@@ -58,7 +58,10 @@ class _Clause(NamedTuple):
 
 def words_said(text: str, stem: Callable[[str], str]) -> list[str]:
     """The stems of the words that say something by themselves, then the letters that name."""
-    return [*map(stem, content_words(text)), *(letter.casefold() for letter in _LETTER.findall(text))]
+    return [
+        *map(stem, content_words(text)),
+        *(letter.casefold() for letter in _LETTER.findall(text)),
+    ]
 
 
 def parts_of(claim: str, stem: Callable[[str], str]) -> dict[frozenset[str], set[str]]:
@@ -66,7 +69,9 @@ def parts_of(claim: str, stem: Callable[[str], str]) -> dict[frozenset[str], set
     parts: dict[frozenset[str], set[str]] = {}
     for clause in _clauses(claim, list(_mentions(claim, stem)), stem):
         if not clause.goes_on:
-            parts.setdefault(clause.words, set()).update(NUMBER.findall(claim, clause.start, clause.end))
+            parts.setdefault(clause.words, set()).update(
+                NUMBER.findall(claim, clause.start, clause.end)
+            )
     return parts
 
 
@@ -115,7 +120,11 @@ def _mentions(passage: str, stem: Callable[[str], str]) -> Iterator[_Mention]:
     words: set[str] = set()
     first = end = 0
     for position, token in enumerate(tokens):
-        found = {token[0].casefold()} if token.start() in letters else {*map(stem, content_words(token[0]))}
+        found = (
+            {token[0].casefold()}
+            if token.start() in letters
+            else {*map(stem, content_words(token[0]))}
+        )
         if not token[0][:1].isupper() or not found or token[0].casefold() in _NO_NAMES:
             continue
         if words and not _RUN.fullmatch(passage, end, token.start()):
@@ -140,13 +149,17 @@ def _names(mentions: list[_Mention]) -> frozenset[str]:
     return frozenset(word for one in mentions for word in one.words)
 
 
-def _clauses(passage: str, mentions: list[_Mention], stem: Callable[[str], str]) -> Iterator[_Clause]:
+def _clauses(
+    passage: str, mentions: list[_Mention], stem: Callable[[str], str]
+) -> Iterator[_Clause]:
     before = frozenset[str]()
     starts = [one.start for one in mentions]
     for start, end in _spans(passage):
         inside = mentions[bisect_left(starts, start) : bisect_left(starts, end)]
         words = words_said(passage[start:end], stem)
-        yield _Clause(start, end, (words or [""])[0], frozenset(words), inside, _names(inside), before)
+        yield _Clause(
+            start, end, (words or [""])[0], frozenset(words), inside, _names(inside), before
+        )
         before = next((one.words for one in reversed(inside) if not one.is_aside), before)
 
 

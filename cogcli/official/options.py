@@ -81,15 +81,21 @@ def read_options(options: list[object]) -> list[Option]:
     read = [_read(option, position) for position, option in enumerate(options, 1)]
     (name, count), *_ = Counter(option.id for option in read).most_common(1)
     if count > 1:
-        raise Refused("bad-data", f"two options are called {name!r:.60}", "give each an `id` of its own")
+        raise Refused(
+            "bad-data", f"two options are called {name!r:.60}", "give each an `id` of its own"
+        )
     return read
 
 
 def _read(option: object, position: int) -> Option:
     if isinstance(option, str):
-        return Option(option.partition(":")[0].strip() or f"option-{position}", option, numbers_in(option))
+        return Option(
+            option.partition(":")[0].strip() or f"option-{position}", option, numbers_in(option)
+        )
     if not isinstance(option, dict):
-        raise Refused("bad-data", f"option {position}: expected text or an object, found {kind_of(option)}")
+        raise Refused(
+            "bad-data", f"option {position}: expected text or an object, found {kind_of(option)}"
+        )
     names = (str(option[key]) for key in _NAMES if isinstance(option.get(key), (str, int)))
     name = next(names, f"option-{position}")
     inner = option["option"] if isinstance(option.get("option"), dict) else {}
@@ -121,7 +127,10 @@ def direction_of(name: str, goal: str) -> tuple[str, str]:
 
 
 def analyze_options(
-    options: list[object], goal: str, context: str | None = None, constraints: dict[str, object] | None = None
+    options: list[object],
+    goal: str,
+    context: str | None = None,
+    constraints: dict[str, object] | None = None,
 ) -> dict[str, object]:
     """Each option with its attributes, where it is best and worst of all, and which constraints it breaks.
 
@@ -131,7 +140,9 @@ def analyze_options(
     """
     read = read_options(options)
     names = list(dict.fromkeys(name for option in read for name in option.attributes))
-    shared = {name: [n for option in read if (n := option.number(name)) is not None] for name in names}
+    shared = {
+        name: [n for option in read if (n := option.number(name)) is not None] for name in names
+    }
     compared = {name: numbers for name, numbers in shared.items() if len(set(numbers)) > 1}
     stated = _stated_limits(list(shared), goal, context or "")
     analyzed = [_analyzed(option, compared, goal, constraints or {}, stated) for option in read]
@@ -155,7 +166,14 @@ def _analyzed(
         low, high = ("lowest", "highest") if source == "default" else ends
         place = low if number == min(numbers) else high if number == max(numbers) else ""
         if place:
-            out.append({"attribute": name, "value": option.attributes[name], "is": place, "of": len(numbers)})
+            out.append(
+                {
+                    "attribute": name,
+                    "value": option.attributes[name],
+                    "is": place,
+                    "of": len(numbers),
+                }
+            )
     broken, unchecked = check_constraints(option, constraints)
     broken += [
         {"constraint": quote, "attribute": name, "found": option.attributes[name]}
@@ -165,7 +183,9 @@ def _analyzed(
     return {
         "id": option.id,
         "option": option.given,
-        "attributes": {n: value for n, value in option.attributes.items() if n not in (*_NAMES, *_NESTED)},
+        "attributes": {
+            n: value for n, value in option.attributes.items() if n not in (*_NAMES, *_NESTED)
+        },
         "best_on": [entry["attribute"] for entry in out if entry["is"] == "best"],
         "worst_on": [entry["attribute"] for entry in out if entry["is"] == "worst"],
         "stands_out": out,
@@ -183,7 +203,9 @@ def _stated_limits(names: list[str], *texts: str) -> list[tuple[str, str, Fracti
             before = text[max(0, match.start() - _MAX_NAME) : match.start()]
             ahead = plain(_LINK.sub("", before))
             words = ahead.split()
-            name = next((name for n in range(len(words)) if (name := " ".join(words[n:])) in known), "")
+            name = next(
+                (name for n in range(len(words)) if (name := " ".join(words[n:])) in known), ""
+            )
             if name:
                 kind = next(kind for kind in _HOLDS if match[kind])
                 start = match.start() - len(before) + _start_of(name, before)
@@ -234,7 +256,10 @@ def _equals(value: object, given: object) -> bool:
 
 
 def score_options(
-    options: list[object], goal: str, criteria: list[object] | None = None, risk_tolerance: str | None = None
+    options: list[object],
+    goal: str,
+    criteria: list[object] | None = None,
+    risk_tolerance: str | None = None,
 ) -> dict[str, object]:
     """A score from 0 to 1 for each option: the weighted mean of its numbers, each between the worst and the best.
 
@@ -252,11 +277,13 @@ def score_options(
     values = {o.id: {c.name: o.number(c.name) or Fraction() for c in known} for o in scored}
     columns = {c.name: [own[c.name] for own in values.values()] for c in known}
     parts = {
-        name: {c.name: _part(own[c.name], c, columns[c.name]) for c in known} for name, own in values.items()
+        name: {c.name: _part(own[c.name], c, columns[c.name]) for c in known}
+        for name, own in values.items()
     }
     total = sum(c.weight for c in known)
     scores = {
-        name: sum((c.weight * own[c.name] for c in known), Fraction()) / total for name, own in parts.items()
+        name: sum((c.weight * own[c.name] for c in known), Fraction()) / total
+        for name, own in parts.items()
     }
     ranked = sorted(read, key=lambda option: (-scores.get(option.id, Fraction(-1)), option.id))
     entries = [_entry(option, scores, parts, missing, len(read)) for option in ranked]
@@ -273,14 +300,18 @@ def _criteria(
     given: list[object] | None, read: list[Option], goal: str, tolerance: str | None
 ) -> list[Criterion]:
     if tolerance is not None and tolerance not in _TOLERANCE:
-        raise Refused("bad-data", f"risk_tolerance must be {', '.join(_TOLERANCE)}, found {tolerance!r:.40}")
+        raise Refused(
+            "bad-data", f"risk_tolerance must be {', '.join(_TOLERANCE)}, found {tolerance!r:.40}"
+        )
     if not given:
         first = [name for name in read[0].attributes if name not in _NAMES]
         given = [name for name in first if all(option.number(name) is not None for option in read)]
     found = [_criterion(entry, goal) for entry in given]
     factor = _TOLERANCE[tolerance or "medium"]
     return list(
-        {c.name: c._replace(weight=c.weight * (factor if _is_risk(c) else 1)) for c in found}.values()
+        {
+            c.name: c._replace(weight=c.weight * (factor if _is_risk(c) else 1)) for c in found
+        }.values()
     )
 
 
@@ -294,14 +325,17 @@ def _criterion(entry: object, goal: str) -> Criterion:
     name = next((name for name in names if isinstance(name, str)), "")
     weight = fields.get("weight", 1)
     if not name or not is_number(weight) or not 0 <= weight <= 1e6:
-        raise Refused("bad-data", f"criterion {entry!r:.60}: expected a name, and a weight from 0 to 1e6")
+        raise Refused(
+            "bad-data", f"criterion {entry!r:.60}: expected a name, and a weight from 0 to 1e6"
+        )
     direction, source = direction_of(plain(name), goal)
     said = next((fields[key] for key in ("direction", "goal", "better") if fields.get(key)), None)
     if said is not None:
         direction, source = _DIRECTIONS.get(plain(said), ""), "criterion"
         if not direction:
             raise Refused(
-                "bad-data", f"criterion {name!r:.40}: direction must be lower or higher, found {said!r:.40}"
+                "bad-data",
+                f"criterion {name!r:.40}: direction must be lower or higher, found {said!r:.40}",
             )
     return Criterion(plain(name), Fraction(weight), direction, source)
 
@@ -326,13 +360,20 @@ def _entry(
         score = scores[option.id]
         rank = 1 + sum(other > score for other in scores.values())
         shown = {name: round(float(part), 6) for name, part in parts[option.id].items()}
-        return entry | {"status": "scored", "score": round(float(score), 6), "rank": rank, "parts": shown}
+        return entry | {
+            "status": "scored",
+            "score": round(float(score), 6),
+            "rank": rank,
+            "parts": shown,
+        }
     lacks = missing[option.id]
     reason = f"no number for {', '.join(lacks)}" if lacks else "nothing to compare it with"
     return entry | {"status": "unscored", "score": None, "missing": lacks, "reason": reason}
 
 
-def _summary(entries: list[dict[str, object]], known: list[Criterion], tolerance: str | None) -> str:
+def _summary(
+    entries: list[dict[str, object]], known: list[Criterion], tolerance: str | None
+) -> str:
     scored = [entry for entry in entries if entry["status"] == "scored"]
     said = [f"{len(entries)} options, {len(scored)} of them scored by {len(known)} criteria."]
     if scored:
@@ -340,7 +381,9 @@ def _summary(entries: list[dict[str, object]], known: list[Criterion], tolerance
     best = [str(entry["id"]) for entry in scored if entry["rank"] == 1]
     if len(best) > 1:
         said.append(f"Tie at the top: {', '.join(best)}.")
-    lacking = [f"{entry['id']} ({entry['reason']})" for entry in entries if entry["status"] == "unscored"]
+    lacking = [
+        f"{entry['id']} ({entry['reason']})" for entry in entries if entry["status"] == "unscored"
+    ]
     if lacking:
         said.append(f"Unscored: {', '.join(lacking[:10])}.")
     if tolerance and not any(map(_is_risk, known)):

@@ -53,7 +53,8 @@ def id_of(item: object, position: int) -> str:
     """The name an item gives itself, else `item-N` by its position from 1."""
     names = [item.get(name) for name in _ID_FIELDS] if isinstance(item, dict) else []
     return next(
-        (str(name) for name in names if isinstance(name, (str, int)) and name != ""), f"item-{position}"
+        (str(name) for name in names if isinstance(name, (str, int)) and name != ""),
+        f"item-{position}",
     )
 
 

@@ -27,7 +27,9 @@ def read_pdf(path: str, max_pages: int = 200, needs_text: bool = False) -> dict[
     """
     name = name_of(path)
     about = f"{name}: not a readable PDF: "
-    found = confined("pdf:extract", content=read_whole(path, _MAX_BYTES), about=about, max_pages=max_pages)
+    found = confined(
+        "pdf:extract", content=read_whole(path, _MAX_BYTES), about=about, max_pages=max_pages
+    )
     if needs_text and not found["text"]:
         hint = "pictures are not read: recognise their text first, as OCR programs do"
         raise Refused("no-evidence", f"{name}: no page that was read has any text", hint)

@@ -85,7 +85,8 @@ _VERSIONED = re.compile(
     re.I,
 )
 _DOCUMENTED = tuple(
-    ip_network(net) for net in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
+    ip_network(net)
+    for net in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
 )
 
 
@@ -100,7 +101,9 @@ def _addresses(text: str) -> Iterator[Finding]:
             # Parts of one digit are a version, a section or an identifier of an object.
             if len(match[0]) == len("1.2.3.4"):
                 continue
-            if not _is_public(address) or _VERSIONED.search(text[max(0, match.start() - 24) : match.start()]):
+            if not _is_public(address) or _VERSIONED.search(
+                text[max(0, match.start() - 24) : match.start()]
+            ):
                 continue
             yield Finding(match.start(), match.end(), "ip")
 
@@ -132,7 +135,12 @@ def _cards(text: str) -> Iterator[Finding]:
     for match in bounded_matches(_CARD, text):
         digits = re.sub(r"\D", "", match[0])
         issuer = next((name for name, form in _ISSUERS if form.fullmatch(digits)), "")
-        if issuer and len(set(digits)) > 1 and is_valid(digits) and not _behind_a_number(text, match.start()):
+        if (
+            issuer
+            and len(set(digits)) > 1
+            and is_valid(digits)
+            and not _behind_a_number(text, match.start())
+        ):
             yield Finding(match.start(), match.end(), "card", issuer)
 
 
@@ -157,7 +165,11 @@ def _accounts(text: str) -> Iterator[Finding]:
             elif char not in " -" or not text[end - 1].isalnum():
                 break
             end += 1
-        if length == len(found) > 0 and not text[end : end + 1].isalnum() and _is_iban(found.upper()):
+        if (
+            length == len(found) > 0
+            and not text[end : end + 1].isalnum()
+            and _is_iban(found.upper())
+        ):
             yield Finding(match.start(), end, "iban", match[1].upper())
 
 
@@ -177,7 +189,10 @@ _FORMS = {
     "CH": r"0\d\d \d{3} \d\d \d\d(?! \d)",
     "NL": r"0(?:\d\d-\d{7}|\d{3}-\d{6}|6[- ]\d{8})",
 }
-_USUAL = {country: re.compile(rf"(?<![\w.+/-])(?:{form})(?![\w-]|[.]\d)") for country, form in _FORMS.items()}
+_USUAL = {
+    country: re.compile(rf"(?<![\w.+/-])(?:{form})(?![\w-]|[.]\d)")
+    for country, form in _FORMS.items()
+}
 _CALL = re.compile(
     r"(?:\b(?:(?:tele)?(?:phone|fon)|tel(?:éfono|efono)?|mobile?|cell|handy|fax|call(?: (?:me|us|him|her|them))?"
     r"(?: back)?|ring|rufnummer|móvil|portable|sms|text (?:me|him|her|us)|whatsapp|reach (?:me|us|him|her)|dial"
@@ -186,7 +201,24 @@ _CALL = re.compile(
 )
 _CALLED = re.compile(rf"\(?[+0-9]{_DIGITS}{{5,20}}\d(?![\w@]|[.,]\d)")
 _DECIMAL = re.compile(r"[+-]?\d+\.\d+")
-_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "AT", "CH", "PT", "SE", "PL", "IN", "AU", "BR")
+_REGIONS = (
+    "US",
+    "GB",
+    "DE",
+    "FR",
+    "ES",
+    "IT",
+    "NL",
+    "BE",
+    "AT",
+    "CH",
+    "PT",
+    "SE",
+    "PL",
+    "IN",
+    "AU",
+    "BR",
+)
 
 
 def _phones(text: str) -> Iterator[Finding]:
@@ -195,7 +227,9 @@ def _phones(text: str) -> Iterator[Finding]:
     for start, end, regions, lenient in _phone_places(text):
         left -= 1
         if left < 0:
-            raise Refused("too-large", f"more than {_MAX_NUMBERS:,} numbers may be telephone numbers")
+            raise Refused(
+                "too-large", f"more than {_MAX_NUMBERS:,} numbers may be telephone numbers"
+            )
         if _DECIMAL.fullmatch(text, start, end) or _behind_a_number(text, start):
             continue
         if not 7 <= sum(map(str.isdigit, text[start:end])) <= 15:
@@ -210,7 +244,8 @@ def _phone_places(text: str) -> Iterator[tuple[int, int, tuple[str, ...], bool]]
         yield *match.span(), ("ZZ",), match[0].startswith("+")
     for region, form in _USUAL.items():
         yield from (
-            (*match.span(), (region,), region in ("US", "GB")) for match in bounded_matches(form, text)
+            (*match.span(), (region,), region in ("US", "GB"))
+            for match in bounded_matches(form, text)
         )
     for cue in bounded_matches(_CALL, text):
         called = _CALLED.match(text, cue.end())
@@ -314,7 +349,10 @@ class Redaction:
         """The text with placeholders."""
         parts, reached = [], 0
         for data in found:
-            parts += [text[reached : data.start], self.placeholder(data.kind, text[data.start : data.end])]
+            parts += [
+                text[reached : data.start],
+                self.placeholder(data.kind, text[data.start : data.end]),
+            ]
             reached = data.end
         return "".join([*parts, text[reached:]])
 

@@ -40,18 +40,25 @@ def create_plan(
         raise Refused("unsupported", "only the registry of the run is known", hint)
     if target_channel and not _CHANNEL.fullmatch(target_channel):
         raise Refused(
-            "bad-data", f"target_channel: expected a label such as local, found {target_channel!r:.40}"
+            "bad-data",
+            f"target_channel: expected a label such as local, found {target_channel!r:.40}",
         )
     if len(intent_description) > _MAX_TEXT:
         raise Refused("too-large", f"over {_MAX_TEXT} characters")
     steps, given, unmatched = _matched(intent_description)
     name = "-".join(
-        re.findall(r"[a-z0-9]+", " ".join(steps[0].item.id.split(".")[1:] + [s.id for s in steps[1:]]))
+        re.findall(
+            r"[a-z0-9]+", " ".join(steps[0].item.id.split(".")[1:] + [s.id for s in steps[1:]])
+        )
     )
     suggested = f"draft.{name[:60].strip('-')}"
-    text = _skill_text(suggested, " ".join(intent_description.split()), target_channel, steps, given)
+    text = _skill_text(
+        suggested, " ".join(intent_description.split()), target_channel, steps, given
+    )
     problems = [problem for problem in skill_problems(text) if problem.severity == "E"]
-    errors = [{"code": p.code, "line": p.line, "message": p.message, "hint": p.hint} for p in problems]
+    errors = [
+        {"code": p.code, "line": p.line, "message": p.message, "hint": p.hint} for p in problems
+    ]
     return {
         "skill_yaml": text,
         "suggested_id": suggested,
@@ -100,7 +107,9 @@ def _wired(item: CatalogItem, steps: list[_Step], given: dict[str, str]) -> dict
             continue
         source = _source(name, field.type, steps, set(found.values()))
         if source is None:
-            source = name if given.get(name, field.type) == field.type else f"{name}_{len(given) + 1}"
+            source = (
+                name if given.get(name, field.type) == field.type else f"{name}_{len(given) + 1}"
+            )
             given[source] = field.type
             source = f"inputs.{source}"
         found[name] = source
@@ -114,7 +123,9 @@ def _source(name: str, kind: str, steps: list[_Step], taken: set[str]) -> str | 
         if field and field.required and _fits(field.type, kind):
             return f"vars.{step.id}_{name}"
     last = steps[-1] if steps else None
-    fitting = [n for n, f in last.item.outputs.items() if f.required and f.type == kind] if last else []
+    fitting = (
+        [n for n, f in last.item.outputs.items() if f.required and f.type == kind] if last else []
+    )
     by_type = f"vars.{last.id}_{fitting[0]}" if last and len(fitting) == 1 else None
     return None if by_type in taken else by_type
 
@@ -148,17 +159,25 @@ def _skill_text(
     ]
     lines += ["steps:"]
     for step in steps:
-        lines += [f"  - id: {step.id}", f"    description: {_text(step.clause)}", f"    uses: {step.item.id}"]
+        lines += [
+            f"  - id: {step.id}",
+            f"    description: {_text(step.clause)}",
+            f"    uses: {step.item.id}",
+        ]
         lines += ["    input:" if step.inputs else "    input: {}"]
         lines += [f"      {name}: {source}" for name, source in step.inputs.items()]
-        lines += ["    output:"] + [f"      {name}: {target}" for name, target in targets[step.id].items()]
+        lines += ["    output:"] + [
+            f"      {name}: {target}" for name, target in targets[step.id].items()
+        ]
     return "\n".join(lines) + "\n"
 
 
 def _targets(step: _Step, read: set[str], is_last: bool) -> dict[str, str]:
     """Where a step's required outputs go: to those who read them, else to the outputs of the skill."""
     required = [name for name, field in step.item.outputs.items() if field.required]
-    wired = {name: f"vars.{step.id}_{name}" for name in required if f"vars.{step.id}_{name}" in read}
+    wired = {
+        name: f"vars.{step.id}_{name}" for name in required if f"vars.{step.id}_{name}" in read
+    }
     if wired and not is_last:
         return wired
     return {name: f"outputs.{step.id}_{name}" for name in required}

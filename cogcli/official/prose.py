@@ -160,7 +160,9 @@ def _ranked(found: list[Sentence]) -> list[int]:
     top = max(counts.values(), default=1)
     complete = [ends_whole(sentence.text) for sentence in found]
     # Fixed weight in the divisor: without it the shortest sentence wins, with a plain sum the longest does.
-    telling = [sum(counts[word] for word in words) / top / (len(words) + 6) for words in map(set, contents)]
+    telling = [
+        sum(counts[word] for word in words) / top / (len(words) + 6) for words in map(set, contents)
+    ]
     scores = [share * _WHOLE[done] for share, done in zip(telling, complete, strict=True)]
     if True in complete:
         scores[complete.index(True)] *= _OPENING
@@ -175,19 +177,25 @@ def extract_keywords(text: str, max_keywords: int = 10) -> dict[str, object]:
     """
     _at_least_one(max_keywords=max_keywords)
     counts = Counter(_phrases(text))
-    scores = {p: count * (2 * len(p) - 1) for p, count in counts.items() if count > 1 or len(p) == 1}
+    scores = {
+        p: count * (2 * len(p) - 1) for p, count in counts.items() if count > 1 or len(p) == 1
+    }
     chosen: list[tuple[str, ...]] = []
     for phrase in sorted(scores, key=lambda phrase: -scores[phrase]):
         if len(chosen) == max_keywords:
             break
-        if not any(set(phrase) <= set(better) and counts[better] * 2 >= counts[phrase] for better in chosen):
+        if not any(
+            set(phrase) <= set(better) and counts[better] * 2 >= counts[phrase] for better in chosen
+        ):
             chosen.append(phrase)
     return _keywords(
         [(" ".join(phrase), float(scores[phrase]), counts[phrase]) for phrase in chosen], "phrases"
     )
 
 
-def extract_stemmed_keywords(text: str, max_keywords: int = 10, language: str = "en") -> dict[str, object]:
+def extract_stemmed_keywords(
+    text: str, max_keywords: int = 10, language: str = "en"
+) -> dict[str, object]:
     """The most frequent words, inflected forms counted together and shown in their commonest form.
 
     `language` is an ISO 639-1 code. Outside English, words of up to three letters are passed over.
@@ -196,7 +204,9 @@ def extract_stemmed_keywords(text: str, max_keywords: int = 10, language: str = 
     least = 3 if language == "en" else 4
     says = telling(text)
     forms = Counter(
-        word for word in split_words(readable(text)) if says(word) and least <= len(word) <= _MAX_STEM_LETTERS
+        word
+        for word in split_words(readable(text))
+        if says(word) and least <= len(word) <= _MAX_STEM_LETTERS
     )
     stem = stemmer(language)
     families: dict[str, list[tuple[str, int]]] = {}
@@ -208,8 +218,14 @@ def extract_stemmed_keywords(text: str, max_keywords: int = 10, language: str = 
 
 
 def _keywords(ranked: list[tuple[str, float, int]], method: str) -> dict[str, object]:
-    scored = [{"keyword": word, "score": round(score, 3), "count": count} for word, score, count in ranked]
-    return {"keywords": [word for word, _, _ in ranked], "scored": scored, "method": f"rules:{method}"}
+    scored = [
+        {"keyword": word, "score": round(score, 3), "count": count} for word, score, count in ranked
+    ]
+    return {
+        "keywords": [word for word, _, _ in ranked],
+        "scored": scored,
+        "method": f"rules:{method}",
+    }
 
 
 def score_readability(text: str) -> dict[str, object]:
@@ -227,7 +243,11 @@ def score_readability(text: str) -> dict[str, object]:
         "words_per_sentence": round(len(words) / len(sentences), 1) if sentences else 0.0,
         "minutes": round(len(words) / _WORDS_PER_MINUTE, 1),
     }
-    if not words or not _mostly_latin(words) or (len(words) >= _ENOUGH_WORDS and not reads_english(text)):
+    if (
+        not words
+        or not _mostly_latin(words)
+        or (len(words) >= _ENOUGH_WORDS and not reads_english(text))
+    ):
         return {"level": "unrated", "measures": measures}
     per_sentence = len(words) / len(sentences)
     per_word = sum(map(_syllables, words)) / len(words)
@@ -274,7 +294,9 @@ def _phrases(text: str) -> list[tuple[str, ...]]:
     """Every run of one to three content words that no stop word or punctuation cuts."""
     phrases: list[tuple[str, ...]] = []
     says = telling(text)
-    for piece in (piece for sentence in _read(text) for piece in PUNCTUATION.split(readable(sentence.text))):
+    for piece in (
+        piece for sentence in _read(text) for piece in PUNCTUATION.split(readable(sentence.text))
+    ):
         run: list[str] = []
         for word in split_words(piece):
             run = [*run[1 - _MAX_PHRASE :], word] if says(word) else []

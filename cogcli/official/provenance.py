@@ -50,11 +50,17 @@ def verify_claim(claim: str, sources: list[Any]) -> dict[str, object]:
     wanted = _Claim(claim)
     if not sources:
         return _verdict([], "There are no sources.")
-    texts = [(text_of(source), id_of(source, position)) for position, source in enumerate(sources, 1)]
+    texts = [
+        (text_of(source), id_of(source, position)) for position, source in enumerate(sources, 1)
+    ]
     if len(sources) > _MAX_SOURCES or sum(len(text) for text, _ in texts) > MAX_CHARACTERS:
-        raise Refused("too-large", f"more than {_MAX_SOURCES} sources or {MAX_CHARACTERS:,} characters")
+        raise Refused(
+            "too-large", f"more than {_MAX_SOURCES} sources or {MAX_CHARACTERS:,} characters"
+        )
     found = [fit for text, source in texts for fit in wanted.look_in(text, source)]
-    best = sorted(found, key=lambda fit: (bool(fit.missing), fit.contradicts, -fit.score))[:_MAX_EVIDENCE]
+    best = sorted(found, key=lambda fit: (bool(fit.missing), fit.contradicts, -fit.score))[
+        :_MAX_EVIDENCE
+    ]
     return _verdict(best, wanted.rationale(best))
 
 
@@ -72,7 +78,12 @@ def _verdict(best: list[_Found], rationale: str) -> dict[str, object]:
         | {"supports": not fit.missing and not fit.contradicts}
         for fit in kept
     ]
-    return {"verified": verified, "evidence": evidence, "rationale": rationale, "method": "rules:passages"}
+    return {
+        "verified": verified,
+        "evidence": evidence,
+        "rationale": rationale,
+        "method": "rules:passages",
+    }
 
 
 class _Claim:
@@ -113,7 +124,9 @@ class _Claim:
             for one in self.exact
         ]
         missing = tuple(one for one, there in zip(self.exact, held, strict=True) if not there)
-        return _Found(score, source, quote, start, end, missing, _is_negated(quote) is not self.negated)
+        return _Found(
+            score, source, quote, start, end, missing, _is_negated(quote) is not self.negated
+        )
 
     def _unsaid(self, quote: str) -> set[str]:
         """The numbers of the claim that a passage does not say of what their part of the claim speaks of."""
@@ -163,7 +176,9 @@ def make_citation(
     doi = _first(source, "doi", "DOI")
     if not (title or url or own_id or doi):
         raise Refused("no-evidence", "the source has no title, address or id to cite it by")
-    container = _first(source, "container-title", "container", "journal", "publication", "site_name")
+    container = _first(
+        source, "container-title", "container", "journal", "publication", "site_name"
+    )
     citation: dict[str, object] = {
         "id": own_id or doi or url or title,
         "type": _type(source, url, container),
@@ -184,7 +199,9 @@ def make_citation(
 
 
 def _first(source: dict[str, Any], *names: str) -> str:
-    found = (source[name] for name in names if isinstance(source.get(name), str | int) and source[name])
+    found = (
+        source[name] for name in names if isinstance(source.get(name), str | int) and source[name]
+    )
     return str(next(found, "")).strip()
 
 
@@ -197,7 +214,9 @@ def _type(source: dict[str, Any], url: str, container: str) -> str:
 
 def _authors(value: object) -> list[dict[str, str]]:
     names = re.split(r"\s*(?:;|\band\b|&)\s*", value) if isinstance(value, str) else value
-    return [author for name in names if (author := _author(name))] if isinstance(names, list) else []
+    return (
+        [author for name in names if (author := _author(name))] if isinstance(names, list) else []
+    )
 
 
 def _author(name: object) -> dict[str, str]:
@@ -225,5 +244,7 @@ def _placed(excerpt: str, text: str) -> dict[str, object]:
         return {"excerpt": excerpt}
     start = text.find(excerpt)
     if start < 0:
-        raise Refused("bad-data", "the excerpt does not stand in the source's text, character by character")
+        raise Refused(
+            "bad-data", "the excerpt does not stand in the source's text, character by character"
+        )
     return {"excerpt": excerpt, "start": start, "end": start + len(excerpt)}

@@ -48,11 +48,17 @@ def score_output(
     wanted = rubric or ({"grounding": 1} if context else {"completeness": 1})
     weights = {name: _weight(name, given) for name, given in wanted.items()}
     rules = {name: given if isinstance(given, dict) else {} for name, given in wanted.items()}
-    found = {name: _dimension(name, _Given(output, text, context or "", rules[name])) for name in wanted}
-    scored = {name: share for name in wanted if isinstance(share := found[name].get("score"), float)}
+    found = {
+        name: _dimension(name, _Given(output, text, context or "", rules[name])) for name in wanted
+    }
+    scored = {
+        name: share for name in wanted if isinstance(share := found[name].get("score"), float)
+    }
     total = math.fsum(weights[name] for name in scored)
     if not total:
-        reasons = "; ".join(f"{name}: {entry.get('reason', 'weight 0')}" for name, entry in found.items())
+        reasons = "; ".join(
+            f"{name}: {entry.get('reason', 'weight 0')}" for name, entry in found.items()
+        )
         hint = f"give a `rubric` of: {_KNOWN}" if not rubric else f"measured are: {_KNOWN}"
         raise Refused("no-evidence", f"no dimension could be measured ({reasons:.300})", hint)
     score = round(math.fsum(weights[name] * share for name, share in scored.items()) / total, 4)
@@ -140,7 +146,9 @@ def _is_empty(value: object) -> bool:
 def _length(given: _Given) -> _Measured:
     words = len(given.text.split())
     limits = {
-        name: given.rules[name] for name in ("min_words", "max_words") if given.rules.get(name) is not None
+        name: given.rules[name]
+        for name in ("min_words", "max_words")
+        if given.rules.get(name) is not None
     }
     if not limits:
         return "give min_words or max_words"

@@ -35,7 +35,9 @@ def address_of(name: str, what: str) -> str:
 def post_json(url: str, name: str, value: dict[str, Any]) -> Any:
     """The JSON value of the reply, None for another one."""
     body = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-    reply = fetch(url, method="POST", headers=_JSON, body=body, most=_MAX_REPLY, name=f"to `{name}`")
+    reply = fetch(
+        url, method="POST", headers=_JSON, body=body, most=_MAX_REPLY, name=f"to `{name}`"
+    )
     try:
         return json.loads(reply.body)
     except (ValueError, RecursionError):

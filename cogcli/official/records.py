@@ -110,7 +110,9 @@ def merge_records(records: list[Record], strategy: str = "last") -> dict[str, ob
     `conflicts` lists, as JSON pointers, where different values met.
     """
     if strategy not in _STRATEGIES:
-        raise Refused("unsupported", f"no strategy {strategy!r:.40}", f"there are {', '.join(_STRATEGIES)}")
+        raise Refused(
+            "unsupported", f"no strategy {strategy!r:.40}", f"there are {', '.join(_STRATEGIES)}"
+        )
     names = columns_of(records_of(records, "records"))
     conflicts: list[str] = []
     merged: Record = {}
@@ -164,12 +166,18 @@ def transform_records(records: list[Record], mapping: Record) -> dict[str, objec
 def _computed(records: list[Record], computed: dict[str, str]) -> Iterator[Record]:
     """The values of the expressions over each record."""
     columns = columns_of(records)
-    compiled = {name: compile_expression(text, ["record", *columns]) for name, text in computed.items()}
+    compiled = {
+        name: compile_expression(text, ["record", *columns]) for name, text in computed.items()
+    }
     for number, record in enumerate(records, 1):
         try:
-            yield {name: value_of({**record, "record": record}) for name, value_of in compiled.items()}
+            yield {
+                name: value_of({**record, "record": record}) for name, value_of in compiled.items()
+            }
         except Refused as refused:
-            raise Refused(refused.reason, f"record {number}: {refused.message}", refused.hint) from None
+            raise Refused(
+                refused.reason, f"record {number}: {refused.message}", refused.hint
+            ) from None
 
 
 def _changes(mapping: Record) -> dict[str, Any]:
@@ -180,7 +188,9 @@ def _changes(mapping: Record) -> dict[str, Any]:
     kinds = {"select": list}
     for name, value in mapping.items():
         if name not in _CHANGES:
-            raise Refused("bad-data", f"`mapping` has {name!r:.40}", f"it has {', '.join(_CHANGES)}")
+            raise Refused(
+                "bad-data", f"`mapping` has {name!r:.40}", f"it has {', '.join(_CHANGES)}"
+            )
         texts = value.values() if isinstance(value, dict) and name in ("rename", "computed") else ()
         listed = value if isinstance(value, list) else ()
         if not isinstance(value, kinds.get(name, dict)) or not all(

@@ -42,7 +42,9 @@ def compose_sections(
 
 
 def _body(section: dict[str, object]) -> list[str]:
-    return [_part(name, section[name]) for name in _PARTS if section.get(name) not in (None, "", [], {})]
+    return [
+        _part(name, section[name]) for name in _PARTS if section.get(name) not in (None, "", [], {})
+    ]
 
 
 def _part(name: str, value: object) -> str:
@@ -55,7 +57,9 @@ def _part(name: str, value: object) -> str:
 
 
 def _facts(facts: dict[str, object]) -> str:
-    return _table(["Fact", "Value"], [[_line(name.replace("_", " ")), _line(facts[name])] for name in facts])
+    return _table(
+        ["Fact", "Value"], [[_line(name.replace("_", " ")), _line(facts[name])] for name in facts]
+    )
 
 
 def _items(items: list[object]) -> str:
@@ -78,7 +82,9 @@ def _more(count: int, mark: str) -> list[str]:
 def _table(columns: list[str], rows: list[list[str]]) -> str:
     lines = [columns, ["---"] * len(columns), *rows]
     rule = lines[1]
-    return "\n".join(f"| {' | '.join(cells if cells is rule else map(_in_cell, cells))} |" for cells in lines)
+    return "\n".join(
+        f"| {' | '.join(cells if cells is rule else map(_in_cell, cells))} |" for cells in lines
+    )
 
 
 def _in_cell(text: str) -> str:

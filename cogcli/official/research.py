@@ -24,13 +24,16 @@ def retrieve_sources(items: list[Any], max_chunk_size: float | None = None) -> d
     if len(items) > _MAX_ITEMS:
         raise Refused("too-large", f"{len(items)} items; at most {_MAX_ITEMS} are retrieved")
     done = [_retrieved(item, number) for number, item in enumerate(items, 1)]
-    had, failed = ([item for item in done if ("text" in item) == is_had] for is_had in (True, False))
+    had, failed = (
+        [item for item in done if ("text" in item) == is_had] for is_had in (True, False)
+    )
     if failed and not had:
         raise Refused("no-evidence", f"no source can be had: {str(failed[0]['error'])[:300]}")
     total = sum(len(str(item["text"])) for item in had)
     if total > _MAX_TOGETHER:
         raise Refused(
-            "too-large", f"the sources have {total:,} characters; at most {_MAX_TOGETHER:,} are taken"
+            "too-large",
+            f"the sources have {total:,} characters; at most {_MAX_TOGETHER:,} are taken",
         )
     if max_chunk_size is not None:
         had = [piece for item in had for piece in _pieces(item, max_chunk_size)]
@@ -47,7 +50,9 @@ def _pieces(item: dict[str, object], size: float) -> list[dict[str, object]]:
 
 def _retrieved(item: Any, number: int) -> dict[str, object]:
     given = _named(item)
-    about = {name: given[name] for name in ("id", "title", "url") if isinstance(given.get(name), str)}
+    about = {
+        name: given[name] for name in ("id", "title", "url") if isinstance(given.get(name), str)
+    }
     about.setdefault("id", f"source-{number}")
     kind, value = _source(given)
     try:
@@ -58,7 +63,12 @@ def _retrieved(item: Any, number: int) -> dict[str, object]:
         return {**about, "source_type": kind, "error": f"{error.code}: {error.message}"}
     if not text.strip():
         return {**about, "source_type": kind, "error": "it has no text"}
-    return {**about, "source_type": kind, "text": text[:_MAX_TEXT], "truncated": len(text) > _MAX_TEXT}
+    return {
+        **about,
+        "source_type": kind,
+        "text": text[:_MAX_TEXT],
+        "truncated": len(text) > _MAX_TEXT,
+    }
 
 
 def _named(item: Any) -> dict[str, Any]:
@@ -93,7 +103,9 @@ def _text_of(kind: str, value: str) -> str:
         return str(read_pdf(value)["text"])
     if kind == "url":
         content = str(fetch_page(value)["content"])
-        return str(extract_content(content)["text"]) if content.lstrip().startswith("<") else content
+        return (
+            str(extract_content(content)["text"]) if content.lstrip().startswith("<") else content
+        )
     if kind == "memory_key":
         found = retrieve_entry(value)
         if not found["found"]:

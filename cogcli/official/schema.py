@@ -97,7 +97,9 @@ def _patterns(schema: object) -> Iterator[tuple[str, bool]]:
             named = [(text, True) for text in keyed] if isinstance(keyed, dict) else []
             candidates = [(pattern, False), *named]
             yield from (
-                (text, keys) for text, keys in candidates if isinstance(text, str) and _compiles(text)
+                (text, keys)
+                for text, keys in candidates
+                if isinstance(text, str) and _compiles(text)
             )
             pending.extend(part.values())
         elif isinstance(part, list):

@@ -27,11 +27,17 @@ def search(query: str, base: str, limit: float = 10) -> dict[str, object]:
         rows = [_result(row) for row in found if isinstance(row.get("url"), str)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         hint = "its settings.yml has to list json below search.formats"
-        raise Refused("bad-data", "the search server did not answer with results as JSON", hint) from None
+        raise Refused(
+            "bad-data", "the search server did not answer with results as JSON", hint
+        ) from None
     results = list({row["url"]: row for row in reversed(rows)}.values())[::-1]
     return {"results": results[: int(limit)]}
 
 
 def _result(row: dict[str, object]) -> dict[str, str]:
     title, snippet = (str(row.get(name) or "") for name in ("title", "content"))
-    return {"title": " ".join(title.split()), "url": str(row["url"]), "snippet": " ".join(snippet.split())}
+    return {
+        "title": " ".join(title.split()),
+        "url": str(row["url"]),
+        "snippet": " ".join(snippet.split()),
+    }

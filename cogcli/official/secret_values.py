@@ -48,12 +48,20 @@ _FORMS = (
         "/api/webhooks/",
         rf"https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d{{16,20}}/{_B64}{{60,80}}",
     ),
-    _Form("stripe-key", "_", r"(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,247}|whsec_[A-Za-z0-9+/=]{24,80}"),
+    _Form(
+        "stripe-key",
+        "_",
+        r"(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,247}|whsec_[A-Za-z0-9+/=]{24,80}",
+    ),
     _Form("google-api-key", "AIza", rf"AIza{_B64}{{35}}"),
     _Form("google-oauth", "GOCSPX-", rf"GOCSPX-{_B64}{{28}}"),
     _Form("google-oauth", "ya29.", rf"ya29\.{_B64}{{30,400}}"),
     _Form("anthropic-key", "sk-ant-", rf"sk-ant-[a-z0-9]{{3,8}}-{_B64}{{32,200}}"),
-    _Form("openai-key", "sk-", rf"sk-(?:proj|svcacct|admin|None)-{_B64}{{40,250}}|sk-[A-Za-z0-9]{{40,64}}"),
+    _Form(
+        "openai-key",
+        "sk-",
+        rf"sk-(?:proj|svcacct|admin|None)-{_B64}{{40,250}}|sk-[A-Za-z0-9]{{40,64}}",
+    ),
     _Form("npm-token", "npm_", r"npm_[A-Za-z0-9]{36}"),
     _Form("pypi-token", "pypi-", rf"pypi-AgE{_B64}{{50,400}}"),
     _Form("sendgrid-key", "SG.", rf"SG\.{_B64}{{20,24}}\.{_B64}{{39,50}}"),
@@ -70,7 +78,9 @@ _FORMS = (
     _Form("vault-token", "hvs.", rf"hvs\.{_B64}{{24,200}}"),
     _Form("terraform-token", ".atlasv1.", rf"[A-Za-z0-9]{{14}}\.atlasv1\.{_B64}{{60,70}}"),
     _Form("docker-token", "dckr_", rf"dckr_(?:pat|oat)_{_B64}{{27,40}}"),
-    _Form("grafana-token", "gl", r"glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9+/]{32,400}={0,2}"),
+    _Form(
+        "grafana-token", "gl", r"glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9+/]{32,400}={0,2}"
+    ),
     _Form("linear-key", "lin_api_", r"lin_api_[A-Za-z0-9]{40}"),
     _Form("postman-key", "PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
     _Form("newrelic-key", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
@@ -124,7 +134,9 @@ def _begins_line(text: str, place: int) -> bool:
     return text[text.rfind("\n", 0, place) + 1 : place].strip() == ""
 
 
-_JWT = re.compile(rf"(?<![\w.-])eyJ{_B64}{{8,2000}}\.eyJ{_B64}{{4,8000}}\.{_B64}{{16,2000}}(?![\w-])")
+_JWT = re.compile(
+    rf"(?<![\w.-])eyJ{_B64}{{8,2000}}\.eyJ{_B64}{{4,8000}}\.{_B64}{{16,2000}}(?![\w-])"
+)
 
 
 def _web_tokens(text: str) -> Iterator[Finding]:
@@ -151,7 +163,9 @@ def _url_passwords(text: str) -> Iterator[Finding]:
         user, password = match[1], match[2]
         weak = password.lower() in _WEAK or password.lower() == user.lower()
         if not (
-            weak or _REFERENCE.match(password) or (_PLACEHOLDER.search(password) or len(set(password)) < 3)
+            weak
+            or _REFERENCE.match(password)
+            or (_PLACEHOLDER.search(password) or len(set(password)) < 3)
         ):
             yield Finding(match.start(2), match.end(2), "url-password")
 
@@ -188,7 +202,9 @@ _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.I)
 _PATH = re.compile(
     r"(?:[.~]?/|[A-Za-z]:\\|https?://)|.*\.(?:pem|key|json|ya?ml|txt|py|js|env|crt|cfg|ini|html?)$"
 )
-_PLAIN = re.compile(r"[A-Za-z]+(?:[_.:-][A-Za-z]+)*|[a-z]+(?:[A-Z][a-z]+)+|\d+(?:[.:]\d+)*[a-z]?|[A-Z_]+")
+_PLAIN = re.compile(
+    r"[A-Za-z]+(?:[_.:-][A-Za-z]+)*|[a-z]+(?:[A-Z][a-z]+)+|\d+(?:[.:]\d+)*[a-z]?|[A-Z_]+"
+)
 _LEAST_BITS = 3.0
 
 
@@ -256,9 +272,16 @@ def _is_password(value: str) -> bool:
 
 def _is_random(value: str, least: int) -> bool:
     """Whether nobody would write it by hand: long, of letters and digits, and hardly any character often."""
-    if len(value) < least or " " in value or not re.search(r"\d", value) or not re.search(r"[A-Za-z]", value):
+    if (
+        len(value) < least
+        or " " in value
+        or not re.search(r"\d", value)
+        or not re.search(r"[A-Za-z]", value)
+    ):
         return False
-    return not _PLAIN.fullmatch(value) and not _UUID.fullmatch(value) and entropy(value) >= _LEAST_BITS
+    return (
+        not _PLAIN.fullmatch(value) and not _UUID.fullmatch(value) and entropy(value) >= _LEAST_BITS
+    )
 
 
 _FINDERS: tuple[Callable[[str], Iterator[Finding]], ...] = (

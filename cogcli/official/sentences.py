@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 _MARKS = r"!-&(-,./:-@\[-`{-~¡-©«-´¶-¹»-¿‐-‘‚-‧‰-⁞、-〟！-／：-＠［-｀｛-･।॥؟،؛۔"
 WORD = re.compile(rf"[^\s{_MARKS}]+")
 PUNCTUATION = re.compile(rf"[{_MARKS}]+")
-UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]{2,}")
-_MARK = re.compile(r"\s{0,40}(?:(?P<heading>#{1,6})|[-*+•]|\(?[0-9]{1,3}[.)]|\(?[a-zA-Z]\))(?:\s+|$)")
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]{2,}"
+)
+_MARK = re.compile(
+    r"\s{0,40}(?:(?P<heading>#{1,6})|[-*+•]|\(?[0-9]{1,3}[.)]|\(?[a-zA-Z]\))(?:\s+|$)"
+)
 RUNNING = ("paragraph", "item")
 # `J.`, `e.g.`, `v.`, but not the unit at the end of `12 t.`
 _INITIALS = re.compile(r"[A-Z]\.|[cdiouvz]\.|(?:[A-Za-z]\.){2,}")
@@ -192,7 +196,9 @@ def blocks(text: str) -> list[Block]:
             is_open = False
         elif mark or not is_open or (found[-1].kind == "other") is not bool(other):
             inner = line[mark.end() :] if mark else line
-            found.append(Block(start + len(line) - len(inner.lstrip()), start + len(line.rstrip()), kind))
+            found.append(
+                Block(start + len(line) - len(inner.lstrip()), start + len(line.rstrip()), kind)
+            )
             is_open = kind != "heading"
         else:
             found[-1] = found[-1]._replace(end=start + len(line.rstrip()))
@@ -240,11 +246,14 @@ def stemmer(language: str = "en") -> Callable[[str], str]:
     """What cuts a word of a language to its stem. Raises Refused for a language without stemmer."""
     if language not in STEMMED:
         raise Refused(
-            "unsupported", f"no stemmer for language {language!r:.40}; there is one for: {', '.join(STEMMED)}"
+            "unsupported",
+            f"no stemmer for language {language!r:.40}; there is one for: {', '.join(STEMMED)}",
         )
     import snowballstemmer
 
-    stem: Callable[[str], str] = lru_cache(50_000)(snowballstemmer.stemmer(STEMMED[language]).stemWord)
+    stem: Callable[[str], str] = lru_cache(50_000)(
+        snowballstemmer.stemmer(STEMMED[language]).stemWord
+    )
     return stem
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from cogcli.official.sentences import Sentence, reads_english, require_size, split_sentences, split_words
+from cogcli.official.sentences import (
+    Sentence,
+    reads_english,
+    require_size,
+    split_sentences,
+    split_words,
+)
 from cogcli.sdk import Refused
 
 _MAX_TEXT = 100_000
@@ -26,11 +32,16 @@ def rate_sentiment(text: str, dimensions: list[str] | None = None) -> dict[str, 
     _require_english(text)
     scores_of = _analyzer().polarity_scores
     sentences = split_sentences(text)
-    rated = [(sentence, scores_of(" ".join(sentence.text.split()[:_MAX_WORDS]))) for sentence in sentences]
+    rated = [
+        (sentence, scores_of(" ".join(sentence.text.split()[:_MAX_WORDS])))
+        for sentence in sentences
+    ]
     if not rated:
         raise Refused("no-evidence", "the text has no sentence to judge by")
     telling = [scores for _, scores in rated if scores["compound"]]
-    score = round(sum(scores["compound"] for scores in telling) / len(telling), 4) if telling else 0.0
+    score = (
+        round(sum(scores["compound"] for scores in telling) / len(telling), 4) if telling else 0.0
+    )
     measured = {name: _mean([s[key] for _, s in rated]) for name, key in _SHARES.items()}
     measured["intensity"] = _mean([abs(scores["compound"]) for scores in telling])
     return {
@@ -72,7 +83,11 @@ def _mean(values: list[float]) -> float:
 
 
 def _label(score: float, each: list[float]) -> str:
-    if any(value >= 0.3 for value in each) and any(value <= -0.3 for value in each) and abs(score) < 0.3:
+    if (
+        any(value >= 0.3 for value in each)
+        and any(value <= -0.3 for value in each)
+        and abs(score) < 0.3
+    ):
         return "mixed"
     return "positive" if score >= _NEUTRAL else "negative" if score <= -_NEUTRAL else "neutral"
 

@@ -43,7 +43,10 @@ def read_workbook(
 def _checked_parts(archive: ZipFile) -> list[dict[str, Any]]:
     """Look through all parts before any is read as a document; problems of cells. Raises Refused."""
     parts = archive.infolist()
-    unpacked, packed = sum(part.file_size for part in parts), sum(part.compress_size for part in parts)
+    unpacked, packed = (
+        sum(part.file_size for part in parts),
+        sum(part.compress_size for part in parts),
+    )
     if unpacked > _MAX_UNPACKED or unpacked > _MAX_RATIO * max(packed, 1):
         raise Refused(
             "too-large",
@@ -53,7 +56,9 @@ def _checked_parts(archive: ZipFile) -> list[dict[str, Any]]:
     for part in parts:
         name = part.filename.lower()
         if name.startswith("xl/externallinks/") or name == "xl/connections.xml":
-            raise Refused("unsupported", "it refers to other files", "save it with its values alone")
+            raise Refused(
+                "unsupported", "it refers to other files", "save it with its values alone"
+            )
         if name.endswith((".xml", ".rels")):
             with archive.open(part) as file:
                 lacks = _lacks_values(file)
@@ -78,14 +83,20 @@ def _lacks_values(file: Any) -> bool:
 
 
 def _rows_of(
-    file: BinaryIO, sheet_name: str | None, corners: list[int] | None, max_rows: int, problems: list[Any]
+    file: BinaryIO,
+    sheet_name: str | None,
+    corners: list[int] | None,
+    max_rows: int,
+    problems: list[Any],
 ) -> dict[str, object]:
     from openpyxl import load_workbook
 
     book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
     sheets = {sheet.title: sheet for sheet in book.worksheets}
     if not sheets or (sheet_name and sheet_name not in sheets):
-        raise Refused("bad-data", f"no sheet {sheet_name!r:.60}", f"there are {', '.join(sheets)!s:.200}")
+        raise Refused(
+            "bad-data", f"no sheet {sheet_name!r:.60}", f"there are {', '.join(sheets)!s:.200}"
+        )
     sheet = sheets[sheet_name] if sheet_name else next(iter(sheets.values()))
     left, top, right, bottom = corners or (1, 1, _MAX_COLUMNS, _MAX_SHEET_ROWS)
     sheet.reset_dimensions()  # what a file says of its size need not be so
@@ -107,22 +118,29 @@ def _rows_of(
         table.append({name: _value(cells, index) for index, name in enumerate(names)})
         beyond = any(value is not None for value, _ in cells[len(names) :])
         if beyond:
-            problems.append({"line": number, "message": f"more cells than the {len(names)} columns"})
+            problems.append(
+                {"line": number, "message": f"more cells than the {len(names)} columns"}
+            )
         if any(is_error for _, is_error in cells):
-            problems.append({"line": number, "message": "a cell holds an error of the spreadsheet program"})
+            problems.append(
+                {"line": number, "message": "a cell holds an error of the spreadsheet program"}
+            )
     return {
         "table": table,
         "headers": names,
         "row_count": len(table),
         "sheets": list(sheets),
-        "problems": first_problems(problems) + [left_out(number) for number, _ in kept[max_rows + 1 :]],
+        "problems": first_problems(problems)
+        + [left_out(number) for number, _ in kept[max_rows + 1 :]],
         "truncated": len(kept) > max_rows + 1,
     }
 
 
 def _values(cells: Iterable[Any]) -> list[tuple[object, bool]]:
     """(value, whether it is an error) of each cell."""
-    return [(None, True) if cell.data_type == "e" else (_as_json(cell.value), False) for cell in cells]
+    return [
+        (None, True) if cell.data_type == "e" else (_as_json(cell.value), False) for cell in cells
+    ]
 
 
 def _value(cells: list[tuple[object, bool]], index: int) -> object:
@@ -181,9 +199,13 @@ def as_workbook(grid: list[list[Any]], sheet_name: str) -> bytes:
     if not 0 < len(sheet_name) <= 31 or re.search(r"[\[\]:*?/\\]|^'|'$", sheet_name):
         raise Refused("bad-data", f"{sheet_name!r:.60} is not a name of a sheet")
     for number, row in enumerate(grid):
-        if any(isinstance(value, str) and (_UNFIT.search(value) or len(value) > _MAX_CELL) for value in row):
+        if any(
+            isinstance(value, str) and (_UNFIT.search(value) or len(value) > _MAX_CELL)
+            for value in row
+        ):
             raise Refused(
-                "bad-data", f"row {number}: a text of control characters, or over {_MAX_CELL:,} long"
+                "bad-data",
+                f"row {number}: a text of control characters, or over {_MAX_CELL:,} long",
             )
     book = Workbook(write_only=True)
     sheet = book.create_sheet(sheet_name)

@@ -21,12 +21,16 @@ _MAX_CSV = 16 * 1024 * 1024
 _MAX_FILE = 64 * 1024 * 1024
 _MAX_ROWS = 50_000
 _MAX_COLUMNS = 16_384
-_CELLS = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})(?::([A-Z]{1,3})([1-9][0-9]{0,6}))?", re.IGNORECASE)
+_CELLS = re.compile(
+    r"([A-Z]{1,3})([1-9][0-9]{0,6})(?::([A-Z]{1,3})([1-9][0-9]{0,6}))?", re.IGNORECASE
+)
 # What a spreadsheet program takes for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def read_sheet(path: str, sheet_name: str | None = None, range: str | None = None) -> dict[str, object]:
+def read_sheet(
+    path: str, sheet_name: str | None = None, range: str | None = None
+) -> dict[str, object]:
     """The rows of a CSV, TSV, Excel or Parquet file as objects under the names of the first row.
 
     A `range` such as `B2:D9` takes these cells alone. CSV columns get one type each, as by `read_csv`. What is uneven
@@ -41,7 +45,9 @@ def read_sheet(path: str, sheet_name: str | None = None, range: str | None = Non
             raise Refused("unsupported", f"{name_of(path)}: a text file has no sheets")
         return _from_csv(path, "\t" if kind == ".tsv" else None, corners)
     if kind not in (".xlsx", ".xlsm", ".parquet"):
-        raise Refused("unsupported", f"{name_of(path)}: no table", "there are .csv, .tsv, .xlsx and .parquet")
+        raise Refused(
+            "unsupported", f"{name_of(path)}: no table", "there are .csv, .tsv, .xlsx and .parquet"
+        )
     content, about = read_whole(path, _MAX_FILE), f"{name_of(path)}: "
     asked: dict[str, Any] = {"content": content, "about": about, "max_rows": _MAX_ROWS}
     if kind == ".parquet":
@@ -77,13 +83,16 @@ def _from_csv(path: str, delimiter: str | None, corners: list[int] | None) -> di
         content = content[: content.rfind(b"\n") + 1]
         if not content:
             raise Refused(
-                "too-large", f"{name_of(path)}: line 1 is longer than {_MAX_CSV // 1024 // 1024} MiB"
+                "too-large",
+                f"{name_of(path)}: line 1 is longer than {_MAX_CSV // 1024 // 1024} MiB",
             )
     text, problems = _decoded(content, name_of(path))
     mark = delimiter or delimiter_of(text)
     left, top, right, bottom = corners or [1, 1, _MAX_COLUMNS, _MAX_ROWS + 2]
     every = islice(
-        csv_lines(text, mark, empty=bool(corners), cut=more), top - 1, min(bottom, top + _MAX_ROWS + 1)
+        csv_lines(text, mark, empty=bool(corners), cut=more),
+        top - 1,
+        min(bottom, top + _MAX_ROWS + 1),
     )
     lines = [(number, cells[left - 1 : right]) for number, cells in every]
     lines = [(number, cells) for number, cells in lines if cells]

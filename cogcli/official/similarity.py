@@ -64,7 +64,9 @@ def _add(vector: list[float], feature: str, weight: float) -> None:
     vector[place] += weight if digest[2] & 1 else -weight
 
 
-def compare_texts(text_a: str, text_b: str, dimensions: list[str] | None = None) -> dict[str, object]:
+def compare_texts(
+    text_a: str, text_b: str, dimensions: list[str] | None = None
+) -> dict[str, object]:
     """How alike two texts are, from 0 to 1, and which sentences, numbers and names only one of them has.
 
     `similarity` is the mean of the dimensions asked for, by default `wording` (cosine of words) and `sequence` (equal
@@ -82,14 +84,17 @@ def compare_texts(text_a: str, text_b: str, dimensions: list[str] | None = None)
             f"known dimensions are {', '.join(_DIMENSIONS)}",
         )
     scores = {
-        name: 1.0 if text_a == text_b else round(_DIMENSIONS[name](text_a, text_b), 4) for name in known
+        name: 1.0 if text_a == text_b else round(_DIMENSIONS[name](text_a, text_b), 4)
+        for name in known
     }
     similarity = round(sum(scores.values()) / len(scores), 4)
     differences = [] if text_a == text_b else _differences(text_a, text_b)
     return {
         "similarity": similarity,
         "differences": differences,
-        "summary": _in_words(similarity, scores, differences, [name for name in asked if name not in known]),
+        "summary": _in_words(
+            similarity, scores, differences, [name for name in asked if name not in known]
+        ),
         "method": "rules:difflib",
     }
 
@@ -108,7 +113,8 @@ def _sequence(text_a: str, text_b: str) -> float:
     a, b = _parts(text_a), _parts(text_b)
     if max(len(a), len(b)) <= 1:
         a, b = (
-            [word.casefold() for word in WORD.findall(text)[:_MAX_SENTENCES]] for text in (text_a, text_b)
+            [word.casefold() for word in WORD.findall(text)[:_MAX_SENTENCES]]
+            for text in (text_a, text_b)
         )
     return SequenceMatcher(None, a, b).ratio()
 
@@ -117,7 +123,10 @@ def _of_claims(digits: bool) -> Callable[[str, str], float]:
     """The share of numbers, or of names, of both texts together that both have."""
 
     def score(text_a: str, text_b: str) -> float:
-        a, b = ({one for one in claims_in(text) if one[0].isdigit() is digits} for text in (text_a, text_b))
+        a, b = (
+            {one for one in claims_in(text) if one[0].isdigit() is digits}
+            for text in (text_a, text_b)
+        )
         return len(a & b) / len(a | b) if a | b else 1.0
 
     return score
@@ -143,7 +152,8 @@ def _parts(text: str) -> list[str]:
     found = [" ".join(sentence.text.split()) for sentence in split_sentences(text)]
     if len(found) > _MAX_SENTENCES:
         raise Refused(
-            "too-large", f"one text has {len(found):,} sentences; at most {_MAX_SENTENCES:,} are compared"
+            "too-large",
+            f"one text has {len(found):,} sentences; at most {_MAX_SENTENCES:,} are compared",
         )
     return found
 
@@ -157,7 +167,9 @@ def _differences(text_a: str, text_b: str) -> list[dict[str, object]]:
     for tag, a_start, a_end, b_start, b_end in SequenceMatcher(None, a, b).get_opcodes():
         kind = {"replace": "changed", "delete": "removed", "insert": "added"}.get(tag)
         if kind:
-            found.append({"kind": kind, "a": " ".join(a[a_start:a_end]), "b": " ".join(b[b_start:b_end])})
+            found.append(
+                {"kind": kind, "a": " ".join(a[a_start:a_end]), "b": " ".join(b[b_start:b_end])}
+            )
     for kind, text, other in (("only_in_a", text_a, text_b), ("only_in_b", text_b, text_a)):
         source = ClaimSource(other)
         missing = sorted(claim for claim in claims_in(text) if not source.holds(claim))
@@ -167,10 +179,15 @@ def _differences(text_a: str, text_b: str) -> list[dict[str, object]]:
 
 
 def _in_words(
-    similarity: float, scores: dict[str, float], differences: list[dict[str, object]], unknown: list[str]
+    similarity: float,
+    scores: dict[str, float],
+    differences: list[dict[str, object]],
+    unknown: list[str],
 ) -> str:
     told = ", ".join(f"{name} {score:g}" for name, score in scores.items())
     counts = Counter(str(difference["kind"]).replace("_", " ") for difference in differences)
     places = ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "no differences"
-    unmeasured = f" Not measured without a model: {', '.join(map(str, unknown))}." if unknown else ""
+    unmeasured = (
+        f" Not measured without a model: {', '.join(map(str, unknown))}." if unknown else ""
+    )
     return f"Similarity {similarity:g} ({told}); {places}.{unmeasured}"

@@ -60,7 +60,9 @@ def execute(code: str, language: str) -> dict[str, object]:
 
 def _library() -> list[str]:
     """What Python itself reads: its library and its own shared library."""
-    base = {"platbase": sys.base_exec_prefix}  # not the virtual environment, whose packages it does not use
+    base = {
+        "platbase": sys.base_exec_prefix
+    }  # not the virtual environment, whose packages it does not use
     paths = (
         sysconfig.get_path("stdlib"),
         sysconfig.get_path("platstdlib", vars=base),

@@ -17,7 +17,9 @@ _MAX_LISTED = 50
 _ALIKE = 0.5
 _REPEATED = 0.6
 _LEAST_WORDS = 3
-_NEGATED = re.compile(r"\b(?:no|not|never|none|without|cannot|nobody|nothing)\b|n['’]t\b", re.IGNORECASE)
+_NEGATED = re.compile(
+    r"\b(?:no|not|never|none|without|cannot|nobody|nothing)\b|n['’]t\b", re.IGNORECASE
+)
 _DOUBT = re.compile(
     r"\?\s*$|\b(?:may|might|perhaps|possibly|unclear|unknown|uncertain(?:ty)?|appears? to|seems?|suggests?|likely"
     r"|probably|approximately|not (?:yet )?(?:known|clear|certain)|open question)\b",
@@ -51,17 +53,19 @@ def synthesize_corpus(
     """
     texts = [(id_of(item, number), text_of(item)) for number, item in enumerate(items, 1)]
     read = [
-        _Sentence(name, one, frozenset(stems(one.text))) for name, text in texts for one in passages(text)
+        _Sentence(name, one, frozenset(stems(one.text)))
+        for name, text in texts
+        for one in passages(text)
     ]
     if sum(len(text) for _, text in texts) > MAX_CHARACTERS or len(read) > _MAX_SENTENCES:
-        message = (
-            f"{len(read)} sentences; at most {_MAX_SENTENCES} in {MAX_CHARACTERS} characters are compared"
-        )
+        message = f"{len(read)} sentences; at most {_MAX_SENTENCES} in {MAX_CHARACTERS} characters are compared"
         raise Refused("too-large", message, "synthesize summaries of the items")
     wanted = set(stems(focus or ""))
     about = [sentence for sentence in read if not wanted or wanted & sentence.words]
     if not about:
-        raise Refused("no-evidence", "no item speaks of the focus" if read else "no item holds a text")
+        raise Refused(
+            "no-evidence", "no item speaks of the focus" if read else "no item holds a text"
+        )
     insights, tensions = _compared(about)
     answer: dict[str, list[dict[str, object]]] = {
         "key_points": [sentence.quote() for sentence in _key_points(about, max_points)],
@@ -70,7 +74,9 @@ def synthesize_corpus(
         "uncertainties": [s.quote() for s in about if _DOUBT.search(s.passage.text)][:_MAX_LISTED],
         "next_steps": [s.quote() for s in about if _STEP.search(s.passage.text)][:_MAX_LISTED],
     }
-    quoted = {str(q["item"]) for entries in answer.values() for entry in entries for q in _quotes(entry)}
+    quoted = {
+        str(q["item"]) for entries in answer.values() for entry in entries for q in _quotes(entry)
+    }
     coverage: dict[str, object] = {
         "items": len(items),
         "with_text": sum(1 for _, text in texts if text.strip()),
@@ -91,21 +97,30 @@ def _quotes(entry: dict[str, object]) -> list[dict[str, object]]:
 def _key_points(sentences: list[_Sentence], limit: int) -> list[_Sentence]:
     """The sentences whose words most items share, none saying mostly what a better one says; in order of the items."""
     spread = Counter(
-        word for pair in {(s.item, word) for s in sentences for word in s.words} for word in pair[1:]
+        word
+        for pair in {(s.item, word) for s in sentences for word in s.words}
+        for word in pair[1:]
     )
     # A fixed weight in the divisor keeps both the shortest and the longest sentence from winning by length.
-    score = {i: sum(spread[word] for word in s.words) / (len(s.words) + 6) for i, s in enumerate(sentences)}
+    score = {
+        i: sum(spread[word] for word in s.words) / (len(s.words) + 6)
+        for i, s in enumerate(sentences)
+    }
     chosen: list[int] = []
     for index in sorted(score, key=lambda i: (-score[i], i)):
         words = sentences[index].words
         if len(chosen) == limit:
             break
-        if words and not any(overlap(words, sentences[other].words) > _REPEATED for other in chosen):
+        if words and not any(
+            overlap(words, sentences[other].words) > _REPEATED for other in chosen
+        ):
             chosen.append(index)
     return [sentences[index] for index in sorted(chosen)]
 
 
-def _compared(sentences: list[_Sentence]) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+def _compared(
+    sentences: list[_Sentence],
+) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """(statements that items share, statements alike but for a number or a negation)."""
     groups: dict[int, list[int]] = {}
     tensions: list[dict[str, object]] = []
@@ -150,4 +165,6 @@ def _alike(sentences: list[_Sentence]) -> list[tuple[int, int]]:
     pairs = [(a, b) for (a, b), count in sorted(shared.items()) if count > 1]
     apart = [(a, b) for a, b in pairs if sentences[a].item != sentences[b].item]
     words = [sentence.words for sentence in sentences]
-    return [(a, b) for a, b in apart if len(words[a] & words[b]) >= _ALIKE * len(words[a] | words[b])]
+    return [
+        (a, b) for a, b in apart if len(words[a] & words[b]) >= _ALIKE * len(words[a] | words[b])
+    ]

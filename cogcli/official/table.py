@@ -56,10 +56,15 @@ def table_of(lines: list[tuple[int, list[str]]], header: bool, max_rows: int) ->
     first = lines.pop(0)[1] if header and lines else []
     names = unique_names(first or [""] * max((len(cells) for _, cells in lines), default=0))
     kept = lines[:max_rows]
-    columns = {name: _column([_cell(cells, index) for _, cells in kept]) for index, name in enumerate(names)}
+    columns = {
+        name: _column([_cell(cells, index) for _, cells in kept])
+        for index, name in enumerate(names)
+    }
     return {
         "columns": [{"name": name, "type": kind} for name, (kind, _) in columns.items()],
-        "rows": [{name: values[row] for name, (_, values) in columns.items()} for row in range(len(kept))],
+        "rows": [
+            {name: values[row] for name, (_, values) in columns.items()} for row in range(len(kept))
+        ],
         "row_count": len(kept),
         "problems": first_problems(
             {"line": number, "message": f"{len(cells)} cells, expected {len(names)}"}
@@ -81,7 +86,9 @@ def first_problems(found: Iterable[dict[str, object]]) -> list[dict[str, object]
     problems = list(islice(iterator := iter(found), _MAX_PROBLEMS))
     if following := next(iterator, None):
         more = 1 + sum(1 for _ in iterator)
-        problems.append({"line": following["line"], "message": f"from here on {more} more such lines"})
+        problems.append(
+            {"line": following["line"], "message": f"from here on {more} more such lines"}
+        )
     return problems
 
 
@@ -92,11 +99,14 @@ def csv_lines(
     for quotes that do not close, unless the text is `cut`, and for NUL characters, which no text holds."""
     if len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise Refused(
-            "bad-data", f"delimiter must be one character and no quote or line end, found {delimiter!r:.20}"
+            "bad-data",
+            f"delimiter must be one character and no quote or line end, found {delimiter!r:.20}",
         )
     if (nul := text.find("\0")) >= 0:
         line = text.count("\n", 0, nul) + 1
-        raise Refused("bad-data", f"CSV line {line}: a NUL character, as in UTF-16 text", "save it as UTF-8")
+        raise Refused(
+            "bad-data", f"CSV line {line}: a NUL character, as in UTF-16 text", "save it as UTF-8"
+        )
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=not cut)
     try:
         before = 0

@@ -23,7 +23,16 @@ _ORDERED: dict[str, Callable[[Any, Any], bool]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-_SIGNS = {"==": "eq", "=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "not in": "not_in"}
+_SIGNS = {
+    "==": "eq",
+    "=": "eq",
+    "!=": "ne",
+    "<": "lt",
+    "<=": "le",
+    ">": "gt",
+    ">=": "ge",
+    "not in": "not_in",
+}
 OPERATORS = ("eq ne lt le gt ge in not_in contains starts_with ends_with is_null not_null").split()
 
 
@@ -66,7 +75,9 @@ def _test_of(condition: object, fields: list[str], depth: int) -> Test:
             return lambda number, row: not test(number, row)
     wanted = {str(name): identity(value) for name, value in condition.items()}
     fields += wanted
-    return lambda number, row: all(identity(row.get(name)) == value for name, value in wanted.items())
+    return lambda number, row: all(
+        identity(row.get(name)) == value for name, value in wanted.items()
+    )
 
 
 def comparison(condition: Record, fields: list[str]) -> Test:
@@ -75,10 +86,14 @@ def comparison(condition: Record, fields: list[str]) -> Test:
     field, word, value = condition["field"], str(condition["op"]), condition.get("value")
     name = _SIGNS.get(word, word)
     if name not in OPERATORS or not isinstance(field, str):
-        raise Refused("unsupported", f"no operator {word!r:.40}", f"there are {', '.join(OPERATORS)}")
+        raise Refused(
+            "unsupported", f"no operator {word!r:.40}", f"there are {', '.join(OPERATORS)}"
+        )
     unknown = set(condition) - {"field", "op", "value"}
     if unknown or ("value" not in condition and name not in ("is_null", "not_null")):
-        raise Refused("bad-data", f"a comparison has `field`, `op` and `value`, found {', '.join(condition)}")
+        raise Refused(
+            "bad-data", f"a comparison has `field`, `op` and `value`, found {', '.join(condition)}"
+        )
     fields.append(field)
     if name in _ORDERED:
         return _ordered(field, name, value)
@@ -154,10 +169,14 @@ def sort_rows(table: list[Record], sort_by: list[object]) -> dict[str, object]:
 
 
 def _sort_key(key: object) -> tuple[str, bool]:
-    field, order = (key.get("field"), key.get("order", "asc")) if isinstance(key, dict) else (key, "asc")
+    field, order = (
+        (key.get("field"), key.get("order", "asc")) if isinstance(key, dict) else (key, "asc")
+    )
     orders = {"asc": False, "ascending": False, "desc": True, "descending": True}
     if not isinstance(field, str) or not isinstance(order, str) or order not in orders:
-        raise Refused("bad-data", "`sort_by` lists names or {field, order}, with the order asc or desc")
+        raise Refused(
+            "bad-data", "`sort_by` lists names or {field, order}, with the order asc or desc"
+        )
     return field, orders[order]
 
 
@@ -189,7 +208,9 @@ def aggregate_columns(
         result: Record = {group_by: members[0].get(group_by)} if group_by else {}
         for name, field, function in asked:
             values = [row.get(field) for row in members] if field else [True] * len(members)
-            result[name] = _figure(function, [value for value in values if value is not None], field)
+            result[name] = _figure(
+                function, [value for value in values if value is not None], field
+            )
         results.append(result)
     return {"results": results, "row_count": len(rows)}
 
@@ -200,7 +221,9 @@ def _aggregation(asked: Record) -> tuple[str, str, str]:
     function = {"mean": "avg", "average": "avg"}.get(word, word)
     if not isinstance(field, str) or function not in _FIGURES or not (field or function == "count"):
         raise Refused(
-            "unsupported", f"no aggregation {asked!s:.80}", f"there are {', '.join(_FIGURES)} of a `field`"
+            "unsupported",
+            f"no aggregation {asked!s:.80}",
+            f"there are {', '.join(_FIGURES)} of a `field`",
         )
     return str(asked.get("as") or "_".join(filter(None, (field, function)))), field, function
 
@@ -212,7 +235,8 @@ def _figure(function: str, values: list[Any], field: str) -> object:
         raise Refused("bad-data", f"{text}, of which there is no {function}")
     if function in ("min", "max") and not (kinds <= {"number"} or kinds <= {"text"}):
         raise Refused(
-            "bad-data", f"column {field!r:.60} holds {' and '.join(sorted(kinds))}, which have no order"
+            "bad-data",
+            f"column {field!r:.60} holds {' and '.join(sorted(kinds))}, which have no order",
         )
     return _FIGURES[function](values)
 
@@ -233,7 +257,9 @@ def median(numbers: list[int | float]) -> int | float | None:
     ranked, middle = sorted(numbers), len(numbers) // 2
     if not ranked:
         return None
-    return ranked[middle] if len(ranked) % 2 else total([ranked[middle - 1] / 2, ranked[middle] / 2])
+    return (
+        ranked[middle] if len(ranked) % 2 else total([ranked[middle - 1] / 2, ranked[middle] / 2])
+    )
 
 
 _FIGURES: dict[str, Callable[[list[Any]], object]] = {

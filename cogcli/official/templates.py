@@ -27,12 +27,16 @@ def fill_template(template: str, variables: dict[str, object]) -> dict[str, obje
     return {"text": text, "unresolved": unresolved}
 
 
-def fill_prompt(template: str, variables: dict[str, object], format: str = "text") -> dict[str, object]:
+def fill_prompt(
+    template: str, variables: dict[str, object], format: str = "text"
+) -> dict[str, object]:
     """The same for a prompt. `format` says how values are written: `text`, `json` (quoted), `markdown` (lists as
     bullets, objects as lines), or `xml` (escaped, so that data cannot close a tag of the template).
     """
     if format not in _FORMATS:
-        raise Refused("unsupported", f"unknown format {format!r:.40}; known are {', '.join(_FORMATS)}")
+        raise Refused(
+            "unsupported", f"unknown format {format!r:.40}; known are {', '.join(_FORMATS)}"
+        )
     text, unresolved = _filled(template, variables, _FORMATS[format])
     return {"prompt": text, "unresolved": unresolved}
 
@@ -57,7 +61,9 @@ def _filled(
         reached = match.end()
         size += len(piece)
         if size > _MAX_TEXT:
-            raise Refused("too-large", f"the filled template would have more than {_MAX_TEXT:,} characters")
+            raise Refused(
+                "too-large", f"the filled template would have more than {_MAX_TEXT:,} characters"
+            )
     return "".join([*parts, template[reached:]]), list(unresolved)
 
 

@@ -20,7 +20,9 @@ _FORMS: dict[str, Literal["NFC", "NFKC"]] = {"NFC": "NFC", "NFKC": "NFKC"}
 _UNDERLINE = re.compile(r"(={3,}|-{3,})[ \t]*")
 _WORDS = re.compile(r" {0,3}(?![-*+>|=])\S.*[^\W_]")
 """The line of a paragraph: no item, quotation or row, and something to read."""
-_DEBIAN = re.compile(r"([a-z0-9][a-z0-9+.-]{1,100} \([^\s()]{1,100}\)(?: [\w.+-]{1,50}){1,5}); urgency=")
+_DEBIAN = re.compile(
+    r"([a-z0-9][a-z0-9+.-]{1,100} \([^\s()]{1,100}\)(?: [\w.+-]{1,50}){1,5}); urgency="
+)
 _CLAUSE = re.compile(r" {0,8}(\d{1,3})[.)][ \t]+(\S.*)")
 _NAMED = re.compile(r"[^.]{2,60}\.(?=\s)")
 _MAX_TITLE = 80
@@ -44,7 +46,9 @@ def normalize(text: str, form: str = "NFC", keep_lines: bool = True) -> dict[str
     removed += len(visible) - len(marked)
     spaced = _BLANKS.sub(" ", unicodedata.normalize(_FORMS[form], marked))
     lines = [line.strip() for line in spaced.split("\n")]
-    clean = _MANY_LINES.sub("\n\n", "\n".join(lines)) if keep_lines else " ".join(filter(None, lines))
+    clean = (
+        _MANY_LINES.sub("\n\n", "\n".join(lines)) if keep_lines else " ".join(filter(None, lines))
+    )
     clean = clean.strip()
     return {"text": clean, "removed": removed, "changed": clean != text}
 
@@ -78,8 +82,16 @@ def split_sections(text: str, max_level: int = 6, numbered: bool = False) -> dic
             bodies[-1][2].append(line)
     sections = [_section(level, title, body) for level, title, body in bodies if level or any(body)]
     levels = [level for level, _, _ in bodies if level]
-    measures = {"sections": len(sections), "headings": len(levels), "deepest_heading": max(levels, default=0)}
-    return {"sections": sections, "titles": [title for _, title, _ in bodies[1:]], "measures": measures}
+    measures = {
+        "sections": len(sections),
+        "headings": len(levels),
+        "deepest_heading": max(levels, default=0),
+    }
+    return {
+        "sections": sections,
+        "titles": [title for _, title, _ in bodies[1:]],
+        "measures": measures,
+    }
 
 
 def _section(level: int, title: str, body: list[str]) -> dict[str, object]:
@@ -107,7 +119,12 @@ def _marked_lines(text: str, max_level: int) -> list[tuple[int, str, str]]:
 def _stands_alone(lines: list[str], number: int) -> bool:
     """Whether the line is one that an underline makes a heading of: a paragraph of one line, that is nothing else."""
     before = lines[number - 1].strip() if number > 0 else ""
-    return number >= 0 and not before and bool(_WORDS.match(lines[number])) and not _heading(lines[number])[0]
+    return (
+        number >= 0
+        and not before
+        and bool(_WORDS.match(lines[number]))
+        and not _heading(lines[number])[0]
+    )
 
 
 def _entries(text: str) -> list[tuple[int, str, str]]:
@@ -155,10 +172,17 @@ def detect_language(text: str, max_candidates: int = 3) -> dict[str, object]:
     ranked = _languages(sample) if letters else []
     if ranked and ranked[0][1] < _LANGUAGE_LIKELY:
         ranked = []
-    candidates = [{"language": code, "confidence": share} for code, share in ranked[:max_candidates]]
+    candidates = [
+        {"language": code, "confidence": share} for code, share in ranked[:max_candidates]
+    ]
     language, confidence = ranked[0] if ranked else ("und", 0.0)
     reliable = confidence >= 0.8 and letters >= _LANGUAGE_LETTERS
-    return {"language": language, "confidence": confidence, "reliable": reliable, "candidates": candidates}
+    return {
+        "language": language,
+        "confidence": confidence,
+        "reliable": reliable,
+        "candidates": candidates,
+    }
 
 
 def _languages(sample: str) -> list[tuple[str, float]]:
@@ -168,7 +192,9 @@ def _languages(sample: str) -> list[tuple[str, float]]:
     for label, share in identifier.rank(sample.encode("utf-8", "replace")):
         code = _VARIETIES.get(label, label)
         shares[code] = shares.get(code, 0.0) + share
-    likely = [(code, round(min(share, 1.0), 4)) for code, share in shares.items() if share >= 0.0001]
+    likely = [
+        (code, round(min(share, 1.0), 4)) for code, share in shares.items() if share >= 0.0001
+    ]
     return sorted(likely, key=lambda pair: (-pair[1], pair[0]))
 
 
@@ -178,5 +204,7 @@ def _identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    identifier.set_languages([code for code in identifier.labels if len(code) == 2 or code in _VARIETIES])
+    identifier.set_languages(
+        [code for code in identifier.labels if len(code) == 2 or code in _VARIETIES]
+    )
     return identifier

@@ -54,7 +54,11 @@ def cluster_themes(
     clusters = [_cluster(label or _label(ids, texts), ids, items, vectors) for label, ids in kept]
     inside = {index for _, ids in kept for index in ids}
     outside = [item for index, item in enumerate(items) if index not in inside]
-    quality = {"items": len(items), "clustered": len(inside), "coverage": round(len(inside) / len(items), 3)}
+    quality = {
+        "items": len(items),
+        "clustered": len(inside),
+        "coverage": round(len(inside) / len(items), 3),
+    }
     return {
         "clusters": clusters,
         "unclustered": outside,
@@ -64,7 +68,9 @@ def cluster_themes(
 
 
 def _vector(counts: Counter[str], spread: Counter[str], size: int) -> Vector:
-    weights = {term: (1 + math.log(n)) * math.log(1 + size / spread[term]) for term, n in counts.items()}
+    weights = {
+        term: (1 + math.log(n)) * math.log(1 + size / spread[term]) for term, n in counts.items()
+    }
     best = sorted(weights, key=lambda term: (-weights[term], term))[:_MAX_TERMS]
     length = math.sqrt(math.fsum(weights[term] ** 2 for term in best))
     return {term: weights[term] / length for term in best}
@@ -92,8 +98,12 @@ def _linked(vectors: list[Vector], free: list[int]) -> list[list[int]]:
     members = {n: [i] for n, i in enumerate(sorted(free, key=lambda i: sorted(vectors[i].items())))}
     near: dict[tuple[int, int], float] = {}
     for one, other in combinations(members, 2):
-        near[one, other] = near[other, one] = _cosine(vectors[members[one][0]], vectors[members[other][0]])
-    closest = [(-cosine, *pair) for pair, cosine in near.items() if pair[0] < pair[1] and cosine >= _LEAST]
+        near[one, other] = near[other, one] = _cosine(
+            vectors[members[one][0]], vectors[members[other][0]]
+        )
+    closest = [
+        (-cosine, *pair) for pair, cosine in near.items() if pair[0] < pair[1] and cosine >= _LEAST
+    ]
     heapify(closest)
     for new in count(len(members)):
         while closest and not (closest[0][1] in members and closest[0][2] in members):
@@ -118,7 +128,9 @@ def _label(ids: list[int], texts: list[str]) -> str:
     return ", ".join(ranked[:_LABEL_WORDS]) or texts[ids[0]][:60]
 
 
-def _cluster(label: str, ids: list[int], items: list[object], vectors: list[Vector]) -> dict[str, object]:
+def _cluster(
+    label: str, ids: list[int], items: list[object], vectors: list[Vector]
+) -> dict[str, object]:
     pairs = [_cosine(vectors[i], vectors[j]) for i in ids[:50] for j in ids[:50] if i < j]
     cohesion = round(math.fsum(pairs) / len(pairs), 3) if pairs else 1.0
     return {

@@ -19,9 +19,26 @@ _MAX_TEXT = 500
 _FAILING = frozenset("failed error vetoed timeout timed_out aborted rejected denied".split())
 _ENDED = frozenset("done ok success succeeded completed skipped degraded".split()) | _FAILING
 _REFUSING = frozenset("veto deny denied block blocked refuse rejected".split())
-_BETWEEN = ("started", "start", "retried", "retry", "decided", "answered", "requested", "granted", "created")
+_BETWEEN = (
+    "started",
+    "start",
+    "retried",
+    "retry",
+    "decided",
+    "answered",
+    "requested",
+    "granted",
+    "created",
+)
 _ENDINGS = {("failed", "error"): "failed", ("completed", "end", "finished"): "done"}
-_VIEWS = ("decision_graph", "assumptions", "alternative_paths", "confidence", "risk_candidates", "summary")
+_VIEWS = (
+    "decision_graph",
+    "assumptions",
+    "alternative_paths",
+    "confidence",
+    "risk_candidates",
+    "summary",
+)
 _LIMITS = ("failed", "retries", "error_rate", "elapsed_ms", "step_ms", "open", "events")
 
 
@@ -49,10 +66,14 @@ def analyze_trace(
     for view in output_views or ():
         _known("output_views", view, _VIEWS)
     if len(events) > _MAX_EVENTS:
-        raise Refused("too-large", f"{len(events)} events; at most {_MAX_EVENTS} are folded at once")
+        raise Refused(
+            "too-large", f"{len(events)} events; at most {_MAX_EVENTS} are folded at once"
+        )
     earlier = trace_state if trace_state and state_mode != "replace" else None
     if earlier is not None and (earlier.get("version") != VERSION or not _is_state(earlier)):
-        raise Refused("unsupported", f"trace_state is none of version {VERSION}", "start with an empty one")
+        raise Refused(
+            "unsupported", f"trace_state is none of version {VERSION}", "start with an empty one"
+        )
     state: dict[str, Any] = copy.deepcopy(_EMPTY if earlier is None else earlier)
     session = trace_session_id or state["session_id"] or _session(goal, events)
     state["session_id"] = session
@@ -81,7 +102,9 @@ def analyze_trace(
 
 def _known(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise Refused("unsupported", f"{name}: {value!r:.40} is not known; known are {', '.join(known)}")
+        raise Refused(
+            "unsupported", f"{name}: {value!r:.40} is not known; known are {', '.join(known)}"
+        )
 
 
 def checksum(state: object) -> str:
@@ -93,7 +116,9 @@ def checksum(state: object) -> str:
 def _session(goal: str, events: list[object]) -> str:
     """The id that the events share, else one of their content."""
     for name in ("trace_session_id", "session_id", "trace_id", "run_id"):
-        found = next((e[name] for e in events if isinstance(e, dict) and isinstance(e.get(name), str)), None)
+        found = next(
+            (e[name] for e in events if isinstance(e, dict) and isinstance(e.get(name), str)), None
+        )
         if found:
             return str(found)
     return "trace-" + checksum([goal, events[:1]])[7:19]
@@ -101,11 +126,22 @@ def _session(goal: str, events: list[object]) -> str:
 
 def _is_state(earlier: dict[str, Any]) -> bool:
     steps: Any = earlier.get("steps")
-    parts = all(isinstance(earlier.get(name), type(v)) for name, v in _EMPTY.items() if v is not None)
-    return parts and all(isinstance(s, dict) and _NEW_STEP.keys() <= s.keys() for s in steps.values())
+    parts = all(
+        isinstance(earlier.get(name), type(v)) for name, v in _EMPTY.items() if v is not None
+    )
+    return parts and all(
+        isinstance(s, dict) and _NEW_STEP.keys() <= s.keys() for s in steps.values()
+    )
 
 
-_NEW_STEP: dict[str, Any] = {"uses": "", "status": "pending", "starts": 0, "failed": 0, "retries": 0, "ms": 0}
+_NEW_STEP: dict[str, Any] = {
+    "uses": "",
+    "status": "pending",
+    "starts": 0,
+    "failed": 0,
+    "retries": 0,
+    "ms": 0,
+}
 _EMPTY: dict[str, Any] = {
     "version": VERSION,
     "session_id": "",
@@ -149,7 +185,9 @@ def _fold(state: dict[str, Any], event: object) -> None:
     _fold_statements(state, kind, both, name, index)
 
 
-def _fold_step(step: dict[str, Any], kind: str, both: dict[str, Any], event: dict[str, Any]) -> None:
+def _fold_step(
+    step: dict[str, Any], kind: str, both: dict[str, Any], event: dict[str, Any]
+) -> None:
     status = first_text(both, "step_status", "status")
     step["uses"] = first_text(both, "uses", "capability", "capability_id") or step["uses"]
     step["retries"] += kind.endswith(("retried", "retry"))
@@ -169,13 +207,17 @@ def _fold_step(step: dict[str, Any], kind: str, both: dict[str, Any], event: dic
     step["depends_on"] = [str(one) for one in list_of(both, "depends_on")] or step["depends_on"]
 
 
-def _fold_statements(state: dict[str, Any], kind: str, both: dict[str, Any], step: str, index: int) -> None:
+def _fold_statements(
+    state: dict[str, Any], kind: str, both: dict[str, Any], step: str, index: int
+) -> None:
     """What the event itself states: decisions, assumptions, alternatives, a confidence."""
     place = {"event": index, **({"step": step} if step else {})}
     decision = first_text(both, "decision", "verdict")
     if decision and kind.endswith(("decided", "decision", "verified")):
         shown = {"decision": decision, "by": first_text(both, "gate", "rule", "policy", "agent_id")}
-        _add(state["decisions"], {**place, **shown, "reason": first_text(both, "reason")[:_MAX_TEXT]})
+        _add(
+            state["decisions"], {**place, **shown, "reason": first_text(both, "reason")[:_MAX_TEXT]}
+        )
     said = [both.get("text", both.get("message"))] if "assum" in kind else []
     for one in list_of(both, "assumptions") or said:
         if one:
@@ -200,9 +242,13 @@ def _add(entries: list[Any], entry: object) -> None:
 
 
 def _graph(state: dict[str, Any]) -> dict[str, object]:
-    steps, decisions = state["steps"], {f"decision-{n}": one for n, one in enumerate(state["decisions"], 1)}
+    steps, decisions = (
+        state["steps"],
+        {f"decision-{n}": one for n, one in enumerate(state["decisions"], 1)},
+    )
     nodes = [
-        {"id": name, "kind": "step", "uses": s["uses"], "status": s["status"]} for name, s in steps.items()
+        {"id": name, "kind": "step", "uses": s["uses"], "status": s["status"]}
+        for name, s in steps.items()
     ]
     edges = [{"from": one, "to": name} for name, s in steps.items() for one in s["depends_on"]]
     for name, made in decisions.items():
@@ -230,7 +276,8 @@ def _risks(state: dict[str, Any], limits: dict[str, float]) -> list[dict[str, ob
             place = {"step": decision["step"]} if "step" in decision else {}
             found.append({"kind": "refused", "severity": "medium", "text": text, **place})
     return found + [
-        {"kind": "threshold", "severity": "high", "text": text} for text in _breaches(_metrics(state), limits)
+        {"kind": "threshold", "severity": "high", "text": text}
+        for text in _breaches(_metrics(state), limits)
     ]
 
 
@@ -243,7 +290,9 @@ def _summary(goal: str, state: dict[str, Any]) -> str:
     return f"{' '.join(goal.split())[:200]}: {said}{len(state['decisions'])} decisions."
 
 
-def monitor_trace(trace: dict[str, object], thresholds: dict[str, object] | None = None) -> dict[str, object]:
+def monitor_trace(
+    trace: dict[str, object], thresholds: dict[str, object] | None = None
+) -> dict[str, object]:
     """Metrics of a trace and what is wrong with it: alert if a threshold is breached, warning if steps failed, were
     retried or have no end, else ok.
 
@@ -270,7 +319,9 @@ def _metrics(trace: dict[str, Any]) -> dict[str, float]:
     if not steps:
         return found
     failed = sum(1 for step in steps if step.get("failed") or step.get("status") in _FAILING)
-    times = [ms for ms in (step.get("ms", step.get("latency_ms")) for step in steps) if is_number(ms)]
+    times = [
+        ms for ms in (step.get("ms", step.get("latency_ms")) for step in steps) if is_number(ms)
+    ]
     measured = {
         "steps": len(steps),
         "failed": failed,
@@ -289,7 +340,9 @@ def _limits(thresholds: dict[str, object] | None) -> dict[str, float]:
         name = key.removeprefix("max_")
         if name not in _LIMITS or not key.startswith("max_") or not is_number(value):
             known = ", ".join(f"max_{name}" for name in _LIMITS)
-            raise Refused("bad-data", f"threshold {key!r:.40}: expected a number under one of {known}")
+            raise Refused(
+                "bad-data", f"threshold {key!r:.40}: expected a number under one of {known}"
+            )
         found[name] = value
     return found
 

@@ -33,7 +33,9 @@ def require_columns(records: list[Record], wanted: Iterable[object], what: str =
     known = columns_of(records)
     for name in wanted:
         if records and name not in known:
-            raise Refused("bad-data", f"no {what} {name!r:.60}", f"there are {', '.join(known)!s:.200}")
+            raise Refused(
+                "bad-data", f"no {what} {name!r:.60}", f"there are {', '.join(known)!s:.200}"
+            )
 
 
 def identity(value: object) -> Hashable:
@@ -75,11 +77,16 @@ def walk(value: object) -> Iterator[tuple[str, str, object]]:
         if depth > _MAX_DEPTH:
             raise Refused("too-large", f"nested deeper than {_MAX_DEPTH}")
         if isinstance(inner, dict):
-            below = [(f"{pointer}/{pointer_part(name)}", str(name), inner[name], depth + 1) for name in inner]
+            below = [
+                (f"{pointer}/{pointer_part(name)}", str(name), inner[name], depth + 1)
+                for name in inner
+            ]
             yield from ((place, name, None) for place, name, _, _ in below)
             waiting += reversed(below)
         elif isinstance(inner, list):
-            waiting += [(f"{pointer}/{n}", key, one, depth + 1) for n, one in enumerate(inner)][::-1]
+            waiting += [(f"{pointer}/{n}", key, one, depth + 1) for n, one in enumerate(inner)][
+                ::-1
+            ]
         else:
             yield pointer, key, inner
 
@@ -91,7 +98,9 @@ def pointer_part(key: object) -> str:
 
 def first_text(values: Mapping[str, object], *names: str) -> str:
     """The first of these fields that holds text that is not empty."""
-    return next((value for name in names if isinstance(value := values.get(name), str) and value), "")
+    return next(
+        (value for name in names if isinstance(value := values.get(name), str) and value), ""
+    )
 
 
 def list_of(values: Mapping[str, object], name: str) -> list[Any]:
@@ -102,7 +111,13 @@ def list_of(values: Mapping[str, object], name: str) -> list[Any]:
 
 def children_of(value: object) -> list[object]:
     """The values of an object or list; none of any other."""
-    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return (
+        list(value.values())
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else []
+    )
 
 
 def kind_of(value: object) -> str:

@@ -19,7 +19,15 @@ _MAX_BYTES = 128 * 1024 * 1024
 _MAX_PIXELS = 50_000_000
 _MAX_FRAMES = 64
 _MAX_ENCODED = 6 * 1024 * 1024
-_MARKS = (b"ftyp", b"\x1aE\xdf\xa3", b"RIFF", b"OggS", b"FLV", b"\x00\x00\x01\xba", b"\x30\x26\xb2\x75")
+_MARKS = (
+    b"ftyp",
+    b"\x1aE\xdf\xa3",
+    b"RIFF",
+    b"OggS",
+    b"FLV",
+    b"\x00\x00\x01\xba",
+    b"\x30\x26\xb2\x75",
+)
 
 
 def extract_frames(video: str, max_frames: int = 8, width: int = 480) -> dict[str, object]:
@@ -55,7 +63,9 @@ def _frames(container: InputContainer, count: int, width: int) -> list[dict[str,
     if stream.width * stream.height > _MAX_PIXELS:
         raise Refused("too-large", f"frames of {stream.width} x {stream.height} pixels")
     start = float((stream.start_time or 0) * (stream.time_base or 0))
-    length = float(stream.duration * stream.time_base) if stream.duration and stream.time_base else None
+    length = (
+        float(stream.duration * stream.time_base) if stream.duration and stream.time_base else None
+    )
     if length is None and container.duration:
         length = container.duration / 1_000_000
     wanted = [start + length * n / count for n in range(count)] if length else []

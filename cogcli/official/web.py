@@ -30,9 +30,15 @@ _PARAGRAPH = "\0\0"
 # What stands before and after the text of an element; other elements run on in the line.
 _AROUND = {
     **{f"h{level}": (f"{_PARAGRAPH}{'#' * level} ", _PARAGRAPH) for level in range(1, 7)},
-    **dict.fromkeys(("p", "div", "section", "article", "blockquote", "pre"), (_PARAGRAPH, _PARAGRAPH)),
-    **dict.fromkeys(("main", "aside", "header", "footer", "ul", "ol", "table"), (_PARAGRAPH, _PARAGRAPH)),
-    **dict.fromkeys(("address", "fieldset", "details", "dialog", "hgroup"), (_PARAGRAPH, _PARAGRAPH)),
+    **dict.fromkeys(
+        ("p", "div", "section", "article", "blockquote", "pre"), (_PARAGRAPH, _PARAGRAPH)
+    ),
+    **dict.fromkeys(
+        ("main", "aside", "header", "footer", "ul", "ol", "table"), (_PARAGRAPH, _PARAGRAPH)
+    ),
+    **dict.fromkeys(
+        ("address", "fieldset", "details", "dialog", "hgroup"), (_PARAGRAPH, _PARAGRAPH)
+    ),
     **dict.fromkeys(("summary", "caption", "figcaption", "legend"), (_LINE, _LINE)),
     **dict.fromkeys(("br", "hr", "tr", "dl", "dt", "dd", "figure"), (_LINE, "")),
     "li": (f"{_LINE}- ", ""),
@@ -55,7 +61,9 @@ def extract_content(content: str) -> dict[str, object]:
 def require_page_size(content: str) -> None:
     """Raise Refused for a page that is longer than pages may be."""
     if len(content) > _MAX_CHARACTERS:
-        raise Refused("too-large", f"page of {len(content)} characters; at most {_MAX_CHARACTERS} are read")
+        raise Refused(
+            "too-large", f"page of {len(content)} characters; at most {_MAX_CHARACTERS} are read"
+        )
 
 
 def read_page(content: bytes) -> dict[str, object]:

@@ -83,11 +83,15 @@ def _item(result: Any, *, deep: bool) -> dict[str, object] | None:
     address = _normalized(parts) if parts else ""
     about: dict[str, object] = {
         "id": hashlib.sha256((address or snippet).encode("utf-8", "replace")).hexdigest()[:12],
-        "title": " ".join(first_text(result, "title", "name").split()) or (parts and _host(parts)) or "",
+        "title": " ".join(first_text(result, "title", "name").split())
+        or (parts and _host(parts))
+        or "",
         "url": address,
     }
     return (
-        {**about, "source_ref": {"type": "url", "value": address}} if deep else {**about, "snippet": snippet}
+        {**about, "source_ref": {"type": "url", "value": address}}
+        if deep
+        else {**about, "snippet": snippet}
     )
 
 
@@ -126,9 +130,13 @@ def _normalized(parts: SplitResult) -> str:
     host = _host(parts)
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
-    kept = (pair for pair in parts.query.split("&") if not _TRACKING.fullmatch(pair.partition("=")[0]))
+    kept = (
+        pair for pair in parts.query.split("&") if not _TRACKING.fullmatch(pair.partition("=")[0])
+    )
     path = quote(parts.path, safe="%/:@!$&'()*+,;=~-._")
-    return urlunsplit((parts.scheme, host + port, path or "/", quote("&".join(kept), safe=_IN_QUERY), ""))
+    return urlunsplit(
+        (parts.scheme, host + port, path or "/", quote("&".join(kept), safe=_IN_QUERY), "")
+    )
 
 
 def _labels(host: str) -> list[str]:

@@ -127,5 +127,9 @@ def _in_words(counts: dict[str, int], ranked: list[dict[str, object]]) -> str:
         return "No findings."
     parts = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
     worst = ranked[0]
-    detail = f' Most serious: {worst["kind"]} "{worst["text"]}".' if {"kind", "text"} <= worst.keys() else ""
+    detail = (
+        f' Most serious: {worst["kind"]} "{worst["text"]}".'
+        if {"kind", "text"} <= worst.keys()
+        else ""
+    )
     return f"{len(ranked)} finding{'s' if len(ranked) > 1 else ''}: {parts}.{detail}"

@@ -65,7 +65,9 @@ class ProtocolRow(NamedTuple):
     rules: Callable[[], InvokerRules] | None = None
     """What its invoker promises, each provoked by `verify-invoker`; None where nothing is."""
 
-    def check_contracts(self, context: CheckContext, name: str, bindings: Iterable[Binding]) -> None:
+    def check_contracts(
+        self, context: CheckContext, name: str, bindings: Iterable[Binding]
+    ) -> None:
         """Report where the bindings of this protocol, called `name`, contradict what describes their services."""
         from cogcli.protocols.service_contract import check_contracts
 

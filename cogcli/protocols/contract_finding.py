@@ -93,5 +93,7 @@ class ContractJudges(NamedTuple):
     `binding` gets the bytes of the description, and yields the contract of the operation after its own findings.
     """
 
-    binding: Callable[[Binding, Capability, Service, bytes], Iterable[ContractFinding | OperationContract]]
+    binding: Callable[
+        [Binding, Capability, Service, bytes], Iterable[ContractFinding | OperationContract]
+    ]
     service: Callable[[Service], Iterable[ContractFinding]]

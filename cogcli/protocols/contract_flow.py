@@ -41,9 +41,13 @@ def complete_findings(
     """The findings as they are; instead of each contract what its patterns and types give."""
     for each in found:
         if isinstance(each, OperationContract):
-            for text in dict.fromkeys(text for schema in each.described for text in refused_patterns(schema)):
+            for text in dict.fromkeys(
+                text for schema in each.described for text in refused_patterns(schema)
+            ):
                 hint = "write it without that in the service's document, or bind another operation"
-                yield ContractFinding("wire.pattern", "E", ("operation",), f"{each.title} has {text}", hint)
+                yield ContractFinding(
+                    "wire.pattern", "E", ("operation",), f"{each.title} has {text}", hint
+                )
             yield from flow_findings(binding, capability, each)
         else:
             yield each
@@ -63,7 +67,9 @@ def flow_findings(
         yield from _response(binding, capability, wire, wire.reply)
 
 
-def _request(key: str, value: Given, taken: Taken, wire: OperationContract) -> Iterator[ContractFinding]:
+def _request(
+    key: str, value: Given, taken: Taken, wire: OperationContract
+) -> Iterator[ContractFinding]:
     path = ("request", key)
     if taken.deprecated:
         message = f"`{taken.label}` of {wire.title} is deprecated"
@@ -78,9 +84,7 @@ def _request(key: str, value: Given, taken: Taken, wire: OperationContract) -> I
     if wire.reply is None:
         # What Python's annotations say is not enforced, only what contradicts them is told.
         if disjoint(taken.schema, value.schema):
-            said = (
-                f"gives {describe_schema(value.schema)}, {wire.title} expects {describe_schema(taken.schema)}"
-            )
+            said = f"gives {describe_schema(value.schema)}, {wire.title} expects {describe_schema(taken.schema)}"
             yield ContractFinding("wire.type", "E", path, f"`{key}`: {subject}{said}")
         return
     compare = misfit_as_text if taken.as_text else misfit
@@ -130,7 +134,12 @@ def _response_path(
 
 
 def _output(
-    name: str, source: str, steps: list[FoundSchema], partly: bool, field: FieldSpec, wire: OperationContract
+    name: str,
+    source: str,
+    steps: list[FoundSchema],
+    partly: bool,
+    field: FieldSpec,
+    wire: OperationContract,
 ) -> Iterator[ContractFinding]:
     """The findings about one output; `partly`: only some replies have the `steps` that lead to its value."""
     path = ("response", name)
@@ -224,7 +233,12 @@ def _object(value: dict[str, Any], inputs: Fields) -> Given | None:
         properties[name] = bundle.part(inner.schema)
         if not inner.maybe:
             required.append(name)
-    shape = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    shape = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
     return Given(bundle.whole(shape))
 
 

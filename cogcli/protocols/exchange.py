@@ -71,10 +71,16 @@ def exchange_from_record(record: Mapping[str, Any]) -> ObservedExchange | None:
     parts = urlsplit(str(url))
     names = {str(name).lower(): "" for name in request.get("headers") or ()}
     names["content-type"] = str(request.get("media_type") or "")
-    seen = Seen(str(record.get("method")), parts.path, parts.query, names, _bytes(request.get("body")))
+    seen = Seen(
+        str(record.get("method")), parts.path, parts.query, names, _bytes(request.get("body"))
+    )
     media_type = str(record.get("media_type") or reply.get("media_type") or "")
     return ObservedExchange(
-        seen, status if isinstance(status, int) else 0, media_type, _bytes(reply.get("body")), whole=False
+        seen,
+        status if isinstance(status, int) else 0,
+        media_type,
+        _bytes(reply.get("body")),
+        whole=False,
     )
 
 

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 DEFAULT_BYTES: Final = 10 * 1024 * 1024
 """The largest request and the largest reply as JSON, where the binding sets no other limit."""
 
-INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+INHERITED: Final = (
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+)
 """The environment variables that a worker or server program gets without being named in its service file."""
 
 

@@ -60,7 +60,9 @@ class RuleBench(Protocol):
 
     directory: str
 
-    def call(self, answering: Answering | None, path: str = "", **members: Any) -> tuple[RuleRun, list[Seen]]:
+    def call(
+        self, answering: Answering | None, path: str = "", **members: Any
+    ) -> tuple[RuleRun, list[Seen]]:
         """The result of a call to a server at `path`, to none for None, and the requests that it got."""
         ...
 
@@ -100,7 +102,9 @@ class RuleCase(NamedTuple):
         ran, seen = bench.call(self.answering, self.path, **{**self.call, **more})
         if self.error:
             error = require_error(ran, self.error, left=self.left)
-            require(self.says in f"{error.message}\n{error.hint}", True, f"{self.says} in the message")
+            require(
+                self.says in f"{error.message}\n{error.hint}", True, f"{self.says} in the message"
+            )
         else:
             outputs = require_ok(ran)
             if self.outputs is not _ANYTHING:

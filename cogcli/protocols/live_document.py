@@ -103,7 +103,9 @@ class DocumentRequest:
     def exchange(self, method: str, url: str, value: Any) -> HttpReply:
         """The reply to a request whose body is this JSON value, None for none."""
         media = _JSON if value is not None else ""
-        ours = headers.default_headers(self._request, accept=f"{_JSON}, */*;q=0.5", content_type=media)
+        ours = headers.default_headers(
+            self._request, accept=f"{_JSON}, */*;q=0.5", content_type=media
+        )
         whole = headers.merge_headers(self._request, self.secrets, ours, {})
         body = b"" if value is None else orjson.dumps(value)
         outgoing = OutgoingRequest(method, url, whole, body, value)
@@ -115,7 +117,9 @@ class DocumentRequest:
             return parse_document(data, name)
         except DocumentFault as fault:
             text = quote(fault.message, self.secrets)
-            raise document_error(f"service `{self.service.id}`: the document {where}: {text}") from fault
+            raise document_error(
+                f"service `{self.service.id}`: the document {where}: {text}"
+            ) from fault
 
 
 def document_error(text: str) -> ServerFaultError:

@@ -44,7 +44,9 @@ def usage_of(body: Any, usage: Any = None) -> ModelUsage:
     if isinstance(body, dict):
         choices = body.get("choices")
         first = choices[0] if isinstance(choices, list) and choices else None
-        reason = first.get("finish_reason") if isinstance(first, dict) else body.get("finish_reason")
+        reason = (
+            first.get("finish_reason") if isinstance(first, dict) else body.get("finish_reason")
+        )
         model, own = body.get("model"), body.get("usage")
     counts, refused = _token_counts(usage)
     if counts is None:
@@ -67,7 +69,9 @@ def _token_counts(usage: Any) -> tuple[dict[str, int] | None, tuple[str, ...]]:
         else:
             what = "out of range" if type(value) is int else f"{kind_of(value)}, no whole number"
             # Half a secret could not be masked.
-            shown = visible(key) if len(key) <= _LONGEST_KEY else f"a name of {len(key):,} characters"
+            shown = (
+                visible(key) if len(key) <= _LONGEST_KEY else f"a name of {len(key):,} characters"
+            )
             refused.append(f"usage: `{shown}` is not counted: {what}")
     return counts or None, tuple(refused)
 

@@ -97,7 +97,9 @@ def _from_file(path: str) -> str:
     try:
         descriptor = os.open(path, _READ)
     except OSError as error:
-        raise _missing(f"secret file `{path}`: {error.strerror}", "name a file of your own") from error
+        raise _missing(
+            f"secret file `{path}`: {error.strerror}", "name a file of your own"
+        ) from error
     try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o077:
@@ -107,7 +109,9 @@ def _from_file(path: str) -> str:
     finally:
         os.close(descriptor)
     if len(data) > MAX_FILE:
-        raise _missing(f"secret file `{path}` has more than {MAX_FILE:,} bytes", "name a smaller one")
+        raise _missing(
+            f"secret file `{path}` has more than {MAX_FILE:,} bytes", "name a smaller one"
+        )
     try:
         value = data.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
@@ -137,4 +141,6 @@ def _missing(message: str, hint: str) -> ServiceResolutionError:
 
 
 def _keyring_error(message: str) -> ServiceResolutionError:
-    return ServiceResolutionError("env.extra", message, hint="pip install 'cogcli[keyring]'", left=False)
+    return ServiceResolutionError(
+        "env.extra", message, hint="pip install 'cogcli[keyring]'", left=False
+    )

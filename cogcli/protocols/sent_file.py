@@ -57,7 +57,12 @@ def read_file(path: str, form: str, reads: Reads | None) -> str:
         return name
     encoded = base64.b64encode(data).decode()
     sent = FileText(f"data:{media};base64,{encoded}" if form == "data_url" else encoded)
-    sent.about = {"$file": path, "as": form, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    sent.about = {
+        "$file": path,
+        "as": form,
+        "bytes": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
     return sent
 
 

@@ -43,11 +43,17 @@ def check_contracts(
     """
     catalog = context.catalog
     checks = _ContractChecks(context, protocol)
-    services = {} if catalog.partial else {s.id: s for s in catalog.services.values() if s.kind == name}
+    services = (
+        {} if catalog.partial else {s.id: s for s in catalog.services.values() if s.kind == name}
+    )
     for binding in bindings:
         service = catalog.services.get(binding.service)
         capability = catalog.capability(binding.capability)
-        if service is not None and capability is not None and service.kind == binding.protocol == name:
+        if (
+            service is not None
+            and capability is not None
+            and service.kind == binding.protocol == name
+        ):
             services[service.id] = service
             checks.check(binding, capability, service)
     for service in services.values():
@@ -75,7 +81,11 @@ class _ContractChecks:
         source = self._source(service)
         if source is None:
             return
-        names = (f"binding:{binding.id}", f"capability:{binding.capability}", f"service:{service.id}")
+        names = (
+            f"binding:{binding.id}",
+            f"capability:{binding.capability}",
+            f"service:{service.id}",
+        )
 
         def judge() -> Iterable[ContractFinding]:
             from cogcli.protocols.contract_flow import complete_findings
@@ -94,7 +104,9 @@ class _ContractChecks:
         source = self._source(service)
         if source is not None and self._protocol.described_by(service) in (DOCUMENT, LOCK):
             names = (f"service:{service.id}",)
-            for finding in self._findings(names, source, lambda: self._protocol.contract().service(service)):
+            for finding in self._findings(
+                names, source, lambda: self._protocol.contract().service(service)
+            ):
                 self._report_service_finding(service, finding)
 
     def _report_service_finding(self, service: Service, finding: ContractFinding) -> None:
@@ -102,7 +114,9 @@ class _ContractChecks:
             self._reported.add((service.id, finding))
             report = self._context.report(service.file, service.at)
             is_document = finding.about == "document"
-            document = source_file(service, self._protocol.described_by(service)) if is_document else ""
+            document = (
+                source_file(service, self._protocol.described_by(service)) if is_document else ""
+            )
             if not document:
                 finding = finding._replace(about="service")
             else:

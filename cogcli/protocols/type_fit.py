@@ -17,7 +17,9 @@ from cogcli.schema.validator import errors
 _SCALAR_TEXT: Final = frozenset(("integer", "number", "boolean"))
 _NOT_TEXT: Final = frozenset(("object", "array"))
 _EVERY: Final = frozenset(TYPES)
-_OPTIONAL: Final = frozenset(("anyOf", "default", "examples", "deprecated", "readOnly", "writeOnly"))
+_OPTIONAL: Final = frozenset(
+    ("anyOf", "default", "examples", "deprecated", "readOnly", "writeOnly")
+)
 """The keywords of an optional value as frameworks write it: a schema, or null."""
 
 
@@ -116,7 +118,9 @@ def describe_schema(schema: Any) -> str:
     types = types_of(schema)
     if types == _EVERY:
         return "anything"
-    named = [name for name in TYPES if name in types and not (name == "integer" and "number" in types)]
+    named = [
+        name for name in TYPES if name in types and not (name == "integer" and "number" in types)
+    ]
     ready = normalize(schema)
     bare = ready is not None and ready.schema.keys() <= {"type"}
     return f"{' or '.join(named) or 'nothing'}{'' if bare else ' with conditions'}"

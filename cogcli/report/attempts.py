@@ -12,7 +12,9 @@ from cogcli.protocols import PROTOCOLS
 from cogcli.report.trace_spans import is_count, json_text, microseconds_of, some
 
 _VERBS: Final = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"))
-_URL: Final = re.compile(r"https?://(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^:/?#]*)(?::([0-9]{1,5}))?(/[^?#]*)?")
+_URL: Final = re.compile(
+    r"https?://(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^:/?#]*)(?::([0-9]{1,5}))?(/[^?#]*)?"
+)
 _TOKENS: Final = (
     ("gen_ai.usage.input_tokens", ("input_tokens", "prompt_tokens")),
     ("gen_ai.usage.output_tokens", ("output_tokens", "completion_tokens")),

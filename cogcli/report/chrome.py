@@ -60,7 +60,12 @@ def lanes_of(spans: list[TraceSpan]) -> dict[str, int]:
 def _lane(span: TraceSpan, placed: dict[str, int], under_way: list[list[TraceSpan]]) -> int:
     own = placed.get(span.parent)
     around = under_way[own][-1] if own is not None and under_way[own] else None
-    if own is not None and around is not None and around.id == span.parent and span.end <= around.end:
+    if (
+        own is not None
+        and around is not None
+        and around.id == span.parent
+        and span.end <= around.end
+    ):
         return own
     for number, lane in enumerate(under_way):
         if not lane:
@@ -71,7 +76,9 @@ def _lane(span: TraceSpan, placed: dict[str, int], under_way: list[list[TraceSpa
 
 
 def _arguments(span: TraceSpan) -> dict[str, Any]:
-    return span.attributes | {"span_id": span.id} | ({"message": span.message} if span.message else {})
+    return (
+        span.attributes | {"span_id": span.id} | ({"message": span.message} if span.message else {})
+    )
 
 
 def _name(kind: str, lane: int, text: str) -> dict[str, Any]:

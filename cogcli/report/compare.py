@@ -61,8 +61,12 @@ class EpisodeDiff(NamedTuple):
     @property
     def same(self) -> bool:
         """Whether nothing differs."""
-        heads = [(side.run.skill, side.run.version, side.status) for side in (self.before, self.after)]
-        return heads[0] == heads[1] and all(c.how == SAME for found in self.areas.values() for c in found)
+        heads = [
+            (side.run.skill, side.run.version, side.status) for side in (self.before, self.after)
+        ]
+        return heads[0] == heads[1] and all(
+            c.how == SAME for found in self.areas.values() for c in found
+        )
 
 
 def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
@@ -90,7 +94,9 @@ def _with_turns(side: Side, fold: History, started: RunStarted) -> Side:
         }
     decision |= {name: policy.get(name) for name in ("pack", "intent", "user", "safety_mode")}
     turns = {f"turn {row['turn']} {row['layer']}": row["cell"] for row in layer_cells.rows(fold)}
-    return side._replace(decision={name: value for name, value in decision.items() if value}, turns=turns)
+    return side._replace(
+        decision={name: value for name, value in decision.items() if value}, turns=turns
+    )
 
 
 def compare(before: Side, after: Side) -> EpisodeDiff:
@@ -101,7 +107,9 @@ def compare(before: Side, after: Side) -> EpisodeDiff:
         "inputs": _named(before.inputs, after.inputs),
         "specs": _named(before.specs, after.specs),
         "bindings": _named(*_bindings(before.run, after.run)),
-        "steps": _by_name(statuses[0], statuses[1], lambda id, *_: _step(steps[0][id], steps[1][id])),
+        "steps": _by_name(
+            statuses[0], statuses[1], lambda id, *_: _step(steps[0][id], steps[1][id])
+        ),
         "outputs": _named(before.outputs, after.outputs),
     }
     if before.turns or after.turns:
@@ -111,7 +119,9 @@ def compare(before: Side, after: Side) -> EpisodeDiff:
 
 
 def _named(before: dict[str, Any], after: dict[str, Any]) -> list[DiffLine]:
-    return _by_name(before, after, lambda name, a, b: DiffLine(SAME if equal(a, b) else CHANGED, name, a, b))
+    return _by_name(
+        before, after, lambda name, a, b: DiffLine(SAME if equal(a, b) else CHANGED, name, a, b)
+    )
 
 
 def _by_name(
@@ -132,7 +142,9 @@ def _bindings(*runs: RunHistory) -> list[dict[str, str]]:
     """Of each run the last binding used for each capability, of the root's steps; none of a capability whose results
     another run took over, which has called nothing to compare with."""
     taken = {step.uses for run in runs for step in run.own if step.reused}
-    return [{s.uses: s.binding for s in run.own if s.binding and s.uses not in taken} for run in runs]
+    return [
+        {s.uses: s.binding for s in run.own if s.binding and s.uses not in taken} for run in runs
+    ]
 
 
 def _step(one: StepHistory, other: StepHistory) -> DiffLine:
@@ -190,7 +202,9 @@ def lines(difference: EpisodeDiff, glyphs: Glyphs, *, width: int | None) -> list
 
 def _head(difference: EpisodeDiff, glyphs: Glyphs) -> str:
     before, after = difference.before, difference.after
-    skills = [f"{side.run.skill} {side.run.version}".strip() or "no skill" for side in (before, after)]
+    skills = [
+        f"{side.run.skill} {side.run.version}".strip() or "no skill" for side in (before, after)
+    ]
     parts = [
         _pair(skills[0], skills[1], glyphs),
         _pair(before.status, after.status, glyphs),

@@ -73,12 +73,19 @@ def _arms(catalog: Catalog, step: Step, views: list[StepHistory]) -> Iterator[tu
     """The arms of a step, each with whether these views of it took it."""
     own = [view for view in views if StepPath(view.id).is_step]
     parts = [view for view in views if view not in own]
-    began = [view for view in own if view.status not in ("pending", "skipped") or view.reason == "degraded"]
+    began = [
+        view
+        for view in own
+        if view.status not in ("pending", "skipped") or view.reason == "degraded"
+    ]
     yield Arm("steps", step.id, ""), bool(began)
     config = step.config
     if config.condition is not None:
         yield Arm("branches", step.id, "condition true"), bool(began)
-        yield Arm("branches", step.id, "condition false"), any(view.reason == "condition" for view in own)
+        yield (
+            Arm("branches", step.id, "condition false"),
+            any(view.reason == "condition" for view in own),
+        )
     if config.router:
         taken = {view.uses for view in (*began, *parts)}
         for case, target in config.router.cases.items():
@@ -88,7 +95,10 @@ def _arms(catalog: Catalog, step: Step, views: list[StepHistory]) -> Iterator[tu
     if config.foreach:
         items = any(StepPath(view.id).in_loop for view in parts)
         yield Arm("branches", step.id, "with items"), items
-        yield Arm("branches", step.id, "without items"), not items and any(v.status == "done" for v in own)
+        yield (
+            Arm("branches", step.id, "without items"),
+            not items and any(v.status == "done" for v in own),
+        )
     yield from _error_arms(catalog, step, own, parts)
 
 
@@ -99,13 +109,22 @@ def _error_arms(
     if step.config.retry and step.config.retry.max_attempts > 1:
         yield Arm("error_paths", step.id, "retry"), any(len(view.attempts) > 1 for view in calls)
     if step.config.otherwise is not None:
-        yield Arm("error_paths", step.id, "otherwise"), any(view.status == "skipped" for view in own)
-    called = [catalog.capability(name) for _, name in targets_of(step) if not name.startswith(NESTED)]
+        yield (
+            Arm("error_paths", step.id, "otherwise"),
+            any(view.status == "skipped" for view in own),
+        )
+    called = [
+        catalog.capability(name) for _, name in targets_of(step) if not name.startswith(NESTED)
+    ]
     for capability in filter(None, called):
-        if any(catalog.bindings[name].fallback for name in catalog.bindings_of.get(capability.id, ())):
+        if any(
+            catalog.bindings[name].fallback for name in catalog.bindings_of.get(capability.id, ())
+        ):
             yield Arm("error_paths", step.id, "fallback"), any(view.fallback for view in calls)
         for gate in capability.gates:
-            asked = [view for view in parts if StepPath(view.id).is_gate and view.uses == gate.capability]
+            asked = [
+                view for view in parts if StepPath(view.id).is_gate and view.uses == gate.capability
+            ]
             refused = any(object_of(view.output).get("allowed") is not True for view in asked)
             yield Arm("error_paths", step.id, f"{gate.capability} refuses"), refused
 

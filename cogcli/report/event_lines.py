@@ -28,7 +28,9 @@ class EventLines:
             self._uses[place] = uses
         pairs = dict(_pairs(event, payload, self._uses.get(place)))
         text = " ".join(
-            f"{name}={_quoted(value)}" for name, value in pairs.items() if value not in (None, "", [])
+            f"{name}={_quoted(value)}"
+            for name, value in pairs.items()
+            if value not in (None, "", [])
         )
         stamp = f"{event.timestamp[:23]}Z" if len(event.timestamp) > 24 else event.timestamp
         return visible(f"{stamp} {event.event_type or event.phase} {text}".rstrip())
@@ -50,7 +52,9 @@ def _pairs(event: Event, payload: dict[str, Any], uses: str | None) -> Iterator[
             if value != _ABORT:
                 yield word, value
     else:  # another tool's
-        status = next((s for n in ("step_status", "status", "outcome") if (s := payload.get(n))), None)
+        status = next(
+            (s for n in ("step_status", "status", "outcome") if (s := payload.get(n))), None
+        )
         yield from (("status", status), ("tool", payload.get("tool")), ("ms", ms))
         yield "message", payload.get("message")
     yield "error", error.get("code")

@@ -29,7 +29,9 @@ def _annotation(word: str, problem: Problem, end: int) -> str:
     named = {"title": f"cogcli ({problem.code})", "file": problem.file, "line": problem.line or "",
              "col": problem.column if problem.line else "", "endColumn": end or ""}  # fmt: skip
     texts = {name: _escaped(str(value)) for name, value in named.items() if value != ""}
-    properties = (f"{name}={text.replace(':', '%3A').replace(',', '%2C')}" for name, text in texts.items())
+    properties = (
+        f"{name}={text.replace(':', '%3A').replace(',', '%2C')}" for name, text in texts.items()
+    )
     return f"::{word} {','.join(properties)}::{_escaped(problem.summary_line)}"
 
 

@@ -33,12 +33,20 @@ class GraphView(NamedTuple):
     def edges(self) -> list[tuple[str, str]]:
         """From each step to those that wait for it; to and from known steps only."""
         known = {node.id for node in self.nodes}
-        return [(before, node.id) for node in self.nodes for before in node.after if before in known]
+        return [
+            (before, node.id) for node in self.nodes for before in node.after if before in known
+        ]
 
     def as_object(self) -> dict[str, Any]:
         """The graph for programs."""
-        nodes = [{"id": node.id, "uses": node.uses, "status": node.status or None} for node in self.nodes]
-        return {"title": self.title, "nodes": nodes, "edges": [{"from": a, "to": b} for a, b in self.edges]}
+        nodes = [
+            {"id": node.id, "uses": node.uses, "status": node.status or None} for node in self.nodes
+        ]
+        return {
+            "title": self.title,
+            "nodes": nodes,
+            "edges": [{"from": a, "to": b} for a, b in self.edges],
+        }
 
 
 def graph_of(fold: History) -> GraphView:
@@ -60,7 +68,9 @@ def _with_turns(fold: History, steps: list[Node]) -> list[Node]:
         shown = turn.step
         nodes.append(Node(shown.id, shown.uses, before, shown.status, is_step=False))
         before = (shown.id,)
-        nodes += [step._replace(after=step.after or before) for step in steps if step.id in turn.steps]
+        nodes += [
+            step._replace(after=step.after or before) for step in steps if step.id in turn.steps
+        ]
     if text := decision_text(fold):
         status = _OF_DECISION.get(text.partition(":")[0], WAITS)
         nodes.append(Node("decision", text, before, status, is_step=False))
@@ -91,7 +101,9 @@ def text(graph: GraphView, glyphs: Glyphs, *, width: int | None) -> list[StyledL
         after = f"after {', '.join(map(visible, node.after))}" if node.after else ""
         rest = f"{pad(one, name)}  {pad(other, use)}  {after}".rstrip()
         shown = fit(rest, width, 2 + cells(lead))
-        lines.append([("  ", ""), (lead, style_of(node.status) if node.status else ""), (shown, "")])
+        lines.append(
+            [("  ", ""), (lead, style_of(node.status) if node.status else ""), (shown, "")]
+        )
     return lines
 
 
@@ -113,13 +125,18 @@ def mermaid(graph: GraphView) -> str:
         lines.append(f'    s{n}["{label}"]' + (f":::{_class(node)}" if node.status else ""))
     lines += [f"    {number[a]} --> {number[b]}" for a, b in graph.edges]
     used = dict.fromkeys(_class(node) for node in graph.nodes if node.status)
-    lines += [f"    classDef {name} fill:{_COLOURS[name][0]},stroke:{_COLOURS[name][1]}" for name in used]
+    lines += [
+        f"    classDef {name} fill:{_COLOURS[name][0]},stroke:{_COLOURS[name][1]}" for name in used
+    ]
     return "\n".join(lines) + "\n"
 
 
 def dot(graph: GraphView) -> str:
     """A Graphviz digraph; every text is quoted."""
-    lines = [f"digraph {_for_dot(graph.title)} {{", "    node [shape=box, style=filled, fillcolor=white];"]
+    lines = [
+        f"digraph {_for_dot(graph.title)} {{",
+        "    node [shape=box, style=filled, fillcolor=white];",
+    ]
     for node in graph.nodes:
         label = "\\n".join(_for_dot(part)[1:-1] for part in _label(node))
         fill = f', fillcolor="{_COLOURS[_class(node)][0]}", color="{_COLOURS[_class(node)][1]}"'

@@ -78,7 +78,9 @@ def _lines(
     graph: GraphView, texts: dict[str, list[str]], placed: Layering, glyphs: Glyphs
 ) -> Iterator[StyledLine]:
     nodes = {node.id: node for node in graph.nodes}
-    left = {id: 2 + round(placed.centre[id] - max(map(cells, lines)) / 2) for id, lines in texts.items()}
+    left = {
+        id: 2 + round(placed.centre[id] - max(map(cells, lines)) / 2) for id, lines in texts.items()
+    }
     for number, layer in enumerate(placed.layers):
         for row in range(max((len(texts[id]) for id in layer if id in texts), default=1)):
             yield _node_row(layer, row, nodes, texts, left, placed, glyphs)
@@ -99,7 +101,9 @@ def _node_row(
             column, text = left[id], texts[id][row]
             if len(texts[id]) > 1:  # lines below each other are centred
                 column += (max(map(cells, texts[id])) - cells(text)) // 2
-            style = (style_of(nodes[id].status) if nodes[id].status else "bold") if row == 0 else "dim"
+            style = (
+                (style_of(nodes[id].status) if nodes[id].status else "bold") if row == 0 else "dim"
+            )
         else:
             continue
         line += [(" " * (column - at), ""), (text, style)]
@@ -111,7 +115,9 @@ def _column(id: str, placed: Layering) -> int:
     return 2 + int(placed.centre[id])
 
 
-def _nets(number: int, placed: Layering, texts: dict[str, list[str]], left: dict[str, int]) -> list[_Net]:
+def _nets(
+    number: int, placed: Layering, texts: dict[str, list[str]], left: dict[str, int]
+) -> list[_Net]:
     """The lines from one layer to the next. Steps of which each waits for all the same ones share a line."""
     pairs: dict[str, list[str]] = {}
     for route in placed.routes.values():
@@ -127,7 +133,10 @@ def _nets(number: int, placed: Layering, texts: dict[str, list[str]], left: dict
 
 
 def _net(
-    sources: Sequence[str], targets: Sequence[str], placed: Layering, spans: dict[str, tuple[int, int]]
+    sources: Sequence[str],
+    targets: Sequence[str],
+    placed: Layering,
+    spans: dict[str, tuple[int, int]],
 ) -> _Net:
     """The columns of a net; a single edge goes straight down wherever its ends overlap."""
     ends = [
@@ -154,7 +163,9 @@ def _channel(nets: list[_Net], glyphs: Glyphs) -> Iterator[StyledLine]:
                 own[column] = own.get(column, 0) | arms
             for column, arms in own.items():
                 drawn[column] = _both(drawn.get(column, 0), arms)
-        text = "".join(_joint(drawn.get(column, 0), glyphs) for column in range(max(drawn, default=0) + 1))
+        text = "".join(
+            _joint(drawn.get(column, 0), glyphs) for column in range(max(drawn, default=0) + 1)
+        )
         yield [(text, "dim")]
 
 
@@ -185,7 +196,9 @@ def _tracks(nets: list[_Net]) -> list[int]:
     bent = [n for n, net in enumerate(nets) if not net.is_straight]
     order: list[int] = []
     for n in sorted(bent, key=lambda n: nets[n].first):
-        below = [m for m, other in enumerate(order) if set(nets[n].sources) & set(nets[other].targets)]
+        below = [
+            m for m, other in enumerate(order) if set(nets[n].sources) & set(nets[other].targets)
+        ]
         order.insert(min(below, default=len(order)), n)
     for place, n in enumerate(order):
         taken = {

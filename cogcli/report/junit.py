@@ -16,10 +16,14 @@ _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 def junit(report: CheckReport) -> str:
     """The document as text, cases grouped in the order of first cases."""
     cases, seconds = report.cases, f"{report.seconds:.3f}"
-    root = ET.Element("testsuites", {"name": f"cogcli {report.command}", **_sums(cases), "time": seconds})
+    root = ET.Element(
+        "testsuites", {"name": f"cogcli {report.command}", **_sums(cases), "time": seconds}
+    )
     for suite in dict.fromkeys(case.group for case in cases):
         own = [case for case in cases if case.group == suite]
-        element = ET.SubElement(root, "testsuite", {"name": _line(suite), **_sums(own), "skipped": "0"})
+        element = ET.SubElement(
+            root, "testsuite", {"name": _line(suite), **_sums(own), "skipped": "0"}
+        )
         for case in own:
             _add(element, case)
     ET.indent(root)
@@ -33,7 +37,9 @@ def _sums(cases: Sequence[Case]) -> dict[str, str]:
 
 def _add(suite: ET.Element, case: Case) -> None:
     named = {"classname": _line(case.group), "name": _line(case.name)}
-    element = ET.SubElement(suite, "testcase", named | ({"file": _line(case.file)} if case.file else {}))
+    element = ET.SubElement(
+        suite, "testcase", named | ({"file": _line(case.file)} if case.file else {})
+    )
     for failure in case.failures:
         attributes = {"type": _line(failure.code), "message": _line(failure.message)}
         ET.SubElement(element, "failure", attributes).text = _block(failure.text)

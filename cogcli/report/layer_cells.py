@@ -47,10 +47,14 @@ def _turn_object(fold: History, turn: TurnHistory) -> dict[str, Any]:
         "context": _context(turn),
         "judgment": _judgment(turn),
         "policy_gate": _policy_gate(turn),
-        "action": [{"tool": tool, "result": _RESULT.get(status, status)} for tool, status in turn.calls],
+        "action": [
+            {"tool": tool, "result": _RESULT.get(status, status)} for tool, status in turn.calls
+        ],
         "critic": _critic(turn),
         "consolidation": _consolidation(turn),
-        "reflection": _reflection(turn, read_record(AgentLimits, started.agent if started else None).limits),
+        "reflection": _reflection(
+            turn, read_record(AgentLimits, started.agent if started else None).limits
+        ),
         "skipped": turn.skipped,
     }
 
@@ -73,7 +77,9 @@ def _attention(turn: TurnHistory) -> dict[str, Any] | None:
 
 def _identity(turn: TurnHistory) -> dict[str, Any] | None:
     writes = turn.writes_of("identity", IdentityWrites)
-    return {"agent_role": writes.agent_self.role, "voice": writes.agent_self.voice} if writes else None
+    return (
+        {"agent_role": writes.agent_self.role, "voice": writes.agent_self.voice} if writes else None
+    )
 
 
 def _intent(turn: TurnHistory) -> dict[str, Any] | None:
@@ -193,7 +199,11 @@ def _intent_text(cell: dict[str, Any]) -> str:
 def _context_text(cell: dict[str, Any]) -> str:
     parts = [count_of(cell["blocks"], "block"), count_of(cell["tokens"], "token")]
     parts += [f"{cell['omitted']} left out"] if cell["omitted"] else []
-    parts += [f"kept from the model: {', '.join(map(str, cell['redacted']))}"] if cell["redacted"] else []
+    parts += (
+        [f"kept from the model: {', '.join(map(str, cell['redacted']))}"]
+        if cell["redacted"]
+        else []
+    )
     return ", ".join(parts)
 
 

@@ -98,7 +98,9 @@ def _route(edge: tuple[str, str], depth: dict[str, int], layers: list[list[str]]
     return [a, *passed.values(), b]
 
 
-def _order(layers: list[list[str]], above: dict[str, list[str]], below: dict[str, list[str]]) -> None:
+def _order(
+    layers: list[list[str]], above: dict[str, list[str]], below: dict[str, list[str]]
+) -> None:
     """Sort each layer by where the neighbours of its nodes are, down and up in turn."""
     place = {id: n for layer in layers for n, id in enumerate(layer)}
     for sweep in range(_SWEEPS):

@@ -38,7 +38,9 @@ def declared_places(document: Any, skill_id: str) -> Declared:
     """What a skill declares, from the document of specs that an episode keeps; nothing where that is none."""
     try:
         spec = document["specs"][f"skill:{skill_id}"]["spec"]
-        writes = {step["id"]: [*map(str, (step.get("output") or {}).values())] for step in spec["steps"]}
+        writes = {
+            step["id"]: [*map(str, (step.get("output") or {}).values())] for step in spec["steps"]
+        }
         required = (name for name, field in spec["outputs"].items() if field.get("required"))
         return Declared(writes, frozenset(required))
     except (KeyError, TypeError, AttributeError):
@@ -117,7 +119,10 @@ class Lineage:
         place = _parts(target)
         if len(place) == 1:
             near = [
-                entry for head, entries in self._reads.items() if head[0] == place[0] for entry in entries
+                entry
+                for head, entries in self._reads.items()
+                if head[0] == place[0]
+                for entry in entries
             ]
         else:  # whoever reads it reads something that begins alike, or the whole namespace
             near = [*self._reads.get((place[0],), ()), *self._reads.get((place[0], place[1]), ())]
@@ -139,8 +144,14 @@ def targets(fold: History, flow: Lineage, declared: Declared = NOTHING) -> list[
     found: dict[str, list[TracedWrite]] = {}
     for write in flow.writes:
         found.setdefault(write.target, []).append(write)
-    never = {name: id for id, names in declared.writes.items() for name in names if name not in found}
-    never |= {f"outputs.{name}": "" for name in flow.missing if f"outputs.{name}" not in {**found, **never}}
+    never = {
+        name: id for id, names in declared.writes.items() for name in names if name not in found
+    }
+    never |= {
+        f"outputs.{name}": ""
+        for name in flow.missing
+        if f"outputs.{name}" not in {**found, **never}
+    }
     required = declared.required | set(flow.missing)
 
     def target(name: str, writes: list[TracedWrite], why: str) -> TargetFlow:

@@ -65,7 +65,9 @@ class PageSource(NamedTuple):
     @property
     def shown_status(self) -> str:
         """The status of the page: that of the log, unless the files disagree."""
-        return f"{self.fault_status}, the log says {self.status}" if self.fault_status else self.status
+        return (
+            f"{self.fault_status}, the log says {self.status}" if self.fault_status else self.status
+        )
 
     @property
     def is_open(self) -> bool:
@@ -219,15 +221,22 @@ def _notice_title(source: PageSource) -> str:
 def _notices(source: PageSource) -> list[tuple[str, str]]:
     found = [("not whole", text) for text in source.warnings]
     if source.status == "running":
-        found.append(("running", "this run goes on: the page shows what its log held when it was made"))
+        found.append(
+            ("running", "this run goes on: the page shows what its log held when it was made")
+        )
     if source.status == "interrupted":
         found.append(
-            ("interrupted", "its process ended before the run did; `cogcli resume` continues with it")
+            (
+                "interrupted",
+                "its process ended before the run did; `cogcli resume` continues with it",
+            )
         )
     if source.fault_status == "altered":
         found.append(("altered", f"{source.fault}: `cogcli verify` says what each file should be"))
     elif source.unsealed:
-        found.append(("unsealed", "the run has ended, but its process died before everything was written"))
+        found.append(
+            ("unsealed", "the run has ended, but its process died before everything was written")
+        )
     return found + describe(source.unfinished, source.fold.last, _clock)
 
 

@@ -39,7 +39,10 @@ def comparison_of(sides: Sequence[Side]) -> PageComparison | None:
     areas = [("run", _run_rows(sides))]
     for area in dict.fromkeys(name for diff in diffs for name in diff.areas):
         found = [{line.name: line for line in diff.areas.get(area, ())} for diff in diffs]
-        rows = [_row(area, name, found, sides) for name in dict.fromkeys(n for lines in found for n in lines)]
+        rows = [
+            _row(area, name, found, sides)
+            for name in dict.fromkeys(n for lines in found for n in lines)
+        ]
         kept = [row for row in rows if row.differs or area in _WHOLE]
         areas += [(area, kept)] if kept else []
     return PageComparison([side.id for side in sides], areas)
@@ -52,7 +55,9 @@ def _run_rows(sides: Sequence[Side]) -> list[PageRow]:
         "took": [duration(side.run.ms) for side in sides],
         "started": [side.run.started_at[:19].replace("T", " ") for side in sides],
     }
-    return [PageRow(name, cells, name in rows and len(set(cells)) > 1) for name, cells in rows.items()]
+    return [
+        PageRow(name, cells, name in rows and len(set(cells)) > 1) for name, cells in rows.items()
+    ]
 
 
 def _row(area: str, name: str, found: list[dict[str, DiffLine]], sides: Sequence[Side]) -> PageRow:
@@ -62,7 +67,9 @@ def _row(area: str, name: str, found: list[dict[str, DiffLine]], sides: Sequence
     for lines, side in zip(found, sides, strict=True):
         line = lines.get(name)
         cells.append(
-            _step_cell(name, side, line) if area == "steps" else _cell(area, line.after if line else None)
+            _step_cell(name, side, line)
+            if area == "steps"
+            else _cell(area, line.after if line else None)
         )
     return PageRow(name, cells, differs)
 

@@ -29,7 +29,9 @@ def timeline_of(fold: History, name: str) -> str:
     return timeline_svg(found, total, name=name, title="Timeline of the run", description=told)
 
 
-def lineage_of(fold: History, flow: Lineage, targets: list[TargetFlow], declared: Declared, name: str) -> str:
+def lineage_of(
+    fold: History, flow: Lineage, targets: list[TargetFlow], declared: Declared, name: str
+) -> str:
     """Steps in layers, with what they read and wrote; empty if it would be too large, or no step is known."""
     graph = graph_of(fold)
     steps = {step.id: step for step in fold.root.own} if fold.root else {}
@@ -48,7 +50,11 @@ def lineage_of(fold: History, flow: Lineage, targets: list[TargetFlow], declared
     end = ", ".join(each.name for each in outputs) or "no output"
     description = f"{count_of(len(graph.nodes), 'step')}, from {start} to {end}"
     return graph_svg(
-        boxes, by_ends.values(), name=name, title="What each step read and wrote", description=description
+        boxes,
+        by_ends.values(),
+        name=name,
+        title="What each step read and wrote",
+        description=description,
     )
 
 
@@ -64,7 +70,9 @@ def _is_given(place: str) -> bool:
 
 def _step_box(node: Node, step: StepHistory | None, flow: Lineage) -> Box:
     took = duration(step.ms) if step else ""
-    written = [write.target for write in flow.steps[node.id].writes] if node.id in flow.steps else []
+    written = (
+        [write.target for write in flow.steps[node.id].writes] if node.id in flow.steps else []
+    )
     lines = (
         named(node.id, node.status),
         " · ".join(part for part in (node.uses, took) if part),
@@ -86,7 +94,9 @@ def _values(
         writers = writers or [id for id, names in declared.writes.items() if target.name in names]
         for writer in writers:
             yield from (
-                Arrow(writer, reader) for reader in target.readers if reader != writer and target.writes
+                Arrow(writer, reader)
+                for reader in target.readers
+                if reader != writer and target.writes
             )
             if target.name.startswith("outputs."):
                 yield Arrow(writer, target.name, carries=bool(target.writes))

@@ -81,7 +81,13 @@ def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
     """Every text of a spec with its path."""
     if isinstance(value, str) and path:
         yield path, value
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    pairs = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, inner in pairs:
         word = f"- {text_of(object_of(inner).get('id'))}" if isinstance(value, list) else str(key)
         yield from _texts(inner, (*path, word))

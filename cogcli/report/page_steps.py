@@ -123,7 +123,13 @@ class StepPages:
         )  # fmt: skip
 
     def _attempt(self, number: int, attempt: AttemptMade, where: str) -> PageAttempt:
-        words = [attempt.binding_id, attempt.service_id, attempt.status, attempt.method, attempt.url]
+        words = [
+            attempt.binding_id,
+            attempt.service_id,
+            attempt.status,
+            attempt.method,
+            attempt.url,
+        ]
         words += [f"HTTP {attempt.status_code}"] if attempt.status_code is not None else []
         values = [
             self._limit.value("request", attempt.request, where),
@@ -135,7 +141,9 @@ class StepPages:
         title = f"attempt {number}: " + " · ".join(word for word in words if word)
         return PageAttempt(title, [value for value in values if value])
 
-    def decision(self, step_id: str, event: Event, payload: GateDecided | PolicyDecided) -> PageDecision:
+    def decision(
+        self, step_id: str, event: Event, payload: GateDecided | PolicyDecided
+    ) -> PageDecision:
         """What was decided of a call, and why."""
         explained = {} if event.seq is None else self._explained.get(event.seq, {})
         by_policy = payload if isinstance(payload, PolicyDecided) else None
@@ -183,7 +191,8 @@ def _facts_of_decision(
     if not payload.enforced:
         yield "enforced", "no"
     stages = [
-        f"{each['stage']} {each['outcome']}" + (f" ({each['reason']})" if each.get("reason") else "")
+        f"{each['stage']} {each['outcome']}"
+        + (f" ({each['reason']})" if each.get("reason") else "")
         for each in explained.get("stages", ())
     ]
     if stages:
@@ -225,4 +234,6 @@ def _parts(parts: Sequence[Branch]) -> PageParts:
         for step in (*first, *rest)[:_MOST_PARTS]
     ]
     word = "item" if StepPath(parts[0].step.id).in_loop else "part"
-    return PageParts(count_of(len(parts), word), list(counts.items()), listed, len(parts) - len(listed))
+    return PageParts(
+        count_of(len(parts), word), list(counts.items()), listed, len(parts) - len(listed)
+    )

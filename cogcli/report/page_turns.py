@@ -90,7 +90,11 @@ def _model_call(id: str, call: ModelCall, limit: ValueLimit) -> PageModelCall:
         tokens = f"{answer.usage.tokens_in} tokens in, {answer.usage.tokens_out} out"
         estimated = " (estimated)" if answer.estimated else ""
         facts = [reply.model, tokens + estimated, duration(answer.latency_ms), reply.finish]
-        ended = "answered" if answer.error is None else f"failed: {read_record(StepError, answer.error).code}"
+        ended = (
+            "answered"
+            if answer.error is None
+            else f"failed: {read_record(StepError, answer.error).code}"
+        )
         answered = [
             limit.value("answer", reply.text, where),
             limit.value("tool calls", reply.tool_calls, where),

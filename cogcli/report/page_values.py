@@ -41,7 +41,11 @@ def json_text(value: Any) -> str:
     """JSON in declared order, indented; short ones, and lists of scalars, on one line."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     plain = isinstance(value, list) and not any(isinstance(each, dict | list) for each in value)
-    return text if plain or len(text) <= 72 else json.dumps(value, ensure_ascii=False, default=str, indent=2)
+    return (
+        text
+        if plain or len(text) <= 72
+        else json.dumps(value, ensure_ascii=False, default=str, indent=2)
+    )
 
 
 def line_of(number: int | None) -> str:

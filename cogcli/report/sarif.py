@@ -30,7 +30,9 @@ def sarif(report: CheckReport, rules: Mapping[str, tuple[str, str]], *, version:
             {
                 "id": code,
                 "shortDescription": {"text": rules.get(code, ("", ""))[0] or code},
-                "help": {"text": f"{rules.get(code, ('', ''))[1]} See `cogcli explain {code}`.".strip()},
+                "help": {
+                    "text": f"{rules.get(code, ('', ''))[1]} See `cogcli explain {code}`.".strip()
+                },
             }
             for code in codes
         ],
@@ -73,7 +75,8 @@ def _artifact(file: str) -> dict[str, str]:
     """A relative URI; a file outside of what was checked has an absolute one."""
     path = file.replace("\\", "/")
     uri = "".join(
-        chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in path.encode(errors="replace")
+        chr(byte) if byte in _UNRESERVED else f"%{byte:02X}"
+        for byte in path.encode(errors="replace")
     )
     if path.startswith("/"):
         return {"uri": f"file://{uri}"}

@@ -25,7 +25,10 @@ def plain_text(line: StyledLine) -> str:
 def coloured_text(line: StyledLine) -> str:
     """The line with terminal colours."""
     return "".join(
-        [f"\x1b[{SGR[style]}m{text}\x1b[0m" if style and text.strip() else text for text, style in line]
+        [
+            f"\x1b[{SGR[style]}m{text}\x1b[0m" if style and text.strip() else text
+            for text, style in line
+        ]
     ).rstrip()
 
 
@@ -70,7 +73,13 @@ class Glyphs:
     __slots__ = ("arrow", "branch", "dot", "ellipsis", "last", "parallel", "pipe", "signs")
 
     def __init__(
-        self, signs: str, parallel: str, lines: tuple[str, str, str], arrow: str, dot: str, ellipsis: str
+        self,
+        signs: str,
+        parallel: str,
+        lines: tuple[str, str, str],
+        arrow: str,
+        dot: str,
+        ellipsis: str,
     ) -> None:
         self.signs: dict[str, str] = dict(zip(_ORDER, signs.split(), strict=True))
         self.parallel = parallel

@@ -59,8 +59,9 @@ def page_file(name: str) -> str:
 def standalone(drawing: str) -> str:
     """A drawing as a file of its own, with its colours."""
     head, mark, rest = drawing.partition(">")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head} xmlns="http://www.w3.org/2000/svg"{mark}' + (
-        f"<style>{style_sheet('colours', 'drawing')}</style>{rest}\n"
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n{head} xmlns="http://www.w3.org/2000/svg"{mark}'
+        + (f"<style>{style_sheet('colours', 'drawing')}</style>{rest}\n")
     )
 
 
@@ -72,7 +73,11 @@ def named(id: str, status: str) -> str:
 def svg_file(graph: GraphView) -> str:
     """A graph as an SVG file: steps in layers, with the status of each where something ran."""
     boxes = [
-        Box(node.id, tuple(line for line in (named(node.id, node.status), node.uses) if line), node.status)
+        Box(
+            node.id,
+            tuple(line for line in (named(node.id, node.status), node.uses) if line),
+            node.status,
+        )
         for node in graph.nodes
     ]
     arrows = [Arrow(*edge) for edge in graph.edges]
@@ -84,8 +89,12 @@ def graph_svg(
     boxes: Sequence[Box], arrows: Iterable[Arrow], *, name: str = "graph", title: str, description: str
 ) -> str:  # fmt: skip
     """Boxes in layers, with arrows between them. `name` is that of the drawing in its page."""
-    lines = {box.id: [shorten_middle(visible(line), _LONGEST) for line in box.lines] for box in boxes}
-    widths = {id: max(map(cells, texts), default=1) * _CELL + 2 * _PAD for id, texts in lines.items()}
+    lines = {
+        box.id: [shorten_middle(visible(line), _LONGEST) for line in box.lines] for box in boxes
+    }
+    widths = {
+        id: max(map(cells, texts), default=1) * _CELL + 2 * _PAD for id, texts in lines.items()
+    }
     carried = {(arrow.start, arrow.end): arrow.carries for arrow in arrows}
     placed = layered(widths, carried, gap=_GAP, passing=2)
     heights = [max(_height(lines.get(id, ())) for id in layer) for layer in placed.layers]
@@ -99,13 +108,21 @@ def graph_svg(
         for edge, route in placed.routes.items()
     ]
     drawn += [
-        _box(box, lines[box.id], placed.centre[box.id], middle[box.id], widths[box.id]) for box in boxes
+        _box(box, lines[box.id], placed.centre[box.id], middle[box.id], widths[box.id])
+        for box in boxes
     ]
     right = max((placed.centre[id] + widths[id] / 2 for id in widths), default=0)
     bottom = tops[-1] + heights[-1] if tops else 0
     frame = f"-2 -2 {round(right) + 4} {round(bottom) + 4}"
     return _svg(
-        "graph", name, frame, title, description, drawn, width=round(right) + 4, height=round(bottom) + 4
+        "graph",
+        name,
+        frame,
+        title,
+        description,
+        drawn,
+        width=round(right) + 4,
+        height=round(bottom) + 4,
     )
 
 
@@ -116,9 +133,7 @@ def _height(lines: Sequence[str]) -> int:
 def _box(box: Box, lines: Sequence[str], centre: float, middle: float, width: float) -> str:
     left, top = centre - width / 2, middle - _height(lines) / 2
     radius = _height(lines) // 2 if box.is_place else 7
-    shape = (
-        f'<rect x="{_n(left)}" y="{_n(top)}" width="{_n(width)}" height="{_height(lines)}" rx="{radius}"/>'
-    )
+    shape = f'<rect x="{_n(left)}" y="{_n(top)}" width="{_n(width)}" height="{_height(lines)}" rx="{radius}"/>'
     texts = "".join(
         f'<text x="{_n(centre)}" y="{_n(top + 20 + n * _LINE)}"{_class("first" if n == 0 else "more")}>'
         f"{escape(line)}</text>"
@@ -155,7 +170,9 @@ def _arrow(
     return f'<path{_class("arrow", "" if carries else "order")} d="{path}"/><path class="head" d="{head}"/>'
 
 
-def timeline_svg(bars: Sequence[Bar], total: int, *, name: str, title: str, description: str) -> str:
+def timeline_svg(
+    bars: Sequence[Bar], total: int, *, name: str, title: str, description: str
+) -> str:
     """Bars on a time axis. Their places are shares of the width, so that the texts keep their size at any; names stand
     left of the drawing and times right of it, in its margins."""
     total = max(1, total, *(bar.end_ms for bar in bars[:MOST_BARS]))

@@ -59,7 +59,9 @@ def sections(event: Event, most: int | None = None) -> list[str]:
     lines = [visible(f"{head} {event.step_id or ''}".rstrip())]
     facts = {"timestamp": event.timestamp, "id": event.id, "run_id": event.run_id, "agent_id": event.agent_id,
              "caused_by": event.caused_by, "payload": event.payload, "metrics": event.metrics}  # fmt: skip
-    for member, leaves in groupby(_leaves(facts, ""), lambda leaf: ".".join(leaf[0].split(".", 2)[:2])):
+    for member, leaves in groupby(
+        _leaves(facts, ""), lambda leaf: ".".join(leaf[0].split(".", 2)[:2])
+    ):
         lines += _member(member, leaves, most)
     return lines
 

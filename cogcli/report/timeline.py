@@ -59,7 +59,8 @@ def bars(fold: History, *, only: str = "", turns: bool = False) -> list[Bar]:
 def _with_steps_of(branches: list[Branch], turns: set[str]) -> list[StepHistory]:
     """The top of each branch, and of a turn its steps."""
     parts = [
-        (branch.step, *(one.step for one in branch.below if branch.step.id in turns)) for branch in branches
+        (branch.step, *(one.step for one in branch.below if branch.step.id in turns))
+        for branch in branches
     ]
     return [step for part in parts for step in part]
 
@@ -107,7 +108,9 @@ class _Widths(NamedTuple):
         return 2 + self.took + (2 + self.ending if self.ending else 0)
 
 
-def timeline(fold: History, glyphs: Glyphs, *, width: int | None, only: str = "") -> list[StyledLine]:
+def timeline(
+    fold: History, glyphs: Glyphs, *, width: int | None, only: str = ""
+) -> list[StyledLine]:
     """The axis and one line per bar."""
     found = bars(fold, only=only, turns=True)
     if not found:
@@ -125,7 +128,8 @@ def timeline(fold: History, glyphs: Glyphs, *, width: int | None, only: str = ""
     axis = _axis(max(1, last - first), room, tick)
     if axis is None and width is not None:
         return [
-            _narrow(bar, name, glyphs, widths.sign, width) for bar, name in zip(found, names, strict=True)
+            _narrow(bar, name, glyphs, widths.sign, width)
+            for bar, name in zip(found, names, strict=True)
         ]
     lines = [] if axis is None else [_head(widths.before_bar, axis, first)]
     for bar, name in zip(found, names, strict=True):

@@ -16,7 +16,13 @@ from cogcli.core.canonical import span_of, trace_of
 from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.declarations.agent_events import LayerCompleted
 from cogcli.declarations.call_records import AttemptMade, RunError, StepError
-from cogcli.declarations.events import CallRetried, RunStarted, RunTerminated, StepFinished, StepStarted
+from cogcli.declarations.events import (
+    CallRetried,
+    RunStarted,
+    RunTerminated,
+    StepFinished,
+    StepStarted,
+)
 from cogcli.declarations.reading import read_record
 from cogcli.events.envelope import Event
 from cogcli.events.typed_payload import read_payload
@@ -179,10 +185,14 @@ class _Fold:
         span = self._open.steps.get(place)
         if span is None or not span.is_open:
             if status == "skipped":
-                self._add_moment(event, {"cogcli.step.id": step_id, **_recorded(event, ("reason",))})
+                self._add_moment(
+                    event, {"cogcli.step.id": step_id, **_recorded(event, ("reason",))}
+                )
                 return
             span = self._open_step(event, payload, place)
-            span.start = max(self._open.runs[place[0]].start, self._open.now - duration_of(event.metrics))
+            span.start = max(
+                self._open.runs[place[0]].start, self._open.now - duration_of(event.metrics)
+            )
         self._finish(span, payload)
 
     def _open_step(
@@ -227,7 +237,9 @@ class _Fold:
         span.close(self._open.now)
         self._add_attempts(span, made, protocol, service)
 
-    def _add_attempts(self, span: TraceSpan, made: list[AttemptMade], protocol: str, service: str) -> None:
+    def _add_attempts(
+        self, span: TraceSpan, made: list[AttemptMade], protocol: str, service: str
+    ) -> None:
         times = bounds(made, span.start, span.end, self._repeats.pop(span.id, []))
         for number, (attempt, (begin, end)) in enumerate(zip(made, times, strict=True), start=1):
             spoken = protocol if attempt.service_id == service else ""

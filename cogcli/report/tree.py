@@ -46,7 +46,9 @@ class _Row(NamedTuple):
     detail: StyledLine
 
 
-def header(fold: History, glyphs: Glyphs, *, status: str, now: str, width: int | None) -> StyledLine:
+def header(
+    fold: History, glyphs: Glyphs, *, status: str, now: str, width: int | None
+) -> StyledLine:
     """The first line: skill, outcome, time, ids."""
     run = fold.root or RunHistory("")
     dot = f" {glyphs.dot} "
@@ -65,14 +67,22 @@ def header(fold: History, glyphs: Glyphs, *, status: str, now: str, width: int |
 
 
 def tree(
-    fold: History, glyphs: Glyphs, *, status: str, width: int | None, only: str = "", full: bool = False
+    fold: History,
+    glyphs: Glyphs,
+    *,
+    status: str,
+    width: int | None,
+    only: str = "",
+    full: bool = False,
 ) -> list[StyledLine]:
     """The tree of all runs, or of one step and what is inside it; with `full` all items and rounds of loops."""
     root = fold.root
     if root is None:
         return []
     shown = _with_actions(fold.grouped(only), root, fold.actions, alone=not only)
-    style = _Style(glyphs, width is not None, full, {turn.step.id: turn for turn in fold.turns.turns})
+    style = _Style(
+        glyphs, width is not None, full, {turn.step.id: turn for turn in fold.turns.turns}
+    )
     rows = list(_rows(shown, style, ""))
     columns = _columns(rows, width)
     lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.ms)]
@@ -90,7 +100,10 @@ def decision_text(fold: History) -> str:
     made, asks = fold.turns.decision, fold.asks.open
     words = [made.status, made.outcome, made.status_reason] if made else []
     if not made and asks and fold.turns.started:
-        words = ["escalated" if asks[-1].kind == "escalation" else "pending_approval", asks[-1].gate]
+        words = [
+            "escalated" if asks[-1].kind == "escalation" else "pending_approval",
+            asks[-1].gate,
+        ]
     return visible(": ".join(dict.fromkeys(word for word in words if word)))
 
 
@@ -180,7 +193,9 @@ def _fold_parts(step: StepHistory, below: list[Branch]) -> tuple[list[Branch], s
     each = begun + count_of(total or len(parts), "item" if total else "round")
     known = [status for status in _RANK if counts[status]]
     words = ", ".join(f"{counts[status]} {status}" for status in dict.fromkeys([*known, *counts]))
-    return [branch for branch in below if branch.step.id not in folded], f"{each}: {words}; --full shows all"
+    return [
+        branch for branch in below if branch.step.id not in folded
+    ], f"{each}: {words}; --full shows all"
 
 
 _PLAIN: Final = ("done", "skipped")
@@ -198,7 +213,11 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
         detail = [(f"{above}{stem}   {visible(error_text(failed))}", "red")] if failed else []
         turn = style.turns.get(step.id)
         below, folded = (below, "") if style.full else _fold_parts(step, below)
-        more = turn_lines(turn) if turn else [*step.notices, *_ruling(step), *map(_file_line, step.files)]
+        more = (
+            turn_lines(turn)
+            if turn
+            else [*step.notices, *_ruling(step), *map(_file_line, step.files)]
+        )
         through = _turn_flow(turn) if turn else flow(run, step, glyphs)
         more += [folded] if folded else []
         detail += [(f"{above}{stem}   {visible(text)}", "dim") for text in more]
@@ -232,7 +251,9 @@ def turn_lines(turn: TurnHistory) -> list[str]:
         found.append(f"context: {stages}, {blocks}{kept}")
     if turn.asked.calls:
         asked = count_of(turn.asked.calls, "question")
-        found.append(f"model: {asked}, tokens {turn.asked.tokens_in} in, {turn.asked.tokens_out} out")
+        found.append(
+            f"model: {asked}, tokens {turn.asked.tokens_in} in, {turn.asked.tokens_out} out"
+        )
     judged = (("verify", turn.verified), ("score", turn.scored))
     verdicts = [
         f"{word} {made.verdict}" + (f": {made.reason}" if made.reason else "")
@@ -252,7 +273,9 @@ def flow(run: RunHistory, step: StepHistory, glyphs: Glyphs) -> str:
         return ""
     if step.status in ("running", WAITS, CUT_OFF, IN_DOUBT):
         return step.detail or step.status
-    target = ", ".join(dict.fromkeys(step.writes)) or ("?" if step.status in ("failed", "vetoed") else "")
+    target = ", ".join(dict.fromkeys(step.writes)) or (
+        "?" if step.status in ("failed", "vetoed") else ""
+    )
     fallback = f"! fell back to {step.fallback}:" if step.fallback else ""
     parts = [fallback, ", ".join(step.reads), f"{glyphs.arrow} {target}" if target else ""]
     if step.tokens:
@@ -268,14 +291,19 @@ def skip_reason(run: RunHistory, step: StepHistory) -> str:
         return f"skipped, needs {next(culprits, 'a step that failed')}"
     if step.reason == "degraded" and step.detail:
         return f"skipped, {step.detail}"  # a gate, or whoever left out an effect in doubt
-    words = {"condition": "skipped, its condition is false", "degraded": "skipped, a gate degraded it"}
+    words = {
+        "condition": "skipped, its condition is false",
+        "degraded": "skipped, a gate degraded it",
+    }
     return words.get(step.reason, f"skipped, {step.reason}" if step.reason else "skipped")
 
 
 def loop_text(loop: LoopHistory, *, running: bool) -> str:
     """`34/120 done, 2 failed  ~40s left`; without a total `3 rounds done`."""
     done = loop.counts.get("done", 0)
-    words = [f"{done}/{loop.total} done" if loop.total is not None else f"{count_of(done, 'round')} done"]
+    words = [
+        f"{done}/{loop.total} done" if loop.total is not None else f"{count_of(done, 'round')} done"
+    ]
     words += [f"{n} {word}" for word in _OTHER_ENDS if (n := loop.counts.get(word, 0))]
     left = loop.left_ms if running else None
     return ", ".join(words) + ("" if left is None else f"  ~{_rough(left)} left")
@@ -328,7 +356,12 @@ def _columns(rows: list[_Row], width: int | None) -> _Columns:
 
 
 def _root_line(
-    run: RunHistory, glyphs: Glyphs, status: str, columns: _Columns, width: int | None, ms: int | None
+    run: RunHistory,
+    glyphs: Glyphs,
+    status: str,
+    columns: _Columns,
+    width: int | None,
+    ms: int | None,
 ) -> StyledLine:
     done = f"{run.count('done')} of {len(run.own)} done"
     word = status.partition(",")[0]
@@ -337,7 +370,12 @@ def _root_line(
     room = max(1, columns.total - cells(sign) - 1)
     text = duration(ms)
     name = pad(skill, max(cells(skill) + 2, room - len(text)))
-    line: StyledLine = [(f"{sign} ", outcome_style(word)), (name, "bold"), (text, ""), (f"  {done}", "")]
+    line: StyledLine = [
+        (f"{sign} ", outcome_style(word)),
+        (name, "bold"),
+        (text, ""),
+        (f"  {done}", ""),
+    ]
     return fit_line(line, width)
 
 

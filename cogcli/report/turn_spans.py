@@ -76,7 +76,9 @@ class TurnSpans:
                 turn.attributes |= some({"cogcli.critic.verify": payload.verdict})
             case ResultJudged():
                 turn.attributes |= some({"cogcli.critic.score": payload.verdict})
-        if not isinstance(payload, ModelRequested | ModelAnswered):  # a layer begins before its questions
+        if not isinstance(
+            payload, ModelRequested | ModelAnswered
+        ):  # a layer begins before its questions
             self._since = self._open.now
         return True
 
@@ -121,7 +123,9 @@ class TurnSpans:
 
     def _part(self, event: Event, turn: TraceSpan, name: str, attributes: Attributes) -> TraceSpan:
         """A part of a turn, from the end of what was before it."""
-        span = self._open.open(event, turn.id, name, some({**attributes, "cogcli.turn": self._number}))
+        span = self._open.open(
+            event, turn.id, name, some({**attributes, "cogcli.turn": self._number})
+        )
         span.start = self._since
         return span
 
@@ -141,11 +145,15 @@ class TurnSpans:
             turn.close(self._open.now)
 
     def _compiled(self, event: Event, payload: ContextCompiled, turn: TraceSpan) -> None:
-        span = self._part(event, turn, "cogcli.compiler", {"cogcli.context.hash": payload.context_hash})
+        span = self._part(
+            event, turn, "cogcli.compiler", {"cogcli.context.hash": payload.context_hash}
+        )
         span.close(self._open.now)
         context = read_record(ContextDocument, payload.context)
         for stage, digest in context.context_ledger.stage_hashes.items():
             attributes = some({"cogcli.stage": stage, "cogcli.stage.hash": digest})
-            one = self._open.open(event, span.id, f"cogcli.stage {stage}", attributes, part=f"/{stage}")
+            one = self._open.open(
+                event, span.id, f"cogcli.stage {stage}", attributes, part=f"/{stage}"
+            )
             one.start = span.start
             one.close(span.start)

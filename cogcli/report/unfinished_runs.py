@@ -64,7 +64,9 @@ def _status_now(step: StepHistory, *, waiting: bool) -> str:
     return WAITS if waiting else CUT_OFF
 
 
-def describe(unfinished: UnfinishedState, now: str, when: Callable[[str], str]) -> list[tuple[str, str]]:
+def describe(
+    unfinished: UnfinishedState, now: str, when: Callable[[str], str]
+) -> list[tuple[str, str]]:
     """A status word and a sentence for each of them, with times as `when` shows them."""
     rows = [(WAITS, _request_text(ask, now, when)) for ask in unfinished.asks]
     for step in unfinished.doubtful:

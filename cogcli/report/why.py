@@ -97,7 +97,11 @@ class _CauseSearch:
         """From the step that would have written a place to what kept it from that; of a loop's own name the loop."""
         if re.split(r"[.\[]", place)[0] not in READABLE and (readers := self._flow.readers(place)):
             return [f"the loop of {', '.join(readers)}"]
-        named = (id for id, names in self._declared.writes.items() if any(overlap(place, n) for n in names))
+        named = (
+            id
+            for id, names in self._declared.writes.items()
+            if any(overlap(place, n) for n in names)
+        )
         step = next((self._run.steps[id] for id in named if id in self._run.steps), None)
         if step is None:
             return ["never written"]
@@ -122,7 +126,9 @@ class _CauseSearch:
         words = re.split(r"[^\w-]+", message)  # `entities[0].vat` names `entities`
         named = [name for name in reads if name in message or name.rpartition(".")[2] in words]
         shown = named if len(named) == 1 else reads
-        writers = dict.fromkeys(w.step for name in shown for w in _last_writes(self._flow, name, None))
+        writers = dict.fromkeys(
+            w.step for name in shown for w in _last_writes(self._flow, name, None)
+        )
         return [", ".join(shown), *([", ".join(writers)] if writers else [])] if shown else []
 
 

@@ -150,7 +150,10 @@ class OpenDoubts:
             return None
         payload = decision.payload
         return DoubtResolution(
-            payload["verdict"], decision.agent_id or "", payload.get("reason") or "", payload.get("output")
+            payload["verdict"],
+            decision.agent_id or "",
+            payload.get("reason") or "",
+            payload.get("output"),
         )
 
     def _record(self, intent: Event, resolution: DoubtResolution | None) -> DoubtResolution | None:
@@ -193,7 +196,9 @@ class OpenDoubts:
         )
         speaker = intent.agent_id or "system"
         draft = draft_of(payload, run_id, step_id=step_id, speaker=speaker)
-        self._journal.append(draft, durable=intent.payload.get("side_effects") in ("effect", "idempotent"))
+        self._journal.append(
+            draft, durable=intent.payload.get("side_effects") in ("effect", "idempotent")
+        )
 
 
 def _harmless(intent: Event, effect: str) -> bool:
@@ -234,7 +239,9 @@ def resolutions_from(
             )
         intent = doubts.get(step or "")
         if intent is None and (step is not None or answer.choice == "done"):
-            what = "no call is in doubt" if step is None else f"no call of step `{step}` is in doubt"
+            what = (
+                "no call is in doubt" if step is None else f"no call of step `{step}` is in doubt"
+            )
             expected = f"one of: {', '.join(still_open[:20]) or 'nothing'}"
             raise UsageError("step.unknown", what, expected=expected)
         output = answer.output

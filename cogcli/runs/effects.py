@@ -52,7 +52,8 @@ def effects_of(recording: LogIndex) -> dict[str, Effect]:
     started = recording.started
     earlier = RunStarted.of(started.payload).effects if started else {}
     found = {
-        step: Effect(**{name: entry.get(name) for name in Effect._fields}) for step, entry in earlier.items()
+        step: Effect(**{name: entry.get(name) for name in Effect._fields})
+        for step, entry in earlier.items()
     }
     for intent in sorted(recording.intents.values(), key=lambda event: event.seq or 0):
         effect = _effect(recording, intent)

@@ -23,7 +23,9 @@ from cogcli.specs.eligibility import reasons
 UNREACHABLE: Final = ("call.transport", "call.timeout", "call.circuit-open")
 
 
-def failed_call(events: Iterable[Event], error: dict[str, Any], catalog: Catalog | None) -> dict[str, Any]:
+def failed_call(
+    events: Iterable[Event], error: dict[str, Any], catalog: Catalog | None
+) -> dict[str, Any]:
     """Members to add to the `error` object of a run: `tried`, `curl`, `instead` (`CAP=BINDING`, which can be called
     without a network), and a `hint` if it has none; empty for an error that is of no call over HTTP."""
     attempts = _attempts(events, error)
@@ -35,7 +37,9 @@ def failed_call(events: Iterable[Event], error: dict[str, Any], catalog: Catalog
         found["instead"] = offline = offline_binding(text_of(error.get("capability")), catalog)
         if not error.get("hint"):
             found["hint"] = (
-                f"without the network: --bind {offline}" if offline else _where_it_is(error, catalog)
+                f"without the network: --bind {offline}"
+                if offline
+                else _where_it_is(error, catalog)
             )
     return {name: value for name, value in found.items() if value}
 

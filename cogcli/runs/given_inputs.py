@@ -72,7 +72,9 @@ def _prepare_given(
     return prepared
 
 
-def convert_texts(given: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], list[UsageError]]:
+def convert_texts(
+    given: Mapping[str, Any], fields: Fields
+) -> tuple[dict[str, Any], list[UsageError]]:
     """The inputs, each text with the declared type of its input, and an error for each that has none of that type; such
     an input is left out."""
     inputs: dict[str, Any] = {}
@@ -82,7 +84,9 @@ def convert_texts(given: Mapping[str, Any], fields: Fields) -> tuple[dict[str, A
             inputs[name] = value
             continue
         try:
-            inputs[name] = _convert_text(value, fields[name].type, name) if name in fields else value.text
+            inputs[name] = (
+                _convert_text(value, fields[name].type, name) if name in fields else value.text
+            )
         except UsageError as error:
             problems.append(error)
     return inputs, problems
@@ -95,7 +99,9 @@ def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[Usa
         for name in names:
             if name not in known:
                 what = f"`{flag}`: `{request.skill_id}` uses no capability `{name[:60]}`"
-                yield UsageError("usage.value", what, hint=suggestion(name, sorted(known)) or "leave it out")
+                yield UsageError(
+                    "usage.value", what, hint=suggestion(name, sorted(known)) or "leave it out"
+                )
 
 
 def _convert_text(given: GivenText, wanted: str, name: str) -> Any:
@@ -128,14 +134,21 @@ def json_value(data: bytes | str, where: str, *, file: str = "") -> Any:
         code = _CODES.get(error.code, "input.json")
         message = f"`{where}`{' is not JSON' if code == 'input.json' else ''}: {error.message}"
         place = file or (where if error.line else "")
-        refusal = UsageError(code, message, hint=error.hint, file=place, line=error.line, column=error.column)
+        refusal = UsageError(
+            code, message, hint=error.hint, file=place, line=error.line, column=error.column
+        )
         if place and not file:
-            refusal.typed = {place: data.encode("utf-8", "replace") if isinstance(data, str) else data}
+            refusal.typed = {
+                place: data.encode("utf-8", "replace") if isinstance(data, str) else data
+            }
         raise refusal from error
 
 
 def raise_together(
-    problems: Sequence[CogcliError], error: CogcliError | None = None, *, doubtful: Iterable[str] = ()
+    problems: Sequence[CogcliError],
+    error: CogcliError | None = None,
+    *,
+    doubtful: Iterable[str] = (),
 ) -> None:
     """Raise all as one ProblemsFound, a single one as itself; return where there is none.
 
@@ -151,7 +164,9 @@ def raise_together(
     if error is not None:
         found = list(getattr(error, "problems", ())) or [problem_from_error(error)]
         both += [
-            p for p in found if p.code != "input.missing" or not any(name in p.message for name in names)
+            p
+            for p in found
+            if p.code != "input.missing" or not any(name in p.message for name in names)
         ]
     if len(both) == 1:
         raise problems[0]

@@ -38,8 +38,23 @@ from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.input_origins import typed_values
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.policy_request import PolicyRequest
-from cogcli.runs.prepare import AgentOf, AgentRun, Intercept, PreparedRun, RunEnvironment, call_policy
-from cogcli.runs.results import Control, RunResult, exported, finish_run, give_up, pause_in_doubt, seal_run
+from cogcli.runs.prepare import (
+    AgentOf,
+    AgentRun,
+    Intercept,
+    PreparedRun,
+    RunEnvironment,
+    call_policy,
+)
+from cogcli.runs.results import (
+    Control,
+    RunResult,
+    exported,
+    finish_run,
+    give_up,
+    pause_in_doubt,
+    seal_run,
+)
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.contradictions import Contradictions
 from cogcli.specs.selection import SelectionOptions, select
@@ -70,7 +85,9 @@ class InterceptedRunner(NamedTuple):
         self.live.close(grace)
 
 
-def launch_given(environment: RunEnvironment, catalog: Catalog, given: GivenRun, watch: Watch) -> RunResult:
+def launch_given(
+    environment: RunEnvironment, catalog: Catalog, given: GivenRun, watch: Watch
+) -> RunResult:
     """Prepare a run over the closure of its skill, and launch it within `watch`. Raises as `prepare_given`,
     `launch`."""
     prepared = prepare_given(catalog, given, environment.environ)
@@ -97,7 +114,9 @@ def launch(
     """
     control, intercept = control or Control(), intercept or environment.intercept
     request, ids, redactor = prepared.request, environment.ids, Redactor()
-    journal = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner()).create(
+    journal = Store(
+        environment.runs_dir, sign=environment.signer(), owner=environment.owner()
+    ).create(
         f"ep_{ids.ulid()}",
         trace_id=request.trace_id or ids.trace_id(),
         clock=environment.clock,
@@ -139,7 +158,9 @@ def launch(
         agent = prepared.agent
         if agent is not None and agent.secrets is not None:
             agent.secrets.connect(redactor.add)
-        finished = run_engine(engine, prepared.skill.id, first, ids.run_id(), journal, control, agent)
+        finished = run_engine(
+            engine, prepared.skill.id, first, ids.run_id(), journal, control, agent
+        )
         result = finish_run(finished, journal, control, prepared.catalog)
         return exported(result._replace(leftovers=tuple(runner.leftovers)), environment.export)
     except BaseException as error:
@@ -151,7 +172,9 @@ def launch(
         journal.close()
 
 
-def _with_typed_files(environment: RunEnvironment, prepared: PreparedRun) -> tuple[RunEnvironment, list[str]]:
+def _with_typed_files(
+    environment: RunEnvironment, prepared: PreparedRun
+) -> tuple[RunEnvironment, list[str]]:
     """The environment in which the run reads the files that its typed inputs name, too, and the names of the inputs
     that name one which it may not read otherwise."""
     before = environment.reads
@@ -226,7 +249,9 @@ def engine_over_log(
 
 def _recorded_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
     payload = started.payload
-    return call_policy(catalog, PolicyRequest.recorded(payload), payload["skill"]["id"], payload["inputs"])
+    return call_policy(
+        catalog, PolicyRequest.recorded(payload), payload["skill"]["id"], payload["inputs"]
+    )
 
 
 def recorded_agent(agent_of: AgentOf | None, catalog: Catalog, started: Event) -> AgentRun | None:
@@ -273,7 +298,11 @@ def _may_reach_network(catalog: Catalog, runner: LiveRunner) -> bool:
     used = {each["service_id"] for chain in runner.pinned().values() for each in chain["members"]}
     for service in (catalog.services[id] for id in used):
         module = service.module or ""
-        if not catalog.in_process(service) or not module.startswith(SHIPPED) or module in _STARTS_PROGRAMS:
+        if (
+            not catalog.in_process(service)
+            or not module.startswith(SHIPPED)
+            or module in _STARTS_PROGRAMS
+        ):
             return True
     return False
 

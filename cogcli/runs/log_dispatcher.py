@@ -36,7 +36,9 @@ class LogDispatcher:
         self._log = log
         self._end_unanswered = end_unanswered
         closings = [event for event in log.closings.values() if not is_of_probe(event)]
-        cut_off = {event.seq or 0 for event in closings if event.payload.get("reason") == "cancelled"}
+        cut_off = {
+            event.seq or 0 for event in closings if event.payload.get("reason") == "cancelled"
+        }
         closed = {event.seq or 0 for event in closings}
         self._positions = sorted({*log.answered_at.values(), *closed} - cut_off)
         """The `seq` of each answer and step end. A cancelled step has no answer, its end may come at any time."""
@@ -51,7 +53,9 @@ class LogDispatcher:
         if self._log.closings.get(key) is event:
             # A step may end before its recorded answer was used: nothing comes after that answer then.
             self._delivered.add(self._log.answered_at.get(key, 0))
-        while self._passed < len(self._positions) and self._positions[self._passed] in self._delivered:
+        while (
+            self._passed < len(self._positions) and self._positions[self._passed] in self._delivered
+        ):
             self._passed += 1
 
     def recorded(self, attempt: Attempt) -> RecordedCall | None:
@@ -72,7 +76,9 @@ class LogDispatcher:
         key = (run_id, path)
         if (closing := self._log.closings.get(key)) is not None:
             return closing.seq or 0
-        requests = [event for event in self._log.requests.values() if (event.run_id, event.step_id) == key]
+        requests = [
+            event for event in self._log.requests.values() if (event.run_id, event.step_id) == key
+        ]
         return max((event.seq or 0 for event in requests), default=inf)
 
     def redeemed_at(self, answer: str) -> float | None:
@@ -82,7 +88,10 @@ class LogDispatcher:
         return self._log.wrote_at(run_id, path)
 
     def is_repeated(self, run_id: str, path: str, number: int) -> bool:
-        return any(event.payload["attempt"] == number for event in self._log.repeats.get((run_id, path), ()))
+        return any(
+            event.payload["attempt"] == number
+            for event in self._log.repeats.get((run_id, path), ())
+        )
 
     def ended_at(self, run_id: str, path: str) -> int | None:
         end = self._log.ended.over(run_id, path)

@@ -154,7 +154,10 @@ class LogIndex:
         if payload.changed_specs:
             self.changed = self.changed or event
         if payload.timeout_seconds is not None:
-            self.timeout, self._timed_from = payload.timeout_seconds, self.sittings.milliseconds or 0
+            self.timeout, self._timed_from = (
+                payload.timeout_seconds,
+                self.sittings.milliseconds or 0,
+            )
 
     def _take_repeat(self, event: Event, payload: CallRetried, key: ScopeKey) -> bool:
         if payload.idempotency_key is not None:
@@ -254,7 +257,8 @@ class LogIndex:
         """The results of the root's steps that are done, by step path."""
         return {
             step_id or "": _taken_over(
-                StepFinished.of(closing.payload), {"episode": closing.episode_id, "event": closing.id}
+                StepFinished.of(closing.payload),
+                {"episode": closing.episode_id, "event": closing.id},
             )
             for (run_id, step_id), closing in self.closings.items()
             if run_id == self.root and closing.event_type == "step.completed"
@@ -265,10 +269,12 @@ class LogIndex:
         """By step path the source of its result: the event of the call whose answer it took from an earlier run, or the
         idempotency key of the call that it made itself."""
         made = {
-            step: StepStarted.of(event.payload).idempotency_key for (_, step), event in self.intents.items()
+            step: StepStarted.of(event.payload).idempotency_key
+            for (_, step), event in self.intents.items()
         }
         origins = {
-            step: _origin(StepFinished.of(event.payload)) for (_, step), event in self.closings.items()
+            step: _origin(StepFinished.of(event.payload))
+            for (_, step), event in self.closings.items()
         }
         taken = {step: origin.get("event") for step, origin in origins.items()}
         every = [*made.items(), *taken.items()]
@@ -290,7 +296,9 @@ class LogIndex:
             and path not in calls.keys() - taken_over.keys()
         }
         done = {path: result for path, result in self.results.items() if path in marked}
-        earlier = {path: _taken_over(StepFinished.of(result)) for path, result in taken_over.items()}
+        earlier = {
+            path: _taken_over(StepFinished.of(result)) for path, result in taken_over.items()
+        }
         return earlier | done
 
     def wrote_at(self, run_id: str, step_id: str) -> int | None:
@@ -319,7 +327,9 @@ class LogIndex:
         early = self.answers.get(key)
         last = self._closing(key) or early
         recorded = (last.attempts or []) if last else []
-        attempts = [each for each in recorded if each.status != "skipped"]  # of those no attempt was made
+        attempts = [
+            each for each in recorded if each.status != "skipped"
+        ]  # of those no attempt was made
         if number <= len(attempts):
             return self._recorded_at_the_end(key, attempts[number - 1])
         repeats = (CallRetried.of(event.payload) for event in self.repeats.get(key, ()))
@@ -357,12 +367,16 @@ class LogIndex:
     @property
     def open_doubts(self) -> list[Event]:
         """Those of them that nobody has decided yet."""
-        return [event for event in self.doubts if (event.run_id, event.step_id) not in self.decisions]
+        return [
+            event for event in self.doubts if (event.run_id, event.step_id) not in self.decisions
+        ]
 
     def _attempts_begun(self, key: ScopeKey) -> int:
         return (key in self.intents) + len(self.repeats.get(key, ()))
 
-    def _recorded_at_the_end(self, key: ScopeKey, attempt: AttemptMade) -> Answer | RuntimeErrorBase | None:
+    def _recorded_at_the_end(
+        self, key: ScopeKey, attempt: AttemptMade
+    ) -> Answer | RuntimeErrorBase | None:
         if attempt.status != "success":
             closing = self._closing(key)
             final = closing.error if closing else None
@@ -413,7 +427,13 @@ def answered_request(request: Event, answer: Event, *, used: bool = False) -> An
     said = Approval.of(answer.payload)
     granted = answer.event_type == "approval.granted"
     return Answered(
-        _asked(request), granted, said.by or "", said.reason or "", answer.timestamp, used, answer.id
+        _asked(request),
+        granted,
+        said.by or "",
+        said.reason or "",
+        answer.timestamp,
+        used,
+        answer.id,
     )
 
 
@@ -497,4 +517,6 @@ def require_known_payload(directory: Path, event: Event) -> None:
         problem = f"its phase is `{event.phase:.40}`"
     if problem:
         line = (event.seq or 0) + 1
-        raise unreadable(directory, f"{kind} is not an event of ours: {problem}", file=EVENTS, line=line)
+        raise unreadable(
+            directory, f"{kind} is not an event of ours: {problem}", file=EVENTS, line=line
+        )

@@ -41,14 +41,23 @@ def policy_of(
     pack = pack_of(catalog, request)
     intent = pack.decisions.intents.get(request.intent)
     if intent is None:
-        hint = suggestion(request.intent, pack.decisions.intents) or "name one of its intents with --intent"
-        raise UsageError("usage.value", f"`{pack.pack_id}` has no intent `{request.intent}`", hint=hint)
-    requester = Requester(intent.id, request.user or "default", role=pack.tone.role, voice=pack.tone.voice)
+        hint = (
+            suggestion(request.intent, pack.decisions.intents)
+            or "name one of its intents with --intent"
+        )
+        raise UsageError(
+            "usage.value", f"`{pack.pack_id}` has no intent `{request.intent}`", hint=hint
+        )
+    requester = Requester(
+        intent.id, request.user or "default", role=pack.tone.role, voice=pack.tone.voice
+    )
     _require_known(request.budget)
     limits = limits_of(pack, request.budget)
     limits = {key: limits[key] for key in (*ENFORCED, "retries")}
     own = OwnSkill(NESTED + skill_id, inputs)
-    return governed_by(catalog, pack, requester, limits, request.safety_mode, slots_of(intent, inputs), own)
+    return governed_by(
+        catalog, pack, requester, limits, request.safety_mode, slots_of(intent, inputs), own
+    )
 
 
 def governed_by(
@@ -102,7 +111,9 @@ def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
         raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
     if wanted and wanted != pack.hash:
         text = f"pack `{id}` is {pack.hash}, not {wanted}"
-        raise EnvironmentRefusal("pack.mismatch", text, hint="restore it, or name the pack that you mean")
+        raise EnvironmentRefusal(
+            "pack.mismatch", text, hint="restore it, or name the pack that you mean"
+        )
     return pack
 
 

@@ -180,9 +180,13 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
     try:
         prepared = prepare_without_inputs(catalog, request, environ, [*wrong, *wrong_frame])
     except ProblemsFound as error:
-        raise ProblemsFound([_with_hosts(problem, skill, inputs) for problem in error.problems]) from error
+        raise ProblemsFound(
+            [_with_hosts(problem, skill, inputs) for problem in error.problems]
+        ) from error
     return prepared._replace(
-        inputs=inputs, frame=frame, policy=call_policy(catalog, request.policy, request.skill_id, inputs)
+        inputs=inputs,
+        frame=frame,
+        policy=call_policy(catalog, request.policy, request.skill_id, inputs),
     )
 
 
@@ -224,8 +228,13 @@ def prepare_without_inputs(
     if blocking:
         raise ProblemsFound(blocking)
     warnings = [problem for problem in found if problem.severity == "W"]
-    skill, contradictions = skill_of(catalog, request.skill_id), Contradictions.of(catalog, warnings)
-    return PreparedRun(request, skill, catalog, {}, {}, selection, warnings, contradictions=contradictions)
+    skill, contradictions = (
+        skill_of(catalog, request.skill_id),
+        Contradictions.of(catalog, warnings),
+    )
+    return PreparedRun(
+        request, skill, catalog, {}, {}, selection, warnings, contradictions=contradictions
+    )
 
 
 def skill_of(catalog: Catalog, skill_id: str) -> Skill:
@@ -288,12 +297,19 @@ def _meaning(field: FieldSpec) -> str:
 def check_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """The given fields of the frame, and all problems."""
     problems = [
-        _problem("frame.field", f"frame/{name}", f"the frame has no `{name}`", suggestion(name, FRAME_FIELDS))
+        _problem(
+            "frame.field",
+            f"frame/{name}",
+            f"the frame has no `{name}`",
+            suggestion(name, FRAME_FIELDS),
+        )
         for name in given
         if name not in FRAME
     ]
     kept, violations = fit_values(FRAME, given)
-    problems += [_problem("frame.field", f"frame/{v.place}", f"frame {v.message}") for v in violations]
+    problems += [
+        _problem("frame.field", f"frame/{v.place}", f"frame {v.message}") for v in violations
+    ]
     return kept, problems
 
 
@@ -353,12 +369,18 @@ def one_step_skill(
 
 
 def prepare_one_step(
-    catalog: Catalog, skill: dict[str, Any], request: RunRequest, selection: SelectionOptions, file: str = ""
+    catalog: Catalog,
+    skill: dict[str, Any],
+    request: RunRequest,
+    selection: SelectionOptions,
+    file: str = "",
 ) -> PreparedRun:
     """A run of such a skill, alone in the catalog. `file` is named where something is wrong with it."""
     specs = {key: spec for key, spec in catalog.raw.items() if not key.startswith("skill:")}
     id: str = skill["id"]
-    alone = catalog._replace(skills={id: skill_from(skill, file)}, raw={**specs, f"skill:{id}": skill})
+    alone = catalog._replace(
+        skills={id: skill_from(skill, file)}, raw={**specs, f"skill:{id}": skill}
+    )
     return PreparedRun(
         request._replace(skill_id=id), alone.skills[id], alone, {}, request.frame, selection, []
     )

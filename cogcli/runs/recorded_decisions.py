@@ -173,7 +173,9 @@ class _DecisionFold:
 
     def _services(self, capability_id: str) -> tuple[str, ...]:
         chosen = object_of(self._started.selection.get(capability_id)) if self._started else {}
-        return tuple(text_of(object_of(member).get("service_id")) for member in chosen.get("members") or ())
+        return tuple(
+            text_of(object_of(member).get("service_id")) for member in chosen.get("members") or ()
+        )
 
 
 def _given(value: Any) -> Any:
@@ -188,7 +190,9 @@ def _masked_read(policy: RunPolicy, case: JudgedCall, verdict: Verdict) -> str:
         for rule in policy.rules.rules_for(policy.requester.intent, case.call.capability)
         for name in rule.declared.limits
     }
-    return next((path for path, value in {**verdict.reads, **limited}.items() if _is_masked(value)), "")
+    return next(
+        (path for path, value in {**verdict.reads, **limited}.items() if _is_masked(value)), ""
+    )
 
 
 def _is_masked(value: Any) -> bool:

@@ -98,14 +98,22 @@ def replay(
         found = sink.find_missing()
     except Diverged as diverged:
         found = diverged.difference
-    return ReplayResult(started.episode_id, len(events), _explain_by_change(found, log), tuple(changed))
+    return ReplayResult(
+        started.episode_id, len(events), _explain_by_change(found, log), tuple(changed)
+    )
 
 
-def _explain_by_change(difference: ReplayDifference | None, log: LogIndex) -> ReplayDifference | None:
+def _explain_by_change(
+    difference: ReplayDifference | None, log: LogIndex
+) -> ReplayDifference | None:
     """The difference, with a reason in front where it comes after a resumption with specs that the log does not
     hold."""
     changed = log.changed
-    if difference is None or changed is None or (difference.seq or changed.seq or 0) < (changed.seq or 0):
+    if (
+        difference is None
+        or changed is None
+        or (difference.seq or changed.seq or 0) < (changed.seq or 0)
+    ):
         return difference
     specs = changed.payload["changed_specs"]
     names = ", ".join(f"`{name}`" for name in specs[:_MOST_NAMED])
@@ -123,7 +131,9 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
         with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
             data = blobs.get(digest)
         if data is None:
-            raise EnvironmentRefusal("episode.unreadable", f"the specs of this run are missing: {digest}")
+            raise EnvironmentRefusal(
+                "episode.unreadable", f"the specs of this run are missing: {digest}"
+            )
         catalog = catalog_of(parse(data), PROTOCOLS)
         return with_recorded_variables(catalog, started.payload["pins"].get("variables"))
     except (ValueError, KeyError, TypeError) as error:
@@ -159,7 +169,9 @@ def reach_recorded(
     pack = policy.pack if policy else ""
     if started.payload.get("agent"):
         if pack.partition("@")[0] == BUILT_IN_PACK:
-            return reach_given_pack(registry, pinned().raw[f"pack:{pack.partition('#')[0]}"], also=also)
+            return reach_given_pack(
+                registry, pinned().raw[f"pack:{pack.partition('#')[0]}"], also=also
+            )
         return reach_pack(registry, pack, also=also)
     return registry.reach(started.payload["skill"]["id"], also=also, pack=pack)
 

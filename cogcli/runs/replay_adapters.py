@@ -94,7 +94,9 @@ class ReplaySink:
         started = self._log.started
         pinned = (started.payload.get("selection") or {}).get(capability_id) if started else None
         if pinned is None:
-            raise BindingResolutionError("binding.none", f"capability `{capability_id}`: none was pinned")
+            raise BindingResolutionError(
+                "binding.none", f"capability `{capability_id}`: none was pinned"
+            )
         return recorded_chain(pinned)
 
     def attempt(self, attempt: Attempt) -> Answer:
@@ -123,7 +125,9 @@ class ReplaySink:
             "step.timeout",
             "run.timeout",
         ):
-            raise EffectInDoubtError("effect.in-doubt", "whether it happened was never known", left=True)
+            raise EffectInDoubtError(
+                "effect.in-doubt", "whether it happened was never known", left=True
+            )
         # It was cancelled then, by a failed step, a signal or a time limit; the engine does the same again.
         if key in log.closings:
             attempt.cancel.stay("cancelled before it left")
@@ -172,8 +176,14 @@ class ReplaySink:
         mine = _timeless(mask_payload(draft.payload, self._redactor))
         theirs = _timeless(recorded.payload)
         if draft.event_type == "plan.created":
-            mine["step_records"] = self._comparable(mine["step_records"], theirs.get("step_records"))
-        mine = {name: value for name, value in mine.items() if name in theirs or name not in _NEW_MEMBERS}
+            mine["step_records"] = self._comparable(
+                mine["step_records"], theirs.get("step_records")
+            )
+        mine = {
+            name: value
+            for name, value in mine.items()
+            if name in theirs or name not in _NEW_MEMBERS
+        }
         if mine != theirs:
             raise Diverged(_difference(recorded, theirs, mine))
         self.dispatcher.mark_delivered(recorded)
@@ -189,11 +199,15 @@ class ReplaySink:
         known = {name for record in list_of(theirs) for name in object_of(record)}
         older = {"capability"} if self._first_rules else set[str]()
         older |= {"rationale"} - known
-        return [{name: value for name, value in record.items() if name not in older} for record in mine]
+        return [
+            {name: value for name, value in record.items() if name not in older} for record in mine
+        ]
 
     def _is_skip_after_signal(self, draft: Draft) -> bool:
         """Whether this is the skip of a step that the signal kept from being scheduled: the log has no event of it."""
-        cancelled = draft.event_type == "step.skipped" and draft.payload.get("reason") == "cancelled"
+        cancelled = (
+            draft.event_type == "step.skipped" and draft.payload.get("reason") == "cancelled"
+        )
         return cancelled and bool(self._control.signals)
 
     def _is_skip_in_doubt(self, draft: Draft) -> bool:
@@ -250,5 +264,7 @@ def _difference(recorded: Event, theirs: dict[str, Any], mine: dict[str, Any]) -
     for name in [*theirs, *mine]:
         if theirs.get(name) != mine.get(name):
             what = f"`{recorded.event_type}` of `{recorded.step_id or 'the run'}`: `{name}` differs"
-            return ReplayDifference(recorded.seq, recorded.step_id, what, theirs.get(name), mine.get(name))
+            return ReplayDifference(
+                recorded.seq, recorded.step_id, what, theirs.get(name), mine.get(name)
+            )
     raise AssertionError("equal payloads do not differ")

@@ -34,9 +34,17 @@ class Reuse(NamedTuple):
         questions = self.effects.questions
         steps = []
         for step, why in self.why.items():
-            asked = [question.to_payload() for question in questions if step in path_prefixes(question.step)]
+            asked = [
+                question.to_payload()
+                for question in questions
+                if step in path_prefixes(question.step)
+            ]
             what = (
-                "asked" if asked else "reused" if why == "reused" or self.effects.reuses(step) else "called"
+                "asked"
+                if asked
+                else "reused"
+                if why == "reused" or self.effects.reuses(step)
+                else "called"
             )
             steps.append({"id": step, "what": what, "why": why, "effects": asked})
         return {"from": self.episode_id, "steps": steps, "effects": dict(self.effects.choices)}
@@ -96,7 +104,9 @@ def failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
     return found
 
 
-def reuse_of(log: LogIndex, plan: StepPlan, roots: Mapping[str, str], *, items: bool = False) -> Reuse:
+def reuse_of(
+    log: LogIndex, plan: StepPlan, roots: Mapping[str, str], *, items: bool = False
+) -> Reuse:
     """Reuse every step that is done in the log, and is neither in `roots` (step id to the reason why it runs) nor
     downstream of one; with `items` also what is done of a loop in `roots`."""
     ids = [planned.step.id for planned in plan.steps]

@@ -74,7 +74,8 @@ class RerunEffects(NamedTuple):
     def questions(self) -> list[EffectQuestion]:
         """The effects without a choice, grouped by root step where one choice can hold for all of its effects."""
         return _questions(
-            [effect for effect in self.repeatable if not choice_for(effect, self.choices)], self.choices
+            [effect for effect in self.repeatable if not choice_for(effect, self.choices)],
+            self.choices,
         )
 
     def with_choices(self, choices: Mapping[str, str]) -> RerunEffects:

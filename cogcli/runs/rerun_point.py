@@ -32,7 +32,12 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
     to do, and if `rerun` would refuse: for the run of an agent, and for one whose log holds inputs masked only."""
     left = [step for step, status in steps.items() if status != "done"]
     started = log.started.payload if log.started else {}
-    if not left or not started or started.get("using") == "agent" or MASK in str(started.get("inputs")):
+    if (
+        not left
+        or not started
+        or started.get("using") == "agent"
+        or MASK in str(started.get("inputs"))
+    ):
         return None
     first = StepPath(failed).root_step
     items = first in left and _has_done_items(log, first)
@@ -47,7 +52,9 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
     return RerunPoint(first if first in left else left[0], asks, items)
 
 
-def rerun_point_of(steps: Mapping[str, str], failed: str, events: Iterable[Event]) -> RerunPoint | None:
+def rerun_point_of(
+    steps: Mapping[str, str], failed: str, events: Iterable[Event]
+) -> RerunPoint | None:
     """As `rerun_point`, by the events of a log."""
     return rerun_point(steps, failed, LogIndex(events))
 

@@ -18,7 +18,11 @@ from cogcli.runs.rerun import Reuse
 from cogcli.runs.rerun_effects import find_repeats
 from cogcli.specs.capability import Capability
 
-_HEAD: Final = {"id": "cogcli.probe", "name": "Probe", "description": "Asks whether a call happened."}
+_HEAD: Final = {
+    "id": "cogcli.probe",
+    "name": "Probe",
+    "description": "Asks whether a call happened.",
+}
 
 
 def probe_effects(environment: RunEnvironment, prepared: PreparedRun, reuse: Reuse) -> Reuse:
@@ -28,13 +32,20 @@ def probe_effects(environment: RunEnvironment, prepared: PreparedRun, reuse: Reu
     for question in effects.questions:
         for effect in question.effects:
             capability = prepared.catalog.capability(effect.capability)
-            if capability is None or not capability.probe or effect.state != IN_DOUBT or effect.input is None:
+            if (
+                capability is None
+                or not capability.probe
+                or effect.state != IN_DOUBT
+                or effect.input is None
+            ):
                 continue
             found = _ask_probe(environment, prepared, capability, effect)
             if found is None:
                 continue
             origin = effect.origin
-            repeats = find_repeats(environment.runs_dir, origin["episode"]) if is_promise(found) else {}
+            repeats = (
+                find_repeats(environment.runs_dir, origin["episode"]) if is_promise(found) else {}
+            )
             if later := repeats.get(origin["event"]):
                 effects = effects._replace(repeated_in={**effects.repeated_in, effect.step: later})
             else:

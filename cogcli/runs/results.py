@@ -95,11 +95,15 @@ def seal_run(journal: Journal, finished: Finished) -> None:
 def finished_of(outcome: RunOutcome, state: ExecutionState) -> Finished:
     """The end of a run that no engine gives: its state is that of the log."""
     results = state.step_results
-    steps = {name: results[name].status if name in results else "pending" for name in state.plan_order}
+    steps = {
+        name: results[name].status if name in results else "pending" for name in state.plan_order
+    }
     return Finished(outcome, state, steps)
 
 
-def pause_in_doubt(journal: Journal, log: LogIndex, error: BaseException, control: Control) -> RunResult:
+def pause_in_doubt(
+    journal: Journal, log: LogIndex, error: BaseException, control: Control
+) -> RunResult:
     """The result of a run whose log cannot be written any more, with a call in doubt: it waits (`pending`)."""
     intent = log.open_doubts[0]
     payload, step_id = intent.payload, intent.step_id or ""
@@ -203,7 +207,9 @@ def in_doubt(journal: Journal) -> LogIndex | None:
     with suppress(CogcliError):
         log = LogIndex(event for _, event in journal.events())
         over = log.started is None or log.root in log.ended.runs
-        if over or not any(intent.payload["side_effects"] == "effect" for intent in log.open_doubts):
+        if over or not any(
+            intent.payload["side_effects"] == "effect" for intent in log.open_doubts
+        ):
             return None
         if journal.stopped_by_full_disk:
             _pause(journal, log)

@@ -116,7 +116,9 @@ def resume(
             raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
         end = log.ended.runs.get(log.root)
         if end is not None:
-            return exported(_seal_ended_run(journal, events, end, log.ended.signal), environment.export)
+            return exported(
+                _seal_ended_run(journal, events, end, log.ended.signal), environment.export
+            )
         if not request.abort:
             require_consent(log, journal)
         if has_standing_permissions(log.started.payload):
@@ -127,11 +129,15 @@ def resume(
         journal.close()
 
 
-def _seal_ended_run(journal: Journal, events: list[Event], end: Event, signal: str | None) -> RunResult:
+def _seal_ended_run(
+    journal: Journal, events: list[Event], end: Event, signal: str | None
+) -> RunResult:
     """Seal a run that has ended in its log, and return its result. No event is appended but those of sealing."""
     payload = end.payload
     error = locate_error(payload["error"]) if payload["error"] else None
-    outcome = RunOutcome(payload["status"], error, payload["outputs"], tuple(payload["required_missing"]))
+    outcome = RunOutcome(
+        payload["status"], error, payload["outputs"], tuple(payload["required_missing"])
+    )
     finished = finished_of(outcome, rebuild(events).root)
     seal_run(journal, finished)
     control = Control()
@@ -150,9 +156,16 @@ class _Resumption(NamedTuple):
     log: LogIndex
     started: Event
 
-    def run(self, redactor: Redactor, listener: Callable[[Event], None], control: Control) -> RunResult:
+    def run(
+        self, redactor: Redactor, listener: Callable[[Event], None], control: Control
+    ) -> RunResult:
         """Check all answers, note the resumption, then let the engine continue. Raises as `resume`."""
-        environment, request, journal, log = self._environment_of_run(), self.request, self.journal, self.log
+        environment, request, journal, log = (
+            self._environment_of_run(),
+            self.request,
+            self.journal,
+            self.log,
+        )
         if not request.abort:
             self._require_time()
         catalog, selection, selected, changed = self._specs()
@@ -187,7 +200,9 @@ class _Resumption(NamedTuple):
                 engine = self._engine(catalog, live, doubts, listener, control, agent)
                 return self._run_engine(engine, control, agent)
             except EnvironmentRefusal as error:
-                waiting = in_doubt(journal) if error.code == "env.disk" and not request.abort else None
+                waiting = (
+                    in_doubt(journal) if error.code == "env.disk" and not request.abort else None
+                )
                 if waiting is None:
                     raise
                 return pause_in_doubt(journal, waiting, error, control)
@@ -204,17 +219,27 @@ class _Resumption(NamedTuple):
         """Raise RunTimeoutError where the sittings before used up the time of the run, and it is given no new one. What
         became of a call in doubt can still be said: what is new fails then."""
         total, used = self.log.timeout, self.log.timed_ms / 1000
-        if self.request.timeout is None and total is not None and used >= total and not self.request.in_doubt:
+        if (
+            self.request.timeout is None
+            and total is not None
+            and used >= total
+            and not self.request.in_doubt
+        ):
             name = self.directory.name
             text = f"the {total:g} s of this run are used up: its sittings took {used:.1f} s"
             hint = "give it more with --timeout, or close it with --abort"
             error = RunTimeoutError("run.timeout", text, hint=hint)
-            error.next = (f"cogcli resume {name} --timeout {total:g}", f"cogcli resume {name} --abort")
+            error.next = (
+                f"cogcli resume {name} --timeout {total:g}",
+                f"cogcli resume {name} --abort",
+            )
             raise error
 
     def _run_engine(self, engine: Engine, control: Control, agent: AgentRun | None) -> RunResult:
         skill, first = self.started.payload["skill"]["id"], request_from(self.started)
-        finished = run_engine(engine, skill, first, self.log.root or "", self.journal, control, agent)
+        finished = run_engine(
+            engine, skill, first, self.log.root or "", self.journal, control, agent
+        )
         return finish_run(finished, self.journal, control)
 
     def _engine(
@@ -271,7 +296,9 @@ class _Resumption(NamedTuple):
         read_pinned = partial(read_pinned_catalog, started, self.directory)
         pinned = read_pinned().capabilities if allowed else {}
         gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
-        catalog = reach_recorded(self.environment.open_registry(), started, read_pinned, also=sorted(gates))
+        catalog = reach_recorded(
+            self.environment.open_registry(), started, read_pinned, also=sorted(gates)
+        )
         catalog = with_recorded_variables(catalog, started.payload["pins"].get("variables"))
         changed = find_differing_specs(started, catalog.pins)
         if changed and not allowed:
@@ -286,11 +313,16 @@ class _Resumption(NamedTuple):
         options = started.payload["options"]
         selected = {} if changed else recorded_chains(started)
         # A recorded binding counts as named by the user: it is called, or nothing is.
-        binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
+        binds = {
+            **options["binds"],
+            **{id: chain.members[0].binding_id for id, chain in selected.items()},
+        }
         profile = options["required_conformance_profile"]
         prefer = tuple(options.get("prefer") or ())
         no_fallback, hosts = options.get("no_fallback") is True, self.request.allow_hosts
-        selection = SelectionOptions(binds, profile, self.environment.environ, prefer, no_fallback, hosts)
+        selection = SelectionOptions(
+            binds, profile, self.environment.environ, prefer, no_fallback, hosts
+        )
         found = (check_agent if started.payload.get("agent") else check)(catalog, options=selection)
         blocking = [problem for problem in found if problem.severity != "W"]
         if blocking:
@@ -362,7 +394,10 @@ def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, b
         for name in names:
             named = [event for event in log.open_requests if name in _names(event)]
             if not named:
-                waiting = ", ".join(sorted({n for e in log.open_requests for n in _names(e)})) or "nothing"
+                waiting = (
+                    ", ".join(sorted({n for e in log.open_requests for n in _names(e)}))
+                    or "nothing"
+                )
                 raise UsageError(
                     "episode.unknown-approval",
                     f"no pending approval is called `{name}`",
@@ -370,7 +405,9 @@ def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, b
                 )
             answers += [(event, granted) for event in named if (event, granted) not in answers]
     if len({event.id for event, _ in answers}) < len(answers):
-        raise UsageError("usage.flag", "one request is both approved and rejected", hint="keep one answer")
+        raise UsageError(
+            "usage.flag", "one request is both approved and rejected", hint="keep one answer"
+        )
     return answers
 
 
@@ -410,7 +447,9 @@ def _require_approver(asked: Event, *, granted: bool, by: str, started: Event) -
 
 def _fold(name: str) -> str:
     """A name without what does not make another person of it: case, width, marks that are not seen."""
-    return "".join(c for c in normalize("NFKC", name).casefold() if c.isprintable() and not c.isspace())
+    return "".join(
+        c for c in normalize("NFKC", name).casefold() if c.isprintable() and not c.isspace()
+    )
 
 
 def _os_user() -> str:
@@ -425,4 +464,8 @@ def _os_user() -> str:
 
 def _names(request: Event) -> set[str]:
     payload = request.payload
-    return {name for name in (payload["approval_id"], payload["capability"], payload.get("gate")) if name}
+    return {
+        name
+        for name in (payload["approval_id"], payload["capability"], payload.get("gate"))
+        if name
+    }

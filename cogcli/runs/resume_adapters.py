@@ -58,7 +58,9 @@ class ResumeSink:
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The recorded or the new event. Raises Cancelled, or the recorded error, for a start in a closed scope."""
-        recorded = self._log.take_recorded(draft) or (None if self._abort else self._open_request(draft))
+        recorded = self._log.take_recorded(draft) or (
+            None if self._abort else self._open_request(draft)
+        )
         if recorded is not None and _decides_otherwise(draft, recorded):
             recorded = None
         if recorded is not None:
@@ -68,7 +70,11 @@ class ResumeSink:
             self._cancel(ABORT)
             raise Cancelled
         end = self._closed_by(draft)
-        return self._journal.append(draft, durable=durable) if end is None else self._after_end(draft, end)
+        return (
+            self._journal.append(draft, durable=durable)
+            if end is None
+            else self._after_end(draft, end)
+        )
 
     def history(self) -> Iterable[Event]:
         """The log so far, with the events of the sittings themselves."""

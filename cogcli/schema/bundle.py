@@ -10,7 +10,14 @@ from typing import Any, Final
 from cogcli.core.json_pointer import DocumentFault, Pointer, found_at, parse_reference, pointer_text
 from cogcli.schema.visitor import ASSERTIONS, convert_subschemas
 
-_COPIED: Final = ASSERTIONS | {"format", "default", "examples", "deprecated", "readOnly", "writeOnly"}
+_COPIED: Final = ASSERTIONS | {
+    "format",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+}
 """Keywords copied unchanged; titles, descriptions, `x-` keys and those of other dialects are left out."""
 
 
@@ -59,7 +66,9 @@ class _Closure:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            raise DocumentFault("wire.document", f"`{pointer_text(place)}`: expected a schema", pointer=place)
+            raise DocumentFault(
+                "wire.document", f"`{pointer_text(place)}`: expected a schema", pointer=place
+            )
         result: dict[str, Any] = {}
         reference = schema.get("$ref")
         if isinstance(reference, str):
@@ -80,7 +89,8 @@ class _Closure:
     def _definition_name(self, place: Pointer) -> str:
         if place not in self._names:
             plain = (
-                "".join(char if char.isalnum() or char in "_-." else "_" for char in place[-1])[:64] or "_"
+                "".join(char if char.isalnum() or char in "_-." else "_" for char in place[-1])[:64]
+                or "_"
             )
             count = self._counts.get(plain, 0)
             while (name := f"{plain}_{count}" if count else plain) in self._taken:
@@ -111,5 +121,9 @@ def _convert_openapi_30(schema: dict[str, Any], result: dict[str, Any]) -> None:
     for bound in ("Minimum", "Maximum"):
         exclusive, inclusive = f"exclusive{bound}", bound.lower()
         # A boolean is removed, true or false.
-        if isinstance(result.get(exclusive), bool) and result.pop(exclusive) and inclusive in result:
+        if (
+            isinstance(result.get(exclusive), bool)
+            and result.pop(exclusive)
+            and inclusive in result
+        ):
             result[exclusive] = result.pop(inclusive)

@@ -69,7 +69,9 @@ class _CandidateSearch:
             found &= self.types(part, depth - 1)
         for key in CHOICES:
             if isinstance(schema.get(key), list):
-                found &= frozenset[str]().union(*(self.types(part, depth - 1) for part in schema[key]))
+                found &= frozenset[str]().union(
+                    *(self.types(part, depth - 1) for part in schema[key])
+                )
         return found
 
     def values(self, schema: Any, depth: int) -> Iterator[Any]:
@@ -103,7 +105,12 @@ class _CandidateSearch:
 
     def _of_type(self, type: str, schema: dict[str, Any], depth: int) -> Iterator[Any]:
         if type == "string":
-            for key, more in (("minLength", 0), ("minLength", -1), ("maxLength", 0), ("maxLength", 1)):
+            for key, more in (
+                ("minLength", 0),
+                ("minLength", -1),
+                ("maxLength", 0),
+                ("maxLength", 1),
+            ):
                 length = schema.get(key)
                 if isinstance(length, int) and 0 <= length + more <= 10_000:
                     yield "x" * (length + more)
@@ -133,9 +140,13 @@ class _CandidateSearch:
 
     def _objects(self, schema: dict[str, Any], depth: int) -> Iterator[Any]:
         properties, required = self._members(schema, depth)
-        plain = {name: next(self.values(properties.get(name), depth - 1), None) for name in required}
+        plain = {
+            name: next(self.values(properties.get(name), depth - 1), None) for name in required
+        }
         yield plain
-        whole = {name: next(self.values(part, depth - 1), None) for name, part in properties.items()}
+        whole = {
+            name: next(self.values(part, depth - 1), None) for name, part in properties.items()
+        }
         yield {**whole, **plain}
         for name, part in islice(properties.items(), 20):
             for value in islice(self.values(part, depth - 1), 12):
@@ -147,7 +158,9 @@ class _CandidateSearch:
         """The properties of an object and the names of the required ones."""
         own, needed = schema.get("properties"), schema.get("required")
         properties = dict(own) if isinstance(own, dict) else {}
-        required = [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
+        required = (
+            [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
+        )
         for part in applied_parts(self._root, schema) if depth else ():
             if isinstance(part, dict):
                 more, names = self._members(part, depth - 1)
@@ -162,4 +175,10 @@ def _types_of_value(value: Any) -> tuple[str, ...]:
         return ("boolean",)
     if isinstance(value, int | float):
         return ("integer", "number") if float(value).is_integer() else ("number",)
-    return ("string",) if isinstance(value, str) else ("array",) if isinstance(value, list) else ("object",)
+    return (
+        ("string",)
+        if isinstance(value, str)
+        else ("array",)
+        if isinstance(value, list)
+        else ("object",)
+    )

@@ -47,7 +47,11 @@ def covers(wide: Any, narrow: Any) -> Cover:
     pair = _normalized_pair(wide, narrow)
     if pair is None:
         bare = wide is True or (isinstance(wide, dict) and wide.keys() <= {"type"})
-        return YES if bare and _is_too_large(narrow) and types_of(narrow) <= types_of(wide) else UNKNOWN
+        return (
+            YES
+            if bare and _is_too_large(narrow) and types_of(narrow) <= types_of(wide)
+            else UNKNOWN
+        )
     plain = _simple_cover(pair, wide, narrow)
     if plain is not None:
         return plain
@@ -124,7 +128,11 @@ def _choices(schema: Any) -> list[Any] | None:
     """The values of `const` or `enum`, None without one."""
     if isinstance(schema, dict) and "const" in schema:
         return [schema["const"]]
-    return schema["enum"] if isinstance(schema, dict) and isinstance(schema.get("enum"), list) else None
+    return (
+        schema["enum"]
+        if isinstance(schema, dict) and isinstance(schema.get("enum"), list)
+        else None
+    )
 
 
 def _search_counterexample(pair: _Pair, wide: Any, narrow: Any) -> Cover:

@@ -40,7 +40,9 @@ def _engine(forced: str) -> str:
         return PYTHON
     found = "which is not installed" if forced == RUST else f"expected {PYTHON} or {RUST}"
     hint = "pip install 'jsonschema-rs>=0.60,<0.61'" if forced == RUST else "unset it"
-    raise EnvironmentRefusal("config.key", f"COGCLI_SCHEMA_ENGINE is `{forced[:40]}`, {found}", hint=hint)
+    raise EnvironmentRefusal(
+        "config.key", f"COGCLI_SCHEMA_ENGINE is `{forced[:40]}`, {found}", hint=hint
+    )
 
 
 def engine_key() -> str:

@@ -57,12 +57,16 @@ def _python_class() -> Any:
 
     theirs = Draft202012Validator.VALIDATORS["additionalProperties"]
 
-    def additional_properties(validator: Any, allowed: Any, value: Any, schema: Any) -> Iterator[Any]:
+    def additional_properties(
+        validator: Any, allowed: Any, value: Any, schema: Any
+    ) -> Iterator[Any]:
         known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
         for error in theirs(validator, allowed, value, schema):
             if allowed is False:
                 error.value_named = [
-                    key for key in value if key not in known and not any(re.search(p, key) for p in patterns)
+                    key
+                    for key in value
+                    if key not in known and not any(re.search(p, key) for p in patterns)
                 ]
             yield error
 
@@ -89,7 +93,11 @@ def _unique_items(validator: Any, unique: Any, value: Any, schema: Any) -> Itera
     """`uniqueItems` in linear time; the library compares every pair."""
     from jsonschema import ValidationError
 
-    if unique and validator.is_type(value, "array") and len(set(map(_identity_of, value))) < len(value):
+    if (
+        unique
+        and validator.is_type(value, "array")
+        and len(set(map(_identity_of, value))) < len(value)
+    ):
         yield ValidationError("")
 
 
@@ -121,7 +129,9 @@ def _python_breaches(error: Any) -> Iterator[Breach]:
         yield from (Breach(place, "required", name) for name in limit if name not in value)
     elif keyword == "dependentRequired":
         for given, names in limit.items():
-            yield from (Breach(place, "required", n) for n in names if given in value and n not in value)
+            yield from (
+                Breach(place, "required", n) for n in names if given in value and n not in value
+            )
     elif keyword in ("propertyNames", "additionalProperties"):
         yield Breach(place, keyword, error.value_named)
     elif keyword == "oneOf":
@@ -130,7 +140,11 @@ def _python_breaches(error: Any) -> Iterator[Breach]:
         yield Breach(place, _KEYWORD_ALIASES.get(keyword, keyword), limit)
 
 
-_KEYWORD_ALIASES: Final = {"minContains": "contains", "maxContains": "contains", "falseSchema": "not"}
+_KEYWORD_ALIASES: Final = {
+    "minContains": "contains",
+    "maxContains": "contains",
+    "falseSchema": "not",
+}
 
 
 def compile_rust(schema: Any) -> CompiledSchema:
@@ -171,14 +185,20 @@ def _exact_place(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ..
 def _true_breaches(found: Iterable[Any]) -> list[Breach]:
     """The breaches that hold: beside `additionalProperties: false`, 0.60 also reports present keys as missing."""
     value_named = ((_rust_breach(error), error) for error in found)
-    return [b for b, error in value_named if b.keyword != "required" or b.limit not in error.instance]
+    return [
+        b for b, error in value_named if b.keyword != "required" or b.limit not in error.instance
+    ]
 
 
 def rust_options() -> dict[str, Any]:
     """Options: fetch nothing, assert no format, run patterns without backtracking."""
     import jsonschema_rs
 
-    return {"validate_formats": False, "offline": True, "pattern_options": jsonschema_rs.RegexOptions()}
+    return {
+        "validate_formats": False,
+        "offline": True,
+        "pattern_options": jsonschema_rs.RegexOptions(),
+    }
 
 
 def _rust_breach(error: Any) -> Breach:
@@ -191,6 +211,8 @@ def _rust_breach(error: Any) -> Breach:
     if keyword == "anyOf":
         return Breach(place, keyword, None)
     if keyword == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
-        return Breach(place, "additionalProperties", None)  # no key is known, so the engine lists none
+        return Breach(
+            place, "additionalProperties", None
+        )  # no key is known, so the engine lists none
     members = kind.as_dict()
     return Breach(place, _KEYWORD_ALIASES.get(keyword, keyword), next(iter(members.values()), None))

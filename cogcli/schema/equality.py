@@ -44,7 +44,9 @@ def _inner(key: str, one: Any, other: Any) -> Iterator[tuple[Any, Any] | None]:
     if key in SINGLE:
         yield one, other
     elif key in MAPS:
-        yield from ((one[name], other[name]) for name in one) if one.keys() == other.keys() else (None,)
+        yield from (
+            ((one[name], other[name]) for name in one) if one.keys() == other.keys() else (None,)
+        )
     elif key in LISTS:
         yield from zip(one, other, strict=True) if len(one) == len(other) else (None,)
     elif not equal(one, other):

@@ -32,8 +32,14 @@ def members(schema: Any) -> Members:
         for name, each in own.items() if isinstance(own, dict) else ():
             properties.setdefault(name, with_definitions(schema, each))
         needed = part.get("required")
-        required |= {name for name in needed if isinstance(name, str)} if isinstance(needed, list) else set()
-        closed |= part.get("additionalProperties") is False or part.get("unevaluatedProperties") is False
+        required |= (
+            {name for name in needed if isinstance(name, str)}
+            if isinstance(needed, list)
+            else set()
+        )
+        closed |= (
+            part.get("additionalProperties") is False or part.get("unevaluatedProperties") is False
+        )
         plain &= _MORE_THAN_MEMBERS.isdisjoint(part)
     return Members(properties, frozenset(required), closed, plain)
 
@@ -66,7 +72,11 @@ def applied_parts(root: Any, schema: dict[str, Any]) -> list[Any]:
     """The subschemas of `allOf` and `$ref`, which apply to the same value; references are resolved in `root`."""
     every, reference = schema.get("allOf"), schema.get("$ref")
     parts = list(every) if isinstance(every, list) else []
-    return [*parts, found_at(root, parse_reference(reference))] if isinstance(reference, str) else parts
+    return (
+        [*parts, found_at(root, parse_reference(reference))]
+        if isinstance(reference, str)
+        else parts
+    )
 
 
 class FoundSchema(NamedTuple):
@@ -84,7 +94,9 @@ def schema_at(schema: Any, path: Iterable[str], depth: int = _DEPTH) -> FoundSch
         inner = _step(found.schema, segment, depth, left)
         if inner is None:
             return None
-        found = FoundSchema(inner.schema, found.maybe or inner.maybe, found.undeclared or inner.undeclared)
+        found = FoundSchema(
+            inner.schema, found.maybe or inner.maybe, found.undeclared or inner.undeclared
+        )
     return found
 
 
@@ -171,5 +183,7 @@ def _step_into_list(root: Any, part: dict[str, Any], index: int) -> FoundSchema 
 
 def _names(value: Any) -> frozenset[str]:
     return (
-        frozenset(each for each in value if isinstance(each, str)) if isinstance(value, list) else frozenset()
+        frozenset(each for each in value if isinstance(each, str))
+        if isinstance(value, list)
+        else frozenset()
     )

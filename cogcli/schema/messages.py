@@ -38,7 +38,9 @@ def _enum(limit: Any, value: Any) -> str:
 
 def _number(limit: Any) -> str:
     return (
-        f"{limit:g}" if isinstance(limit, float) and limit.is_integer() and abs(limit) < 1e15 else str(limit)
+        f"{limit:g}"
+        if isinstance(limit, float) and limit.is_integer() and abs(limit) < 1e15
+        else str(limit)
     )
 
 

@@ -159,7 +159,9 @@ def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
             if not isinstance(target, str):
                 continue
             if target != "#" and not target.startswith("#/"):
-                found.append(((*path, key), f"`{key}` to `{target}`, expected `#/...` inside the fragment"))
+                found.append(
+                    ((*path, key), f"`{key}` to `{target}`, expected `#/...` inside the fragment")
+                )
             elif parse_reference(target) not in parts:
                 found.append(((*path, key), f"`{key}` to `{target}`: there is no such subschema"))
     totals: dict[tuple[str, ...], int] = {}
@@ -200,7 +202,9 @@ def _total_work(
             continue
         stack.pop()
         in_progress.discard(path)
-        totals[path] = min(work_of(parts[path]) + sum(totals[below] for below in next_paths), most + 1)
+        totals[path] = min(
+            work_of(parts[path]) + sum(totals[below] for below in next_paths), most + 1
+        )
     return totals[start]
 
 

@@ -12,7 +12,16 @@ from math import inf
 from typing import Final, NamedTuple
 
 from cogcli.schema import regex_parser
-from cogcli.schema.regex_parser import END, START, Anchor, Chars, Choice, RegexPart, Repetition, Sequence
+from cogcli.schema.regex_parser import (
+    END,
+    START,
+    Anchor,
+    Chars,
+    Choice,
+    RegexPart,
+    Repetition,
+    Sequence,
+)
 
 MAX_STEPS: Final = 1_000
 """The most steps for one character; a pattern that may take more is not shown to be linear."""
@@ -134,7 +143,9 @@ def _prepend(part: RegexPart, after: _After) -> _After:
         return after
     if isinstance(part, Choice):
         found = [_prepend(each, after) for each in part.parts]
-        return _After(_union(*(each.begins for each in found)), any(each.succeeds for each in found), width)
+        return _After(
+            _union(*(each.begins for each in found)), any(each.succeeds for each in found), width
+        )
     begins = () if part.most == 0 else _prepend(part.part, after).begins
     if least == 0:
         return _After(_union(begins, after.begins), after.succeeds, width)
@@ -149,7 +160,9 @@ def _widths(part: RegexPart) -> tuple[int, float]:
         return 0, 0
     if isinstance(part, Repetition):
         least, most = _widths(part.part)
-        times = inf if part.most is None else float(part.most)  # a float product becomes infinite, not large
+        times = (
+            inf if part.most is None else float(part.most)
+        )  # a float product becomes infinite, not large
         return part.least * least, most * times if most and times else 0
     below = [_widths(each) for each in part.parts]
     if isinstance(part, Sequence):

@@ -90,7 +90,9 @@ class _Search:
     def _generate(self, schema: dict[str, Any]) -> Iterator[Any]:
         declared = schema.get("type")
         # Where a schema names no type, its keywords imply one.
-        implied = [kind for kind, keywords in _IMPLYING.items() if not schema.keys().isdisjoint(keywords)][:1]
+        implied = [
+            kind for kind, keywords in _IMPLYING.items() if not schema.keys().isdisjoint(keywords)
+        ][:1]
         kinds = declared if isinstance(declared, list) else [declared] if declared else implied
         for kind in sorted(kinds, key=lambda kind: kind == "null"):
             if kind == "object":
@@ -125,10 +127,14 @@ class _Search:
 
     def _array(self, schema: dict[str, Any]) -> Iterator[Any]:
         fixed, items = schema.get("prefixItems") or [], schema.get("items", True)
-        least = max(schema.get("minItems") or 0, schema.get("minContains", 1) if "contains" in schema else 0)
+        least = max(
+            schema.get("minItems") or 0, schema.get("minContains", 1) if "contains" in schema else 0
+        )
         made: list[Any] = []
         for number in range(min(least, 1000)):
-            inner = self._inner(fixed[number] if number < len(fixed) else schema.get("contains", items))
+            inner = self._inner(
+                fixed[number] if number < len(fixed) else schema.get("contains", items)
+            )
             found = inner._distinct(made) if schema.get("uniqueItems") else None
             made.append(next(inner.fitting(), _NOTHING) if found is None else found)
             if made[-1] is _NOTHING:
@@ -193,7 +199,13 @@ def _merge(first: dict[str, Any], second: Any) -> dict[str, Any]:
 
 
 _IMPLYING: Final = {
-    "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties"),
+    "object": (
+        "properties",
+        "required",
+        "additionalProperties",
+        "minProperties",
+        "patternProperties",
+    ),
     "array": ("items", "prefixItems", "minItems", "contains"),
     "string": ("minLength", "maxLength", "pattern", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -272,7 +284,9 @@ def sample_text(pattern: str, *, repeats: int = 0) -> str | None:
 def _sample(part: RegexPart, repeats: int) -> str:
     if isinstance(part, Chars):
         found = [
-            char for char in _PRINTABLE if any(first <= ord(char) <= last for first, last in part.ranges)
+            char
+            for char in _PRINTABLE
+            if any(first <= ord(char) <= last for first, last in part.ranges)
         ]
         if part.ranges[-1][1] == LAST and "a" in found:
             return "a"

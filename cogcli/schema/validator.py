@@ -38,11 +38,16 @@ def errors(schema: Any, value: Any) -> list[tuple[str, str]]:
         return [("", UNUSABLE)]
     if _exceeds_max_work(ready, value):
         return [("", TOO_MUCH)]
-    few = _count_nodes(value, _MAX_WORK_FOR_ALL)[0] * ready.normalized.work_per_node <= _MAX_WORK_FOR_ALL
+    few = (
+        _count_nodes(value, _MAX_WORK_FOR_ALL)[0] * ready.normalized.work_per_node
+        <= _MAX_WORK_FOR_ALL
+    )
     messages = set()
     for breach in islice(ready.compiled.breaches(value, not few), _MAX_BREACHES):
         if breach.keyword == "pattern":
-            breach = breach._replace(limit=ready.normalized.original_patterns.get(breach.limit, breach.limit))
+            breach = breach._replace(
+                limit=ready.normalized.original_patterns.get(breach.limit, breach.limit)
+            )
         messages.add((breach.place, text_of(breach, _value_at(value, breach.place))))
     found = sorted(messages, key=_sort_key)[:MAX_ERRORS]
     return [("/".join(map(str, place)), text) for place, text in found]
@@ -75,7 +80,9 @@ def fits(schema: Any, value: Any) -> bool:
 def invalid(schema: Any) -> list[tuple[tuple[str | int, ...], str]]:
     """The breaches of the meta-schema of 2020-12 by a schema, as (path, message); at most 20, empty if it is valid."""
     found = _compiled_meta(engine()).breaches(schema, False)
-    messages = {(b.place, text_of(b, _value_at(schema, b.place))) for b in islice(found, _MAX_BREACHES)}
+    messages = {
+        (b.place, text_of(b, _value_at(schema, b.place))) for b in islice(found, _MAX_BREACHES)
+    }
     return sorted(messages, key=_sort_key)[:MAX_ERRORS]
 
 

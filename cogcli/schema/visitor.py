@@ -18,7 +18,9 @@ DEFINITIONS: Final = frozenset(("$defs", "definitions"))
 MAPS: Final = frozenset(("properties", "patternProperties", "dependentSchemas")) | DEFINITIONS
 """Keywords whose value maps names to subschemas."""
 CHOICES: Final = ("anyOf", "oneOf")
-SAME_VALUE: Final = frozenset(("not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"))
+SAME_VALUE: Final = frozenset(
+    ("not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas")
+)
 """Keywords whose subschemas apply to the value itself, not to parts of it."""
 REFERENCES: Final = ("$ref", "$dynamicRef")
 ASSERTIONS: Final = frozenset(
@@ -43,7 +45,10 @@ def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], 
 
 
 def convert_subschemas(
-    schema: dict[str, Any], convert: Callable[[tuple[str, ...], Any], Any], *, definitions: bool = True
+    schema: dict[str, Any],
+    convert: Callable[[tuple[str, ...], Any], Any],
+    *,
+    definitions: bool = True,
 ) -> dict[str, Any]:
     """The keywords of a schema that hold subschemas, each converted by its path from the schema and itself; malformed
     keywords are left out, and those of definitions where these are not wanted."""
@@ -62,7 +67,9 @@ def rewrite(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> 
     """A copy of a schema with `change` applied to each subschema that is an object, the inner ones first."""
     if not isinstance(schema, dict):
         return schema
-    return change({**schema, **convert_subschemas(schema, lambda place, part: rewrite(part, change))})
+    return change(
+        {**schema, **convert_subschemas(schema, lambda place, part: rewrite(part, change))}
+    )
 
 
 class Bundle:

@@ -85,7 +85,9 @@ def binding_shape(protocols: Protocols) -> RecordShape:
             "checks": ListOf(
                 record(
                     {
-                        "path": required(Text(pattern=_CHECKED, expected="OUTPUT, or OUTPUT.a.*.b below it")),
+                        "path": required(
+                            Text(pattern=_CHECKED, expected="OUTPUT, or OUTPUT.a.*.b below it")
+                        ),
                         "op": required(Text(choices=OPS)),
                         "value": required(Data()),
                     }
@@ -99,7 +101,11 @@ def binding_shape(protocols: Protocols) -> RecordShape:
 def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:
     """Report the faults of a binding by itself that its shape cannot express."""
     protocol, operation = raw.get("protocol"), raw.get("operation")
-    grammar = protocols[protocol].grammar() if isinstance(protocol, str) and protocol in protocols else None
+    grammar = (
+        protocols[protocol].grammar()
+        if isinstance(protocol, str) and protocol in protocols
+        else None
+    )
     if grammar and isinstance(operation, str) and operation.strip():
         expected = grammar.operation(operation)
         if expected:
@@ -109,7 +115,9 @@ def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
     _check_files(raw, grammar, report)
     _check_credentials(raw, report)
     for name, value in object_of(raw.get("response")).items():
-        read = isinstance(value, str) and (RESPONSE_PATH.fullmatch(value) or _OF_SERVICE.search(value))
+        read = isinstance(value, str) and (
+            RESPONSE_PATH.fullmatch(value) or _OF_SERVICE.search(value)
+        )
         if not is_ignored(name) and not read:
             message, hint = (
                 f"`response.{name}` is a literal, not read from the reply",
@@ -136,7 +144,9 @@ def _response_path(value: Any) -> str:
     return f"response.{found[1] or found[2] or found[3]}" if found else "response.PATH"
 
 
-_READS: Final = re.compile(r"\bresponse\.([\w.-]*\w)|^\$\.([\w.-]*\w)$|^([A-Za-z_][\w-]*(?:\.[\w-]+)*)$")
+_READS: Final = re.compile(
+    r"\bresponse\.([\w.-]*\w)|^\$\.([\w.-]*\w)$|^([A-Za-z_][\w-]*(?:\.[\w-]+)*)$"
+)
 
 
 def _check_request(request: Any, report: ProblemReport) -> None:
@@ -149,7 +159,9 @@ def _check_request(request: Any, report: ProblemReport) -> None:
             report.error("request.template", part.path, message, hint=_OF_REQUESTS)
     for path, text in texts(request, ("request",)):
         try:
-            whole = any(isinstance(piece, TemplateSlot) and piece.whole for piece in parse_template(text))
+            whole = any(
+                isinstance(piece, TemplateSlot) and piece.whole for piece in parse_template(text)
+            )
         except TemplateFault as fault:
             hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
             report.error("request.template", path, f"`{_join_path(path)}`: {fault}", hint=hint)
@@ -157,9 +169,7 @@ def _check_request(request: Any, report: ProblemReport) -> None:
         found = None if whole else find_plausible(_OWN_FORM.sub("", text), _HEADS, named=True)
         if found:
             right = re.sub(r"^inputs\.", "input.", found.path)
-            hint = (
-                f"write {f'${{{right}}}' if found.fills else right}, or {{$literal: ...}} for this very text"
-            )
+            hint = f"write {f'${{{right}}}' if found.fills else right}, or {{$literal: ...}} for this very text"
             message = f"`{_join_path(path)}`: `{found.found[:60]}` is not filled in"
             report.error("request.template", path, message, hint=hint)
 
@@ -172,10 +182,14 @@ def _check_files(raw: dict[str, Any], grammar: Grammar | None, report: ProblemRe
         whole = isinstance(source, str) and _is_whole(source)
         if not whole or value.keys() - {FILE, AS} or value.get(AS) not in FILE_FORMS:
             message = f"{label}: expected {{$file: input.NAME, as: {' or '.join(FILE_FORMS)}}}"
-            report.error("request.template", path, message, hint="name the input that holds the path")
+            report.error(
+                "request.template", path, message, hint="name the input that holds the path"
+            )
         elif grammar and not grammar.sends_files:
             message = f"{label}: {raw['protocol']} sends no files"
-            report.error("request.template", path, message, hint="let the function read the path itself")
+            report.error(
+                "request.template", path, message, hint="let the function read the path itself"
+            )
 
 
 def _is_whole(text: str) -> bool:
@@ -184,7 +198,9 @@ def _is_whole(text: str) -> bool:
         parts = parse_template(text)
     except TemplateFault:
         return False
-    return any(isinstance(part, TemplateSlot) and part.whole and not part.of_service for part in parts)
+    return any(
+        isinstance(part, TemplateSlot) and part.whole and not part.of_service for part in parts
+    )
 
 
 def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:
@@ -195,7 +211,9 @@ def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:
         report.error("secret.literal", path, message, hint=hint)
     operation = raw.get("operation")
     if isinstance(operation, str) and address_holds_credential(operation):
-        report.error("secret.literal", ("operation",), "`operation` holds a secret in its query", hint=hint)
+        report.error(
+            "secret.literal", ("operation",), "`operation` holds a secret in its query", hint=hint
+        )
 
 
 def _is_fixed(text: str) -> bool:

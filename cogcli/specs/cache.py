@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 MAX_ROWS: Final = 20_000
 """Above this size the cache is emptied: entries of edited files are removed in no other way."""
 _SUM: Final = 16
-_TABLE: Final = "CREATE TABLE IF NOT EXISTS spec (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS spec (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
+)
 
 
 class Compiled(NamedTuple):
@@ -79,7 +81,9 @@ class CompiledCache:
                 database.execute(_TABLE)
                 if database.execute("SELECT COUNT(*) FROM spec").fetchone()[0] > MAX_ROWS:
                     database.execute("DELETE FROM spec")
-                database.executemany("INSERT OR REPLACE INTO spec VALUES (?, ?)", self._kept.items())
+                database.executemany(
+                    "INSERT OR REPLACE INTO spec VALUES (?, ?)", self._kept.items()
+                )
                 database.commit()
             except Exception:  # a full disk or another writer: next time
                 with contextlib.suppress(Exception):

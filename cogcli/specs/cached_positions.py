@@ -43,7 +43,9 @@ class FilePlaces(dict[str, "Places"]):
         path, _ = self._files.get(file, ("", ""))
         return path[: -len(file)] if path.endswith(f"/{file}") else ""
 
-    def position(self, file: str, path: KeyPath, *, key: bool, within: Within = None) -> tuple[int, int]:
+    def position(
+        self, file: str, path: KeyPath, *, key: bool, within: Within = None
+    ) -> tuple[int, int]:
         """Line and column of the value or key at a path, or of a place in the text of the value."""
         known: dict[str, Any] | None = None
         loaded = self._files.get(file, ("", ""))[1]

@@ -149,7 +149,9 @@ def _safety_from(raw: dict[str, Any] | None) -> Safety | None:
     if raw is None:
         return None
     gates = {
-        key: tuple(Gate(g) if isinstance(g, str) else value_from(Gate, g) for g in raw.get(key) or ())
+        key: tuple(
+            Gate(g) if isinstance(g, str) else value_from(Gate, g) for g in raw.get(key) or ()
+        )
         for key in GATES
     }
     lists = {key: tuple(raw.get(key) or ()) for key in ("allowed_targets", "scope_constraints")}

@@ -9,7 +9,18 @@ from cogcli.specs.capability import ON_FAIL, ROLES, TRUST_RANKS
 from cogcli.specs.common_shape import CAPABILITY_REF, CONFORMANCE, TARGETS, VERSION, check_version
 from cogcli.specs.field_shape import FIELDS, check_fields
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import Boolean, Data, Keys, ListOf, MapOf, Text, either, is_ignored, record, required
+from cogcli.specs.shape import (
+    Boolean,
+    Data,
+    Keys,
+    ListOf,
+    MapOf,
+    Text,
+    either,
+    is_ignored,
+    record,
+    required,
+)
 
 CONSTRAINTS: Final = (
     "no_external_network",
@@ -111,6 +122,8 @@ def check_capability(raw: dict[str, Any], report: ProblemReport) -> None:
             report.error("key.missing", (), f"key `{key}` is missing")
         check_fields(raw.get(key), key, report)
     safety = raw.get("safety")
-    if isinstance(safety, dict) and all(is_ignored(key) or value is None for key, value in safety.items()):
+    if isinstance(safety, dict) and all(
+        is_ignored(key) or value is None for key, value in safety.items()
+    ):
         hint = "state what must hold, or remove the block"
         report.error("safety.empty", ("safety",), "`safety` is empty", hint=hint)

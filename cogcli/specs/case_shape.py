@@ -54,7 +54,9 @@ _STUB: Final = record(
         "error": {"code": required(_NAME), "message": Text(), "left": Boolean()},
     }
 )
-_CHECK: Final = record({"path": required(_NAME), "op": required(Text(choices=OPS)), "value": Data()})
+_CHECK: Final = record(
+    {"path": required(_NAME), "op": required(Text(choices=OPS)), "value": Data()}
+)
 _OPTIONS: Final = record(
     {
         "trust_level": Text(choices=tuple(TRUST_RANKS)),
@@ -90,7 +92,9 @@ _CASE: Final = record(
         "inputs_file": _NAME,
         "files": MapOf(Text(), name=_FILE, foreign=True),
         "frame": FREE,
-        "stubs": MapOf(ListOf(_STUB, hint="write a list of answers"), name=CAPABILITY_REF, foreign=True),
+        "stubs": MapOf(
+            ListOf(_STUB, hint="write a list of answers"), name=CAPABILITY_REF, foreign=True
+        ),
         "recorded": _NAME,
         "real": ListOf(CAPABILITY_REF),
         "approve": ListOf(_NAME),
@@ -118,7 +122,11 @@ def check_cases(raw: dict[str, Any], report: ProblemReport) -> None:
     for key in raw if "cases" in raw else ():
         if key in _CASE.keys:
             report.error(
-                "test.key", (key,), f"`{key}` stands beside `cases`", hint="move it into a case", key=True
+                "test.key",
+                (key,),
+                f"`{key}` stands beside `cases`",
+                hint="move it into a case",
+                key=True,
             )
     for path, case in list_cases(raw):
         if isinstance(case, dict):
@@ -129,15 +137,25 @@ def _check_case(case: dict[str, Any], report: ProblemReport) -> None:
     for one, other in (("inputs", "inputs_file"), ("stubs", "recorded")):
         if case.get(one) is not None and case.get(other) is not None:
             report.error(
-                "test.key", (other,), f"`{other}` stands beside `{one}`", hint="keep one of them", key=True
+                "test.key",
+                (other,),
+                f"`{other}` stands beside `{one}`",
+                hint="keep one of them",
+                key=True,
             )
     now = case.get("now")
     if isinstance(now, str) and _NOW.fullmatch(now) and not _exists(now):
         report.error("value.range", ("now",), f"found {preview(now)}, expected a day that there is")
     for number, word in enumerate(list_of(case.get("needs"))):
-        if isinstance(word, str) and word not in NEEDS and not re.fullmatch(r"(extra|env)\.\w+", word):
+        if (
+            isinstance(word, str)
+            and word not in NEEDS
+            and not re.fullmatch(r"(extra|env)\.\w+", word)
+        ):
             hint = suggestion(word, NEEDS) or "write network, model, extra.NAME or env.NAME"
-            report.error("test.needs", ("needs", number), f"nothing is known of `{word[:60]}`", hint=hint)
+            report.error(
+                "test.needs", ("needs", number), f"nothing is known of `{word[:60]}`", hint=hint
+            )
     for capability, answers in object_of(case.get("stubs")).items():
         for number, stub in enumerate(list_of(answers)):
             _check_stub(object_of(stub), report, ("stubs", capability, number))
@@ -162,7 +180,9 @@ def _check_stub(stub: dict[str, Any], report: ProblemReport, path: KeyPath) -> N
         known = [name for name, row in FAILURE_OF.items() if issubclass(row.cls, RuntimeErrorBase)]
         if code not in known:
             message = f"no call fails with `{code[:60]}`"
-            report.error("test.stub", (*path, "error", "code"), message, hint=suggestion(code, known))
+            report.error(
+                "test.stub", (*path, "error", "code"), message, hint=suggestion(code, known)
+            )
 
 
 def _check_check(check: dict[str, Any], report: ProblemReport, path: KeyPath) -> None:
@@ -170,15 +190,21 @@ def _check_check(check: dict[str, Any], report: ProblemReport, path: KeyPath) ->
     value: Any = check.get("value")
     if isinstance(ref, str) and parse(ref) is None:
         hint = "write outputs.NAME, inputs.NAME or another value of the run's state"
-        report.error("test.check", (*path, "path"), f"`{ref[:60]}` is not a path of a value", hint=hint)
+        report.error(
+            "test.check", (*path, "path"), f"`{ref[:60]}` is not a path of a value", hint=hint
+        )
     place = (*path, "value")
-    if op in _NUMERIC and (kind_of(value) != "number" or (op == "length" and type(value) is not int)):
+    if op in _NUMERIC and (
+        kind_of(value) != "number" or (op == "length" and type(value) is not int)
+    ):
         report.error("test.check", place, f"`{op}` takes a number, found {preview(value)}")
     elif op in ("matches", "type", "verbatim_in") and not isinstance(value, str):
         report.error("test.check", place, f"`{op}` takes a text, found {preview(value)}")
     elif op == "one_of" and not isinstance(value, list):
         report.error("test.check", place, f"`one_of` takes a list, found {preview(value)}")
     elif op == "type" and value not in (*TYPES, "null"):
-        report.error("test.check", place, f"no type is called `{value}`", hint=suggestion(value, TYPES))
+        report.error(
+            "test.check", place, f"no type is called `{value}`", hint=suggestion(value, TYPES)
+        )
     elif op == "matches" and (why := refusal(value)):
         report.error("test.check", place, f"this pattern cannot be used: {why}")

@@ -169,7 +169,9 @@ class CatalogBuilder:
             return named
         if not wanted or len(found) == 1:
             return found
-        return [place for place in found if digest_of(self._reader.load(place).raw) == wanted] or found
+        return [
+            place for place in found if digest_of(self._reader.load(place).raw) == wanted
+        ] or found
 
     def add_service(self, id: str) -> Service | None:
         """The service of an id, None without a usable file."""
@@ -241,7 +243,9 @@ class CatalogBuilder:
 
     def add_bindings_of(self, capability: Capability) -> None:
         """Add the bindings of a capability, by its id and by the aliases that are its own."""
-        aliases = (alias for alias in capability.aliases if self.specs.aliases.get(alias) == capability.id)
+        aliases = (
+            alias for alias in capability.aliases if self.specs.aliases.get(alias) == capability.id
+        )
         names = (capability.id, *aliases)
         self.add_bindings(
             place for name in names for layout in self._layouts for place in layout.bindings(name)
@@ -298,7 +302,9 @@ class CatalogBuilder:
 
     def _single_files(self) -> list[FoundFile]:
         found = [place for layout in self._layouts for place in layout.single_files()]
-        return found + [place for place in self._given if place.kind in ("policy", *KIND_OF_FILE.values())]
+        return found + [
+            place for place in self._given if place.kind in ("policy", *KIND_OF_FILE.values())
+        ]
 
     def _find(self, kind: str, id: str) -> list[FoundFile]:
         """All files of an id, in layer order."""
@@ -317,7 +323,9 @@ class CatalogBuilder:
         last = found[-1].layer
         winners = [place for place in found if place.layer == last]
         for place in found[: len(found) - len(winners)]:
-            self._shadows.append(Shadow(kind, id, place.layer.name, self._reader.display_path(place.path)))
+            self._shadows.append(
+                Shadow(kind, id, place.layer.name, self._reader.display_path(place.path))
+            )
         if len(winners) > 1:
             self._refuse_duplicates(kind, id, [self._reader.load(place) for place in winners])
             return None
@@ -363,7 +371,9 @@ class CatalogBuilder:
     def _claimed_aliases(self) -> dict[str, str]:
         """The capability of each alias, where exactly one has it. Reads every capability file."""
         if self._scanned is None:
-            last = {place.id: place for layout in self._layouts for place in layout.all("capability")}
+            last = {
+                place.id: place for layout in self._layouts for place in layout.all("capability")
+            }
             claims: dict[str, list[str]] = {}
             for id, place in last.items():
                 for alias in (self._reader.load(place).raw or {}).get("aliases") or ():

@@ -32,7 +32,9 @@ CAPABILITY_REF: Final = Text(
     expected="2 to 5 lower-case segments joined by dots",
 )
 PLAIN_REF: Final = Text(
-    pattern=PLAIN_ID, code="id.format", expected="a letter or digit, then at most 127 of A-Z a-z 0-9 _ . -"
+    pattern=PLAIN_ID,
+    code="id.format",
+    expected="a letter or digit, then at most 127 of A-Z a-z 0-9 _ . -",
 )
 TARGETS: Final = ("internal_only", "approved_connectors", "same_tenant")
 HEADERS: Final = MapOf(Text(), foreign=True)
@@ -60,11 +62,19 @@ def check_headers(raw: dict[str, Any], report: ProblemReport) -> None:
         else:
             written_out = holds_credential(value, named=names_secret(name))
         if written_out:
-            hint = _BY_AUTH_REF if name.lower() == "authorization" else "write ${NAME} and set the variable"
-            report.error("secret.literal", path, f"{header} holds a secret as written text", hint=hint)
+            hint = (
+                _BY_AUTH_REF
+                if name.lower() == "authorization"
+                else "write ${NAME} and set the variable"
+            )
+            report.error(
+                "secret.literal", path, f"{header} holds a secret as written text", hint=hint
+            )
 
 
-_BY_AUTH_REF: Final = "remove it and give the service auth_ref: NAME, the variable that holds the token"
+_BY_AUTH_REF: Final = (
+    "remove it and give the service auth_ref: NAME, the variable that holds the token"
+)
 _BARE: Final = re.compile(r"(?:Bearer )?\$([A-Z][A-Z0-9_]*)")
 
 

@@ -19,7 +19,9 @@ from cogcli.core.redact import MASK, names_secret
 from cogcli.core.refs import parse, parse_loop
 
 _SWITCHES: Final = frozenset(("true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"))
-_PLACES: Final = frozenset(("file", "files", "path", "paths", "dir", "directory", "folder", "store"))
+_PLACES: Final = frozenset(
+    ("file", "files", "path", "paths", "dir", "directory", "folder", "store")
+)
 # Each of these takes linear time in any text: what a repetition takes it takes once, from its first character on.
 _LAST_WORD: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]+$")
 # Texts, and compiled when first asked: a run whose specs are known imports this and needs none of them.
@@ -84,7 +86,10 @@ def _is_any_text(text: str) -> bool:
     return True
 
 
-_TESTS_OF_KEYS: Final[dict[str, IsLiteral]] = {"$literal": _is_any_text, "$text": has_no_placeholder}
+_TESTS_OF_KEYS: Final[dict[str, IsLiteral]] = {
+    "$literal": _is_any_text,
+    "$text": has_no_placeholder,
+}
 """How the value of a step's input that is not plain text is a literal."""
 
 
@@ -122,7 +127,11 @@ def holds_credential(value: Any, *, named: bool) -> bool:
         return any(holds_credential(item, named=named) for item in value.values())
     if isinstance(value, list):
         return any(holds_credential(item, named=named) for item in value)
-    return isinstance(value, str) and has_no_placeholder(value) and bool(re.search(_SCHEME_WITHIN, value))
+    return (
+        isinstance(value, str)
+        and has_no_placeholder(value)
+        and bool(re.search(_SCHEME_WITHIN, value))
+    )
 
 
 def address_holds_credential(url: str) -> bool:

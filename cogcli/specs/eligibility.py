@@ -71,7 +71,9 @@ def _address_reasons(call: _Call) -> Iterator[Reason]:
     service = call.service
     fault = address_fault(service) if service.variables else ""
     if fault:
-        yield Reason("service.url", f"service `{service.id}`: {fault}", "look at the variables of its file")
+        yield Reason(
+            "service.url", f"service `{service.id}`: {fault}", "look at the variables of its file"
+        )
 
 
 def _variable_reasons(call: _Call) -> Iterator[Reason]:
@@ -114,7 +116,10 @@ def _shipped_fit_reasons(call: _Call) -> Iterator[Reason]:
 
 def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
     """The environment variables that a call needs: in headers, MCP environment values and `auth_ref`; each once."""
-    texts = [*(service.metadata.get("headers") or {}).values(), *(service.settings.get("env") or {}).values()]
+    texts = [
+        *(service.metadata.get("headers") or {}).values(),
+        *(service.settings.get("env") or {}).values(),
+    ]
     if binding:
         texts += (binding.metadata.get("headers") or {}).values()
     names = [name for text in texts for name in PLACEHOLDER.findall(text)]
@@ -124,9 +129,13 @@ def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
 def path_of_variable(service: Service, name: str) -> KeyPath:
     """Where in a service's file a variable is named."""
     headers, env = service.metadata.get("headers") or {}, service.settings.get("env") or {}
-    places: dict[KeyPath, str] = {("metadata", "headers", key): text for key, text in headers.items()}
+    places: dict[KeyPath, str] = {
+        ("metadata", "headers", key): text for key, text in headers.items()
+    }
     places |= {("env", key): text for key, text in env.items()}
-    places |= {("variables", key): f"${{{each.get('env')}}}" for key, each in service.variables.items()}
+    places |= {
+        ("variables", key): f"${{{each.get('env')}}}" for key, each in service.variables.items()
+    }
     return next((path for path, text in places.items() if f"${{{name}}}" in text), ("auth_ref",))
 
 
@@ -185,7 +194,11 @@ def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
     binding, service, hosts = call.binding, call.service, call.options.allow_hosts
     if service.trusted and binding.trusted:
         return
-    why = service.distrust or binding.distrust or f"the layer of service `{service.id}` is not trusted"
+    why = (
+        service.distrust
+        or binding.distrust
+        or f"the layer of service `{service.id}` is not trusted"
+    )
     if service.trusted:
         why = binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
     if is_shipped_gate(call.catalog, binding.capability) and not _is_shipped_call(binding, service):
@@ -197,7 +210,9 @@ def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
     function = f"{service.module}:{binding.operation}"
     if is_shipped(service.module or "") and function not in OPEN_FUNCTIONS:
         if function != FETCH_PAGE:
-            yield _untrusted_of(f"{why}, so it does not call `{binding.operation}` of `{service.module}`")
+            yield _untrusted_of(
+                f"{why}, so it does not call `{binding.operation}` of `{service.module}`"
+            )
         elif not hosts:
             yield _unreached(f"{why}, so `{binding.operation}` reaches no page", ANY)
 
@@ -266,9 +281,7 @@ def _wall_reasons(call: _Call) -> Iterator[Reason]:
 
     state = wall_state()
     if state.wall is None:
-        text = (
-            f"service `{service.id}`: this machine has no wall to keep what it runs apart ({state.missing})"
-        )
+        text = f"service `{service.id}`: this machine has no wall to keep what it runs apart ({state.missing})"
         yield Reason("binding.ineligible", text, NO_WALL_HINT, need="isolation", short="isolation")
 
 
@@ -312,7 +325,12 @@ def _uses_secrets(binding: Binding | None, service: Service) -> bool:
     return "auth_ref" in service.settings or any(True for _ in variables_of(binding, service))
 
 
-_JUDGES_OF_STUBS: Final = (_address_reasons, _protocol_reasons, _conformance_reasons, _scope_reasons)
+_JUDGES_OF_STUBS: Final = (
+    _address_reasons,
+    _protocol_reasons,
+    _conformance_reasons,
+    _scope_reasons,
+)
 """What is judged of a service that a stub answers for, in order of importance."""
 _JUDGES: Final = (
     _address_reasons,

@@ -43,7 +43,9 @@ def chain_of(
             return ExtendsChain(tuple(files), ("extends.depth", f"more than {MAX_BASES} bases"))
         loaded = find(id)
         if loaded is None:
-            return ExtendsChain(tuple(files), ("extends.unknown", "there is no such capability in order"))
+            return ExtendsChain(
+                tuple(files), ("extends.unknown", "there is no such capability in order")
+            )
         files.append(loaded)
     return ExtendsChain(tuple(files))
 
@@ -80,13 +82,20 @@ def fold_base(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
     for key in _BY_KEY:
         if base.get(key) is not None:
             result[key] = {**base[key], **(own.get(key) or {})}
-    produces = [(mapping.get("cognitive_hints") or {}).get("produces") or {} for mapping in (base, own)]
+    produces = [
+        (mapping.get("cognitive_hints") or {}).get("produces") or {} for mapping in (base, own)
+    ]
     if any(produces):
-        result["cognitive_hints"] = {**result["cognitive_hints"], "produces": {**produces[0], **produces[1]}}
+        result["cognitive_hints"] = {
+            **result["cognitive_hints"],
+            "produces": {**produces[0], **produces[1]},
+        }
     return result
 
 
-def find_weakened_keys(own: dict[str, Any], base: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+def find_weakened_keys(
+    own: dict[str, Any], base: dict[str, Any]
+) -> list[tuple[tuple[str, ...], str]]:
     """The keys whose value demands less than the base's, as (path of the key, message)."""
     found: list[tuple[tuple[str, ...], str]] = []
     for side in ("inputs", "outputs"):
@@ -111,7 +120,9 @@ def find_weakened_keys(own: dict[str, Any], base: dict[str, Any]) -> list[tuple[
 def find_weakened_safety(new: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str]]:
     """The keys in which one safety block demands less than another, as (key, message)."""
     found = []
-    trust, trust_before = (TRUST_RANKS[block.get("trust_level") or "sandbox"] for block in (new, old))
+    trust, trust_before = (
+        TRUST_RANKS[block.get("trust_level") or "sandbox"] for block in (new, old)
+    )
     if trust < trust_before:
         message = f"trust level {new.get('trust_level') or 'sandbox'} is below {old['trust_level']}"
         found.append(("trust_level", message))

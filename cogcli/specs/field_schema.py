@@ -56,7 +56,9 @@ def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dic
     """A field's schema as it reads inside the tool's: what it defines stands in the tool's `$defs`, under the field's
     name, and so does all of it where it refers to itself."""
     definitions = schema.get("$defs")
-    names = {name: f"{place}.{name}" for name in (definitions if isinstance(definitions, dict) else ())}
+    names = {
+        name: f"{place}.{name}" for name in (definitions if isinstance(definitions, dict) else ())
+    }
     to_itself = False
 
     def moved(reference: str) -> str:
@@ -74,7 +76,9 @@ def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dic
         return {**part, "$ref": moved(str(reference))} if found else part
 
     whole = {key: part for key, part in schema.items() if key != "$schema"}
-    own: dict[str, Any] = rewrite({key: part for key, part in whole.items() if key != "$defs"}, renamed)
+    own: dict[str, Any] = rewrite(
+        {key: part for key, part in whole.items() if key != "$defs"}, renamed
+    )
     shared.update({key: rewrite(schema["$defs"][name], renamed) for name, key in names.items()})
     if not to_itself:
         return own

@@ -9,7 +9,17 @@ from cogcli.schema.limits import faults
 from cogcli.specs.fields import TYPES, field_from, fit_values, has_type
 from cogcli.specs.id_grammar import FIELD_NAME
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import Boolean, Data, ListOf, MapOf, RecordKey, Text, is_ignored, record, required
+from cogcli.specs.shape import (
+    Boolean,
+    Data,
+    ListOf,
+    MapOf,
+    RecordKey,
+    Text,
+    is_ignored,
+    record,
+    required,
+)
 
 FIELD: Final = record(
     {
@@ -34,10 +44,14 @@ def check_fields(raw: Any, side: str, report: ProblemReport) -> None:
     """Report the faults of every field in the mapping of fields at the key `side`."""
     for name, field in object_of(raw).items():
         if isinstance(field, dict) and not is_ignored(name):
-            _check_field(field, f"{side}.{name}", report, report.inner(f"`{side}.{name}`", side, name))
+            _check_field(
+                field, f"{side}.{name}", report, report.inner(f"`{side}.{name}`", side, name)
+            )
 
 
-def _check_field(field: dict[str, Any], name: str, whole: ProblemReport, report: ProblemReport) -> None:
+def _check_field(
+    field: dict[str, Any], name: str, whole: ProblemReport, report: ProblemReport
+) -> None:
     """Report the faults of a field, and of its elements by way of `whole`, the report of the spec."""
     type = field.get("type")
     if type not in TYPES:
@@ -50,14 +64,20 @@ def _check_field(field: dict[str, Any], name: str, whole: ProblemReport, report:
             report.error("field.enum", ("enum", index), message)
     if field.get("schema") is not None:
         _check_schema(field["schema"], report)
-    if field.get("default") is not None and len(report.problems) == before and _is_well_formed(field):
+    if (
+        field.get("default") is not None
+        and len(report.problems) == before
+        and _is_well_formed(field)
+    ):
         _, violations = fit_values({"default": field_from(field)}, {"default": field["default"]})
         for violation in violations[:1]:
             reason = violation.message.partition(": ")[2] or violation.message
             report.error("field.default", ("default",), f"default: {reason}")
 
 
-def _check_items(field: dict[str, Any], name: str, whole: ProblemReport, report: ProblemReport) -> None:
+def _check_items(
+    field: dict[str, Any], name: str, whole: ProblemReport, report: ProblemReport
+) -> None:
     items = field.get("items")
     if items is None:
         return
@@ -88,5 +108,6 @@ def _is_well_formed(field: dict[str, Any]) -> bool:
     items = field.get("items")
     enum = field.get("enum")
     return (enum is None or kind_of(enum) == "list") and (
-        items is None or (isinstance(items, dict) and items.get("type") in TYPES and _is_well_formed(items))
+        items is None
+        or (isinstance(items, dict) and items.get("type") in TYPES and _is_well_formed(items))
     )

@@ -90,7 +90,10 @@ def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violat
         message = f"`{place}`: expected one of {options}, found {preview(value)}"
         violations.append(Violation("enum", place, message))
     if field.items is not None and type(value) is list:
-        value = [_fit_value(field.items, item, f"{place}/{n}", violations) for n, item in enumerate(value)]
+        value = [
+            _fit_value(field.items, item, f"{place}/{n}", violations)
+            for n, item in enumerate(value)
+        ]
     if field.schema is not None:
         from cogcli.schema.validator import errors
 
@@ -106,7 +109,9 @@ def has_type(value: Any, wanted: str) -> bool:
         return True
     kind = kind_of(value)
     if wanted == "integer":
-        return kind == "number" and -MAX_INTEGER <= value <= MAX_INTEGER and float(value).is_integer()
+        return (
+            kind == "number" and -MAX_INTEGER <= value <= MAX_INTEGER and float(value).is_integer()
+        )
     return kind == _KIND_OF_TYPE[wanted]
 
 

@@ -31,7 +31,9 @@ _WORD: Final = re.compile(r"[^\s,\[\]{}]+")
 
 
 _QUOTED: Final = re.compile(r"`([^`]+)`")
-_NAME: Final = re.compile(rf"[\"']?(?:\$\{{)?((?:{NESTED})?[\w-]+(?:\.[\w-]+)*+)(?![\w-]|[.:][\w-])")
+_NAME: Final = re.compile(
+    rf"[\"']?(?:\$\{{)?((?:{NESTED})?[\w-]+(?:\.[\w-]+)*+)(?![\w-]|[.:][\w-])"
+)
 """A whole reference or id, and nothing more of its word."""
 
 
@@ -77,7 +79,10 @@ def repair(text: str, kind: str, protocols: Protocols) -> Repaired:
         new, below = changed
         read, after = _read(new, kind, protocols)
         before = {(p.code, p.path) for p in problems} - {(problem.code, problem.path)}
-        if all((p.code, p.path) in before or p.severity == "W" or _is_below(p.path, below) for p in after):
+        if all(
+            (p.code, p.path) in before or p.severity == "W" or _is_below(p.path, below)
+            for p in after
+        ):
             text, parsed, problems = new, read, after
             fixed.append(problem)
     return Repaired(text, fixed)
@@ -105,7 +110,11 @@ def respelling_of(text: str, problem: Problem) -> Respelling | None:
     name = found[1] if found else ""
     near = [each for each in meant if _is_near(name, each) and each != name]
     told = any(word in name for word in _QUOTED.findall(problem.message))
-    return Respelling(problem, found.start(1), name, near[0]) if found and told and len(near) == 1 else None
+    return (
+        Respelling(problem, found.start(1), name, near[0])
+        if found and told and len(near) == 1
+        else None
+    )
 
 
 def respell(text: str, respellings: Iterable[Respelling]) -> str:
@@ -116,7 +125,10 @@ def respell(text: str, respellings: Iterable[Respelling]) -> str:
 
 
 def _is_near(word: str, meant: str) -> bool:
-    return SequenceMatcher(None, word.removeprefix(NESTED), meant.removeprefix(NESTED)).ratio() >= _NEAR
+    return (
+        SequenceMatcher(None, word.removeprefix(NESTED), meant.removeprefix(NESTED)).ratio()
+        >= _NEAR
+    )
 
 
 def _is_below(pointer: str, below: str) -> bool:
@@ -142,7 +154,9 @@ def _answered(
         return None
     spot = _spot(shape, value, path, source_of(text, places.value(path)))
     answers = [
-        answer for each in spot.shapes for answer in FIXES[problem.code](spot._replace(shapes=(each,)))
+        answer
+        for each in spot.shapes
+        for answer in FIXES[problem.code](spot._replace(shapes=(each,)))
     ]
     if len(answers) != 1:
         return None

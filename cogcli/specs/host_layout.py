@@ -15,7 +15,11 @@ CHANNELS: Final = ("local", "candidate")
 SERVICES_FILE: Final = "services.yaml"
 ACTIVE_FILE: Final = "active_bindings.json"
 OVERRIDES_FILE: Final = "overrides.yaml"
-KIND_OF_FILE: Final = {SERVICES_FILE: "services", ACTIVE_FILE: "active", OVERRIDES_FILE: "overrides"}
+KIND_OF_FILE: Final = {
+    SERVICES_FILE: "services",
+    ACTIVE_FILE: "active",
+    OVERRIDES_FILE: "overrides",
+}
 """The files with several entries each, and their kinds."""
 _ELSEWHERE: Final = {
     "services": f"describe the service in {SERVICES_FILE}",

@@ -10,20 +10,34 @@ from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, service_shape
-from cogcli.specs.shape import Data, ListOf, MapOf, RecordShape, Text, clean, is_ignored, record, required
+from cogcli.specs.shape import (
+    Data,
+    ListOf,
+    MapOf,
+    RecordShape,
+    Text,
+    clean,
+    is_ignored,
+    record,
+    required,
+)
 from cogcli.specs.shape_check import check_shape
 from cogcli.yaml.positions import Places
 
 MODES: Final = ("replace", "prefer")
 
-ACTIVE: Final = MapOf(Text(empty=False, hint="name a binding by its id; `cogcli bindings ls` lists them"))
+ACTIVE: Final = MapOf(
+    Text(empty=False, hint="name a binding by its id; `cogcli bindings ls` lists them")
+)
 OVERRIDES: Final = record(
     {
         "overrides": required(
             ListOf(
                 record(
                     {
-                        "capabilities": required(ListOf(CAPABILITY_REF, least=1, code="overrides.shape")),
+                        "capabilities": required(
+                            ListOf(CAPABILITY_REF, least=1, code="overrides.shape")
+                        ),
                         "binding": PLAIN_REF,
                         "service": PLAIN_REF,
                         "mode": Text(choices=MODES),
@@ -39,11 +53,15 @@ _NAMES: Final = record({"services": required(MapOf(Data(), name=PLAIN_REF), null
 
 def services_shape(protocols: Protocols) -> RecordShape:
     """The shape of a file with several services."""
-    return record({"services": required(MapOf(_entry_shape(protocols), name=PLAIN_REF), nullable=True)})
+    return record(
+        {"services": required(MapOf(_entry_shape(protocols), name=PLAIN_REF), nullable=True)}
+    )
 
 
 def _entry_shape(protocols: Protocols) -> RecordShape:
-    return record({name: key for name, key in service_shape(protocols).keys.items() if name != "id"})
+    return record(
+        {name: key for name, key in service_shape(protocols).keys.items() if name != "id"}
+    )
 
 
 def read_services(
@@ -81,7 +99,12 @@ def check_overrides(raw: dict[str, Any], report: ProblemReport) -> None:
         named = [key for key in ("binding", "service") if entry.get(key) is not None]
         if len(named) != 1:
             found = "both `binding` and `service`" if named else "neither `binding` nor `service`"
-            part.error("overrides.shape", (), f"found {found}, expected one of them", hint="name one of them")
+            part.error(
+                "overrides.shape",
+                (),
+                f"found {found}, expected one of them",
+                hint="name one of them",
+            )
         for position, id in enumerate(list_of(entry.get("capabilities"))):
             if isinstance(id, str) and id in seen:
                 message = f"capability `{id}` is already in override {seen[id]}"

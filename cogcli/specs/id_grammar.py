@@ -15,7 +15,9 @@ PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 """Bindings and services."""
 USER_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 """Users and sessions of agents."""
-USER_ID_WORDS: Final = "1 to 64 letters, digits, `.`, `_`, `@` or `-`, the first a letter or a digit"
+USER_ID_WORDS: Final = (
+    "1 to 64 letters, digits, `.`, `_`, `@` or `-`, the first a letter or a digit"
+)
 STEP_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 CHANNEL: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -27,9 +29,20 @@ VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 PLACEHOLDER: Final = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 """`${NAME}` in header and environment values of services and bindings."""
 
-_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_TOKEN: Final = frozenset(
+    "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
 _SET_BY_CONNECTION: Final = frozenset(
-    ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "cookie")
+    (
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "te",
+        "trailer",
+        "cookie",
+    )
 )
 
 

@@ -73,7 +73,8 @@ def shape_of_value(value: Any) -> InnerShape:
     kind = kind_of(value)
     if kind == "object":
         return InnerShape(
-            "object", fields={name: FieldSpec(_TYPE_OF_KIND[kind_of(each)]) for name, each in value.items()}
+            "object",
+            fields={name: FieldSpec(_TYPE_OF_KIND[kind_of(each)]) for name, each in value.items()},
         )
     return InnerShape(_TYPE_OF_KIND.get(kind, "any"))
 
@@ -96,7 +97,9 @@ def follow(shapes: Sequence[InnerShape], segments: Sequence[str], *, lists: bool
 
 def element_of(shape: InnerShape) -> InnerShape | None:
     """What is known of the elements of a list; None for anything else, and where nothing is."""
-    found = _member(shape, "0", lists=True) if _type_of(shape, _resolved(shape)) == "array" else None
+    found = (
+        _member(shape, "0", lists=True) if _type_of(shape, _resolved(shape)) == "array" else None
+    )
     return found if isinstance(found, InnerShape) else None
 
 
@@ -122,7 +125,11 @@ def _member(shape: InnerShape, segment: str, *, lists: bool) -> InnerShape | Abs
     if segment in properties:
         return InnerShape(schema=properties[segment], root=shape.root)
     others = schema.get("additionalProperties")
-    return AbsentMember(tuple(properties), certain=others is False) if others in (None, False) else None
+    return (
+        AbsentMember(tuple(properties), certain=others is False)
+        if others in (None, False)
+        else None
+    )
 
 
 def _resolved(shape: InnerShape) -> dict[str, Any]:
@@ -143,5 +150,9 @@ def _type_of(shape: InnerShape, schema: dict[str, Any]) -> str:
     if shape.type != "any":
         return shape.type
     types = schema.get("type")
-    named = [each for each in (types if isinstance(types, list) else [types]) if each not in (None, "null")]
+    named = [
+        each
+        for each in (types if isinstance(types, list) else [types])
+        if each not in (None, "null")
+    ]
     return named[0] if len(named) == 1 and isinstance(named[0], str) else "any"

@@ -8,7 +8,17 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.specs.field_shape import FIELD
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, NumberShape, RecordShape, Shape, Text
+from cogcli.specs.shape import (
+    Boolean,
+    Data,
+    Either,
+    ListOf,
+    MapOf,
+    NumberShape,
+    RecordShape,
+    Shape,
+    Text,
+)
 from cogcli.specs.shapes import shape_of
 from cogcli.specs.skill_shape import STEP
 
@@ -68,7 +78,9 @@ _IDS: Final = {
         "tools",
     ),
     **dict.fromkeys(("binding:service", "overrides:overrides[].service"), "services"),
-    **dict.fromkeys(("binding:metadata.fallback_binding_id", "overrides:overrides[].binding"), "bindings"),
+    **dict.fromkeys(
+        ("binding:metadata.fallback_binding_id", "overrides:overrides[].binding"), "bindings"
+    ),
     "case:options.pack": "packs",
 }
 """By `KIND:PATH`: which ids stand there."""
@@ -111,7 +123,10 @@ def page_path(shape: Shape, at: KeyPlace) -> KeyPlace:
         return "field", ""
     if shape is STEP:
         return "skill", "steps[]"
-    if isinstance(shape, RecordShape) and at in (("services", "services.NAME"), ("case", "cases[]")):
+    if isinstance(shape, RecordShape) and at in (
+        ("services", "services.NAME"),
+        ("case", "cases[]"),
+    ):
         return at[0].removesuffix("s"), ""
     return at
 
@@ -139,7 +154,11 @@ class _SchemaWriter:
             ids = _IDS.get(":".join(at))
             return self._one_of(ids) if ids and self._known else _text(shape)
         if isinstance(shape, NumberShape):
-            limits = {"minimum": shape.least, "maximum": shape.most, "exclusiveMinimum": shape.above}
+            limits = {
+                "minimum": shape.least,
+                "maximum": shape.most,
+                "exclusiveMinimum": shape.above,
+            }
             present = {name: bound for name, bound in limits.items() if bound is not None}
             return {"type": "integer" if shape.whole else "number", **present}
         if isinstance(shape, ListOf):
@@ -172,9 +191,12 @@ class _SchemaWriter:
             if place in _BOUND:
                 known = {id: _enumeration(self._known.bindings_of.get(id, {})) for id in names}
                 values = {
-                    id: _or_list(one) if isinstance(shape.value, Either) else one for id, one in known.items()
+                    id: _or_list(one) if isinstance(shape.value, Either) else one
+                    for id, one in known.items()
                 }
-            schema["properties"] = {id: {**values[id], "description": said} for id, said in names.items()}
+            schema["properties"] = {
+                id: {**values[id], "description": said} for id, said in names.items()
+            }
             return {**schema, "additionalProperties": False}
         if shape.name.pattern:
             schema["propertyNames"] = {"pattern": f"^(?:{shape.name.pattern.pattern}|x-.*)$"}

@@ -57,7 +57,9 @@ def bounded_layers(layers: Iterable[Layer], project: str) -> list[Layer]:
     return [
         layer
         if layer.trusted or not project
-        else layer._replace(bound=project if is_below(os.path.abspath(layer.root), project) else layer.root)
+        else layer._replace(
+            bound=project if is_below(os.path.abspath(layer.root), project) else layer.root
+        )
         for layer in layers
     ]
 

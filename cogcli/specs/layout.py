@@ -103,7 +103,11 @@ class Layout:
             path = f"{root}/{id.replace('@', '/')}.yaml"
             return [FoundFile(kind, id, path, self.layer)] if self.has(path) else []
         name = f"{id.replace('.', '/')}/{SKILL_FILE}" if kind == "skill" else f"{id}.yaml"
-        places = [] if kind == "skill" else [("" if kind == "capability" else NO_CHANNEL, f"{root}/{name}")]
+        places = (
+            []
+            if kind == "skill"
+            else [("" if kind == "capability" else NO_CHANNEL, f"{root}/{name}")]
+        )
         if kind != "capability":
             places += [(channel, f"{root}/{channel}/{name}") for channel in self._channels(root)]
         existing = [(channel, path) for channel, path in places if self.has(path)]
@@ -124,7 +128,10 @@ class Layout:
             return []
         root = self._path("bindings")
         channels = self._channels(root)
-        folders = [(NO_CHANNEL, f"{root}/{capability}"), *((c, f"{root}/{c}/{capability}") for c in channels)]
+        folders = [
+            (NO_CHANNEL, f"{root}/{capability}"),
+            *((c, f"{root}/{c}/{capability}") for c in channels),
+        ]
         return [
             FoundFile("binding", "", f"{folder}/{name}", self.layer, channel, capability)
             for channel, folder in folders
@@ -149,7 +156,9 @@ class Layout:
         if kind not in self.folders:
             return []
         root = self._path(self.folders[kind])
-        return [found for parts in self._files(root, 3) if (found := self._classify(kind, root, parts))]
+        return [
+            found for parts in self._files(root, 3) if (found := self._classify(kind, root, parts))
+        ]
 
     def single_files(self) -> list[FoundFile]:
         """The files of `single` that exist."""
@@ -163,10 +172,14 @@ class Layout:
     def strays(self) -> list[Stray]:
         """Files that look like specs and are not loaded."""
         files = [(k, self._path(folder)) for k, folder in self.folders.items()]
-        strays = [self._stray(kind, root, parts) for kind, root in files for parts in self._files(root, 6)]
+        strays = [
+            self._stray(kind, root, parts) for kind, root in files for parts in self._files(root, 6)
+        ]
         found = [stray for stray in strays if stray]
         why = "this name is not UTF-8"
-        return found + [Stray("id.format", path, "rename it", why) for path in sorted(set(self._unreadable))]
+        return found + [
+            Stray("id.format", path, "rename it", why) for path in sorted(set(self._unreadable))
+        ]
 
     def _classify(self, kind: str, root: str, parts: tuple[str, ...]) -> FoundFile | None:
         """The spec file at `parts` below a kind's folder, None where no file of this kind may be."""
@@ -196,7 +209,9 @@ class Layout:
                 return Stray("layout.extension", path, "rename it to end in .yaml")
         elif self._classify(kind, root, parts) is None:
             if self._classify(kind, root, ("local", *parts[1:])):
-                return Stray("id.format", path, f"name the folder `{parts[0]}` as in [a-z][a-z0-9-]{{0,31}}")
+                return Stray(
+                    "id.format", path, f"name the folder `{parts[0]}` as in [a-z][a-z0-9-]{{0,31}}"
+                )
             if kind in _PLACES and (kind != "skill" or parts[-1] == SKILL_FILE):
                 return Stray("layout.depth", path, f"move it to {_PLACES[kind]}")
         return None
@@ -213,7 +228,9 @@ class Layout:
             if name.endswith(_ENDINGS):
                 yield (*above, name)
             elif deeper:
-                yield from self._files(f"{folder}/{name}", deeper - 1, (*above, name), (*outer, mark))
+                yield from self._files(
+                    f"{folder}/{name}", deeper - 1, (*above, name), (*outer, mark)
+                )
 
     def _channels(self, folder: str) -> list[str]:
         return [name for name in self._list(folder) if self.is_channel(name)]
@@ -229,9 +246,15 @@ class Layout:
                 self._unreadable += [f"{folder}/{name}" for name in odd]
                 names = [name for name in names if name not in odd]
             if self.layer.confined or self.layer.bound:
-                opened = (entry.name for entry in entries if entry.is_symlink() and self._opens(entry.name))
+                opened = (
+                    entry.name
+                    for entry in entries
+                    if entry.is_symlink() and self._opens(entry.name)
+                )
                 links = set(opened)
-                names = [name for name in names if name not in links or self.has(f"{folder}/{name}")]
+                names = [
+                    name for name in names if name not in links or self.has(f"{folder}/{name}")
+                ]
             self._names[folder] = names
         return names
 

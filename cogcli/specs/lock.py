@@ -49,7 +49,9 @@ def read_locked_services(root: str) -> Mapping[str, LockedTools]:
     identity = lock_identity(root)
     found = _services(identity) if identity else {}
     if isinstance(found, DocumentFault):
-        raise with_position(found, found.file)  # a copy: an exception keeps the traceback of its raise
+        raise with_position(
+            found, found.file
+        )  # a copy: an exception keeps the traceback of its raise
     return found
 
 
@@ -59,7 +61,9 @@ def lock_digest(root: str, service_id: str) -> str | None:
         tools = read_locked_tools(root, service_id)
     except DocumentFault:
         return None
-    return digest_of(None if tools is None else {name: tool["sha256"] for name, tool in tools.items()})
+    return digest_of(
+        None if tools is None else {name: tool["sha256"] for name, tool in tools.items()}
+    )
 
 
 def lock_identity(root: str) -> Identity | None:
@@ -75,7 +79,9 @@ def lock_identity(root: str) -> Identity | None:
 @lru_cache(maxsize=8)
 def _services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
     try:
-        value = loads(read_regular(identity.path, limit=MAX_BYTES), max_bytes=MAX_BYTES, max_nodes=MAX_NODES)
+        value = loads(
+            read_regular(identity.path, limit=MAX_BYTES), max_bytes=MAX_BYTES, max_nodes=MAX_NODES
+        )
     except FileRefused as refused:
         return _damage_fault(identity, refused.message)
     except JsonRefused as refused:
@@ -92,7 +98,9 @@ def _services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
         for index, tool in enumerate(tools):
             named = isinstance(tool, dict) and isinstance(tool.get("name"), str)
             if not named or tool.get("sha256") != digest_of_tool(tool):
-                return _damage_fault(identity, message, pointer=("services", id, "tools", str(index)))
+                return _damage_fault(
+                    identity, message, pointer=("services", id, "tools", str(index))
+                )
         found[id] = {tool["name"]: tool for tool in tools}
     return found
 
@@ -101,5 +109,7 @@ def _damage_fault(
     identity: Identity, why: str, *, pointer: Pointer | None = None, place: tuple[int, int] = (0, 0)
 ) -> DocumentFault:
     hint = "restore it; or remove it and accept again: cogcli services refresh ID --accept"
-    fault = DocumentFault("wire.document", f"{NAME} is damaged: {why}", hint, pointer=pointer, place=place)
+    fault = DocumentFault(
+        "wire.document", f"{NAME} is damaged: {why}", hint, pointer=pointer, place=place
+    )
     return with_position(fault, identity.path)

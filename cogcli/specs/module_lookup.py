@@ -35,7 +35,9 @@ def module_file(module: str, root: str) -> str | None:
 
 def _below(folder: str, parts: list[str]) -> str | None:
     place = os.path.join(folder, *parts)
-    return next((p for p in (f"{place}.py", os.path.join(place, "__init__.py")) if os.path.isfile(p)), None)
+    return next(
+        (p for p in (f"{place}.py", os.path.join(place, "__init__.py")) if os.path.isfile(p)), None
+    )
 
 
 def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
@@ -45,7 +47,9 @@ def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
             text = source.read()
     except OSError:
         return False
-    if quickly and re.search(rb"^(?:async +)?def +" + re.escape(name.encode()) + rb"\b", text, re.MULTILINE):
+    if quickly and re.search(
+        rb"^(?:async +)?def +" + re.escape(name.encode()) + rb"\b", text, re.MULTILINE
+    ):
         return True
     return name in (top_level_functions(text) or ())
 

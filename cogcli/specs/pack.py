@@ -171,10 +171,15 @@ class DecisionLayer(NamedTuple):
         intent = self.intents.get(intent_id)
         if intent is None:
             return ()
-        templates = [self.task_templates[id] for id in intent.templates if id in self.task_templates]
+        templates = [
+            self.task_templates[id] for id in intent.templates if id in self.task_templates
+        ]
         keys = dict.fromkeys((intent.id, *(template.decision for template in templates)))
         named = [
-            name for key in keys if key in self.decisions for name in self.decisions[key].required_evidence
+            name
+            for key in keys
+            if key in self.decisions
+            for name in self.decisions[key].required_evidence
         ]
         return tuple(dict.fromkeys(named))
 
@@ -282,7 +287,9 @@ def pack_from(raw: dict[str, Any], file: str = "") -> Pack:
             defaults,
             buckets={**(meta.get("buckets") or {}), **(defaults.get("buckets") or {})},
         ),
-        knowledge=value_from(KnowledgeLimits, _with_tuples(raw.get("intelligence_refs"), "single_valued")),
+        knowledge=value_from(
+            KnowledgeLimits, _with_tuples(raw.get("intelligence_refs"), "single_valued")
+        ),
         business=tuple(value_from(BusinessBlock, block) for block in blocks),
         memory=value_from(MemoryLayer, _with_tuples(raw.get("memory_layer"), "auto_promote")),
         targets=tuple(value_from(MetricTarget, target) for target in targets),
@@ -299,7 +306,9 @@ def _policy_from(raw: dict[str, Any]) -> PolicyLayer:
     return value_from(
         PolicyLayer,
         raw,
-        permissions={entry["role"]: tuple(entry["allow"]) for entry in raw.get("permissions") or ()},
+        permissions={
+            entry["role"]: tuple(entry["allow"]) for entry in raw.get("permissions") or ()
+        },
         must_refuse=_guardrails_from(guardrails.get("must_refuse")),
         must_escalate=_guardrails_from(guardrails.get("must_escalate")),
         gates={
@@ -350,7 +359,10 @@ def _decisions_from(raw: dict[str, Any]) -> DecisionLayer:
         {entry["id"]: _intent_from(entry) for entry in raw.get("intents") or ()},
         {decision.key: decision for decision in decisions},
         {template.id: template for template in templates},
-        tuple(value_from(Objective, _with_tuples(entry, "intents")) for entry in raw.get("objectives") or ()),
+        tuple(
+            value_from(Objective, _with_tuples(entry, "intents"))
+            for entry in raw.get("objectives") or ()
+        ),
     )
 
 
@@ -362,4 +374,7 @@ def _intent_from(raw: dict[str, Any]) -> PackIntent:
 
 def _with_tuples(raw: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
     """A mapping whose lists of these names are tuples."""
-    return {name: tuple(value) if name in names and value else value for name, value in (raw or {}).items()}
+    return {
+        name: tuple(value) if name in names and value else value
+        for name, value in (raw or {}).items()
+    }

@@ -104,8 +104,12 @@ _RULE: Final = record(
 )
 _POLICY: Final = record(
     {
-        "permissions": ListOf(record({"role": required(_NAME), "allow": required(ListOf(_TOOL_REF))})),
-        "guardrails": record({"must_refuse": ListOf(_GUARDRAIL), "must_escalate": ListOf(_GUARDRAIL)}),
+        "permissions": ListOf(
+            record({"role": required(_NAME), "allow": required(ListOf(_TOOL_REF))})
+        ),
+        "guardrails": record(
+            {"must_refuse": ListOf(_GUARDRAIL), "must_escalate": ListOf(_GUARDRAIL)}
+        ),
         "gates": MapOf(
             record(
                 {
@@ -134,7 +138,9 @@ _INTENT: Final = record(
         "risk": _MODE,
         "phrases": _WORDS,
         "patterns": _WORDS,
-        "slots": MapOf(record({"type": required(_NAME), "param": _NAME, "pattern": Text(empty=False)})),
+        "slots": MapOf(
+            record({"type": required(_NAME), "param": _NAME, "pattern": Text(empty=False)})
+        ),
         "capabilities": ListOf(_TOOL_REF),
         "templates": ListOf(_NAME),
     },
@@ -252,7 +258,9 @@ PACK: Final = record(
 )
 
 
-_GUARDRAILS: Final = tuple(("policy_layer", "guardrails", kind) for kind in ("must_refuse", "must_escalate"))
+_GUARDRAILS: Final = tuple(
+    ("policy_layer", "guardrails", kind) for kind in ("must_refuse", "must_escalate")
+)
 _NAMED: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
     (("policy_layer", "permissions"), "role"),
     *((path, "id") for path in _GUARDRAILS),
@@ -279,7 +287,10 @@ def check_pack(raw: dict[str, Any], report: ProblemReport) -> None:
             if not guardrail.get("pattern") and not guardrail.get("phrases"):
                 about = report.part(f"guardrail `{guardrail.get('id')}`", *kind, index)
                 about.error(
-                    "key.missing", (), "neither `pattern` nor `phrases`", hint="no text would meet it"
+                    "key.missing",
+                    (),
+                    "neither `pattern` nor `phrases`",
+                    hint="no text would meet it",
                 )
     for names, key in _NAMED:
         _check_names(_entries(raw, *names), key, report, names)
@@ -291,7 +302,9 @@ def _check_names(
     names = [entry.get(key) for entry in entries]
     for index, name in enumerate(names):
         if isinstance(name, str) and name in names[:index]:
-            report.error("pack.duplicate", (*path, index, key), f"`{name}` is given twice in `{path[-1]}`")
+            report.error(
+                "pack.duplicate", (*path, index, key), f"`{name}` is given twice in `{path[-1]}`"
+            )
 
 
 def _patterns(raw: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:

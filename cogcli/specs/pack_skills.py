@@ -47,7 +47,9 @@ def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Cat
     return _close(registry, builder, pack, also)
 
 
-def reach_given_pack(registry: Registry, raw: dict[str, Any], *, also: Iterable[str] = ()) -> Catalog:
+def reach_given_pack(
+    registry: Registry, raw: dict[str, Any], *, also: Iterable[str] = ()
+) -> Catalog:
     """The same of a pack that lies in no file, by its checked mapping: of trusted layers alone."""
     registry = registry.trusted_layers()
     builder, pack = registry.builder(), pack_from(raw)
@@ -97,7 +99,9 @@ def skills_of_templates(pack: Pack) -> list[dict[str, Any]]:
 def template_skill(pack: Pack, template: TaskTemplate, prefix: str = "") -> dict[str, Any]:
     """The skill of a template, as a file would declare it, its step ids behind a prefix."""
     steps = [_step(pack, step, prefix) for step in template.steps]
-    lanes = [step for step, declared in zip(steps, template.steps, strict=True) if is_lane(declared)]
+    lanes = [
+        step for step, declared in zip(steps, template.steps, strict=True) if is_lane(declared)
+    ]
     for before, step in zip(lanes, lanes[MOST_LANES:], strict=False):
         _depend(step, before["id"])
     return _skill(template_skill_id(pack, template.id), pack.version, steps)

@@ -72,7 +72,9 @@ def _patterns(loops: frozenset[str]) -> _Patterns:
             rf"|[{{<]%[^%\n]{{0,200}}?\b(?P<tag>{path})[^%\n]{{0,200}}%[}}>]"
         ),
         re.compile(rf"\b(?:{heads})\s*[.\[]"),
-        re.compile(rf"(?:!\s*)?\(?\s*(?P<path>{path})\s*(?:\|\|?|&&|\?\??)\s*\S|!\s*(?P<not>{path})"),
+        re.compile(
+            rf"(?:!\s*)?\(?\s*(?P<path>{path})\s*(?:\|\|?|&&|\?\??)\s*\S|!\s*(?P<not>{path})"
+        ),
         re.compile(
             rf"(?:[$@=]\.?|\$\$|<)\s*(?P<path>{path})\s*>?|(?P<step>steps\.[\w-]+\.outputs?\.[\w.-]+)"
         ),
@@ -105,7 +107,9 @@ def find_plausible(text: str, loops: frozenset[str], *, named: bool = False) -> 
     operated = patterns.operated.match(whole)
     if not operated and _is_prose(whole):
         return None
-    path = (operated["path"] or operated["not"]) if operated else _path_computed(whole, patterns.heads)
+    path = (
+        (operated["path"] or operated["not"]) if operated else _path_computed(whole, patterns.heads)
+    )
     return Plausible(text.index(whole), whole, path, fills=False) if path else None
 
 
@@ -127,7 +131,9 @@ def _path_computed(text: str, heads: frozenset[str]) -> str:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return ""
     methods = [node.func for node in nodes if isinstance(node, ast.Call)]
-    paths = (_dotted(node, heads) for node in nodes if isinstance(node, _PATHS) and node not in methods)
+    paths = (
+        _dotted(node, heads) for node in nodes if isinstance(node, _PATHS) and node not in methods
+    )
     return next(filter(None, paths), "")
 
 
@@ -149,7 +155,9 @@ def _dotted(node: ast.expr, heads: frozenset[str]) -> str:
     return ".".join([node.id, *reversed(segments)])
 
 
-def right_form(text: str, found: Plausible, loops: frozenset[str], meant: Callable[[str], str]) -> str:
+def right_form(
+    text: str, found: Plausible, loops: frozenset[str], meant: Callable[[str], str]
+) -> str:
     """What to write instead of a text; `meant` gives the reference for a path as written."""
     if not found.fills or (found.found == text.strip() and not found.fallback):
         return meant(found.path)

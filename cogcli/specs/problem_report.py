@@ -78,9 +78,13 @@ class ProblemReport:
         """Add a warning that becomes an error for a run that needs the spec."""
         self.add(code, "R", path, message, **details)
 
-    def fault(self, fault: TextFault, path: KeyPath, *, key: bool = False, within: Within = None) -> None:
+    def fault(
+        self, fault: TextFault, path: KeyPath, *, key: bool = False, within: Within = None
+    ) -> None:
         """Add the fault of a text."""
-        self.add(fault.code, fault.severity, path, fault.message, hint=fault.hint, key=key, within=within)
+        self.add(
+            fault.code, fault.severity, path, fault.message, hint=fault.hint, key=key, within=within
+        )
 
     def add(
         self, code: str, severity: Severity, path: KeyPath, message: str, **details: Unpack[Details]
@@ -96,13 +100,17 @@ class ProblemReport:
             place = (span.line, span.column_of(*within) if within else span.column)
         message = _shorten(f"{self.subject}: {message}" if self.subject else message)
         hint = details.get("hint", "")
-        self.problems.append(Problem(code, severity, self.file, *place, pointer_of(path), message, hint))
+        self.problems.append(
+            Problem(code, severity, self.file, *place, pointer_of(path), message, hint)
+        )
 
     def place(
         self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""
     ) -> None:
         """A problem at a known line and column; 0 for the whole file."""
-        self.problems.append(Problem(code, severity, self.file, *place, "", _shorten(message), hint))
+        self.problems.append(
+            Problem(code, severity, self.file, *place, "", _shorten(message), hint)
+        )
 
     def first(self, *paths: KeyPath) -> KeyPath:
         """The first of several paths to a mapping's key that exists in the file, else the last."""

@@ -154,13 +154,13 @@ class _ImportWalk:
         if parent and not parent.is_package:
             looked_for = f"`{'.'.join(parent.name)}` is a module, no package"
         hint = suggestion(name[count], self._names_in(name[:count]))
-        yield _ImportFault(written, looked_for, hint or f"put it there, or correct the import of `{written}`")
+        yield _ImportFault(
+            written, looked_for, hint or f"put it there, or correct the import of `{written}`"
+        )
 
     def _missing_package(self, top: str, written: str) -> _ImportFault:
         if self._find((top,)):
-            looked_for = (
-                f"{self._root} serves the modules of services and the packages beside them, no others"
-            )
+            looked_for = f"{self._root} serves the modules of services and the packages beside them, no others"
             return _ImportFault(
                 written, looked_for, f"move `{top}.py` into a package, a folder beside the module"
             )
@@ -171,7 +171,9 @@ class _ImportWalk:
         put = f"put `{top}` there, or install what has it"
         return _ImportFault(written, looked_for, f"{near}\n{put}" if near else put)
 
-    def _name_faults(self, target: tuple[str, ...], written: str, names: list[str]) -> Iterator[_ImportFault]:
+    def _name_faults(
+        self, target: tuple[str, ...], written: str, names: list[str]
+    ) -> Iterator[_ImportFault]:
         """The names that a module below the root neither binds nor has as its modules."""
         module = self._find(target)
         if module is None:
@@ -189,8 +191,12 @@ class _ImportWalk:
                 shown = f"the folder `{'/'.join(target)}`"
                 if module.file:
                     shown = f"`{os.path.relpath(module.file, self._root).replace(os.sep, '/')}`"
-                hint = suggestion(name, bound) or f"define it there, or correct the import of `{name}`"
-                yield _ImportFault(f"{written}.{name}".replace("..", "."), f"{shown} has no `{name}`", hint)
+                hint = (
+                    suggestion(name, bound) or f"define it there, or correct the import of `{name}`"
+                )
+                yield _ImportFault(
+                    f"{written}.{name}".replace("..", "."), f"{shown} has no `{name}`", hint
+                )
 
     def _follow(self, name: tuple[str, ...]) -> int:
         """Plan to read a module and the packages above it; return how many parts of its name are found."""
@@ -236,7 +242,9 @@ class _ImportWalk:
 
     def _names_in(self, name: tuple[str, ...]) -> list[str]:
         try:
-            names = [each.removesuffix(".py") for each in os.listdir(os.path.join(self._root, *name))]
+            names = [
+                each.removesuffix(".py") for each in os.listdir(os.path.join(self._root, *name))
+            ]
         except OSError:
             return []
         return sorted(each for each in names if each.isidentifier())
@@ -311,7 +319,11 @@ def _catches_import(handler: ast.ExceptHandler) -> bool:
 def _changes_search(tree: ast.Module) -> bool:
     """Whether a module names something that decides where modules are found."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in _SEARCH and _names(node.value) & {"sys", "site"}:
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in _SEARCH
+            and _names(node.value) & {"sys", "site"}
+        ):
             return True
         if isinstance(node, ast.ImportFrom) and node.module == "sys":
             return True

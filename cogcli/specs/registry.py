@@ -134,7 +134,9 @@ class Registry:
         builder = self.builder()
         if not builder.exists("capability", builder.canonical(name)):
             hint = suggestion(name, self.ids("capability"))
-            raise CapabilityNotFoundError("capability.not-found", f"no capability `{name}`", hint=hint)
+            raise CapabilityNotFoundError(
+                "capability.not-found", f"no capability `{name}`", hint=hint
+            )
         return self._load_closure(builder, [name])
 
     def _load_closure(self, builder: CatalogBuilder, called: list[str]) -> Catalog:
@@ -184,7 +186,9 @@ class Registry:
             if is_root(path)
         ]
         layouts = [layout_of(layer) for layer in distinct([*self._readable_layers(), *own])]
-        reader = self._reader({self._absolute(path): data for path, data in (contents or {}).items()})
+        reader = self._reader(
+            {self._absolute(path): data for path, data in (contents or {}).items()}
+        )
         found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
         found += [place for layout in layouts for place in layout.single_files()]
         for path in named:
@@ -192,7 +196,9 @@ class Registry:
         wanted, outside, problems = _classify(
             named, {place.path: place for place in found}, reader, kind, self._bound_of
         )
-        builder = CatalogBuilder(layouts, reader, given=outside, named=wanted, environ=self._environ)
+        builder = CatalogBuilder(
+            layouts, reader, given=outside, named=wanted, environ=self._environ
+        )
         catalog = self._build_catalog(builder.add_everything(), partial=False)
         only = frozenset(map(reader.display_path, wanted)) | {p.file for p in problems}
         kept = [p for p in (*catalog.problems, *problems) if p.file in only]
@@ -207,17 +213,27 @@ class Registry:
         """All ids of a kind, sorted, from paths alone except for services of host overrides; of bindings the names of
         their files."""
         builder = self.builder()
-        names = {p.id or os.path.basename(p.path).removesuffix(".yaml") for p in builder.files(kind)}
+        names = {
+            p.id or os.path.basename(p.path).removesuffix(".yaml") for p in builder.files(kind)
+        }
         return sorted(names.union(builder.entries() if kind == "service" else ()))
 
     def paths(self, kind: str, id: str) -> list[str]:
         """The files of one skill, capability, service or pack, in layer order."""
-        return [place.path for layer in self._readable_layers() for place in layout_of(layer).find(kind, id)]
+        return [
+            place.path
+            for layer in self._readable_layers()
+            for place in layout_of(layer).find(kind, id)
+        ]
 
     def packs(self, id: str) -> dict[str, str]:
         """By path the hash of each file of an `id@version`, in layer order; empty for one with errors."""
         reader = self._reader()
-        places = [place for layer in self._readable_layers() for place in layout_of(layer).find("pack", id)]
+        places = [
+            place
+            for layer in self._readable_layers()
+            for place in layout_of(layer).find("pack", id)
+        ]
         raws = {place.path: reader.load(place).raw for place in places}
         return {path: digest_of(raw) if raw else "" for path, raw in raws.items()}
 
@@ -240,11 +256,15 @@ class Registry:
     def builder(self) -> CatalogBuilder:
         """A builder over all layers, with nothing added."""
         return CatalogBuilder(
-            [layout_of(layer) for layer in self._readable_layers()], self._reader(), environ=self._environ
+            [layout_of(layer) for layer in self._readable_layers()],
+            self._reader(),
+            environ=self._environ,
         )
 
     def _reader(self, contents: Mapping[str, bytes] | None = None) -> SpecReader:
-        return SpecReader(protocols=self._protocols, cache=self._cache, base=self._base, contents=contents)
+        return SpecReader(
+            protocols=self._protocols, cache=self._cache, base=self._base, contents=contents
+        )
 
     def _absolute(self, path: str) -> str:
         return _posix_path(os.path.join(self._base, path))
@@ -307,7 +327,9 @@ def _classify(
             kind, found = ("", []) if file in places else _kind_of_file(file, reader, expected)
             problems += found
             if kind:
-                outside.append(FoundFile(kind, "", file, Layer("given", os.path.dirname(file), False)))
+                outside.append(
+                    FoundFile(kind, "", file, Layer("given", os.path.dirname(file), False))
+                )
     return wanted, outside, problems
 
 
@@ -343,4 +365,6 @@ def _kind_of_file(path: str, reader: SpecReader, expected: str) -> tuple[str, li
         return "", parsed.problems
     if expected:
         return expected, []
-    return next((kind for key, kind in _KIND_OF_KEY.items() if key in parsed.value), "capability"), []
+    return next(
+        (kind for key, kind in _KIND_OF_KEY.items() if key in parsed.value), "capability"
+    ), []

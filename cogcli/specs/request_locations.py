@@ -65,10 +65,14 @@ def place_of(key: str, operation: OpenApiOperation) -> RequestLocation:
 def _explicit(prefix: str, name: str, operation: OpenApiOperation) -> RequestLocation:
     if prefix == "body":
         if operation.body is None:
-            raise DocumentFault("wire.parameter", f"`body.{name}`: `{operation.title}` takes no body")
+            raise DocumentFault(
+                "wire.parameter", f"`body.{name}`: `{operation.title}` takes no body"
+            )
         return RequestLocation("body", name)
     for parameter in operation.parameters:
-        same = parameter.name == name or (prefix == "header" and parameter.name.lower() == name.lower())
+        same = parameter.name == name or (
+            prefix == "header" and parameter.name.lower() == name.lower()
+        )
         if parameter.place == prefix and same:
             return _of_parameter(parameter)
     raise _unknown(f"{prefix}.{name}", operation)
@@ -91,7 +95,9 @@ def _unknown(key: str, operation: OpenApiOperation) -> DocumentFault:
     else:
         near = suggestion(key, [*known, *(name.partition(".")[2] for name in known)])
     hint = near or (f"it takes {', '.join(known[:6])}" if known else "it takes nothing")
-    return DocumentFault("wire.parameter", f"`{key}`: `{operation.title}` has no such parameter", hint)
+    return DocumentFault(
+        "wire.parameter", f"`{key}`: `{operation.title}` has no such parameter", hint
+    )
 
 
 def properties_of(schema: Any) -> dict[str, Any]:

@@ -54,7 +54,11 @@ def sample_value(field: FieldSpec, name: str = "") -> Any:
     """A value that the field takes, if possible one that fits its name; one of its type where none is found that its
     schema takes, too."""
     by_name = _BY_WORD.get(name.lower().rpartition("_")[2])
-    candidates = [*(field.enum or ())[:1], *([by_name] if by_name else []), _BY_TYPE.get(field.type)]
+    candidates = [
+        *(field.enum or ())[:1],
+        *([by_name] if by_name else []),
+        _BY_TYPE.get(field.type),
+    ]
     found = next((value for value in candidates if _fits(field, value)), None)
     return _by_schema(field) if found is None else found
 
@@ -62,7 +66,9 @@ def sample_value(field: FieldSpec, name: str = "") -> Any:
 def sample_words(skill: Skill) -> dict[str, str]:
     """What `-p` takes for each input of `sample_inputs`, by name; of one with a secret name `api_key=…`."""
     return {
-        name: f"{name}=…" if names_secret(name) else name + written_value(value, skill.inputs[name].type)
+        name: f"{name}=…"
+        if names_secret(name)
+        else name + written_value(value, skill.inputs[name].type)
         for name, value in sample_inputs(skill).items()
     }
 

@@ -56,7 +56,9 @@ def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> S
     chooser = _Chooser(catalog, capability_id, options)
     selection = chooser.selection()
     if not any(link.eligible for link in selection.tried):
-        beside = [link for link in chooser.listed if link.binding_id != selection.primary_binding_id]
+        beside = [
+            link for link in chooser.listed if link.binding_id != selection.primary_binding_id
+        ]
         raise ineligible_error(catalog, selection, options, beside=beside)
     return selection
 
@@ -78,7 +80,9 @@ class Explanation(NamedTuple):
     error: BindingResolutionError | None
 
 
-def explain_selection(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Explanation:
+def explain_selection(
+    catalog: Catalog, capability_id: str, options: SelectionOptions
+) -> Explanation:
     """The explanation of `select`, without raising; a selection without an eligible binding has its error too."""
     chooser = _Chooser(catalog, capability_id, options)
     found: Selection | None = None
@@ -86,7 +90,9 @@ def explain_selection(catalog: Catalog, capability_id: str, options: SelectionOp
         found = chooser.selection()
         select(catalog, capability_id, options)
     except BindingResolutionError as error:
-        return Explanation(error.capability_id or capability_id, tuple(chooser.considered), found, error)
+        return Explanation(
+            error.capability_id or capability_id, tuple(chooser.considered), found, error
+        )
     return Explanation(found.capability_id, found.considered, found, None)
 
 
@@ -137,12 +143,17 @@ class _Chooser:
         names = [self.id, *(alias for alias, target in aliases.items() if target == self.id)]
         flag = next((binds[name] for name in names if name in binds), None)
         return Considered(
-            "flag", flag, flag is not None, "not given" if flag is None else "named on the command line"
+            "flag",
+            flag,
+            flag is not None,
+            "not given" if flag is None else "named on the command line",
         )
 
     def by_active(self) -> Considered:
         active = self.catalog.host.active.get(self.id)
-        return _considered("active", active.binding if active else None, active.file if active else "")
+        return _considered(
+            "active", active.binding if active else None, active.file if active else ""
+        )
 
     def by_policy(self) -> Considered:
         """The default; of several the first that may be called."""
@@ -160,7 +171,9 @@ class _Chooser:
 
     def _single_default(self, name: str | None, file: str) -> Considered:
         shipped = self.catalog.bindings.get(name or "")
-        replaced = shipped and is_shipped_file(self.catalog, file) and name not in self._no_candidates()
+        replaced = (
+            shipped and is_shipped_file(self.catalog, file) and name not in self._no_candidates()
+        )
         if shipped and replaced and (fault := misfit(self.catalog, shipped)):
             return Considered("policy", name, False, f"named in {file}, but {fault}")
         return _considered("policy", name, file)
@@ -184,7 +197,9 @@ class _Chooser:
         if override.prefers:
             link = self._link(name, named=True)
             if not link.eligible:
-                return Considered("override", name, False, f"preferred in {file}, but {link.reason}")
+                return Considered(
+                    "override", name, False, f"preferred in {file}, but {link.reason}"
+                )
         on = "" if override.binding else f" as the binding on service `{service}`"
         return Considered(
             "override", name, True, f"{'preferred' if override.prefers else 'named'} in {file}{on}"
@@ -215,11 +230,15 @@ class _Chooser:
     def _no_candidates(self) -> list[str]:
         """The bindings but candidates; where some fit, without shipped ones that do not fit what replaces their
         capability."""
-        bindings = [self.catalog.bindings[name] for name in self.catalog.bindings_of.get(self.id, ())]
+        bindings = [
+            self.catalog.bindings[name] for name in self.catalog.bindings_of.get(self.id, ())
+        ]
         ids = [each.id for each in bindings if each.channel != CANDIDATE]
         if self.id not in self.catalog.replaced:
             return ids
-        return [name for name in ids if not misfit(self.catalog, self.catalog.bindings[name])] or ids
+        return [
+            name for name in ids if not misfit(self.catalog, self.catalog.bindings[name])
+        ] or ids
 
     def _chain(self, primary: str, *, named: bool) -> tuple[ChainLink, ...]:
         """A binding and its fallbacks; `named`: by a rule that names this very binding."""
@@ -240,9 +259,13 @@ class _Chooser:
             return ChainLink(name, None, None, (reason,))
         found = []
         if binding.capability != self.id:
-            found.append(other_capability_reason(self.catalog, self.id, binding.capability, self.options))
+            found.append(
+                other_capability_reason(self.catalog, self.id, binding.capability, self.options)
+            )
         if binding.channel == CANDIDATE and not named:
-            found.append(Reason("binding.ineligible", "it is a candidate, used only when named itself"))
+            found.append(
+                Reason("binding.ineligible", "it is a candidate, used only when named itself")
+            )
         found += reasons(self.catalog, binding, self.options)
         return ChainLink(name, binding.service, binding.conformance, tuple(found))
 

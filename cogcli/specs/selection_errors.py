@@ -18,11 +18,19 @@ _SHOWN: Final = 5
 _INELIGIBLE: Final = "binding.ineligible"
 
 
-def no_binding_error(catalog: Catalog, id: str, candidates: Sequence[str]) -> BindingResolutionError:
+def no_binding_error(
+    catalog: Catalog, id: str, candidates: Sequence[str]
+) -> BindingResolutionError:
     """`binding.none`: a capability has no binding, except candidates and files that cannot be read."""
-    files = (file for key, file in catalog.broken.items() if key.startswith("binding:") and f"/{id}/" in file)
+    files = (
+        file
+        for key, file in catalog.broken.items()
+        if key.startswith("binding:") and f"/{id}/" in file
+    )
     if broken := next(files, ""):
-        return _error("binding.none", id, f"no binding: {broken} has errors", f"cogcli validate {broken}")
+        return _error(
+            "binding.none", id, f"no binding: {broken} has errors", f"cogcli validate {broken}"
+        )
     hint = f"add one in bindings/CHANNEL/{id}"
     if candidates:
         hint = f"candidates are used only when named: {_naming_hint(id, candidates[0])}"
@@ -44,7 +52,9 @@ def ambiguous_error(
 ) -> BindingResolutionError:
     """`binding.ambiguous`: names the bindings, eligible ones first, and how to choose one."""
     usable, rest = usable_bindings(catalog, ids, options)
-    hint = f"name one: {_naming_hint(id, usable[0])}" if usable else "none of them can be called here"
+    hint = (
+        f"name one: {_naming_hint(id, usable[0])}" if usable else "none of them can be called here"
+    )
     hint += _why_not(id, rest)
     text = f"{len(ids)} bindings and no rule names one: {_list_names([*usable, *rest])}"
     return _error("binding.ambiguous", id, text, hint)
@@ -69,7 +79,9 @@ def unknown_binding_reason(
     other = catalog.bound(name) if catalog.bound else None
     if other is not None and other != id:
         return other_capability_reason(catalog, id, other, options)
-    return Reason(_INELIGIBLE, "there is no such binding", _meant_binding(catalog, id, name, options))
+    return Reason(
+        _INELIGIBLE, "there is no such binding", _meant_binding(catalog, id, name, options)
+    )
 
 
 def other_capability_reason(

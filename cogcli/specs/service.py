@@ -69,7 +69,9 @@ def service_from(raw: dict[str, Any], file: str = "", **place: Any) -> Service:
     """A service from its checked mapping; `place` has the members that follow from where it was found."""
     settings = {k: v for k, v in raw.items() if k not in _OWN and not k.startswith("x-")}
     declares = raw.get("network") is not None
-    return value_from(Service, raw, settings=settings, declares_network=declares, file=file, **place)
+    return value_from(
+        Service, raw, settings=settings, declares_network=declares, file=file, **place
+    )
 
 
 IN_ADDRESS: Final = re.compile(r"\{([^{}]*)\}")

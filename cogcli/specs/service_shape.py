@@ -8,7 +8,14 @@ from typing import Any, Final
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.problems import suggestion
 from cogcli.core.redact import names_secret
-from cogcli.specs.common_shape import HEADERS, PLAIN_REF, TARGETS, TIMEOUT, check_headers, check_placeholders
+from cogcli.specs.common_shape import (
+    HEADERS,
+    PLAIN_REF,
+    TARGETS,
+    TIMEOUT,
+    check_headers,
+    check_placeholders,
+)
 from cogcli.specs.credentials import (
     address_holds_credential,
     find_in_arguments,
@@ -27,7 +34,9 @@ _AUTH: Final = re.compile(r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S
 _URL: Final = re.compile(r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?", re.IGNORECASE)
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_URL_OR_VARIABLES: Final = re.compile(rf"{_URL.pattern}|\{{[A-Za-z_][A-Za-z0-9_]*\}}[^#\s@]*", re.IGNORECASE)
+_URL_OR_VARIABLES: Final = re.compile(
+    rf"{_URL.pattern}|\{{[A-Za-z_][A-Za-z0-9_]*\}}[^#\s@]*", re.IGNORECASE
+)
 _URL_TEXT: Final = Text(
     pattern=_URL_OR_VARIABLES,
     code="service.url",
@@ -72,7 +81,11 @@ _COMMON: Final[Keys] = {
 
 def service_shape(protocols: Protocols) -> RecordShape:
     """The shape of a service: the common keys, and those of every protocol."""
-    own = {key: shape for protocol in protocols.values() for key, shape in protocol.grammar().keys.items()}
+    own = {
+        key: shape
+        for protocol in protocols.values()
+        for key, shape in protocol.grammar().keys.items()
+    }
     kind = required(Text(choices=tuple(protocols)))
     return record({"id": required(PLAIN_REF), "kind": kind, **_COMMON, **own})
 
@@ -118,7 +131,10 @@ def _check_variables(raw: dict[str, Any], report: ProblemReport) -> None:
             if name not in known:
                 message = f"`{{{name}}}` in `{key}` is not a variable of the service"
                 report.error(
-                    "service.url", (key,), message, hint=suggestion(name, known) or "add it to `variables`"
+                    "service.url",
+                    (key,),
+                    message,
+                    hint=suggestion(name, known) or "add it to `variables`",
                 )
 
 
@@ -138,7 +154,9 @@ def _check_keys(raw: dict[str, Any], report: ProblemReport, protocols: Protocols
     """Report keys of another protocol, a missing address, and keys that exclude each other."""
     kind, grammar = raw["kind"], protocols[raw["kind"]].grammar()
     given = {key for key, value in raw.items() if value is not None}
-    others = {key for protocol in protocols.values() for key in protocol.grammar().keys} - grammar.keys.keys()
+    others = {
+        key for protocol in protocols.values() for key in protocol.grammar().keys
+    } - grammar.keys.keys()
     for key in sorted(given & others):
         message = f"`{key}` is not a key of kind {kind}"
         report.error("service.kind-key", (key,), message, hint="remove it", key=True)

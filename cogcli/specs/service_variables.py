@@ -31,7 +31,9 @@ def with_variables(service: Service, environ: Mapping[str, str]) -> Service:
 
 
 def _filled(service: Service, values: Mapping[str, str]) -> Service:
-    defaults = {name: each["default"] for name, each in service.variables.items() if each.get("default")}
+    defaults = {
+        name: each["default"] for name, each in service.variables.items() if each.get("default")
+    }
     written = dict(service.written) or {
         key: service.settings[key] for key in ADDRESSES if key in service.settings
     }
@@ -41,7 +43,10 @@ def _filled(service: Service, values: Mapping[str, str]) -> Service:
     made = {key: text if _is_address(text) else written[key] for key, text in made.items()}
     by_host = any(address != _fill(written[key], defaults) for key, address in made.items())
     return service._replace(
-        settings={**service.settings, **made}, values=dict(values), written=written, address_by_host=by_host
+        settings={**service.settings, **made},
+        values=dict(values),
+        written=written,
+        address_by_host=by_host,
     )
 
 
@@ -55,7 +60,9 @@ def with_recorded_variables(catalog: Catalog, recorded: Any) -> Catalog:
     known = {id: values for id, values in object_of(recorded).items() if id in catalog.services}
     if not known:
         return catalog
-    services = {id: _filled(catalog.services[id], object_of(values)) for id, values in known.items()}
+    services = {
+        id: _filled(catalog.services[id], object_of(values)) for id, values in known.items()
+    }
     return catalog._replace(services={**catalog.services, **services})
 
 
@@ -67,7 +74,9 @@ def lacking_variables(
     used = [name for text in service.written.values() for name in names_in_address(text)]
     used += [name for _, name in service_names(binding)] if binding else []
     lacking = [
-        service.variables[n].get("env") for n in used if n in service.variables and n not in service.values
+        service.variables[n].get("env")
+        for n in used
+        if n in service.variables and n not in service.values
     ]
     return [name for name in dict.fromkeys(filter(None, lacking)) if not environ.get(name)]
 
@@ -81,7 +90,9 @@ def service_names(binding: Binding) -> Iterator[tuple[tuple[str | int, ...], str
             except TemplateFault:
                 continue
             yield from (
-                (path, slot.path[0]) for slot in slots if not isinstance(slot, str) and slot.of_service
+                (path, slot.path[0])
+                for slot in slots
+                if not isinstance(slot, str) and slot.of_service
             )
 
 

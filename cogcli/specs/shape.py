@@ -94,7 +94,9 @@ class Either:
 
     def option_for(self, value: Any) -> Shape | None:
         """The shape for a value, None where none takes its kind."""
-        return next((option for option in self.options if kind_of(value) == KIND[type(option)]), None)
+        return next(
+            (option for option in self.options if kind_of(value) == KIND[type(option)]), None
+        )
 
 
 Shape = Text | NumberShape | Boolean | Data | ListOf | MapOf | RecordShape | Either
@@ -139,7 +141,9 @@ def clean(shape: Shape, value: Any) -> Any:
     if isinstance(shape, ListOf) and isinstance(value, list):
         return [clean(shape.item, item) for item in value]
     if isinstance(shape, MapOf) and isinstance(value, dict):
-        return {n: clean(shape.value, v) for n, v in value.items() if shape.foreign or not is_ignored(n)}
+        return {
+            n: clean(shape.value, v) for n, v in value.items() if shape.foreign or not is_ignored(n)
+        }
     if isinstance(shape, NumberShape) and shape.whole and type(value) is float:
         return int(value)
     if not isinstance(shape, RecordShape) or not isinstance(value, dict):

@@ -114,7 +114,8 @@ def _check_list(shape: ListOf, value: list[Any], spot: _Spot) -> None:
         between = f"{least} to {most}" if least else f"at most {most}"
         expected = between if most else f"at least {least}"
         spot.error(
-            shape.code, f"found {len(value)} {'entry' if len(value) == 1 else 'entries'}, expected {expected}"
+            shape.code,
+            f"found {len(value)} {'entry' if len(value) == 1 else 'entries'}, expected {expected}",
         )
     for index, item in enumerate(value):
         _check(shape.item, item, spot.below(index))
@@ -145,7 +146,9 @@ def _check_record(shape: RecordShape, value: dict[str, Any], spot: _Spot) -> Non
                 message = f"{spot.subject}: unknown key `{prefix}{name}`"
                 free = [key for key in shape.keys if key not in value]
                 hint = _misplaced(name, shape) or suggestion(name, shape.keys)
-                hint = hint or (f"keys: {', '.join(free)}" if free else "no other key may stand there")
+                hint = hint or (
+                    f"keys: {', '.join(free)}" if free else "no other key may stand there"
+                )
                 report.error("key.unknown", (*path, name), message, hint=hint, key=True)
         elif item is not None or (key.required and not key.nullable):
             _check(key.shape, item, spot.below(name))
@@ -157,7 +160,11 @@ def _check_record(shape: RecordShape, value: dict[str, Any], spot: _Spot) -> Non
 def _misplaced(name: str, shape: RecordShape) -> str:
     """A hint for a key that a member of the mapping takes; empty for any other."""
     inner = {outer: key.shape for outer, key in shape.keys.items()}
-    homes = (outer for outer, each in inner.items() if isinstance(each, RecordShape) and name in each.keys)
+    homes = (
+        outer
+        for outer, each in inner.items()
+        if isinstance(each, RecordShape) and name in each.keys
+    )
     return next((f"write it below `{outer}`" for outer in homes), "")
 
 

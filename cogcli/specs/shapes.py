@@ -8,7 +8,13 @@ from typing import Any, Final, NamedTuple
 from cogcli.specs.binding_shape import binding_shape, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
 from cogcli.specs.case_shape import CASES, check_cases
-from cogcli.specs.host_shape import ACTIVE, OVERRIDES, check_overrides, read_services, services_shape
+from cogcli.specs.host_shape import (
+    ACTIVE,
+    OVERRIDES,
+    check_overrides,
+    read_services,
+    services_shape,
+)
 from cogcli.specs.pack_shape import PACK, check_pack
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
@@ -27,25 +33,29 @@ class _FileKind(NamedTuple):
     """The shape of a kind of file, perhaps by the protocols, and its rules that a shape cannot express."""
 
     shape: Callable[[Protocols], Shape]
-    check: Callable[[dict[str, Any], ProblemReport, Protocols], None] = lambda raw, report, protocols: None
+    check: Callable[[dict[str, Any], ProblemReport, Protocols], None] = (
+        lambda raw, report, protocols: None
+    )
 
 
 _OF_KIND: Final = {
     "skill": _FileKind(lambda _: SKILL, lambda raw, report, _: check_skill(raw, report)),
-    "capability": _FileKind(lambda _: CAPABILITY, lambda raw, report, _: check_capability(raw, report)),
+    "capability": _FileKind(
+        lambda _: CAPABILITY, lambda raw, report, _: check_capability(raw, report)
+    ),
     "binding": _FileKind(binding_shape, check_binding),
     "service": _FileKind(service_shape, check_service),
     "policy": _FileKind(lambda _: _POLICY),
     "pack": _FileKind(lambda _: PACK, lambda raw, report, _: check_pack(raw, report)),
     # The files of host overrides, which hold several entries each.
-    "overrides": _FileKind(lambda _: OVERRIDES, lambda raw, report, _: check_overrides(raw, report)),
+    "overrides": _FileKind(
+        lambda _: OVERRIDES, lambda raw, report, _: check_overrides(raw, report)
+    ),
     "services": _FileKind(services_shape),
     "active": _FileKind(lambda _: ACTIVE),
     "case": _FileKind(lambda _: CASES, lambda raw, report, _: check_cases(raw, report)),
 }
-_APART: Final = (
-    "keep it outside services/, as docs/notes.yaml, and name it in a service: spec_ref: docs/notes.yaml"
-)
+_APART: Final = "keep it outside services/, as docs/notes.yaml, and name it in a service: spec_ref: docs/notes.yaml"
 
 
 def shape_of(kind: str, protocols: Protocols) -> Shape:
@@ -60,7 +70,9 @@ def check_file(
     if kind == "services":
         return read_services(value, places, file, protocols)
     named = kind in KINDS and isinstance(value.get("id"), str)
-    subject = f"{kind} `{value['id']}`" if named else "active bindings" if kind == "active" else kind
+    subject = (
+        f"{kind} `{value['id']}`" if named else "active bindings" if kind == "active" else kind
+    )
     report = ProblemReport(file, places, subject=subject)
     if kind == "service" and (document := document_key(value, protocols)):
         message = f"service: found a document of `{document}`, expected a service"
@@ -69,4 +81,6 @@ def check_file(
     shape = shape_of(kind, protocols)
     check_shape(shape, value, report)
     _OF_KIND[kind].check(value, report, protocols)
-    return CheckedFile(None if has_errors(report.problems) else clean(shape, value), report.problems)
+    return CheckedFile(
+        None if has_errors(report.problems) else clean(shape, value), report.problems
+    )

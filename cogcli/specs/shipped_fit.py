@@ -53,7 +53,9 @@ def _allows(capability: Capability) -> bool:
     return answer is not None and answer.type == "boolean"
 
 
-def find_weakened(capability: Capability, before: Capability) -> Iterator[tuple[tuple[str, ...], str]]:
+def find_weakened(
+    capability: Capability, before: Capability
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """Where a capability is less safe than one that it replaces: the path of the key, and what is weaker."""
     new, old = ((each.safety.declared if each.safety else {}) for each in (capability, before))
     for key, reason in find_weakened_safety(new, old):
@@ -63,7 +65,9 @@ def find_weakened(capability: Capability, before: Capability) -> Iterator[tuple[
         yield ("properties",), f"effect class {now}, before {then}"
 
 
-def _faults(binding: Binding, capability: Capability, before: Sequence[Capability]) -> Iterator[str]:
+def _faults(
+    binding: Binding, capability: Capability, before: Sequence[Capability]
+) -> Iterator[str]:
     for one in before:
         yield from (f"is less safe: {reason}" for _, reason in find_weakened(capability, one))
     for name, field in capability.outputs.items():

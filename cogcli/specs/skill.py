@@ -96,7 +96,11 @@ class Step(NamedTuple):
     def loop_names(self) -> frozenset[str]:
         """What the item and the index of its `foreach` are called; nothing without one."""
         foreach = self.config.foreach
-        return frozenset(filter(None, (foreach.as_name, foreach.index_name))) if foreach else frozenset()
+        return (
+            frozenset(filter(None, (foreach.as_name, foreach.index_name)))
+            if foreach
+            else frozenset()
+        )
 
 
 class Skill(NamedTuple):
@@ -137,11 +141,16 @@ def _config_from(raw: dict[str, Any]) -> StepConfig:
     depends_on, foreach, scatter = raw.get("depends_on"), raw.get("foreach"), raw.get("scatter")
     if foreach is not None:
         foreach = value_from(
-            Foreach, foreach, as_name=foreach.get("as") or "item", index_name=foreach.get("index_as")
+            Foreach,
+            foreach,
+            as_name=foreach.get("as") or "item",
+            index_name=foreach.get("index_as"),
         )
     if scatter is not None:
         entries = scatter["capabilities"]
-        targets = [(result_name(e), e) if isinstance(e, str) else (e["name"], e["uses"]) for e in entries]
+        targets = [
+            (result_name(e), e) if isinstance(e, str) else (e["name"], e["uses"]) for e in entries
+        ]
         scatter = value_from(Scatter, scatter, targets=dict(targets))
     return value_from(
         StepConfig,

@@ -61,7 +61,9 @@ class SkillAnswer(NamedTuple):
             return self.hit.text
         if not self.nearest:
             return "There is no skill for this."
-        return "\n".join(["No skill is clearly meant. The nearest:", *(each.text for each in self.nearest)])
+        return "\n".join(
+            ["No skill is clearly meant. The nearest:", *(each.text for each in self.nearest)]
+        )
 
 
 def skill_texts(
@@ -91,12 +93,15 @@ def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, Weight]:
     asked = stems(message)
     found = weigh(asked, {id: _texts(tools[id]) for id in sorted(tools)})
     weights = {
-        id: Weight(weight.value * (1 + _part_named(id, asked)), weight.share) for id, weight in found.items()
+        id: Weight(weight.value * (1 + _part_named(id, asked)), weight.share)
+        for id, weight in found.items()
     }
     return dict(sorted(weights.items(), key=lambda each: -each[1].value))
 
 
-def answer_for(message: str, given: Mapping[str, Any], tools: Mapping[str, Capability]) -> SkillAnswer:
+def answer_for(
+    message: str, given: Mapping[str, Any], tools: Mapping[str, Capability]
+) -> SkillAnswer:
     """What a message asks for among these tools; `given` are the inputs that it came with."""
     weights = rank(message, tools)
     found = tuple(_found(tools[id], given) for id in list(weights)[:NEAREST])
@@ -108,7 +113,9 @@ def answer_for(message: str, given: Mapping[str, Any], tools: Mapping[str, Capab
 def _texts(tool: Capability) -> list[SearchField]:
     calls = (each.id for each in tool.reaches)
     id = tool.id.removeprefix(NESTED)
-    return skill_texts(id, tool.name, tool.description, tool.metadata, (*tool.inputs, *tool.outputs), calls)
+    return skill_texts(
+        id, tool.name, tool.description, tool.metadata, (*tool.inputs, *tool.outputs), calls
+    )
 
 
 def _part_named(id: str, asked: list[str]) -> float:
@@ -122,7 +129,9 @@ def _joined(value: Any) -> str:
 
 
 def _found(tool: Capability, given: Mapping[str, Any]) -> FoundSkill:
-    required = [name for name, field in tool.inputs.items() if field.required and field.default is None]
+    required = [
+        name for name, field in tool.inputs.items() if field.required and field.default is None
+    ]
     missing = tuple(name for name in required if given.get(name) is None)
     id = tool.id.removeprefix(NESTED)
     return FoundSkill(id, tool.description, missing, run_line(id, tool.inputs, given))

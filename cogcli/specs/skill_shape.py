@@ -12,7 +12,18 @@ from cogcli.specs.credentials import find_in_skill
 from cogcli.specs.field_shape import FIELD_ID, FIELDS, check_fields
 from cogcli.specs.id_grammar import LONGEST_ID, SKILL_ID, STEP_ID
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import Boolean, Data, Keys, ListOf, MapOf, NumberShape, Text, either, record, required
+from cogcli.specs.shape import (
+    Boolean,
+    Data,
+    Keys,
+    ListOf,
+    MapOf,
+    NumberShape,
+    Text,
+    either,
+    record,
+    required,
+)
 from cogcli.specs.skill import STEP_KINDS, result_name
 
 MAX_STEPS: Final = 10_000
@@ -52,7 +63,10 @@ _CONFIG: Final[Keys] = {
     "scatter": {
         "capabilities": required(
             ListOf(
-                either(Text(empty=False), record({"name": required(FIELD_ID), "uses": required(Text())})),
+                either(
+                    Text(empty=False),
+                    record({"name": required(FIELD_ID), "uses": required(Text())}),
+                ),
                 least=2,
                 most=100,
             )
@@ -80,7 +94,10 @@ SKILL: Final = record(
     {
         "id": required(
             Text(
-                pattern=SKILL_ID, code="id.format", longest=LONGEST_ID, expected="`domain.slug` in lower case"
+                pattern=SKILL_ID,
+                code="id.format",
+                longest=LONGEST_ID,
+                expected="`domain.slug` in lower case",
             )
         ),
         "version": required(VERSION),
@@ -99,7 +116,9 @@ SKILL: Final = record(
 )
 
 
-_WRITTEN_OUT: Final = "let the service hold it (auth_ref, a header with ${NAME}), or ask the caller for it"
+_WRITTEN_OUT: Final = (
+    "let the service hold it (auth_ref, a header with ${NAME}), or ask the caller for it"
+)
 
 
 def check_skill(raw: dict[str, Any], report: ProblemReport) -> None:
@@ -128,7 +147,9 @@ def check_steps(raw: dict[str, Any], report: ProblemReport, *path: str | int) ->
 
 
 def _nth(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    ending = (
+        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
     return f"{number}{ending}"
 
 
@@ -182,6 +203,11 @@ def _check_scatter_names(entries: list[Any], report: ProblemReport) -> None:
         if isinstance(entry, str):
             name = result_name(entry)
         if name in seen:
-            path, hint = ("config", "scatter", "capabilities", index), "write {name: other, uses: id}"
-            report.error("config.conflict", path, f"two scatter targets are named `{name}`", hint=hint)
+            path, hint = (
+                ("config", "scatter", "capabilities", index),
+                "write {name: other, uses: id}",
+            )
+            report.error(
+                "config.conflict", path, f"two scatter targets are named `{name}`", hint=hint
+            )
         seen.add(name)

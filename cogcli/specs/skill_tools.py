@@ -33,7 +33,9 @@ def skill_tools(
 def find_tool(catalog: Catalog, name: str) -> Capability | None:
     """A capability by id or alias, or the contract of a `skill:ID`."""
     skill = catalog.skills.get(name.removeprefix(NESTED)) if name.startswith(NESTED) else None
-    return contract_of(skill, catalog.skills, catalog.by_name) if skill else catalog.capability(name)
+    return (
+        contract_of(skill, catalog.skills, catalog.by_name) if skill else catalog.capability(name)
+    )
 
 
 def called_by(payload: Mapping[str, Any]) -> str:
@@ -90,4 +92,7 @@ def contract_of(
 def _effects_of(reached: Mapping[str, Capability]) -> dict[str, Any]:
     """The properties of a capability that has the effects of all these; an unknown one counts as an effect."""
     effects = {capability.effect for capability in reached.values()}
-    return {"side_effects": not effects <= {"none"}, "idempotent": effects <= {"none", "idempotent"}}
+    return {
+        "side_effects": not effects <= {"none"},
+        "idempotent": effects <= {"none", "idempotent"},
+    }

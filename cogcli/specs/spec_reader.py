@@ -84,12 +84,19 @@ class SpecReader:
         """One service of a file with several, pinned by its own entry, not by the whole file."""
         expected = self.entries(found).get(found.id)
         raw = None if expected is None else {"id": found.id, **expected}
-        return SpecFile(found, self.display_path(found.path), found.id, digest_of(expected), raw, [])
+        return SpecFile(
+            found, self.display_path(found.path), found.id, digest_of(expected), raw, []
+        )
 
     def _load(self, found: FoundFile) -> SpecFile:
         file = self.display_path(found.path)
         read = SpecFile(
-            found, file, found.id or os.path.basename(found.path).removesuffix(".yaml"), "", None, []
+            found,
+            file,
+            found.id or os.path.basename(found.path).removesuffix(".yaml"),
+            "",
+            None,
+            [],
         )
         data = self._contents.get(found.path)
         if data is None:
@@ -108,14 +115,18 @@ class SpecReader:
         read = read._replace(digest=name)
         compiled = self._cache.get(found.kind, name) if self._cache else None
         if compiled:
-            problems = [Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings]
+            problems = [
+                Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings
+            ]
             return self._check_path(read, compiled.raw, problems)
         from cogcli.yaml import reader
 
         if found.kind == "active":
             parsed = reader.parse_json(data, file=file)
         else:
-            parsed = reader.parse(data, file=file, tolerate=lambda problem: is_tolerated(found, problem))
+            parsed = reader.parse(
+                data, file=file, tolerate=lambda problem: is_tolerated(found, problem)
+            )
         self.places[file] = parsed.places
         if parsed.value is None:
             return read._replace(problems=parsed.problems)
@@ -129,11 +140,20 @@ class SpecReader:
         problems = parsed.problems + own
         if raw is None:
             id = None if found.kind == "pack" else value.get("id")
-            return read._replace(id=found.id or (id if isinstance(id, str) else read.id), problems=problems)
+            return read._replace(
+                id=found.id or (id if isinstance(id, str) else read.id), problems=problems
+            )
         credential = any(problem.code == "secret.literal" for problem in problems)
-        if self._cache and not credential and not parsed.problems and not _path_mismatches(found, raw):
+        if (
+            self._cache
+            and not credential
+            and not parsed.problems
+            and not _path_mismatches(found, raw)
+        ):
             # What is refused, tolerated in one layer, or holds a credential, stands in its own file alone.
-            kept = [[p.code, p.severity, p.line, p.column, p.path, p.message, p.hint] for p in problems]
+            kept = [
+                [p.code, p.severity, p.line, p.column, p.path, p.message, p.hint] for p in problems
+            ]
             self._cache.keep(found.kind, read.digest, Compiled(raw, kept))
         return self._check_path(read, raw, problems)
 
@@ -145,7 +165,9 @@ class SpecReader:
         report = ProblemReport(read.file, self.places)
         for key, message, hint in misplaced:
             report.error("layout.id", (key,), message, hint=hint)
-        return read._replace(id=read.found.id or _id_of(read.found, raw), problems=problems + report.problems)
+        return read._replace(
+            id=read.found.id or _id_of(read.found, raw), problems=problems + report.problems
+        )
 
 
 def is_tolerated(found: FoundFile, problem: Problem) -> bool:
@@ -175,14 +197,20 @@ def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, s
         message = f"{found.kind} `{raw.get('id')}`: its path says `{found.id}`"
         is_id = IS_ID.get(found.kind, bool)(found.id)
         hint = (
-            f"write `id: {found.id}`, or move the file" if is_id else "move the file: its path is not an id"
+            f"write `id: {found.id}`, or move the file"
+            if is_id
+            else "move the file: its path is not an id"
         )
         wrong.append(("id", message, hint))
     if found.capability and raw.get("capability") != found.capability:
         expected = f"capability `{raw.get('capability')}`, its folder says `{found.capability}`"
         message = f"binding `{raw.get('id')}`: {expected}"
         near = suggestion(str(raw.get("capability")), [found.capability])
-        hint = f"{near}\nelse move the file" if near else "move the file, or name the folder's capability"
+        hint = (
+            f"{near}\nelse move the file"
+            if near
+            else "move the file, or name the folder's capability"
+        )
         wrong.append(("capability", message, hint))
     if found.kind == "skill" and found.id:
         domain, slug = found.id.split(".")

@@ -54,7 +54,9 @@ def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
         getattr(catalog, kind.table)[id] = kind.build(entry["spec"], **place)
         catalog.raw[key] = entry["spec"]
     for id in sorted(catalog.bindings):
-        capability = catalog.aliases.get(catalog.bindings[id].capability, catalog.bindings[id].capability)
+        capability = catalog.aliases.get(
+            catalog.bindings[id].capability, catalog.bindings[id].capability
+        )
         catalog.bindings_of[capability] = (*catalog.bindings_of.get(capability, ()), id)
     return catalog
 

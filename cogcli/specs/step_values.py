@@ -90,5 +90,7 @@ def references_in(value: Any, loops: frozenset[str] = frozenset()) -> Iterator[R
             yield reference
         elif part.kind == "text":
             yield from (
-                piece.reference for piece in parse_text(part.text, loops) if isinstance(piece, TextSlot)
+                piece.reference
+                for piece in parse_text(part.text, loops)
+                if isinstance(piece, TextSlot)
             )

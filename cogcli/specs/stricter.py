@@ -40,7 +40,9 @@ def stricter(present: Capability, earlier: Capability) -> Capability:
     if (safety, effect) == (present.safety, present.effect):
         return present
     kept = {
-        key: value for key, value in present.properties.items() if key not in ("side_effects", "idempotent")
+        key: value
+        for key, value in present.properties.items()
+        if key not in ("side_effects", "idempotent")
     }
     return present._replace(safety=safety, properties={**kept, **_DECLARED[effect]})
 
@@ -62,7 +64,9 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
     lists = {key: list(getattr(joined, key)) for key in ("allowed_targets", "scope_constraints")}
     gates = {key: [_without_nulls(gate) for gate in getattr(joined, key)] for key in GATES}
     present_lists = {key: value for key, value in (lists | gates).items() if value}
-    return joined._replace(declared={**earlier.declared, **present.declared, **levels, **present_lists})
+    return joined._replace(
+        declared={**earlier.declared, **present.declared, **levels, **present_lists}
+    )
 
 
 def _without_nulls(gate: Gate) -> dict[str, Any]:
@@ -73,7 +77,9 @@ def _gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, 
     found: list[Gate] = list(earlier)
     for gate in present:
         key = (gate.capability, gate.input)
-        same = next((n for n, each in enumerate(found) if (each.capability, each.input) == key), None)
+        same = next(
+            (n for n, each in enumerate(found) if (each.capability, each.input) == key), None
+        )
         if same is None:
             found.append(gate)
         else:

@@ -82,7 +82,9 @@ def split_placeholders(text: str, read: Callable[[str, int], Slot]) -> Iterator[
         if end < 0:
             raise TemplateFault(f"`{text[start : start + 40]}` is not closed", start)
         if "${" in inner:
-            raise TemplateFault(f"`{text[start : start + 40]}` nests one placeholder in another", start)
+            raise TemplateFault(
+                f"`{text[start : start + 40]}` nests one placeholder in another", start
+            )
         yield read(inner, start)
         position = end + 1
 

@@ -127,12 +127,23 @@ def _frequency(word: str, counts: _Counts) -> float:
         return often
     if len(word) < _SHORTEST:
         return 0.0
-    return _BEGINNING * max((n for one, n in counts.stems.items() if one.startswith(word)), default=0.0)
+    return _BEGINNING * max(
+        (n for one, n in counts.stems.items() if one.startswith(word)), default=0.0
+    )
 
 
 def _near(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> tuple[str, ...]:
     """Words of the texts that look like those asked for."""
-    known = {word for fields in texts.values() for text, _ in fields for word in _WORD.findall(text.lower())}
+    known = {
+        word
+        for fields in texts.values()
+        for text, _ in fields
+        for word in _WORD.findall(text.lower())
+    }
     candidates = sorted(word for word in known - _COMMON if len(word) >= _SHORTEST)
-    found = (did_you_mean(word, candidates, limit=2) for one in words for word in _WORD.findall(one.lower()))
+    found = (
+        did_you_mean(word, candidates, limit=2)
+        for one in words
+        for word in _WORD.findall(one.lower())
+    )
     return tuple(dict.fromkeys(near for nears in found for near in nears))

@@ -101,15 +101,22 @@ class AgentStore:
             if not counts:
                 return Consolidated()
             n = insert_interaction(connection, tenant_id, user_id, made).n
-            due = is_synthesis_due(n, made.iterations, made.calls, read_only=not counts, threshold=threshold)
+            due = is_synthesis_due(
+                n, made.iterations, made.calls, read_only=not counts, threshold=threshold
+            )
             extract = made.may_be_learned_from
-            ids = jobs.enqueue(connection, tenant_id, user_id, n, at=at, extract=extract, synthesize=due)
+            ids = jobs.enqueue(
+                connection, tenant_id, user_id, n, at=at, extract=extract, synthesize=due
+            )
             return Consolidated(n, tuple(ids))
 
     # -- a user --------------------------------------------------------------------------------------------------------
 
     def profile(
-        self, tenant_id: str, user_id: str, counts: Callable[[PromotedMemory], bool] = lambda memory: True
+        self,
+        tenant_id: str,
+        user_id: str,
+        counts: Callable[[PromotedMemory], bool] = lambda memory: True,
     ) -> tuple[UserProfile, list[ProfileEntry]]:
         """The profile of a user, of all promoted memory or of what `counts` of it; and the proposal behind each of its
         entries."""
@@ -148,7 +155,9 @@ class AgentStore:
         with self._database.reading() as connection:
             return sessions.read_messages(connection, tenant_id, user_id, session_id)
 
-    def sessions(self, tenant_id: str | None = None, user_id: str | None = None) -> list[dict[str, Any]]:
+    def sessions(
+        self, tenant_id: str | None = None, user_id: str | None = None
+    ) -> list[dict[str, Any]]:
         """The conversations of a tenant, or of all, those that were used last first."""
         with self._database.reading() as connection:
             return sessions.list_sessions(connection, tenant_id, user_id)
@@ -208,7 +217,10 @@ class AgentStore:
             jobs.give_back(connection, job)
 
     def jobs(
-        self, tenant_id: str | None, user_id: str | None = None, states: Collection[str] = jobs.STATES
+        self,
+        tenant_id: str | None,
+        user_id: str | None = None,
+        states: Collection[str] = jobs.STATES,
     ) -> list[jobs.Job]:
         """The jobs in these states, the oldest first; without a tenant those of all."""
         with self._database.reading() as connection:

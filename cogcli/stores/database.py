@@ -131,10 +131,15 @@ class Database:
         Raise EnvironmentRefusal for a newer version, and for a schema that no version of this store writes: a foreign
         table, column, index, trigger or view computes while a statement of ours runs. The file stays unchanged.
         """
-        found, last = self._connection.execute("PRAGMA user_version").fetchone()[0], len(self._versions)
+        found, last = (
+            self._connection.execute("PRAGMA user_version").fetchone()[0],
+            len(self._versions),
+        )
         if found > last:
             text = f"{self.path} is of version {found}, this is version {last}"
-            raise EnvironmentRefusal("memory.damaged", text, hint="use the newer cogcli that wrote it")
+            raise EnvironmentRefusal(
+                "memory.damaged", text, hint="use the newer cogcli that wrote it"
+            )
         if found < 0:
             raise _damaged(self.path, f"no store has version {found}")
         written = [statement for statements in self._versions[:found] for statement in statements]
@@ -196,7 +201,8 @@ def _require_plain_files(path: Path) -> None:
             raise _damaged(each, "it is not a plain file")
     if journal_deletes_file(path):
         raise _damaged(
-            path.with_name(f"{path.name}-journal"), "it names another file, which SQLite would delete"
+            path.with_name(f"{path.name}-journal"),
+            "it names another file, which SQLite would delete",
         )
 
 
@@ -234,7 +240,9 @@ def _translated(path: Path) -> Iterator[None]:
 
 
 def _busy(path: Path, what: str) -> EnvironmentRefusal:
-    return EnvironmentRefusal("memory.busy", f"{path}: {what} for {BUSY_SECONDS:g} s", hint="try again")
+    return EnvironmentRefusal(
+        "memory.busy", f"{path}: {what} for {BUSY_SECONDS:g} s", hint="try again"
+    )
 
 
 def _damaged(path: Path, why: str) -> EnvironmentRefusal:

@@ -11,7 +11,9 @@ from cogcli.stores.database import Database
 
 
 @contextmanager
-def open_database(directory: str, name: str, versions: Sequence[Sequence[str]]) -> Iterator[Database]:
+def open_database(
+    directory: str, name: str, versions: Sequence[Sequence[str]]
+) -> Iterator[Database]:
     """A file with the tables of these versions, closed at the end. Raises ServiceResolutionError with the code of
     whatever `Database` refuses, at opening and inside."""
     try:
@@ -21,4 +23,6 @@ def open_database(directory: str, name: str, versions: Sequence[Sequence[str]]) 
         finally:
             database.close()
     except EnvironmentRefusal as error:
-        raise ServiceResolutionError(error.code, error.message, hint=error.hint, left=False) from error
+        raise ServiceResolutionError(
+            error.code, error.message, hint=error.hint, left=False
+        ) from error

@@ -63,7 +63,11 @@ class Interaction(NamedTuple):
 
     def to_payload(self) -> dict[str, Any]:
         """The interaction as JSON."""
-        return {**self._asdict(), "consent": list(self.consent), "auto_promote": list(self.auto_promote)}
+        return {
+            **self._asdict(),
+            "consent": list(self.consent),
+            "auto_promote": list(self.auto_promote),
+        }
 
 
 class ProfileCounters(NamedTuple):
@@ -126,7 +130,9 @@ def read_interactions(
 
 
 def _interaction(members: dict[str, Any], rules: dict[str, Any]) -> Interaction:
-    if not all(isinstance(value, int if name in _NUMBERS else str) for name, value in members.items()):
+    if not all(
+        isinstance(value, int if name in _NUMBERS else str) for name, value in members.items()
+    ):
         raise UnreadableRow("a member of an interaction is of another type")
     floor = rules.get("confidence_floor")
     if not isinstance(floor, int | float) or rules.get("data_class") not in DATA_CLASSES:

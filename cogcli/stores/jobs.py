@@ -99,7 +99,13 @@ def lease(
         if job.job_id in passed:
             continue
         if job.attempts >= MOST_FAILURES:
-            _update(connection, job, state="failed", lease_until="", error=job.error or "its workers ended")
+            _update(
+                connection,
+                job,
+                state="failed",
+                lease_until="",
+                error=job.error or "its workers ended",
+            )
             continue
         taken = job._replace(state="leased", attempts=job.attempts + 1, lease_until=until)
         if _update(connection, job, state=taken.state, attempts=taken.attempts, lease_until=until):
@@ -108,7 +114,12 @@ def lease(
 
 
 def close(
-    connection: sqlite3.Connection, job: Job, state: str, *, error: str = "", transcript: dict[str, Any]
+    connection: sqlite3.Connection,
+    job: Job,
+    state: str,
+    *,
+    error: str = "",
+    transcript: dict[str, Any],
 ) -> bool:
     """End one's lease of a job; False where it is not one's own any more."""
     text = compact(transcript).decode()

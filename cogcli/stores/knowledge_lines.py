@@ -14,7 +14,15 @@ from cogcli.specs.pack import DATA_CLASSES, TRUST
 MAX_LINE: Final = 64 * 1024
 _MAX_VALUES: Final = 1000
 _REQUIRED: Final = ("subject", "predicate", "evidence_ref", "observed_at")
-_TEXTS: Final = (*_REQUIRED, "tenant_id", "object", "valid_from", "valid_until", "trust", "data_class")
+_TEXTS: Final = (
+    *_REQUIRED,
+    "tenant_id",
+    "object",
+    "valid_from",
+    "valid_until",
+    "trust",
+    "data_class",
+)
 _TIMES: Final = ("observed_at", "valid_from", "valid_until")
 _KNOWN: Final = (*_TEXTS, "value", "retracts")
 _CHOICES: Final = {"trust": TRUST, "data_class": DATA_CLASSES}

@@ -62,7 +62,9 @@ class KnowledgeStore:
         self._database.close()
 
     def append(
-        self, lines: Iterable[Mapping[str, Any]], refusal: Callable[[int, str], UsageError] = _refusal
+        self,
+        lines: Iterable[Mapping[str, Any]],
+        refusal: Callable[[int, str], UsageError] = _refusal,
     ) -> Snapshot:
         """Append checked lines, all or none; the snapshot after them. Raises what `refusal` makes of the place of a
         line, from 0 on, that retracts what was not before it, and why: UsageError `input.json`."""
@@ -73,7 +75,8 @@ class KnowledgeStore:
                 row = _row_of(line)
                 if (line.get("retracts") or 0) >= seq:
                     raise refusal(
-                        place, f"`retracts`: {line['retracts']} is not an earlier edge, this one is {seq}"
+                        place,
+                        f"`retracts`: {line['retracts']} is not an earlier edge, this one is {seq}",
                     )
                 connection.execute(
                     f"INSERT INTO edge (seq, {', '.join(_COLUMNS)}) VALUES (?{', ?' * len(_COLUMNS)})",  # noqa: S608
@@ -103,7 +106,9 @@ class KnowledgeStore:
                 if PREFIX + state == ref:
                     return Snapshot(ref, known[0])
         text = f"{self._database.path} has no state `{ref}`"
-        raise EnvironmentRefusal("snapshot.mismatch", text, hint="run anew over what the graph holds now")
+        raise EnvironmentRefusal(
+            "snapshot.mismatch", text, hint="run anew over what the graph holds now"
+        )
 
     def around(
         self, entities: Iterable[str], *, tenant_id: str, seq: int, hops: int, most: int
@@ -122,7 +127,9 @@ class KnowledgeStore:
                     for edge in _edges_of(connection, entity, tenant_id, seq, most)
                 ]
                 found.update((edge.seq, edge) for edge in edges)
-                frontier = [o for o in dict.fromkeys(edge.object for edge in edges) if o and o not in seen]
+                frontier = [
+                    o for o in dict.fromkeys(edge.object for edge in edges) if o and o not in seen
+                ]
         return [found[key] for key in sorted(found)]
 
 
@@ -148,7 +155,9 @@ def _value_from(text: Any) -> Any:
 
 def _latest(connection: sqlite3.Connection) -> tuple[int, str]:
     """The number of the last edge, and the hash of all."""
-    found = connection.execute("SELECT seq, hash FROM snapshot ORDER BY seq DESC LIMIT 1").fetchone()
+    found = connection.execute(
+        "SELECT seq, hash FROM snapshot ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
     if found is None:
         return 0, ""
     if not (isinstance(found[0], int) and 0 < found[0] < _MOST_EDGES and isinstance(found[1], str)):

@@ -38,7 +38,12 @@ class ProfileEntry(NamedTuple):
 
 
 def proposals_from(
-    statements: Iterable[Statement], user_id: str, of: list[Interaction], *, confidence: float, at: str
+    statements: Iterable[Statement],
+    user_id: str,
+    of: list[Interaction],
+    *,
+    confidence: float,
+    at: str,
 ) -> list[MemoryProposal]:
     """The proposals that statements make, learned of these interactions. Their user consents who did in each."""
     candidates = [each.to_candidate(user_id) for each in statements]
@@ -64,7 +69,9 @@ def fold_learned(
     user_id: str, promoted: Iterable[StoredProposal], counters: ProfileCounters
 ) -> tuple[UserProfile, list[ProfileEntry]]:
     """The profile that promoted proposals and counters make, and the origin of each of its entries."""
-    rows = sorted(filter(is_of_profile, promoted), key=lambda each: (each.decided_at, each.proposal_id))
+    rows = sorted(
+        filter(is_of_profile, promoted), key=lambda each: (each.decided_at, each.proposal_id)
+    )
     profile = fold_profile(
         user_id,
         (each.to_memory() for each in rows),
@@ -73,7 +80,8 @@ def fold_learned(
     )
     created = [time for time in (counters.created_at, profile.created_at) if time]
     profile = profile._replace(
-        created_at=min(created, default=""), last_updated=max(counters.last_updated, profile.last_updated)
+        created_at=min(created, default=""),
+        last_updated=max(counters.last_updated, profile.last_updated),
     )
     origins = {_key(said): each for each in rows if (said := _statement(each))}
     entries = [

@@ -44,7 +44,12 @@ COLUMNS: Final = (
 )  # fmt: skip
 """The columns of a proposal; after them its `version`."""
 _ID: Final = re.compile(r"mp_[0-9a-f]{16}")
-_CHOICES: Final = {"class": PROPOSAL_CLASSES, "tier": TIERS, "data_class": DATA_CLASSES, "state": STATES}
+_CHOICES: Final = {
+    "class": PROPOSAL_CLASSES,
+    "tier": TIERS,
+    "data_class": DATA_CLASSES,
+    "state": STATES,
+}
 
 
 NO_CONTRADICTION: Final[dict[str, Any]] = {"existing": [], "verdict": "none"}
@@ -123,7 +128,9 @@ def stored_from(row: tuple[Any, ...]) -> StoredProposal:
         raise UnreadableRow("the contradiction of a proposal is none")
     kept = (proposal, members["state"], contradiction)
     decided = (members["decided_by"], members["decided_at"], members["reason"])
-    return StoredProposal(members["proposal_id"], members["tenant_id"], members["user_id"], *kept, *decided)
+    return StoredProposal(
+        members["proposal_id"], members["tenant_id"], members["user_id"], *kept, *decided
+    )
 
 
 def _texts(value: Any, name: str) -> tuple[str, ...]:

@@ -16,7 +16,14 @@ from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.governance.proposals import MemoryProposal, proposal_from
 from cogcli.specs.pack import MemoryLayer
 from cogcli.stores.database import Database
-from cogcli.stores.memory_rows import COLUMNS, VERSIONS, StoredProposal, row_from, stored_from, words_of
+from cogcli.stores.memory_rows import (
+    COLUMNS,
+    VERSIONS,
+    StoredProposal,
+    row_from,
+    stored_from,
+    words_of,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -80,11 +87,15 @@ class MemoryStore:
     ) -> list[ProposalOutcome]:
         """Keep the proposals of a run, all or none, and say what became of each. Made again by the same run, a proposal
         changes nothing. Raises ValueError for what no proposal is."""
-        made = [proposal_from(payload, run_id=run_id, at=at, consent=consent) for payload in payloads]
+        made = [
+            proposal_from(payload, run_id=run_id, at=at, consent=consent) for payload in payloads
+        ]
         outcomes = []
         with self._database.writing() as connection:
             for proposal in made:
-                stored = StoredProposal(proposal.id_for(tenant_id, user_id), tenant_id, user_id, proposal)
+                stored = StoredProposal(
+                    proposal.id_for(tenant_id, user_id), tenant_id, user_id, proposal
+                )
                 kept = stored if proposal.is_too_large else keep_proposal(connection, stored, layer)
                 word = _outcome(kept, proposal)
                 outcomes.append(ProposalOutcome(kept.proposal_id, word, kept.to_payload()))
@@ -99,7 +110,14 @@ class MemoryStore:
             return keep_proposal(connection, stored, layer)
 
     def promote(
-        self, tenant_id: str, id: str, *, by: str, at: str, user_id: str = "", consent: Collection[str] = ()
+        self,
+        tenant_id: str,
+        id: str,
+        *,
+        by: str,
+        at: str,
+        user_id: str = "",
+        consent: Collection[str] = (),
     ) -> Decision:
         """Promote a proposal by hand, whatever it contradicts; of two who do so at once the first has decided. Raises
         EnvironmentRefusal `memory.consent` where its user consented to its class neither when it was made nor now;
@@ -133,7 +151,9 @@ class MemoryStore:
         with self._database.reading() as connection:
             return read_proposals(connection, tenant_id, states=states, user_id=user_id)
 
-    def explain(self, tenant_id: str, id: str, *, user_id: str = "") -> tuple[Decision, tuple[str, ...]]:
+    def explain(
+        self, tenant_id: str, id: str, *, user_id: str = ""
+    ) -> tuple[Decision, tuple[str, ...]]:
         """A proposal in any state beside the promoted memory that says otherwise now, and the runs that made it. Raises
         UsageError `memory.unknown`."""
         with self._database.reading() as connection:
@@ -141,7 +161,9 @@ class MemoryStore:
             runs = connection.execute(
                 "SELECT run_id FROM proposed_in WHERE proposal_id = ? ORDER BY rowid", (id,)
             ).fetchall()
-            return Decision(stored, False, _others(connection, stored)), tuple(str(run) for (run,) in runs)
+            return Decision(stored, False, _others(connection, stored)), tuple(
+                str(run) for (run,) in runs
+            )
 
     def recall(
         self, tenant_id: str, user: User, query: str, layer: MemoryLayer, *, now: str, most: int
@@ -149,7 +171,9 @@ class MemoryStore:
         """Promoted memory of a user that shares a word with the query, the nearest first: at most so many that may be
         recalled, and at most so many that may not. Of those nothing is told but that they are there: their value is
         None."""
-        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(re.findall(r"\w+", query.casefold())))
+        words = " OR ".join(
+            f'"{word}"' for word in dict.fromkeys(re.findall(r"\w+", query.casefold()))
+        )
         found: list[PromotedMemory] = []
         counts: Counter[bool] = Counter()
         with self._database.reading() as connection:
@@ -191,7 +215,9 @@ def _no_consent(stored: StoredProposal) -> EnvironmentRefusal:
     )
 
 
-def _require(connection: sqlite3.Connection, tenant_id: str, id: str, user_id: str = "") -> StoredProposal:
+def _require(
+    connection: sqlite3.Connection, tenant_id: str, id: str, user_id: str = ""
+) -> StoredProposal:
     row = connection.execute(f"{_SELECT} AND proposal_id = ?", (tenant_id, id)).fetchone()
     stored = None if row is None else stored_from(row)
     if stored is None or (user_id and stored.user_id != user_id):
@@ -211,7 +237,13 @@ def _others(connection: sqlite3.Connection, stored: StoredProposal) -> tuple[Sto
     rows = connection.execute(
         f"{_SELECT} AND user_id = ? AND entity = ? AND predicate = ? AND state = 'promoted' AND value <> ?"
         " ORDER BY proposal_id",
-        (stored.tenant_id, stored.user_id, made.entity, made.predicate, canonical(made.value).decode()),
+        (
+            stored.tenant_id,
+            stored.user_id,
+            made.entity,
+            made.predicate,
+            canonical(made.value).decode(),
+        ),
     )
     return tuple(stored_from(row) for row in rows)
 
@@ -225,7 +257,11 @@ def _compared(connection: sqlite3.Connection, stored: StoredProposal) -> StoredP
 
 
 def read_proposals(
-    connection: sqlite3.Connection, tenant_id: str, *, states: Collection[str], user_id: str | None = None
+    connection: sqlite3.Connection,
+    tenant_id: str,
+    *,
+    states: Collection[str],
+    user_id: str | None = None,
 ) -> list[StoredProposal]:
     """The proposals in these states, the oldest first."""
     marks = ", ".join("?" * len(states))
@@ -248,7 +284,8 @@ def keep_proposal(
     if earlier is not None and not again:
         return earlier
     added = connection.execute(
-        "INSERT OR IGNORE INTO proposed_in VALUES (?, ?)", (fresh.proposal_id, fresh.proposal.run_id)
+        "INSERT OR IGNORE INTO proposed_in VALUES (?, ?)",
+        (fresh.proposal_id, fresh.proposal.run_id),
     )
     if earlier is not None:
         return _repeat(connection, earlier, fresh.proposal, layer) if added.rowcount else earlier
@@ -258,7 +295,10 @@ def keep_proposal(
 
 
 def _repeat(
-    connection: sqlite3.Connection, earlier: StoredProposal, proposal: MemoryProposal, layer: MemoryLayer
+    connection: sqlite3.Connection,
+    earlier: StoredProposal,
+    proposal: MemoryProposal,
+    layer: MemoryLayer,
 ) -> StoredProposal:
     """A proposal that another run made before, with the new evidence. One that was rejected closes."""
     if earlier.state in _REJECTED:
@@ -279,14 +319,24 @@ def _promoted_if_due(
 
 
 def _decide(
-    connection: sqlite3.Connection, stored: StoredProposal, state: str, by: str, at: str, reason: str = ""
+    connection: sqlite3.Connection,
+    stored: StoredProposal,
+    state: str,
+    by: str,
+    at: str,
+    reason: str = "",
 ) -> StoredProposal:
     """Write a person's decision; a correction that is promoted takes the place of what it contradicts."""
     if state == "promoted" and stored.verdict == "supersedes":
         for other in _others(connection, stored):
             why = f"superseded by {stored.proposal_id}"
-            _write(connection, other._replace(state="superseded", decided_by=by, decided_at=at, reason=why))
-    return _write(connection, stored._replace(state=state, decided_by=by, decided_at=at, reason=reason))
+            _write(
+                connection,
+                other._replace(state="superseded", decided_by=by, decided_at=at, reason=why),
+            )
+    return _write(
+        connection, stored._replace(state=state, decided_by=by, decided_at=at, reason=reason)
+    )
 
 
 def _write(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:

@@ -37,14 +37,18 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
             time.sleep(_PAUSE)
     except OSError as error:
         text = f"{path}: {error.strerror or error}"
-        raise EnvironmentRefusal("env.disk", text, hint="sessions need a directory with locks") from error
+        raise EnvironmentRefusal(
+            "env.disk", text, hint="sessions need a directory with locks"
+        ) from error
     try:
         yield
     finally:
         with suppress(
             PermissionError
         ):  # Windows removes no file that is open: there it stays, and does no harm
-            path.unlink(missing_ok=True)  # while it is held: who waits for this file looks for another one
+            path.unlink(
+                missing_ok=True
+            )  # while it is held: who waits for this file looks for another one
         os.close(handle)
 
 

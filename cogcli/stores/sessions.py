@@ -63,14 +63,18 @@ class SessionSnapshot(NamedTuple):
     def from_payload(cls, payload: Mapping[str, Any]) -> SessionSnapshot:
         """What `to_payload` gave, of this version or an older one. Raises UnreadableState, NewerState."""
         members = {name: payload[name] for name in cls._fields if name in payload}
-        reasoning = _reasoning_from({name: payload.get(name) for name in ("schema_version", "reasoning")})
+        reasoning = _reasoning_from(
+            {name: payload.get(name) for name in ("schema_version", "reasoning")}
+        )
         return cls(**{**members, "messages": tuple(payload["messages"]), "reasoning": reasoning})
 
     def rebased_on(self, current: SessionSnapshot) -> SessionSnapshot:
         """What this run added, on what is stored now. Where that was forgotten meanwhile, nothing of it comes back."""
         fresh = current.messages + self.messages[self.kept :]
         made = self._replace(messages=fresh, kept=current.kept, version=current.version)
-        return made if current.version else made._replace(reasoning=ReasoningContext(), summary=None)
+        return (
+            made if current.version else made._replace(reasoning=ReasoningContext(), summary=None)
+        )
 
 
 def read_session(
@@ -92,7 +96,9 @@ def read_session(
     except UnreadableState as error:
         raise UnreadableRow(f"a session: {error}") from error
     kept = _object(summary) if summary else None
-    return SessionSnapshot(session_id, messages, mode, thought, bool(failed), kept, len(messages), version)
+    return SessionSnapshot(
+        session_id, messages, mode, thought, bool(failed), kept, len(messages), version
+    )
 
 
 def read_messages(
@@ -103,7 +109,10 @@ def read_messages(
         f"SELECT n, run_id, episode_id, body FROM message WHERE {_OF_SESSION} ORDER BY n",  # noqa: S608
         (tenant_id, user_id, session_id),
     )
-    return [{**_object(body), "n": n, "run_id": run, "episode_id": episode} for n, run, episode, body in rows]
+    return [
+        {**_object(body), "n": n, "run_id": run, "episode_id": episode}
+        for n, run, episode, body in rows
+    ]
 
 
 def write_session(
@@ -160,7 +169,9 @@ def list_sessions(
     return [{**row, "last_run_failed": bool(row["last_run_failed"])} for row in found]
 
 
-def delete_session(connection: sqlite3.Connection, tenant_id: str, user_id: str, session_id: str) -> int:
+def delete_session(
+    connection: sqlite3.Connection, tenant_id: str, user_id: str, session_id: str
+) -> int:
     """Delete a conversation; the number of its messages, -1 where there is none."""
     key = (tenant_id, user_id, session_id)
     gone = connection.execute(f"DELETE FROM message WHERE {_OF_SESSION}", key).rowcount  # noqa: S608

@@ -32,14 +32,20 @@ _PROPOSALS: Final = "FROM proposal WHERE tenant_id = ? AND (user_id = ? OR entit
 """What a user proposed, and what anybody of the tenant said of that user."""
 
 
-def all_rows(connection: sqlite3.Connection, tenant_id: str, user_id: str) -> dict[str, list[dict[str, Any]]]:
+def all_rows(
+    connection: sqlite3.Connection, tenant_id: str, user_id: str
+) -> dict[str, list[dict[str, Any]]]:
     """All rows of a user by table, their JSON as values."""
     who = (tenant_id, user_id)
-    found = {table: _rows(connection, f"SELECT * FROM {table} {_OF_USER}", *who) for table in _TABLES}  # noqa: S608
+    found = {}
+    for table in _TABLES:
+        query = f"SELECT * FROM {table} {_OF_USER}"  # noqa: S608
+        found[table] = _rows(connection, query, *who)
     proposals = _rows(connection, f"SELECT * {_PROPOSALS} ORDER BY at", *who, user_id)
     for row in proposals:
         runs = connection.execute(
-            "SELECT run_id FROM proposed_in WHERE proposal_id = ? ORDER BY rowid", (row["proposal_id"],)
+            "SELECT run_id FROM proposed_in WHERE proposal_id = ? ORDER BY rowid",
+            (row["proposal_id"],),
         )
         row["runs"] = [run for (run,) in runs]
     return {**found, "proposal": proposals}
@@ -49,7 +55,11 @@ def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[dict
     cursor = connection.execute(query, values)
     names = [column[0] for column in cursor.description]
     return [
-        {name: _value(name, value) for name, value in zip(names, row, strict=True) if name != "version"}
+        {
+            name: _value(name, value)
+            for name, value in zip(names, row, strict=True)
+            if name != "version"
+        }
         for row in cursor
     ]
 
@@ -64,7 +74,8 @@ def forget_in(database: Database, tenant_id: str, user_id: str) -> dict[str, int
     counts = {}
     with database.writing() as connection:
         present = {
-            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
         who = (tenant_id, user_id, user_id)
         for table in ("proposed_in", "words"):

@@ -38,7 +38,9 @@ class CheckResult(NamedTuple):
     @property
     def frame(self) -> Frame | None:
         """The place that the first failed check with one is about."""
-        return next((check.frame for check in self.checks if check.frame and not check.passed), None)
+        return next(
+            (check.frame for check in self.checks if check.frame and not check.passed), None
+        )
 
     def to_payload(self) -> dict[str, Any]:
         """The check result as a JSON object."""

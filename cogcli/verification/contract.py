@@ -43,7 +43,9 @@ class CallOutcome(NamedTuple):
     reason: str = ""
 
 
-def example_calls(capability: Capability, path_of: Callable[[Example, str], str]) -> list[ContractCall]:
+def example_calls(
+    capability: Capability, path_of: Callable[[Example, str], str]
+) -> list[ContractCall]:
     """A call for each executable example, its paths filled in."""
 
     def filled(example: Example) -> Example:
@@ -71,7 +73,9 @@ def refused_calls(capability: Capability, given: Mapping[str, Any]) -> Iterator[
 
 def least_inputs(capability: Capability) -> dict[str, Any]:
     """A value for each required input."""
-    return {name: sample_value(field) for name, field in capability.inputs.items() if field.required}
+    return {
+        name: sample_value(field) for name, field in capability.inputs.items() if field.required
+    }
 
 
 def wrong_value(field: FieldSpec) -> Any:

@@ -48,11 +48,15 @@ def judge(case: SkillCase, outcome: CaseOutcome) -> list[Check]:
         checks.append(_check(case, f"step {path}", status, found, "expect", "steps", path))
     for capability, count in (expect.get("calls") or {}).items():
         made = outcome.calls.get(capability, 0)
-        checks.append(_check(case, f"calls of {capability}", count, made, "expect", "calls", capability))
+        checks.append(
+            _check(case, f"calls of {capability}", count, made, "expect", "calls", capability)
+        )
     return checks
 
 
-def _state_check(case: SkillCase, outcome: CaseOutcome, number: int, expected: dict[str, Any]) -> Check:
+def _state_check(
+    case: SkillCase, outcome: CaseOutcome, number: int, expected: dict[str, Any]
+) -> Check:
     """The check of one value in the state of the run."""
     failure = "nothing ran" if outcome.state is None else _failure(expected, outcome.state)
     is_hidden = expected["op"] == "verbatim_in" and not failure
@@ -65,13 +69,19 @@ def changed_outputs(case: SkillCase, outcome: CaseOutcome) -> dict[str, Any]:
     """The expected outputs that the run gave otherwise, with what it gave; those that it did not give are left out."""
     expected = case.expect.get("outputs") or {}
     given = {name: outcome.outputs[name] for name in expected if name in outcome.outputs}
-    return {name: value for name, value in given.items() if differences(expected[name], value, EXACT)}
+    return {
+        name: value for name, value in given.items() if differences(expected[name], value, EXACT)
+    }
 
 
 def _ending(case: SkillCase, outcome: CaseOutcome) -> Check:
     expected = case.expect.get("exit_code", 0)
     why = f" ({outcome.code}: {outcome.message})" if outcome.code else ""
-    failure = "" if expected == outcome.exit_code else f"expected {expected}, found {outcome.exit_code}{why}"
+    failure = (
+        ""
+        if expected == outcome.exit_code
+        else f"expected {expected}, found {outcome.exit_code}{why}"
+    )
     return _told(case, f"exit code {expected}", failure, "expect", "exit_code")
 
 
@@ -83,7 +93,10 @@ def _output(case: SkillCase, outcome: CaseOutcome, name: str) -> Check:
     found = outcome.outputs[name]
     if isinstance(expected, dict | list) and type(expected) is type(found):
         return _told(
-            case, f"outputs.{name}", join_differences(differences(expected, found, EXACT), EXACT), *place
+            case,
+            f"outputs.{name}",
+            join_differences(differences(expected, found, EXACT), EXACT),
+            *place,
         )
     return _check(case, f"outputs.{name}", expected, found, *place)
 

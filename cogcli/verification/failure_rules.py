@@ -24,7 +24,13 @@ from cogcli.governance.policy import Policy
 from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
-from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules, RuleBroken, require, require_error
+from cogcli.protocols.invoker_rule import (
+    InvokerRule,
+    InvokerRules,
+    RuleBroken,
+    require,
+    require_error,
+)
 from cogcli.protocols.mcp.rules import tool_members
 from cogcli.specs.pack import DecisionLayer, Pack, PackIntent, PolicyLayer, PolicyRule, ToolingLayer
 from cogcli.verification.harness import CAPABILITY, SKILL, STEP, Bench, HarnessCall, Ran
@@ -61,7 +67,9 @@ def lines() -> InvokerRules:
 def _rule_of(row: FailureRule) -> InvokerRule:
     failure = FAILURE_OF[row.code]
     promised = [
-        name for name, on in (("retried", failure.retryable), ("falls back", failure.falls_back)) if on
+        name
+        for name, on in (("retried", failure.retryable), ("falls back", failure.falls_back))
+        if on
     ]
     said = f"{failure.cls.__name__}, exit {failure.exit}{''.join(f', {word}' for word in promised)}"
     return InvokerRule(said, lambda bench: _check_rule(bench, row, failure))
@@ -93,7 +101,9 @@ def _check_fallback(bench: Bench, row: FailureRule, failure: FailureRow, *, reac
         wanted = failure.falls_back and reached
         require(used, wanted, "another binding was tried")
         if wanted and ran.error is not None:
-            raise RuleBroken(f"the other binding answered, and yet: {ran.error.code}: {ran.error.message}")
+            raise RuleBroken(
+                f"the other binding answered, and yet: {ran.error.code}: {ran.error.message}"
+            )
         _require_no_canary(ran)
 
 
@@ -217,12 +227,16 @@ def _function(name: str, isolation: str) -> Callable[[Bench], Any]:
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(_FUNCTIONS)
         service = {"module": module, "isolation": isolation}
-        return nullcontext({**_PYTHON, "operation": name, "root": bench.directory, "service": service})
+        return nullcontext(
+            {**_PYTHON, "operation": name, "root": bench.directory, "service": service}
+        )
 
     return setting
 
 
-def _tool(name: str, *options: str, command: str = sys.executable, **wire: Any) -> Callable[[Bench], Any]:
+def _tool(
+    name: str, *options: str, command: str = sys.executable, **wire: Any
+) -> Callable[[Bench], Any]:
     """A call of a tool of the mock server."""
 
     settings = {"command": command}
@@ -236,13 +250,17 @@ def _rpc(code: int, status: int = 200) -> Answering:
 
     def answering(seen: Seen) -> Reply:
         error = {"code": code, "message": f"no, {CANARY}"}
-        return json_reply({"jsonrpc": "2.0", "id": json.loads(seen.body)["id"], "error": error}, status)
+        return json_reply(
+            {"jsonrpc": "2.0", "id": json.loads(seen.body)["id"], "error": error}, status
+        )
 
     return answering
 
 
 def _approval(*, granted: bool) -> Answered:
-    asked = Asked("ap_verify", CAPABILITY, STEP, "sha256:other", "sha256:other", "2999-01-01T00:00:00Z")
+    asked = Asked(
+        "ap_verify", CAPABILITY, STEP, "sha256:other", "sha256:other", "2999-01-01T00:00:00Z"
+    )
     return Answered(asked, granted, "verify", "", "2000-01-01T00:00:00Z")
 
 

@@ -109,7 +109,11 @@ class Ran(NamedTuple):
         """The error of the run; of a failed step its cause."""
         error = self.finished.outcome.error
         cause = error.__cause__ if error is not None else None
-        return cause if isinstance(cause, RuntimeErrorBase) and error and cause.code == error.code else error
+        return (
+            cause
+            if isinstance(cause, RuntimeErrorBase) and error and cause.code == error.code
+            else error
+        )
 
     @property
     def outputs(self) -> dict[str, Any]:
@@ -143,7 +147,9 @@ class Bench:
         request = RunRequest(SKILL, {}, {"goal": "verify"}, None, durability="none", **wire.options)
         binds = {CAPABILITY: "first"} if wire.rule else {}
         selection = SelectionOptions(binds, None, wire.environ)
-        prepared = PreparedRun(request, catalog.skills[SKILL], catalog, {}, request.frame, selection, [])
+        prepared = PreparedRun(
+            request, catalog.skills[SKILL], catalog, {}, request.frame, selection, []
+        )
         prepared = prepared._replace(policy=wire.policy() if wire.policy else None)
         attempts: list[Attempt] = []
         deadlines: list[float] = []
@@ -167,7 +173,9 @@ class Bench:
         seconds = time.monotonic() - begun
         return Ran(result.finished, events, attempts, deadlines, _files(result.directory), seconds)
 
-    def call(self, answering: Answering | None, path: str = "", **members: Any) -> tuple[Ran, list[Seen]]:
+    def call(
+        self, answering: Answering | None, path: str = "", **members: Any
+    ) -> tuple[Ran, list[Seen]]:
         """The result of a call to a server at `path`, to none for None, and the requests that it got."""
         if answering is None:
             return self.run(HarnessCall(**members)), []
@@ -201,10 +209,14 @@ def catalog_of(wire: HarnessCall) -> Catalog:
         bindings.append(_binding("second", request={"a": "input.a"}, response={"r": "response.ok"}))
         services.append(_plain_service("second", wire.second))
     if wire.gate:
-        bindings.append(_binding("gate", GATE, request={}, response={"allowed": "response.allowed"}))
+        bindings.append(
+            _binding("gate", GATE, request={}, response={"allowed": "response.allowed"})
+        )
         services.append(_plain_service("gate", wire.gate))
         outputs = {"allowed": {"type": "any"}, "reason": {"type": "string"}}
-        capabilities.append(capability_from({**_BARE, "id": GATE, "inputs": {}, "outputs": outputs}))
+        capabilities.append(
+            capability_from({**_BARE, "id": GATE, "inputs": {}, "outputs": outputs})
+        )
     skills = _skills(wire, tuple(capabilities[0].outputs))
     bound = () if "bindings" in wire.without else bindings
     return Catalog(
@@ -215,13 +227,21 @@ def catalog_of(wire: HarnessCall) -> Catalog:
             capability.id: tuple(b.id for b in bound if b.capability == capability.id)
             for capability in capabilities
         },
-        services={} if "services" in wire.without else {service.id: service for service in services},
+        services={}
+        if "services" in wire.without
+        else {service.id: service for service in services},
         partial=True,
     )
 
 
 def _binding(id: str, capability: str = CAPABILITY, **members: Any) -> Binding:
-    common = {"id": id, "capability": capability, "service": id, "protocol": "openapi", "operation": "op"}
+    common = {
+        "id": id,
+        "capability": capability,
+        "service": id,
+        "protocol": "openapi",
+        "operation": "op",
+    }
     return binding_from({**common, **members}, layer="verify", trusted=True)
 
 
@@ -278,7 +298,11 @@ def _one_step(wire: HarnessCall, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _files(directory: str) -> dict[str, bytes]:
     """Every file of an episode."""
-    return {str(p.relative_to(directory)): p.read_bytes() for p in Path(directory).rglob("*") if p.is_file()}
+    return {
+        str(p.relative_to(directory)): p.read_bytes()
+        for p in Path(directory).rglob("*")
+        if p.is_file()
+    }
 
 
 def check_rule(id: str, rule: InvokerRule, bench: Bench) -> CheckResult:
@@ -292,7 +316,9 @@ def check_rule(id: str, rule: InvokerRule, bench: Bench) -> CheckResult:
     except RuleSkipped as absent:
         base = base._replace(status=SKIPPED, reason=str(absent))
     except CogcliError as error:
-        base = base._replace(status=FAILED, reason=f"{error.code}: {error.message}", code=error.code)
+        base = base._replace(
+            status=FAILED, reason=f"{error.code}: {error.message}", code=error.code
+        )
     except Exception as bug:  # one rule that cannot even be asked must not hide the others
         base = base._replace(status=FAILED, reason=f"{type(bug).__name__}: {bug}", code="internal")
     return base._replace(ms=round((time.monotonic() - begun) * 1000))

@@ -23,7 +23,9 @@ class Unfit(Exception):
 
 def _data_schema_validate(asked: dict[str, Any]) -> dict[str, Any]:
     errors = [
-        f"`{name}` must be an object" for name in ("data", "schema") if not isinstance(asked.get(name), dict)
+        f"`{name}` must be an object"
+        for name in ("data", "schema")
+        if not isinstance(asked.get(name), dict)
     ]
     return {"valid": not errors, "errors": errors}
 
@@ -72,7 +74,10 @@ STAND_INS: Final[dict[str, Made]] = {
     "fs_read": _fs_read,
     "audio_transcribe": lambda asked: {"transcript": f"mock transcript of {_text(asked, 'audio')}"},
     "agent_route": _agent_route,
-    "model_research": lambda asked: {"summary": f"mock research on {_text(asked, 'query')}", "sources": []},
+    "model_research": lambda asked: {
+        "summary": f"mock research on {_text(asked, 'query')}",
+        "sources": [],
+    },
 }
 
 

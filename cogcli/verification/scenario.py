@@ -68,7 +68,9 @@ def files_in(directory: str) -> list[str]:
         names = sorted(os.listdir(directory))
     except OSError:
         return []
-    return [os.path.join(directory, name) for name in names if name.endswith(".json") and name[0] != "."]
+    return [
+        os.path.join(directory, name) for name in names if name.endswith(".json") and name[0] != "."
+    ]
 
 
 def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
@@ -116,7 +118,9 @@ class _ScenarioReader:
         self._one_of("mock_server.type", mock.type, (SPEC, *types))
         if mock.host not in LOOPBACK and not mock.host.startswith("127."):
             self._refuse(
-                "input.enum", "mock_server.host", f"found `{mock.host}`, expected a loopback address"
+                "input.enum",
+                "mock_server.host",
+                f"found `{mock.host}`, expected a loopback address",
             )
         self._within("mock_server.port", mock.port, 0, 65535)
         return mock
@@ -137,7 +141,9 @@ class _ScenarioReader:
             self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
         for name in raw:
             if name not in kinds:
-                self._refuse("input.unknown", f"{place}{name}", "no such field", suggestion(name, kinds))
+                self._refuse(
+                    "input.unknown", f"{place}{name}", "no such field", suggestion(name, kinds)
+                )
         given = {name: value for name, value in raw.items() if value is not None}
         for name in kinds:
             if name in _REQUIRED and name not in given:
@@ -146,7 +152,9 @@ class _ScenarioReader:
             wanted = kinds[name]
             whole = wanted != "number" or type(value) is int
             if wanted != "any" and (kind_of(value) != wanted or not whole):
-                self._refuse("input.type", f"{place}{name}", f"found {kind_of(value)}, expected {wanted}")
+                self._refuse(
+                    "input.type", f"{place}{name}", f"found {kind_of(value)}, expected {wanted}"
+                )
             if wanted == "text" and not value:
                 self._refuse("input.type", f"{place}{name}", "found empty text, expected a name")
         return given

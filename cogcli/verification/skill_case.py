@@ -84,7 +84,9 @@ class SkillCase(NamedTuple):
 class CaseFault(Exception):
     """A case cannot be run as it is written: nothing of it ran."""
 
-    def __init__(self, case: SkillCase, code: str, path: KeyPath, message: str, hint: str = "") -> None:
+    def __init__(
+        self, case: SkillCase, code: str, path: KeyPath, message: str, hint: str = ""
+    ) -> None:
         super().__init__(message)
         span = case.source.places.key((*case.at, *path))
         pointer = "/" + "/".join(map(str, (*case.at, *path)))

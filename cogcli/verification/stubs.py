@@ -81,7 +81,9 @@ class StubbedCalls:
             return found.answer() if isinstance(found, Stub) else found
         if attempt.capability_id not in self.stubbed:
             return send(attempt)
-        self.unanswered.append(UnansweredCall(attempt.capability_id, attempt.step_id, attempt.input))
+        self.unanswered.append(
+            UnansweredCall(attempt.capability_id, attempt.step_id, attempt.input)
+        )
         raise RejectedError(
             "call.rejected", f"no stub of `{attempt.capability_id}` fits this input", left=False
         )

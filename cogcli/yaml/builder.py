@@ -13,7 +13,14 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.json_pointer import pointer_of
 from cogcli.core.problems import Problem
-from cogcli.yaml.text_faults import LONG_KEY, MAX_KEY, MAX_PROBLEMS, UNSAFE, character_fault, excerpt
+from cogcli.yaml.text_faults import (
+    LONG_KEY,
+    MAX_KEY,
+    MAX_PROBLEMS,
+    UNSAFE,
+    character_fault,
+    excerpt,
+)
 
 MAX_INT: Final = 2**53 - 1
 
@@ -108,7 +115,9 @@ class ValueBuilder:
         return value
 
     def _report_root(self, root: Any, found: str) -> None:
-        self._report("yaml.root", root, f"found {found}, expected a mapping", "start with `key: value`")
+        self._report(
+            "yaml.root", root, f"found {found}, expected a mapping", "start with `key: value`"
+        )
 
     def _mapping(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -116,7 +125,9 @@ class ValueBuilder:
         take, end, scalar = self._take, self._map_end, self._scalar
         while (event := take()).__class__ is not end:
             # Most keys are plain words: judged here, for a call each would cost a tenth of the time.
-            plain = event.__class__ is scalar and not event.style and event.ctag is event.anchor is None
+            plain = (
+                event.__class__ is scalar and not event.style and event.ctag is event.anchor is None
+            )
             key: str | None = event.value if plain else None
             if key is None or key in _NO_KEYS or len(key) > MAX_KEY:
                 key = self._key(event)
@@ -124,7 +135,9 @@ class ValueBuilder:
                 self._count(event, 2)
             after = take()
             step = getattr(event, "value", "?") if key is None else key
-            value = self._text(after, step) if after.__class__ is scalar else self._value(after, step)
+            value = (
+                self._text(after, step) if after.__class__ is scalar else self._value(after, step)
+            )
             if key is not None and seen.setdefault(key, event) is event:
                 values[key] = value
             elif key is not None:
@@ -141,7 +154,9 @@ class ValueBuilder:
             if self._counts:
                 self._count(event, 1)
             step = len(values)
-            values.append(self._text(event, step) if event.__class__ is scalar else self._value(event, step))
+            values.append(
+                self._text(event, step) if event.__class__ is scalar else self._value(event, step)
+            )
         self._end = event
         return values
 
@@ -186,8 +201,12 @@ class ValueBuilder:
             return text
         value = _exact_number(match)
         if value is None:
-            kind = "an integer beyond 2^53-1" if match[1] is match[2] is None else "beyond every float"
-            self._report("yaml.number", event, f"{excerpt(text)} is {kind}", "write it in quotes", step)
+            kind = (
+                "an integer beyond 2^53-1" if match[1] is match[2] is None else "beyond every float"
+            )
+            self._report(
+                "yaml.number", event, f"{excerpt(text)} is {kind}", "write it in quotes", step
+            )
         return value
 
     def _ambiguous(self, event: Any, text: str, step: str | int) -> None:
@@ -222,7 +241,9 @@ class ValueBuilder:
 
     def _report_alias(self, event: Any, *step: str | int) -> None:
         hint = "write the value out, or quote text that starts with `*`"
-        self._report("yaml.alias", event, f"alias `*{excerpt(event.anchor)}` is not allowed", hint, *step)
+        self._report(
+            "yaml.alias", event, f"alias `*{excerpt(event.anchor)}` is not allowed", hint, *step
+        )
 
     def _refuse_decoration(self, event: Any, *step: str | int) -> None:
         if event.anchor is not None:
@@ -231,7 +252,9 @@ class ValueBuilder:
             self._report("yaml.alias", event, message, hint, *step)
         if event.ctag is not None:
             hint = "remove it, or quote text that starts with `!`"
-            self._report("yaml.tag", event, f"tag `{excerpt(str(event.ctag))}` is not allowed", hint, *step)
+            self._report(
+                "yaml.tag", event, f"tag `{excerpt(str(event.ctag))}` is not allowed", hint, *step
+            )
 
     def _safe(self, event: Any, text: str, step: str | int) -> None:
         unsafe = UNSAFE.search(text)
@@ -241,10 +264,14 @@ class ValueBuilder:
     def _count(self, event: Any, nodes: int) -> None:
         self._left -= nodes
         if self._left < 0:
-            self._stop("yaml.limit", event, f"more than {self._limits.nodes:,} nodes", "split the file")
+            self._stop(
+                "yaml.limit", event, f"more than {self._limits.nodes:,} nodes", "split the file"
+            )
 
     def _stop_empty(self) -> NoReturn:
-        self._stop("yaml.empty", None, "the file is empty, expected a mapping", "write `key: value`")
+        self._stop(
+            "yaml.empty", None, "the file is empty, expected a mapping", "write `key: value`"
+        )
 
     def _stop(self, code: str, event: Any, message: str, hint: str) -> NoReturn:
         self._report(code, event, message, hint)
@@ -257,7 +284,9 @@ class ValueBuilder:
         self.problems.append(Problem(code, "E", self._file, line, column, path, message, hint))
         if len(self.problems) == MAX_PROBLEMS:
             message = f"more than {MAX_PROBLEMS} problems, the rest is not told"
-            many = Problem("yaml.limit", "E", self._file, line, column, "", message, "mend these first")
+            many = Problem(
+                "yaml.limit", "E", self._file, line, column, "", message, "mend these first"
+            )
             self.problems.append(many)
             raise _StopReading
 

@@ -30,7 +30,9 @@ def replace_values(text: str, changes: Mapping[KeyPath, Any]) -> str:
     places, starts = parsed.places, _line_starts(text)
     spliced = text
     # From the end: what comes before keeps its place.
-    for path in sorted(changes, key=lambda path: _offsets(places.value(path), starts), reverse=True):
+    for path in sorted(
+        changes, key=lambda path: _offsets(places.value(path), starts), reverse=True
+    ):
         spliced = _splice(spliced, text, places, starts, path, changes[path])
     expected: Any = parsed.value
     for path, value in changes.items():
@@ -45,7 +47,9 @@ def rename_key(text: str, path: KeyPath, name: str) -> str:
     parsed = parse(text.encode(), file="")
     start, end = _offsets(parsed.places.key(path), _line_starts(text))
     spliced = f"{text[:start]}{flow(name)}{text[end:]}"
-    if parsed.value is None or parse(spliced.encode(), file="").value != _renamed(parsed.value, path, name):
+    if parsed.value is None or parse(spliced.encode(), file="").value != _renamed(
+        parsed.value, path, name
+    ):
         raise UneditableYaml("the key cannot be renamed here without touching others")
     return spliced
 
@@ -61,7 +65,9 @@ def to_yaml(value: Mapping[str, Any]) -> str:
     text = "".join(f"{line}\n" for line in block(value, ""))
     parsed = parse(text.encode(), file="")
     if not _same(parsed.value, value):
-        raise UneditableYaml(parsed.problems[0].message if parsed.problems else "a value cannot be written")
+        raise UneditableYaml(
+            parsed.problems[0].message if parsed.problems else "a value cannot be written"
+        )
     return text
 
 
@@ -78,7 +84,9 @@ def _offsets(span: Span, starts: list[int]) -> tuple[int, int]:
     return starts[span.line - 1] + span.column - 1, starts[span.end_line - 1] + span.end_column - 1
 
 
-def _splice(spliced: str, text: str, places: Places, starts: list[int], path: KeyPath, value: Any) -> str:
+def _splice(
+    spliced: str, text: str, places: Places, starts: list[int], path: KeyPath, value: Any
+) -> str:
     span, key = places.value(path), places.key(path)
     start, end = _offsets(span, starts)
     old, rest = text[start:end], text[end:].partition("\n")[0]
@@ -89,7 +97,11 @@ def _splice(spliced: str, text: str, places: Places, starts: list[int], path: Ke
     in_flow = any(text[_offsets(each, starts)[0]] in "{[" for each in outer)
     keyed = bool(path) and isinstance(path[-1], str)
     new = flow(value) if old else f" {flow(value)}"
-    head = " " * (key.column + len(str(path[-1]))) if keyed and not in_flow and not rest.strip() else None
+    head = (
+        " " * (key.column + len(str(path[-1])))
+        if keyed and not in_flow and not rest.strip()
+        else None
+    )
     below = below_head(head, value, " " * (key.column + 1)) if head is not None else None
     if below is not None:
         new = "\n".join(below)
@@ -102,14 +114,19 @@ def _changed(value: Any, path: KeyPath, new: Any) -> Any:
     if not path:
         return new
     if isinstance(value, list):
-        return [_changed(item, path[1:], new) if n == path[0] else item for n, item in enumerate(value)]
+        return [
+            _changed(item, path[1:], new) if n == path[0] else item for n, item in enumerate(value)
+        ]
     return {**value, path[0]: _changed(value[path[0]], path[1:], new)}
 
 
 def _renamed(value: Any, path: KeyPath, name: str) -> Any:
     first, *rest = path
     if isinstance(value, list):
-        return [_renamed(item, tuple(rest), name) if n == first else item for n, item in enumerate(value)]
+        return [
+            _renamed(item, tuple(rest), name) if n == first else item
+            for n, item in enumerate(value)
+        ]
     if rest:
         return {**value, first: _renamed(value[first], tuple(rest), name)}
     return {name if key == first else key: item for key, item in value.items()}

@@ -61,7 +61,9 @@ class Places:
         """The position of the value at the parts of a JSON pointer, or of its nearest existing ancestor."""
         place = self._nearest(())[0]
         for part in pointer:
-            inner = place.children.get(part) or place.children.get(int(part) if part.isdecimal() else -1)
+            inner = place.children.get(part) or place.children.get(
+                int(part) if part.isdecimal() else -1
+            )
             if inner is None:
                 break
             place = inner
@@ -107,7 +109,9 @@ def _read_places(text: str) -> _Place:
     return root
 
 
-def _fill_places(place: _Place, start: Any, take: Callable[[], Any], left: list[int], depth: int) -> None:
+def _fill_places(
+    place: _Place, start: Any, take: Callable[[], Any], left: list[int], depth: int
+) -> None:
     """Add the positions inside the node of the event `start`, and its end."""
     left[0] -= 1
     if left[0] < 0 or depth > _DEEPEST:

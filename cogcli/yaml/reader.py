@@ -51,7 +51,9 @@ def read_file(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed
     except FileRefused as refused:
         if refused.reason == "too-large":
             return b"", _no_value("yaml.size", file, refused.message, "split the file")
-        return b"", _no_value("yaml.io", file, refused.message, "name a regular file that you may read")
+        return b"", _no_value(
+            "yaml.io", file, refused.message, "name a regular file that you may read"
+        )
     return data, parse(data, file=file)
 
 
@@ -73,9 +75,13 @@ def parse(
         text = data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         at = line_column(data[: error.start].decode().removeprefix("\ufeff"), None)
-        return _no_value("yaml.encoding", file, f"byte 0x{data[error.start]:02X} is not UTF-8", _SAVE, at)
+        return _no_value(
+            "yaml.encoding", file, f"byte 0x{data[error.start]:02X} is not UTF-8", _SAVE, at
+        )
     if text.startswith("\ufeff"):
-        return _no_value("yaml.encoding", file, "more than one byte order mark", "keep one at most", (1, 1))
+        return _no_value(
+            "yaml.encoding", file, "more than one byte order mark", "keep one at most", (1, 1)
+        )
     lone_return = LONE_RETURN.search(text)
     if lone_return:  # parsers count lines by it, editors do not: no other place would be right
         at, found = line_column(text, lone_return.start()), "carriage return without a line feed"
@@ -107,7 +113,9 @@ def parse_json(data: bytes, *, file: str) -> Parsed:
     return Parsed(None, places, [Problem("json.type", "E", file, 1, 1, "", message, "write {}")])
 
 
-def _no_value(code: str, file: str, message: str, hint: str, at: tuple[int, int] = (0, 0)) -> Parsed:
+def _no_value(
+    code: str, file: str, message: str, hint: str, at: tuple[int, int] = (0, 0)
+) -> Parsed:
     return Parsed(None, Places(""), [Problem(code, "E", file, *at, "", message, hint)])
 
 
@@ -130,7 +138,9 @@ def _build(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
                 slip = first_slip(text, begin())
                 if slip is not None:
                     at = line_column(text, slip.offset)
-                    problems.append(Problem("yaml.syntax", "E", file, *at, "", slip.message, slip.hint))
+                    problems.append(
+                        Problem("yaml.syntax", "E", file, *at, "", slip.message, slip.hint)
+                    )
             return value, problems
         except YAMLError as error:
             stopped = error

@@ -99,7 +99,11 @@ def _nodes(take: Callable[[], Any], lines: _Lines) -> Iterator[_Node]:
             # One `key: value` in a list, without braces, is still in the list.
             inner = bracket if own and own not in _BRACKETS else own
             around.append(
-                (event if own == inner else None, inner, column if inner else event.start_mark.column)
+                (
+                    event if own == inner else None,
+                    inner,
+                    column if inner else event.start_mark.column,
+                )
             )
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             start = around.pop()[0]
@@ -131,10 +135,16 @@ def _indentation_slips(node: _Node, lines: _Lines) -> Iterator[Slip]:
     for start, line in lines.further_lines(node):
         rest = line.lstrip(" ")
         column = len(line) - len(rest)
-        if rest.strip() and column <= node.beyond and not (node.style in _BRACKETS and rest[0] in "]}#"):
+        if (
+            rest.strip()
+            and column <= node.beyond
+            and not (node.style in _BRACKETS and rest[0] in "]}#")
+        ):
             what = "quoted text" if node.style in _QUOTED else "what stands in brackets"
             message = f"a line of {what} begins too far left"
-            yield Slip(start + column, message, "indent it deeper than the key or the `- ` before it")
+            yield Slip(
+                start + column, message, "indent it deeper than the key or the `- ` before it"
+            )
             return
 
 

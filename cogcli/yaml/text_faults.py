@@ -33,7 +33,9 @@ def clean_text(text: str, file: str) -> tuple[list[Problem], str]:
     for match in islice(_UNSEEN.finditer(text), MAX_PROBLEMS) if suspect else ():
         found, hint = character_fault(match[0])
         problems.append(
-            Problem("yaml.characters", "E", file, *line_column(text, match.start()), "", found, hint)
+            Problem(
+                "yaml.characters", "E", file, *line_column(text, match.start()), "", found, hint
+            )
         )
     if problems:
         # For private characters, each its own: distinct keys stay distinct.
@@ -78,7 +80,9 @@ class _Explanation(NamedTuple):
     at_start: bool = False
 
 
-_BAD_TAG: Final = _Explanation("", "a tag is not allowed", "remove it, or quote text that starts with `!`")
+_BAD_TAG: Final = _Explanation(
+    "", "a tag is not allowed", "remove it, or quote text that starts with `!`"
+)
 _BAD_ALIAS: Final = _Explanation(
     "", "an anchor or alias is not allowed", "quote text that starts with `*` or `&`"
 )
@@ -100,28 +104,49 @@ _SYNTAX: Final = (
         True,
     ),
     _Explanation(r"'\t'", "a tab where only spaces are allowed", "indent and separate with spaces"),
-    _Explanation("cannot start any token", "text cannot start with this character", "quote the text"),
-    _Explanation("unexpected end of stream", "quoted text is never closed", "add the closing quote", True),
     _Explanation(
-        "unexpected document separator", "quoted text is never closed", "add the closing quote", True
+        "cannot start any token", "text cannot start with this character", "quote the text"
     ),
     _Explanation(
-        "entries are not allowed", "`- ` is not expected here", "start the list on a line of its own"
+        "unexpected end of stream", "quoted text is never closed", "add the closing quote", True
+    ),
+    _Explanation(
+        "unexpected document separator",
+        "quoted text is never closed",
+        "add the closing quote",
+        True,
+    ),
+    _Explanation(
+        "entries are not allowed",
+        "`- ` is not expected here",
+        "start the list on a line of its own",
     ),
     _Explanation("got '<stream end>'", "a bracket or brace is never closed", "close it", True),
-    _Explanation("expected ',' or", "a comma or the closing bracket is missing", "add it, or quote the text"),
     _Explanation(
-        "found '<scalar>'", "text after the end of a value", "quote the whole text, or line up the keys"
+        "expected ',' or", "a comma or the closing bracket is missing", "add it, or quote the text"
     ),
     _Explanation(
-        "expected <block end>", "this does not fit the lines above", "line up keys and `- ` of one level"
+        "found '<scalar>'",
+        "text after the end of a value",
+        "quote the whole text, or line up the keys",
     ),
-    _Explanation("block scalar", "`|` or `>` must end its line", "put the text on the next line, indented"),
+    _Explanation(
+        "expected <block end>",
+        "this does not fit the lines above",
+        "line up keys and `- ` of one level",
+    ),
+    _Explanation(
+        "block scalar", "`|` or `>` must end its line", "put the text on the next line, indented"
+    ),
     _Explanation("chr()", "no such character", "write a character that exists"),
     _Explanation(
-        "escape", "unknown escape in double quotes", r"write \\ for a backslash, or use single quotes"
+        "escape",
+        "unknown escape in double quotes",
+        r"write \\ for a backslash, or use single quotes",
     ),
-    _Explanation("the node content", "a value is missing here", "write it, or remove what announces it"),
+    _Explanation(
+        "the node content", "a value is missing here", "write it, or remove what announces it"
+    ),
     _Explanation("document", "text after the end of the document", "remove it"),
 )
 
@@ -129,7 +154,9 @@ _SYNTAX: Final = (
 def syntax_problem(error: Any, text: str, file: str) -> Problem:
     """The problem of a parser's error."""
     code, known = _explain_syntax(error, text)
-    mark = (known.at_start and getattr(error, "context_mark", None)) or getattr(error, "problem_mark", None)
+    mark = (known.at_start and getattr(error, "context_mark", None)) or getattr(
+        error, "problem_mark", None
+    )
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
     return Problem(code, "E", file, line, column, "", known.message, known.hint)
 
@@ -152,6 +179,8 @@ def _explain_syntax(error: Any, text: str) -> tuple[str, _Explanation]:
         if filled:
             path = filled[1]
             hint = f'write {path}, or {{$text: "... ${{{path}}}"}} for a text with it'
-            return "yaml.syntax", _Explanation("", f"`${{{path}}}` cannot stand here without quotes", hint)
+            return "yaml.syntax", _Explanation(
+                "", f"`${{{path}}}` cannot stand here without quotes", hint
+            )
     unknown = _Explanation("", f"not YAML: {excerpt(words)}", "see the line before as well")
     return "yaml.syntax", next((known for known in _SYNTAX if known.part in words), unknown)

@@ -71,7 +71,10 @@ def is_block_text(value: str) -> bool:
 
 def _literal(value: str, indent: str) -> list[str]:
     mark = " |" if value.endswith("\n") else " |-"
-    return [mark, *(f"{indent}{line}" if line else "" for line in value.removesuffix("\n").split("\n"))]
+    return [
+        mark,
+        *(f"{indent}{line}" if line else "" for line in value.removesuffix("\n").split("\n")),
+    ]
 
 
 def _holds_block_text(value: Any) -> bool:
@@ -85,7 +88,9 @@ def _is_short(value: dict[str, Any] | list[Any]) -> bool:
     inner = value.values() if isinstance(value, dict) else value
     below = [part for part in inner if isinstance(part, dict | list)]
     return not any(
-        isinstance(e, dict | list) for b in below for e in (b.values() if isinstance(b, dict) else b)
+        isinstance(e, dict | list)
+        for b in below
+        for e in (b.values() if isinstance(b, dict) else b)
     )
 
 
@@ -112,4 +117,10 @@ def _escaped(char: str) -> str:
     code = ord(char)
     if char.isprintable():
         return char
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )

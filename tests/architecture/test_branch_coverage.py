@@ -14,7 +14,9 @@ ROOMS = ("governance", "context", "agent")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("COGCLI_LONG_TESTS" not in os.environ, reason="takes half a minute: COGCLI_LONG_TESTS=1")
+@pytest.mark.skipif(
+    "COGCLI_LONG_TESTS" not in os.environ, reason="takes half a minute: COGCLI_LONG_TESTS=1"
+)
 def test_every_branch_of_the_pure_rooms_is_run_by_their_own_tests(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "COGCLI_LONG_TESTS"}
     environment["COVERAGE_FILE"] = str(tmp_path / "coverage")
@@ -32,8 +34,19 @@ def test_every_branch_of_the_pure_rooms_is_run_by_their_own_tests(tmp_path: Path
         "no:cacheprovider",
         *tests,
     ]
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 0, ran.stdout
-    report = [*coverage, "report", "--show-missing", "--skip-covered", "--fail-under=100", "--precision=2"]
-    said = subprocess.run(report, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    report = [
+        *coverage,
+        "report",
+        "--show-missing",
+        "--skip-covered",
+        "--fail-under=100",
+        "--precision=2",
+    ]
+    said = subprocess.run(
+        report, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert said.returncode == 0, said.stdout

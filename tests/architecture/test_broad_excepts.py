@@ -44,7 +44,9 @@ def broad(path: Path) -> int:
             kinds = list(node.args)
         else:
             continue
-        count += any(kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in kinds)
+        count += any(
+            kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in kinds
+        )
     return count
 
 

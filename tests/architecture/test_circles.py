@@ -10,7 +10,9 @@ from support.sources import PACKAGE, modules, said
 
 def imports() -> dict[str, set[str]]:
     """By module of the package: the modules of the package that it imports anywhere."""
-    paths = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()}
+    paths = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()
+    }
     paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
     return {
         name: {

@@ -30,7 +30,9 @@ _CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 @cache
 def texts() -> dict[Path, str]:
     """The text files of the project, but for the registry that an installed package holds."""
-    found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
+    found = [
+        path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES
+    ]
     kept = [path for path in found if "registry" not in path.relative_to(ROOT).parts[:2]]
     return {
         path: path.read_text(encoding="utf-8", errors="replace")
@@ -44,7 +46,8 @@ def anchors(page: Path) -> frozenset[str]:
     """What a page can be cited at: explicit anchors, and headings as GitHub names them."""
     text = _CODE_BLOCK.sub("", page.read_text(encoding="utf-8"))
     headings = (
-        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(text)
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in _HEADING.findall(text)
     )
     return frozenset([*_ANCHOR.findall(text), *headings])
 
@@ -103,7 +106,11 @@ def test_every_cited_decision_exists() -> None:
 @pytest.mark.parametrize("page", RULES, ids=lambda page: page.stem)
 def test_every_heading_of_a_page_of_rules_has_an_anchor_of_its_own(page: Path) -> None:
     lines = page.read_text(encoding="utf-8").splitlines()
-    bare = [line for before, line in pairwise(lines) if line.startswith("##") and not _ANCHOR.match(before)]
+    bare = [
+        line
+        for before, line in pairwise(lines)
+        if line.startswith("##") and not _ANCHOR.match(before)
+    ]
     assert not bare
     ids = _ANCHOR.findall("\n".join(lines))
     assert ids

@@ -16,7 +16,10 @@ ROOT = Path(__file__).parents[2]
 def named() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *(line for name in extras if name != "dev" for line in extras[name])]
+    lines = [
+        *project["dependencies"],
+        *(line for name in extras if name != "dev" for line in extras[name]),
+    ]
     return {re.split(r"[\[<>=~!; ]", line)[0].lower() for line in lines}
 
 

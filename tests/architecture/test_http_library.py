@@ -20,7 +20,10 @@ def test_one_module_imports_the_http_library() -> None:
 def test_nothing_opens_urls_behind_its_back() -> None:
     names = {"http.client", "urllib.request", "ftplib", "smtplib", "telnetlib", "xmlrpc.client"}
     users = {
-        str(path.relative_to(PACKAGE)) for path in modules() for name in said(path).modules if name in names
+        str(path.relative_to(PACKAGE))
+        for path in modules()
+        for name in said(path).modules
+        if name in names
     }
     # Mail is no HTTP: it goes to the one server that the host names.
     assert users <= {"core/http.py", "official/email_sending.py"}

@@ -17,20 +17,26 @@ def test_every_test_named_in_the_architecture_exists() -> None:
     defined = {
         match
         for path in (ROOT / "tests").rglob("test_*.py")
-        for match in re.findall(r"^def (test_[a-z0-9_]+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        for match in re.findall(
+            r"^def (test_[a-z0-9_]+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
     }
     assert len(named) >= 10
     assert named <= defined
 
 
 def test_one_function_reaches_the_runner() -> None:
-    callers = {path.name for path in (PACKAGE / "engine").glob("*.py") if "attempt" in said(path).calls}
+    callers = {
+        path.name for path in (PACKAGE / "engine").glob("*.py") if "attempt" in said(path).calls
+    }
     assert callers == {"call.py"}
 
 
 @pytest.mark.parametrize("part", ["Engine", "LiveRunner", "InvokerContext"])
 def test_a_run_is_put_together_in_one_place(part: str) -> None:
-    building = {path.relative_to(PACKAGE).as_posix() for path in modules() if part in said(path).calls}
+    building = {
+        path.relative_to(PACKAGE).as_posix() for path in modules() if part in said(path).calls
+    }
     assert building == {"runs/launch.py"}
 
 
@@ -48,4 +54,6 @@ def test_only_the_coordinators_side_reduces_or_appends() -> None:
         "mapping/outputs.py",
     }
     for path in [*(PACKAGE / "bindings").rglob("*.py"), *(PACKAGE / "official").glob("*.py")]:
-        assert not any(name.startswith(("cogcli.state", "cogcli.events")) for name in said(path).names), path
+        assert not any(
+            name.startswith(("cogcli.state", "cogcli.events")) for name in said(path).names
+        ), path

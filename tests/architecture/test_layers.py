@@ -52,7 +52,10 @@ def room(path: Path) -> str:
 
 def test_imports_point_down() -> None:
     assert [
-        wrong for path in modules() if room(path) not in ("", "official") for wrong in _imports_up(path)
+        wrong
+        for path in modules()
+        if room(path) not in ("", "official")
+        for wrong in _imports_up(path)
     ] == []
 
 
@@ -61,12 +64,19 @@ def _imports_up(path: Path) -> Iterator[str]:
     for name in said(path).modules:
         package, _, inside = name.partition(".")
         other = inside.partition(".")[0]
-        if package == "cogcli" and other in FLOORS and other != own and FLOORS[other] >= FLOORS[own]:
+        if (
+            package == "cogcli"
+            and other in FLOORS
+            and other != own
+            and FLOORS[other] >= FLOORS[own]
+        ):
             yield f"{path}: {own} (floor {FLOORS[own]}) imports {name}"
 
 
 def test_every_room_has_a_floor() -> None:
-    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    rooms = {
+        path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()
+    }
     assert rooms - {"official"} <= set(FLOORS)
 
 
@@ -101,7 +111,9 @@ def test_pure_rooms_touch_nothing_outside(name: str) -> None:
 
 def test_words_never_ask_for_the_time() -> None:
     source = (PACKAGE / "report" / "humanize.py").read_text(encoding="utf-8")
-    assert not any(call in source for call in ("time.time(", "time.monotonic(", "time.sleep(", "localtime()"))
+    assert not any(
+        call in source for call in ("time.time(", "time.monotonic(", "time.sleep(", "localtime()")
+    )
 
 
 @pytest.mark.slow
@@ -110,11 +122,17 @@ def test_importing_the_package_reads_no_environment_and_prints_nothing() -> None
     for path in modules():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.If | ast.Import | ast.ImportFrom):
+            if isinstance(
+                node, ast.FunctionDef | ast.ClassDef | ast.If | ast.Import | ast.ImportFrom
+            ):
                 continue
             for part in ast.walk(node):
-                assert not (isinstance(part, ast.Attribute) and part.attr in ("environ", "getenv")), path
+                assert not (
+                    isinstance(part, ast.Attribute) and part.attr in ("environ", "getenv")
+                ), path
                 called = (
-                    part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else ""
+                    part.func.id
+                    if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+                    else ""
                 )
                 assert called not in ("open", "print", "input"), path

@@ -23,7 +23,12 @@ def doors() -> Counter[str]:
 
 def _in_functions(tree: ast.Module) -> set[ast.Import | ast.ImportFrom]:
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return {node for f in functions for node in ast.walk(f) if isinstance(node, ast.Import | ast.ImportFrom)}
+    return {
+        node
+        for f in functions
+        for node in ast.walk(f)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
 
 
 def test_every_import_in_a_function_is_a_door_of_the_table() -> None:

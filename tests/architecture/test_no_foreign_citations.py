@@ -39,7 +39,14 @@ def test_no_citation_of_a_document_that_is_not_here() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["(formats.md 10, ref.*)", "(cli.md 2, 4)", "a rule [seed]", "the seed's fields", "rule: 2 reads"]
+    "text",
+    [
+        "(formats.md 10, ref.*)",
+        "(cli.md 2, 4)",
+        "a rule [seed]",
+        "the seed's fields",
+        "rule: 2 reads",
+    ],
 )
 def test_the_old_ways_are_told(text: str) -> None:
     assert foreign(f"one line\n{text}")[0].startswith("2: ")

@@ -35,10 +35,16 @@ def spelled(path: Path) -> set[str]:
 def test_a_protocol_is_asked_by_its_row_and_not_by_its_name() -> None:
     names = [path.relative_to(PACKAGE).as_posix() for path in modules()]
     others = [
-        name for name in names if not name.startswith(("protocols/", "official/")) and name not in SPELLED
+        name
+        for name in names
+        if not name.startswith(("protocols/", "official/")) and name not in SPELLED
     ]
-    assert [name for name in others if spelled(PACKAGE / name)] == [], "ask `PROTOCOLS[...]` instead"
+    assert [name for name in others if spelled(PACKAGE / name)] == [], (
+        "ask `PROTOCOLS[...]` instead"
+    )
 
 
 def test_every_listed_file_still_spells_one() -> None:
-    assert [name for name in SPELLED if not (PACKAGE / name).exists() or not spelled(PACKAGE / name)] == []
+    assert [
+        name for name in SPELLED if not (PACKAGE / name).exists() or not spelled(PACKAGE / name)
+    ] == []

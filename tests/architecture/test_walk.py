@@ -68,10 +68,15 @@ def test_the_walk_is_true_of_the_code(entered: list[list[str]]) -> None:
 
 
 def test_no_room_is_entered_twice_on_the_walk(entered: list[list[str]]) -> None:
-    stacks = {name: next(words[2:] for words in entered if " ".join(words[:2]) == name) for _, name in ROWS}
+    stacks = {
+        name: next(words[2:] for words in entered if " ".join(words[:2]) == name)
+        for _, name in ROWS
+    }
     for name, (_, *stack) in stacks.items():
         rooms = [word.partition("#")[0] for word in stack]
-        assert len(set(rooms)) == len(rooms), f"{name}: a room called itself through another: {stack}"
+        assert len(set(rooms)) == len(rooms), (
+            f"{name}: a room called itself through another: {stack}"
+        )
     visits: dict[tuple[str, str], str] = {}
     for up, name in ROWS:
         thread, *stack = stacks[name]

@@ -21,7 +21,9 @@ DOCUMENT: dict[str, Any] = {
                     {"name": "q", "in": "query", "schema": {"type": "string"}},
                     {"name": "X-Part", "in": "header", "schema": {"type": "string"}},
                 ],
-                "responses": {"200": {"content": {"application/json": {"schema": {"type": "object"}}}}},
+                "responses": {
+                    "200": {"content": {"application/json": {"schema": {"type": "object"}}}}
+                },
             }
         }
     },
@@ -37,7 +39,9 @@ def test_nothing_stands_in_a_text_where_an_optional_input_was_not_given(project:
         request = '{id: input.text, q: "tag:${input.part}", X-Part: "[${input.part}]"}'
         project.write("docs/api.json", json.dumps(DOCUMENT))
         spec = "spec_ref: docs/api.json"
-        remote(project, "openapi", server.url, "getNote", inputs=INPUTS, request=request, service=spec)
+        remote(
+            project, "openapi", server.url, "getNote", inputs=INPUTS, request=request, service=spec
+        )
         seen = project.run(*RUN, "-p", "text=a").assert_ok().json
         assert [each["code"] for each in seen["warnings"]].count("request.optional") == 2
         assert server.requests[-1].line.split()[1] == "/notes/a?q=tag%3A"
@@ -48,7 +52,9 @@ def test_nothing_stands_in_a_text_where_an_optional_input_was_not_given(project:
     project.run("verify", "@last").assert_ok()
 
 
-@pytest.mark.parametrize(("operation", "spec"), [("getNote", "spec_ref: docs/api.json"), ("notes/{id}", "")])
+@pytest.mark.parametrize(
+    ("operation", "spec"), [("getNote", "spec_ref: docs/api.json"), ("notes/{id}", "")]
+)
 def test_a_path_that_lacks_a_part_is_not_sent(project: Any, operation: str, spec: str) -> None:
     project.write("docs/api.json", json.dumps(DOCUMENT))
     request, metadata = '{id: "n-${input.part}", q: input.text}', "{method: GET}"
@@ -65,7 +71,9 @@ def test_a_path_that_lacks_a_part_is_not_sent(project: Any, operation: str, spec
         )
         warned = project.run("validate", "--json").json["problems"]
         assert [
-            each["message"].partition(": ")[2] for each in warned if each["code"] == "request.optional"
+            each["message"].partition(": ")[2]
+            for each in warned
+            if each["code"] == "request.optional"
         ] == [
             "`request.id`: optional input `part` inside text: a call without it fails, as that would be another path"
         ]

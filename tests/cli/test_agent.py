@@ -40,7 +40,9 @@ def _types(desk: Project, result: Result) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "expected"), REQUESTS.items(), ids=list(REQUESTS))
-def test_a_request_ends_as_the_pack_says(desk: Project, name: str, expected: tuple[int, str, str]) -> None:
+def test_a_request_ends_as_the_pack_says(
+    desk: Project, name: str, expected: tuple[int, str, str]
+) -> None:
     code, status, reason = expected
     result = _invoke(desk, name).assert_exit(code)
     decision = _record(desk, result)
@@ -52,20 +54,32 @@ def test_a_request_ends_as_the_pack_says(desk: Project, name: str, expected: tup
     assert state["links"]["decision"] == "decision.json"
     assert state["x-decision"]["record_hash"] == decision["record_hash"]
     recorded = [
-        e.payload for _, e in EventLog(_directory(desk, result)) if e.event_type == "decision.recorded"
+        e.payload
+        for _, e in EventLog(_directory(desk, result))
+        if e.event_type == "decision.recorded"
     ]
-    assert [each["record_hash"] for each in recorded] == ([decision["record_hash"]] if code != 5 else [])
+    assert [each["record_hash"] for each in recorded] == (
+        [decision["record_hash"]] if code != 5 else []
+    )
     for _, event in EventLog(_directory(desk, result)):
         assert problem_of(event.event_type or "", event.payload) is None
 
 
 def test_a_refund_is_finished_by_another_process_of_the_right_role(desk: Project) -> None:
     paused = _invoke(desk, "needs-finance").assert_exit(5)
-    asked = [e.payload for _, e in EventLog(_directory(desk, paused)) if e.event_type == "approval.requested"]
-    assert [(each["kind"], each["proposed_by"]) for each in asked] == [("gate", "agent.support-desk")]
+    asked = [
+        e.payload
+        for _, e in EventLog(_directory(desk, paused))
+        if e.event_type == "approval.requested"
+    ]
+    assert [(each["kind"], each["proposed_by"]) for each in asked] == [
+        ("gate", "agent.support-desk")
+    ]
     for by in ("cust_7:finance", "bob:support", "bob"):
         desk.run("resume", "@last", "--approve", GATE, "--by", by).assert_exit(5)
-    done = desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json").assert_ok()
+    done = desk.run(
+        "resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json"
+    ).assert_ok()
     assert done.json["outputs"]["response"] == "Refunded ord_881, receipt rc_ord_881."
     decision = _record(desk, paused)
     assert (decision["status"], decision["outcome"]) == ("completed", "refunded")
@@ -74,7 +88,9 @@ def test_a_refund_is_finished_by_another_process_of_the_right_role(desk: Project
     ]  # fmt: skip
     assert (decision["approvals"][0]["by"], decision["approvals"][0]["role"]) == ("ann", "finance")
     assert {gate["status"] for gate in decision["evidence_gates"]} == {"satisfied"}
-    recorded = [e for _, e in EventLog(_directory(desk, paused)) if e.event_type == "decision.recorded"]
+    recorded = [
+        e for _, e in EventLog(_directory(desk, paused)) if e.event_type == "decision.recorded"
+    ]
     assert [event.payload["record_hash"] for event in recorded] == [decision["record_hash"]]
     desk.run("verify", "@last").assert_ok()
     desk.run("replay", "@last").assert_ok()
@@ -128,7 +144,10 @@ def test_every_layer_leaves_an_event(desk: Project) -> None:
 def test_a_read_only_run_looks_and_does_nothing(desk: Project) -> None:
     result = _invoke(desk, "needs-finance", "--safety-mode", "read_only").assert_exit(1)
     decision = _record(desk, result)
-    assert (decision["status"], decision["status_reason"]) == ("completed", "action_skipped:read_only")
+    assert (decision["status"], decision["status_reason"]) == (
+        "completed",
+        "action_skipped:read_only",
+    )
     assert decision["calls"] == decision["memory_proposals"] == []
 
 
@@ -151,7 +170,15 @@ def test_a_missing_parameter_becomes_a_question(desk: Project) -> None:
 
 
 def test_an_unknown_intent_is_refused_with_a_record(desk: Project) -> None:
-    asked = ("agent", "invoke", "--message", "Sing a song", "--pack", "support-desk@4.0.0", "--json")
+    asked = (
+        "agent",
+        "invoke",
+        "--message",
+        "Sing a song",
+        "--pack",
+        "support-desk@4.0.0",
+        "--json",
+    )
     result = desk.run(*asked).assert_exit(4)
     assert _record(desk, result)["status_reason"] == "unknown_intent"
     desk.run("replay", "@last").assert_ok()
@@ -170,7 +197,8 @@ def test_what_is_remembered_waits_for_nobody_where_the_pack_says_so(desk: Projec
     assert desk.run("memory", "ls", *scope).json["memories"] == []
     result = _invoke(desk, "allowed").assert_ok()
     held = {
-        each["candidate"]["predicate"]: each for each in desk.run("memory", "ls", *scope).json["memories"]
+        each["candidate"]["predicate"]: each
+        for each in desk.run("memory", "ls", *scope).json["memories"]
     }
     assert set(held) == {"age_days", "total"}
     proposed = {each["proposal_id"] for each in _record(desk, result)["memory_proposals"]}

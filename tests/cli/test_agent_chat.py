@@ -20,11 +20,17 @@ from support.terminal import Terminal
 PROMPT = "›"
 GOLDEN = Path(__file__).with_name("goldens") / "agent-chat.txt"
 HELLO = {"when": ["hello"], "json": {"response": "Hello, how can I help?"}, "pause_ms": 5}
-SLOW = {"when": ["take your time"], "json": {"response": "one two three four five"}, "pause_ms": 400}
+SLOW = {
+    "when": ["take your time"],
+    "json": {"response": "one two three four five"},
+    "pause_ms": 400,
+}
 REFUNDED = {"when": ["result:1 payments.refund"], "json": {"response": "Refunded."}}
 REFUND = {
     "when": ["result:0 orders.lookup"],
-    "json": {"tool_calls": [{"name": "payments.refund", "args": {"order_id": "ord_881", "amount": 240}}]},
+    "json": {
+        "tool_calls": [{"name": "payments.refund", "args": {"order_id": "ord_881", "amount": 240}}]
+    },
 }
 LOOKUP = {
     "when": ["please refund"],
@@ -41,8 +47,17 @@ def chat(desk: Project) -> Any:
     desk.write("models/talk.yaml", json.dumps({"replies": [SLOW, REFUNDED, REFUND, LOOKUP, HELLO]}))
 
     def start(*more: str) -> Terminal:
-        words = ("--pack", "support-desk@4.0.0", "--user", "cust_7", "--model", "scripted:models/talk.yaml")
-        terminal = Terminal(desk, "agent", "chat", *words, "--session", "s1", *more, rows=60, columns=100)
+        words = (
+            "--pack",
+            "support-desk@4.0.0",
+            "--user",
+            "cust_7",
+            "--model",
+            "scripted:models/talk.yaml",
+        )
+        terminal = Terminal(
+            desk, "agent", "chat", *words, "--session", "s1", *more, rows=60, columns=100
+        )
         terminal.until("/quit")
         return terminal
 

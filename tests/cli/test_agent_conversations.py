@@ -77,7 +77,9 @@ def resumed(desk: Project, episode: Path, *flags: str) -> Result:
 def talk(desk: Project) -> list[Result]:
     """Three messages: an answer, a refund that a person approves, an answer."""
     first = ask(desk, "allowed", *SESSION).assert_ok()
-    second = answer(desk, ask(desk, "needs-finance", *SESSION).assert_exit(5), "--approve").assert_ok()
+    second = answer(
+        desk, ask(desk, "needs-finance", *SESSION).assert_exit(5), "--approve"
+    ).assert_ok()
     return [first, second, ask(desk, "allowed", *SESSION).assert_ok()]
 
 
@@ -92,7 +94,11 @@ def require_conversation(desk: Project, results: list[Result]) -> None:
     assert (desk.root / PAID).read_text() == "'ord_881'\n"
     assert "mood: calm" in prompt_of(episodes[1])
     last = prompt_of(episodes[2])
-    for said in ("assistant: It is 12 days old.", "user: Refund order ord_881", "assistant: Refunded."):
+    for said in (
+        "assistant: It is 12 days old.",
+        "user: Refund order ord_881",
+        "assistant: Refunded.",
+    ):
         assert said in last
     for result in results:
         assert require_governed(desk, result) == "completed"
@@ -107,7 +113,9 @@ def test_three_messages_to_a_scripted_model(desk: Project) -> None:
     scripts = {"one": REPLIES[:1], "two": REPLIES[1:4], "three": REPLIES[4:]}
     results = []
     for name, replies in scripts.items():
-        desk.write(f"models/{name}.yaml", json.dumps({"replies": [{"json": reply} for reply in replies]}))
+        desk.write(
+            f"models/{name}.yaml", json.dumps({"replies": [{"json": reply} for reply in replies]})
+        )
         model = ("--model", f"scripted:models/{name}.yaml")
         asked = ask(desk, "needs-finance" if name == "two" else "allowed", *SESSION, *model)
         results.append(answer(desk, asked, "--approve") if asked.code == 5 else asked)
@@ -133,7 +141,9 @@ def test_a_conversation_with_a_model_that_nobody_scripted(desk: Project) -> None
         require_governed(desk, result)
     said = [
         each["content"]
-        for each in document(episode_of(desk, results[-1]), "state")["x-agent"]["execution"]["messages"]
+        for each in document(episode_of(desk, results[-1]), "state")["x-agent"]["execution"][
+            "messages"
+        ]
     ]
     assert said.count("Where is order ord_881?") == 4
 
@@ -151,7 +161,11 @@ def test_a_question_that_was_cut_off_is_asked_again_and_charged_again(desk: Proj
         after = ask(desk, "allowed", *SESSION).assert_ok()
     (again,) = payloads(episode, "model.resent")
     (answered,) = payloads(episode, "model.answered")
-    assert (again["call_id"], answered["usage"]["llm_calls"], answered["estimated"]) == ("m1", 2, True)
+    assert (again["call_id"], answered["usage"]["llm_calls"], answered["estimated"]) == (
+        "m1",
+        2,
+        True,
+    )
     assert answered["usage"]["tokens_in"] > 1.5 * answered["reply"]["usage"]["tokens_in"]
     used = document(episode, "decision")["budget"]["used"]["tokens.workflow"]
     assert used == answered["usage"]["tokens_in"] + answered["usage"]["tokens_out"]
@@ -172,7 +186,9 @@ def test_a_question_that_is_cut_off_twice_is_charged_three_times(desk: Project) 
 
 
 def test_a_message_may_come_before_the_one_that_was_cut_off_is_gone_on_with(desk: Project) -> None:
-    with TinyModel(scripts={"talk": [HELLO, {"response": "Second."}, {"response": "Third."}]}) as server:
+    with TinyModel(
+        scripts={"talk": [HELLO, {"response": "Second."}, {"response": "Third."}]}
+    ) as server:
         use(desk, server, "fault:slow:1:script:talk")
         episode = killed(desk, lambda: len(server.requests) == 1, *invoked("allowed"))
         other = ask(desk, "allowed", *SESSION).assert_ok()
@@ -192,7 +208,9 @@ def test_a_run_that_is_killed_in_an_effect_is_gone_on_with_when_a_person_has_sai
     slow = (desk.root / "support_desk.py").read_text()
     waits = "__import__('time').sleep(60)\n    return {"
     desk.write("support_desk.py", slow.replace('return {"receipt"', waits + '"receipt"').encode())
-    with TinyModel(scripts={"talk": [REPLIES[1], REPLIES[2], {"response": "Refunded."}, HELLO]}) as server:
+    with TinyModel(
+        scripts={"talk": [REPLIES[1], REPLIES[2], {"response": "Refunded."}, HELLO]}
+    ) as server:
         use(desk, server, "script:talk")
         waiting = ask(desk, "needs-finance", *SESSION).assert_exit(5)
         episode = episode_of(desk, waiting)
@@ -246,7 +264,9 @@ def test_a_run_with_an_open_question_is_closed_even_while_another_of_its_convers
 def test_what_has_no_room_of_a_conversation_is_summed_up_by_the_model(desk: Project) -> None:
     said = {"role": "user", "content": "We spoke of boats. And of more.", "timestamp": AT}
     store = AgentStore(desk.root / ".cogcli/memory.db")
-    store.consolidate("acme", "cust_7", interaction("run_0"), session=SessionSnapshot("s1", (said,) * 45))
+    store.consolidate(
+        "acme", "cust_7", interaction("run_0"), session=SessionSnapshot("s1", (said,) * 45)
+    )
     store.close()
     replies = [{"summary": "It was about ships."}, HELLO, "never", HELLO]
     with TinyModel(scripts={"talk": replies}) as server:

@@ -77,7 +77,10 @@ def said(desk: Project) -> tuple[str, str]:
 
 def ends_with_its_decision(desk: Project) -> bool:
     kinds = [event.event_type for event in events(desk)]
-    return kinds.count("decision.recorded") == 1 and kinds[-3:-1] == ["decision.recorded", "run.terminated"]
+    return kinds.count("decision.recorded") == 1 and kinds[-3:-1] == [
+        "decision.recorded",
+        "run.terminated",
+    ]
 
 
 @pytest.mark.parametrize("request_name", ["needs-finance", "escalates"])
@@ -110,7 +113,10 @@ def interrupted(desk: Project, *command: str, name: str, times: int = 2) -> int:
 )
 def test_a_signal_during_a_call_aborts(desk: Project, name: str, times: int, code: int) -> None:
     slow(desk, "lookup_order")
-    assert interrupted(desk, "agent", "invoke", "requests/allowed.json", name=name, times=times) == code
+    assert (
+        interrupted(desk, "agent", "invoke", "requests/allowed.json", name=name, times=times)
+        == code
+    )
     assert said(desk) == ("aborted", "signal")
     assert ends_with_its_decision(desk)
     assert "run.heartbeat" not in [event.event_type for event in events(desk)]
@@ -144,7 +150,9 @@ def test_a_call_is_cut_when_time_is_gone(
 
 
 def test_a_context_without_room_says_where_room_is_made(desk: Project) -> None:
-    full = desk.run("agent", "invoke", "requests/allowed.json", "--budget", "tokens.context=1").assert_exit(1)
+    full = desk.run(
+        "agent", "invoke", "requests/allowed.json", "--budget", "tokens.context=1"
+    ).assert_exit(1)
     assert said(desk) == ("failed", "context.overpacked")
     assert "raise `tokens.context` in the budget of the pack" in full.err
 
@@ -180,7 +188,11 @@ def test_signs_of_life_while_a_call_is_waited_for(desk: Project) -> None:
     slow(desk, "lookup_order")
     budget = "budget: {turns: 6, replans: 2, tokens: {context: 6000}}"
     edit(desk, budget, budget.replace("turns: 6", "heartbeat_ms: 50, turns: 6"))
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
     command = [COGCLI, "agent", "invoke", "requests/allowed.json"]
     process = subprocess.Popen(command, cwd=desk.root, env=desk.env, **quiet)  # type: ignore[call-overload]
     wait_until(lambda: any(desk.root.rglob("events.jsonl")))
@@ -217,7 +229,10 @@ def test_an_approval_out_of_its_time_is_asked_for_again_and_used_once(
     edit(desk, "age_days: 86400}", "age_days: 864000}")
     desk.run("agent", "invoke", f"requests/{name}.json", env=at(0)).assert_exit(5)
     desk.run(*answer, env=at(late)).assert_exit(5)
-    assert (count(desk, "approval.requested"), count(desk, "step.started")) == (2, 2 * (name != "escalates"))
+    assert (count(desk, "approval.requested"), count(desk, "step.started")) == (
+        2,
+        2 * (name != "escalates"),
+    )
     assert said(desk)[0] in ("pending_approval", "escalated")
     desk.run(*answer, env=at(max(late, 0) + 10)).assert_exit(0 if name != "escalates" else 5)
     if name == "escalates":
@@ -229,7 +244,9 @@ def test_an_approval_out_of_its_time_is_asked_for_again_and_used_once(
 
 
 def test_an_escalation_that_was_used_does_not_expire(desk: Project) -> None:
-    edit(desk, "approver_roles: [finance], ttl_s: 86400", "approver_roles: [finance], ttl_s: 864000")
+    edit(
+        desk, "approver_roles: [finance], ttl_s: 86400", "approver_roles: [finance], ttl_s: 864000"
+    )
     edit(desk, "age_days: 86400}", "age_days: 864000}")
     desk.run("agent", "invoke", "requests/escalates.json", env=at(0)).assert_exit(5)
     desk.run(*OPERATOR, env=at(10)).assert_exit(5)
@@ -239,7 +256,9 @@ def test_an_escalation_that_was_used_does_not_expire(desk: Project) -> None:
 
 
 def test_an_approval_on_stale_evidence_pays_nothing(desk: Project) -> None:
-    edit(desk, "approver_roles: [finance], ttl_s: 86400", "approver_roles: [finance], ttl_s: 864000")
+    edit(
+        desk, "approver_roles: [finance], ttl_s: 86400", "approver_roles: [finance], ttl_s: 864000"
+    )
     desk.run("agent", "invoke", "requests/needs-finance.json", env=at(0)).assert_exit(5)
     denied = desk.run(*FINANCE, "--json", env=at(2 * DAY)).assert_exit(4)
     assert "`order.age_days` is older than `freshness_s`" in denied.json["error"]["hint"]
@@ -252,10 +271,26 @@ def test_an_approval_on_stale_evidence_pays_nothing(desk: Project) -> None:
 
 def test_an_approval_on_a_stored_statement_that_has_gone_stale_pays_nothing(desk: Project) -> None:
     """The evidence comes from the graph alone: a statement that is fresh when the person is asked."""
-    edit(desk, "approver_roles: [finance], ttl_s: 86400", "approver_roles: [finance], ttl_s: 864000")
-    edit(desk, "{order.age_days: output.age_days, order.total: output.total}", "{order.total: output.total}")
-    statement = {"tenant_id": "acme", "subject": "order:ord_881", "predicate": "age_days", "value": 12}
-    known = {**statement, "observed_at": "2027-01-15T07:00:00Z", "evidence_ref": "crm/1", "trust": "verified"}
+    edit(
+        desk, "approver_roles: [finance], ttl_s: 86400", "approver_roles: [finance], ttl_s: 864000"
+    )
+    edit(
+        desk,
+        "{order.age_days: output.age_days, order.total: output.total}",
+        "{order.total: output.total}",
+    )
+    statement = {
+        "tenant_id": "acme",
+        "subject": "order:ord_881",
+        "predicate": "age_days",
+        "value": 12,
+    }
+    known = {
+        **statement,
+        "observed_at": "2027-01-15T07:00:00Z",
+        "evidence_ref": "crm/1",
+        "trust": "verified",
+    }
     desk.write("known.jsonl", json.dumps(known) + "\n")
     desk.run("knowledge", "import", "known.jsonl", env=at(0)).assert_ok()
     desk.run("agent", "invoke", "requests/needs-finance.json", env=at(0)).assert_exit(5)
@@ -270,7 +305,12 @@ def test_an_approval_on_a_stored_statement_that_has_gone_stale_pays_nothing(desk
         ("{var: args.amount}, 200]", "{var: args.amount}, 100]", 5, ("pending_approval", GATE)),
         ("approver_roles: [finance]", "approver_roles: [boss]", 5, ("pending_approval", GATE)),
         ("receipt ${outputs.receipt.id}.", "done.", 5, ("pending_approval", GATE)),
-        ("{var: args.amount}, 200]", "{var: args.amount}, 2000]", 5, ("pending_approval", "GATE_OPERATOR")),
+        (
+            "{var: args.amount}, 200]",
+            "{var: args.amount}, 2000]",
+            5,
+            ("pending_approval", "GATE_OPERATOR"),
+        ),
         ("{var: order.age_days}, 30]", "{var: order.age_days}, 3]", 4, ("denied", "refund_window")),
     ],
     ids=["rule", "roles", "template", "gate", "denied"],
@@ -297,8 +337,16 @@ def test_a_pack_that_was_edited_under_its_version_decides_anew(
     [
         ("templates: [refund_with_eligibility]", "templates: [refund]", "pack.reference"),
         ("gate: GATE_FINANCE_APPROVAL}", "gate: GATE_FINANC}", "pack.reference"),
-        ('if: {">": [{var: args.amount}, 200]}', 'if: {">": [{var: [amount, 0]}, 200]}', "pack.reference"),
-        ('if: {">": [{var: args.amount}, 200]}', 'if: {"log": [{var: args.amount}, 200]}', "policy.rule"),
+        (
+            'if: {">": [{var: args.amount}, 200]}',
+            'if: {">": [{var: [amount, 0]}, 200]}',
+            "pack.reference",
+        ),
+        (
+            'if: {">": [{var: args.amount}, 200]}',
+            'if: {"log": [{var: args.amount}, 200]}',
+            "policy.rule",
+        ),
     ],
 )
 def test_a_pack_that_names_what_it_has_not_begins_no_run(

@@ -53,10 +53,14 @@ def traces(project: Project, word: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_profile_is_saved_updated_by_two_processes_exported_and_forgotten(project: Project) -> None:
+def test_a_profile_is_saved_updated_by_two_processes_exported_and_forgotten(
+    project: Project,
+) -> None:
     path = store_of(project)
     seed_user(path, word=CANARY)
-    workers = [subprocess.Popen([sys.executable, "-c", UPDATER, str(path), name, CANARY]) for name in "ab"]
+    workers = [
+        subprocess.Popen([sys.executable, "-c", UPDATER, str(path), name, CANARY]) for name in "ab"
+    ]
     assert [worker.wait(120) for worker in workers] == [0, 0]
     found = profile(project)
     assert found["interaction_count"] == 18
@@ -65,7 +69,8 @@ def test_a_profile_is_saved_updated_by_two_processes_exported_and_forgotten(proj
     assert len(exported["tables"]["interaction"]) == 18
     assert {row["run_id"] for row in exported["tables"]["interaction"]} >= {"a_7", "b_7"}
     assert (
-        '    "user_id": "cust_7"' in project.run("agent", "profile", "export", "cust_7", "--format", "md").out
+        '    "user_id": "cust_7"'
+        in project.run("agent", "profile", "export", "cust_7", "--format", "md").out
     )
     assert traces(project, CANARY)
     project.run("agent", "profile", "forget", "cust_7", "--yes").assert_ok()
@@ -98,7 +103,9 @@ def test_to_forget_needs_a_yes_and_names_the_episodes_that_stay(desk: Project) -
     assert count >= 2
     (export, line) = (each for each in refused.err.splitlines() if "cogcli agent" in each)
     desk.run(*shlex.split(export.split("cogcli ", 1)[1])).assert_ok()
-    done = desk.run(*shlex.split(line.split("cogcli ", 1)[1]), "--json").assert_ok().json["forgotten"]
+    done = (
+        desk.run(*shlex.split(line.split("cogcli ", 1)[1]), "--json").assert_ok().json["forgotten"]
+    )
     assert done["episodes"] == [episode]
     assert done["deleted"]["interaction"] == count
     assert profile_of(desk, user)["interaction_count"] == 0
@@ -109,7 +116,9 @@ def test_to_forget_needs_a_yes_and_names_the_episodes_that_stay(desk: Project) -
 
 def profile_of(desk: Project, user: str) -> Any:
     return (
-        desk.run("agent", "profile", "show", user, "--tenant", "acme", "--json").assert_ok().json["profile"]
+        desk.run("agent", "profile", "show", user, "--tenant", "acme", "--json")
+        .assert_ok()
+        .json["profile"]
     )
 
 
@@ -120,13 +129,24 @@ def test_sessions_are_listed_shown_and_forgotten(project: Project) -> None:
     assert [(row["session_id"], row["user_id"], row["messages"]) for row in listed] == [
         ("trip", "cust_7", 2), ("trip", "cust_8", 2),
     ]  # fmt: skip
-    assert len(project.run("agent", "sessions", "ls", "--user", "cust_7", "--json").json["sessions"]) == 1
+    assert (
+        len(project.run("agent", "sessions", "ls", "--user", "cust_7", "--json").json["sessions"])
+        == 1
+    )
     assert {row["tenant_id"] for row in listed} == {"local"}
-    assert project.run("agent", "sessions", "ls", "--tenant", "acme", "--json").json["sessions"] == []
-    shown = project.run("agent", "sessions", "show", "trip", "--user", "cust_7").assert_ok().out.splitlines()
+    assert (
+        project.run("agent", "sessions", "ls", "--tenant", "acme", "--json").json["sessions"] == []
+    )
+    shown = (
+        project.run("agent", "sessions", "show", "trip", "--user", "cust_7")
+        .assert_ok()
+        .out.splitlines()
+    )
     assert shown[0] == "trip of cust_7: mode deep"
     assert shown[2].endswith(" user (ep_run_short_0): short please")
-    unknown = project.run("agent", "sessions", "show", "trip", "--json").assert_exit(2).json["error"]
+    unknown = (
+        project.run("agent", "sessions", "show", "trip", "--json").assert_exit(2).json["error"]
+    )
     assert unknown["code"] == "session.unknown"
     project.run(*shlex.split(unknown["next"][0])[1:]).assert_ok()
     gone = project.run("agent", "sessions", "forget", "trip", "--user", "cust_7").assert_ok()
@@ -152,7 +172,11 @@ def test_jobs_are_listed_and_done_by_the_next_commands(project: Project) -> None
     assert [line.split()[0] for line in done] == ["done"] * 3
     assert project.run("agent", "jobs", "run").assert_ok().out.count("\n") == 1
     assert project.run("agent", "jobs", "run").assert_ok().err == "there is no job\n"
-    every = project.run("agent", "jobs", "ls", "--all", "--format", "jsonl").assert_ok().out.splitlines()
+    every = (
+        project.run("agent", "jobs", "ls", "--all", "--format", "jsonl")
+        .assert_ok()
+        .out.splitlines()
+    )
     assert {json.loads(line)["state"] for line in every} == {"done"}
     (waits,) = project.run("memory", "proposals", "--json").json["proposals"]
     assert waits["candidate"]["predicate"] == "success_patterns.refund"
@@ -164,7 +188,9 @@ def test_a_job_that_fails_for_good_is_named_by_doctor(project: Project) -> None:
     store.consolidate("local", "cust_7", interaction())
     store.close()
     for _ in range(5):
-        run = project.run("agent", "jobs", "run", "--model", "scripted:replies.yaml", "--json").assert_exit(1)
+        run = project.run(
+            "agent", "jobs", "run", "--model", "scripted:replies.yaml", "--json"
+        ).assert_exit(1)
     (row,) = run.json["jobs"]
     assert (row["outcome"], row["error"].split(":")[0]) == ("failed", "not_json")
     checks = project.run("doctor", "--json").json["checks"]
@@ -175,9 +201,18 @@ def test_a_job_that_fails_for_good_is_named_by_doctor(project: Project) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["profile show u", "profile export u", "profile forget u --yes", "sessions ls", "jobs ls", "jobs run"],
+    [
+        "profile show u",
+        "profile export u",
+        "profile forget u --yes",
+        "sessions ls",
+        "jobs ls",
+        "jobs run",
+    ],
 )
-def test_looking_makes_no_store_and_a_damaged_one_is_refused(project: Project, command: str) -> None:
+def test_looking_makes_no_store_and_a_damaged_one_is_refused(
+    project: Project, command: str
+) -> None:
     words = ("agent", *command.split())
     project.run(*words).assert_ok()
     assert not store_of(project).exists()
@@ -224,7 +259,11 @@ def test_what_cannot_be_learned_changes_no_exit_code(desk: Project) -> None:
     env = {"COGCLI_AGENT_SYNTHESIS_GRACE_S": "0"}
     code = desk.run("agent", "invoke", "requests/allowed.json", *model, env=env).code
     run = desk.run(
-        "agent", "invoke", "requests/allowed.json", *model, env={"COGCLI_MODEL": "scripted:jobs.yaml"}
+        "agent",
+        "invoke",
+        "requests/allowed.json",
+        *model,
+        env={"COGCLI_MODEL": "scripted:jobs.yaml"},
     )
     assert run.code == code
     assert "internal" not in run.err

@@ -40,7 +40,9 @@ def events(desk: Project, result: Result) -> list[Event]:
 
 
 def document(desk: Project, result: Result, name: str) -> Any:
-    return json.loads((next(desk.root.rglob(result.json["episode_id"])) / f"{name}.json").read_text())
+    return json.loads(
+        (next(desk.root.rglob(result.json["episode_id"])) / f"{name}.json").read_text()
+    )
 
 
 def require_sound(desk: Project, result: Result) -> None:
@@ -59,7 +61,9 @@ def test_the_same_call_in_each_reply_trips_the_guard_twice(desk: Project) -> Non
     of_call = [trip for trip in trips if trip["kind"] == "identical_results"]
     assert len({trip["key"] for trip in of_call}) == 1
     assert len(of_call) == 2
-    asked = [e.payload["request"] for e in events(desk, result) if e.event_type == "model.requested"]
+    asked = [
+        e.payload["request"] for e in events(desk, result) if e.event_type == "model.requested"
+    ]
     assert "loop_detected" in asked[-1]["messages"][-1]["content"]
     assert "loop_detected" not in asked[-2]["messages"][-1]["content"]
     assert document(desk, result, "decision")["status_reason"] == "loop_guard:identical_results"
@@ -76,7 +80,9 @@ def test_a_model_that_asks_back_while_evidence_is_open_is_partial(desk: Project)
     require_sound(desk, result)
 
 
-def test_a_refund_that_a_model_plans_waits_for_finance_and_is_finished_elsewhere(desk: Project) -> None:
+def test_a_refund_that_a_model_plans_waits_for_finance_and_is_finished_elsewhere(
+    desk: Project,
+) -> None:
     name = script(
         desk, "refunds", {"json": {"tool_calls": [LOOKUP]}}, {"json": {"tool_calls": [REFUND]}},
         {"json": {"response": "Refunded."}},
@@ -111,7 +117,15 @@ def test_a_model_that_cannot_be_opened_any_more_lets_nothing_of_a_run_go_on(
         file.unlink()
     else:
         file.write_text(broken)
-    approve = ("resume", episode.name, "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance", "--json")
+    approve = (
+        "resume",
+        episode.name,
+        "--approve",
+        "GATE_FINANCE_APPROVAL",
+        "--by",
+        "ann:finance",
+        "--json",
+    )
     refused = desk.run(*approve).assert_exit(3)
     assert refused.json["error"]["file"] == f"models/{name}.yaml"
     assert (episode / "events.jsonl").read_bytes() == before
@@ -150,7 +164,9 @@ def test_a_dry_run_shows_the_prompt_and_asks_nothing(desk: Project) -> None:
 
 
 def test_a_prompt_names_what_is_attached(desk: Project) -> None:
-    attached = [{"name": "invoice.pdf", "media_type": "application/pdf", "uri": "file:x", "body": "secret"}]
+    attached = [
+        {"name": "invoice.pdf", "media_type": "application/pdf", "uri": "file:x", "body": "secret"}
+    ]
     request = json.loads((desk.root / "requests/loops.json").read_text())
     desk.write("requests/loops.json", json.dumps({**request, "attachments": attached}))
     prompt = ask(desk, "loops", "", "--dry-run").assert_ok().json["prompt"][-1]["content"]
@@ -181,9 +197,13 @@ def test_what_is_recorded_is_answered_again_without_the_model(desk: Project) -> 
 
 
 def test_a_transcript_has_native_calls_as_they_were(desk: Project) -> None:
-    name = script(desk, "natively", {"tool_calls": [LOOKUP]}, {"json": {"response": "It is 12 days old."}})
+    name = script(
+        desk, "natively", {"tool_calls": [LOOKUP]}, {"json": {"response": "It is 12 days old."}}
+    )
     ask(desk, "allowed", name).assert_ok()
-    called, answered = (each.outcome for each in read_transcript(str(transcript(desk)), "talk.jsonl"))
+    called, answered = (
+        each.outcome for each in read_transcript(str(transcript(desk)), "talk.jsonl")
+    )
     assert isinstance(called, ModelReply)
     assert isinstance(answered, ModelReply)
     assert called.tool_calls[0]["args"] == LOOKUP["args"]
@@ -209,18 +229,26 @@ def test_tokens_of_summary_and_decision_are_those_of_the_replies(desk: Project) 
 
 def test_a_conversation_goes_on_where_it_was(desk: Project) -> None:
     first = script(
-        desk, "first", {"json": {"response": "Hello.", "context_updates": {"facts": {"mood": "calm"}}}}
+        desk,
+        "first",
+        {"json": {"response": "Hello.", "context_updates": {"facts": {"mood": "calm"}}}},
     )
     ask(desk, "allowed", first, "--session", "s1").assert_exit(0)
     second = script(desk, "second", {"json": {"response": "Again."}})
     result = ask(desk, "allowed", second, "--session", "s1")
-    (asked,) = [e.payload["request"] for e in events(desk, result) if e.event_type == "model.requested"]
+    (asked,) = [
+        e.payload["request"] for e in events(desk, result) if e.event_type == "model.requested"
+    ]
     prompt = asked["messages"][-1]["content"]
     assert "assistant: Hello." in prompt
     assert "mood: calm" in prompt
     require_sound(desk, result)
-    other = ask(desk, "allowed", script(desk, "third", {"json": {"response": "Who?"}}), "--session", "s2")
-    (asked,) = [e.payload["request"] for e in events(desk, other) if e.event_type == "model.requested"]
+    other = ask(
+        desk, "allowed", script(desk, "third", {"json": {"response": "Who?"}}), "--session", "s2"
+    )
+    (asked,) = [
+        e.payload["request"] for e in events(desk, other) if e.event_type == "model.requested"
+    ]
     assert "Hello." not in asked["messages"][-1]["content"]
 
 
@@ -230,10 +258,17 @@ def test_what_was_reasoned_is_in_the_memory_and_the_lesson_of_the_run(desk: Proj
         {"json": {"response": "On its way."}},
     )  # fmt: skip
     result = ask(desk, "allowed", name).assert_ok()
-    facts = {fact["key"]: fact["value"] for fact in document(desk, result, "state")["memory"]["facts"]}
+    facts = {
+        fact["key"]: fact["value"] for fact in document(desk, result, "state")["memory"]["facts"]
+    }
     assert facts["asked_for"] == "status"
     lesson = json.loads(next(desk.root.rglob("learn.jsonl")).read_text())["x-agent"]
-    assert (lesson["mode"], lesson["turns"], lesson["replans"], lesson["loop_trips"]) == ("fast", 2, 0, 0)
+    assert (lesson["mode"], lesson["turns"], lesson["replans"], lesson["loop_trips"]) == (
+        "fast",
+        2,
+        0,
+        0,
+    )
     assert 0 <= lesson["functional_state"]["budget_pressure"] <= 1
     require_sound(desk, result)
 

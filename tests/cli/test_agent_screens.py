@@ -28,7 +28,10 @@ def test_the_layers_of_a_refund_are_the_documented_cells(desk: Project) -> None:
     (turn,) = desk.run("trace", "--view", "layers", "--json").assert_ok().json["trace"]["layers"]
     assert set(turn) >= CELLS
     assert turn["intent"] == {"name": "support.refund", "task_template": "refund_with_eligibility"}
-    assert turn["policy_gate"] == {"verdict": "allow_with_gate", "approval_gate": "GATE_FINANCE_APPROVAL"}
+    assert turn["policy_gate"] == {
+        "verdict": "allow_with_gate",
+        "approval_gate": "GATE_FINANCE_APPROVAL",
+    }
     assert turn["action"] == [
         {"tool": "orders.lookup", "result": "ok"},
         {"tool": "policy.eval", "result": "ok"},
@@ -50,7 +53,9 @@ def test_progress_in_a_pipe_is_not_a_line_per_layer(desk: Project) -> None:
     lines = _asked(desk, "allowed").assert_ok().err.splitlines()
     kinds = [line.split()[1] for line in lines if line[:1] == "2"]
     assert not {"layer.completed", "functional_state.captured", "context.compiled"} & set(kinds)
-    assert {"candidate.proposed", "critic.verified", "critic.scored", "decision.recorded"} <= set(kinds)
+    assert {"candidate.proposed", "critic.verified", "critic.scored", "decision.recorded"} <= set(
+        kinds
+    )
     events = desk.run("trace", "--view", "events").assert_ok().out
     assert events.count("layer.completed") == 11
 
@@ -60,7 +65,9 @@ def test_progress_in_a_pipe_is_not_a_line_per_layer(desk: Project) -> None:
 )
 def test_what_trace_says_to_type_answers_the_request(desk: Project, name: str, gate: str) -> None:
     _asked(desk, name).assert_exit(5)
-    commands = [line for line in desk.run("trace").assert_ok().err.splitlines() if "--reject" in line]
+    commands = [
+        line for line in desk.run("trace").assert_ok().err.splitlines() if "--reject" in line
+    ]
     words = commands[-1].split("cogcli ")[1].replace("$USER", "ann").split()
     assert words[3] == gate
     desk.run(*words).assert_exit(4)
@@ -165,7 +172,9 @@ COMMANDS = (
 SAYS_NO = {"rerun": (2,), "explain": (2,), "resume": (0, 2, 5, 130)}
 
 
-@pytest.mark.parametrize("name", ["allowed", "refused", "escalates", "over-budget", "needs-finance"])
+@pytest.mark.parametrize(
+    "name", ["allowed", "refused", "escalates", "over-budget", "needs-finance"]
+)
 def test_no_command_breaks_on_the_episode_of_an_agent(desk: Project, name: str) -> None:
     _asked(desk, name)
     for command in COMMANDS:
@@ -191,11 +200,19 @@ def test_a_run_that_gives_no_sign_of_life_is_stalled(desk: Project) -> None:
         later = [(started + timedelta(seconds=seconds)) for seconds in (20, 60)]
         row = read_row(episode)
         assert row.status == "running"
-        assert [row.is_stalled(at.isoformat().replace("+00:00", "Z")) for at in later] == [False, True]
+        assert [row.is_stalled(at.isoformat().replace("+00:00", "Z")) for at in later] == [
+            False,
+            True,
+        ]
         env = {"COGCLI_FAKE_CLOCK": f"{later[1].timestamp():.0f}"}
         (listed,) = desk.installed("ls", "--json", env=env).assert_ok().json["episodes"]
         assert listed["status"] == "stalled"
-        assert desk.installed("trace", "--json", env=env).assert_ok().json["trace"]["status"] == "stalled"
-        shown = desk.installed("state", "show", env={**env, "COGCLI_FORCE_TTY": "100"}).assert_ok().out
+        assert (
+            desk.installed("trace", "--json", env=env).assert_ok().json["trace"]["status"]
+            == "stalled"
+        )
+        shown = (
+            desk.installed("state", "show", env={**env, "COGCLI_FORCE_TTY": "100"}).assert_ok().out
+        )
         assert "stalled, no sign of life" in shown
     assert desk.run("ls", "--json").assert_ok().json["episodes"][0]["status"] == "interrupted"

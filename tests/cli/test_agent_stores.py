@@ -27,7 +27,9 @@ def memory(desk: Project) -> Path:
 def proposed(desk: Project) -> list[dict[str, Any]]:
     """The proposals in all logs."""
     logs = [EventLog(file.parent) for file in desk.root.rglob("events.jsonl")]
-    return [each for log in logs for _, event in log for each in event.payload.get("proposals") or ()]
+    return [
+        each for log in logs for _, event in log for each in event.payload.get("proposals") or ()
+    ]
 
 
 def stored(desk: Project) -> int:
@@ -66,7 +68,9 @@ long = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("fail", [_damaged, _directory, _newer, pytest.param(_busy, marks=long)])
-def test_a_memory_that_cannot_be_written_changes_nothing_of_the_run(desk: Project, fail: Any) -> None:
+def test_a_memory_that_cannot_be_written_changes_nothing_of_the_run(
+    desk: Project, fail: Any
+) -> None:
     desk.run("agent", "invoke", "requests/needs-finance.json").assert_exit(5)
     for ending in ("-wal", "-shm"):
         memory(desk).with_name(f"memory.db{ending}").unlink(missing_ok=True)
@@ -100,7 +104,11 @@ def test_a_store_that_cannot_be_read_lets_no_run_begin(desk: Project, name: str)
 
 def test_runs_at_once_share_the_stores_of_a_project(desk: Project) -> None:
     words = [COGCLI, "agent", "invoke", "requests/allowed.json", "--json"]
-    quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    quiet: Any = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.DEVNULL,
+    }
     runs = [subprocess.Popen(words, cwd=desk.root, env=desk.env, **quiet) for _ in range(4)]
     answers = [json.loads(run.communicate(timeout=60)[0]) for run in runs]
     assert [answer["exit_code"] for answer in answers] == [0] * 4

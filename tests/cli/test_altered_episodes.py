@@ -22,7 +22,13 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
-VIEWS = (("ls",), ("trace",), ("state", "show"), ("report", "-o", "page.html"), ("diff", "@last", "@last"))
+VIEWS = (
+    ("ls",),
+    ("trace",),
+    ("state", "show"),
+    ("report", "-o", "page.html"),
+    ("diff", "@last", "@last"),
+)
 
 
 @pytest.mark.parametrize("command", VIEWS, ids=lambda command: command[0])
@@ -30,7 +36,9 @@ def test_the_first_line_says_so_and_names_verify(altered: Any, command: tuple[st
     shown = altered.run(*command)
     assert shown.code == (1 if command[0] == "state" else 0)
     first, then = shown.err.splitlines()[:2]
-    assert first.startswith(f"warning[episode.altered]: `{altered.episode.name}`: summary.json has ")
+    assert first.startswith(
+        f"warning[episode.altered]: `{altered.episode.name}`: summary.json has "
+    )
     assert then.startswith("next: cogcli verify ")
     assert "✓ ok" not in shown.out
     told = altered.run(*command, *(("--force",) if command[0] == "report" else ()), "--json").json
@@ -40,7 +48,10 @@ def test_the_first_line_says_so_and_names_verify(altered: Any, command: tuple[st
 def test_no_view_shows_a_good_status(altered: Any) -> None:
     assert altered.run("ls").out.split("\t")[1] == "altered"
     assert altered.run("ls", "--outcome", "ok").out == ""
-    assert altered.run("ls", "--outcome", "altered", "--json").json["episodes"][0]["status"] == "altered"
+    assert (
+        altered.run("ls", "--outcome", "altered", "--json").json["episodes"][0]["status"]
+        == "altered"
+    )
     assert "✗ altered, the log says ok" in altered.run("trace").out.splitlines()[0]
     assert altered.run("trace", "--json").json["trace"]["status"] == "altered"
     assert altered.run("report", "--json").json["episodes"][0]["status"] == "altered"
@@ -79,7 +90,9 @@ def test_verify_prints_expected_and_found_for_each_file(altered: Any) -> None:
     assert broken["found"].startswith("sha256:")
     assert broken["expected"] != broken["found"]
     assert [
-        finding for finding in told if finding["code"].endswith(".differs") and "expected" not in finding
+        finding
+        for finding in told
+        if finding["code"].endswith(".differs") and "expected" not in finding
     ] == []
 
 

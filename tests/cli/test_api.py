@@ -31,14 +31,20 @@ def opened(demo: Any) -> Project:
     return open_(demo)
 
 
-def test_a_run_gives_its_outputs_and_an_episode_like_that_of_the_command(demo: Any, opened: Project) -> None:
+def test_a_run_gives_its_outputs_and_an_episode_like_that_of_the_command(
+    demo: Any, opened: Project
+) -> None:
     seen: list[str | None] = []
     run = opened.run(
         "demo.greet", {"text": "hi"}, on_event=lambda event: seen.append(event.event_type), goal="g"
     )
     assert (run.status, run.exit_code, run.error) == ("ok", 0, None)
     assert run.require() == run.outputs == demo.run("run", "demo.greet", "-p", "text=hi").json
-    told = [event.event_type for event in run.episode.events() if event.event_type != "run.state_projection"]
+    told = [
+        event.event_type
+        for event in run.episode.events()
+        if event.event_type != "run.state_projection"
+    ]
     assert told == seen
     assert run.episode.state["outcomes"]["status"] == "ok"
     assert not [finding for finding in run.episode.findings() if finding["severity"] == "error"]
@@ -94,12 +100,16 @@ def test_what_a_command_would_refuse_is_raised_and_nothing_ran(
 ) -> None:
     with pytest.raises(CogcliError) as refused:
         opened.run(skill, inputs, **options)
-    found = {refused.value.code} | {problem.code for problem in getattr(refused.value, "problems", ())}
+    found = {refused.value.code} | {
+        problem.code for problem in getattr(refused.value, "problems", ())
+    }
     assert code in found
     assert demo.episodes == []
 
 
-def test_a_refusal_is_its_message_and_a_traceback_shows_the_hint_once(demo: Any, opened: Project) -> None:
+def test_a_refusal_is_its_message_and_a_traceback_shows_the_hint_once(
+    demo: Any, opened: Project
+) -> None:
     file = demo.write("plain.txt", "")
     nowhere = Project(demo.root, runs_dir=file, environ=demo.env)
     asked: tuple[Any, ...] = (
@@ -146,7 +156,9 @@ def test_a_run_that_waits_says_for_what_and_goes_on(demo: Any) -> None:
         assert (asked.capability, asked.input) == ("demo.text.upper", {"text": asked.input["text"]})
         run = opened.resume(run.episode, approve=[asked.approval_id], by="ann", timeout=60)
     assert run.status == "ok"
-    resumptions = [event.payload for event in run.episode.events() if event.event_type == "run.resumed"]
+    resumptions = [
+        event.payload for event in run.episode.events() if event.event_type == "run.resumed"
+    ]
     assert {payload["timeout_seconds"] for payload in resumptions} == {60}
     assert run.episode.waits_for == []
     with pytest.raises(CogcliError) as refused:
@@ -183,9 +195,9 @@ def test_runs_of_several_threads_are_each_their_own(demo: Any, opened: Project) 
     texts = [f"t{number}" for number in range(8)]
     with ThreadPoolExecutor(4) as pool:
         runs = list(pool.map(lambda text: opened.run("demo.greet", {"text": text}), texts))
-    assert [text.upper() in str(run.outputs).upper() for text, run in zip(texts, runs, strict=True)] == [
-        True
-    ] * 8
+    assert [
+        text.upper() in str(run.outputs).upper() for text, run in zip(texts, runs, strict=True)
+    ] == [True] * 8
     assert len({run.episode.id for run in runs}) == len(demo.episodes) == 8
 
 
@@ -224,7 +236,9 @@ def test_the_shipped_skills_need_no_project(tmp_path: Path, demo: Any) -> None:
     assert refused.value.code == "episode.unknown"
 
 
-def test_the_examples_of_the_page_run(tmp_path: Path, demo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_the_page_run(
+    tmp_path: Path, demo: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = (Path(__file__).parents[2] / "docs/reference/api.md").read_text()
     for name, value in demo.env.items():
         monkeypatch.setenv(name, value)

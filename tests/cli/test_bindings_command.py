@@ -20,7 +20,9 @@ NEEDY = "id: needy\nkind: openapi\nbase_url: https://a.example\nauth_ref: NO_TOK
 BEHIND = "{fallback_binding_id: second}"
 
 
-def binding(id: str, *, service: str = "demo", operation: str = "upper", metadata: str = "{}") -> str:
+def binding(
+    id: str, *, service: str = "demo", operation: str = "upper", metadata: str = "{}"
+) -> str:
     return (
         f"id: {id}\ncapability: {CAP}\nservice: {service}\nprotocol: pythoncall\noperation: {operation}\n"
         f"request: {{text: input.text}}\nresponse: {{text: response.text}}\nmetadata: {metadata}\n"
@@ -30,10 +32,13 @@ def binding(id: str, *, service: str = "demo", operation: str = "upper", metadat
 @pytest.fixture
 def shop(demo: Any) -> Any:
     """The demo project, where one capability has four bindings and a policy that names the first."""
-    demo.write("policies/official_default_selection.yaml", f"defaults: {{{CAP}: demo_text_upper}}\n")
+    demo.write(
+        "policies/official_default_selection.yaml", f"defaults: {{{CAP}: demo_text_upper}}\n"
+    )
     demo.write(SECOND, binding("second"))
     demo.write(
-        f"bindings/local/{CAP}/needy.yaml", binding("needy", service="needy").replace("pythoncall", "openapi")
+        f"bindings/local/{CAP}/needy.yaml",
+        binding("needy", service="needy").replace("pythoncall", "openapi"),
     )
     demo.write("services/local/needy.yaml", NEEDY)
     demo.write(f".agent-skills/bindings/candidate/{CAP}/new.yaml", binding("new", operation="fail"))
@@ -49,7 +54,10 @@ def test_the_explanation_tells_every_binding_and_why_it_is_not_chosen(shop: Any)
     assert (body["selection_source"], body["primary_binding_id"]) == ("policy", "demo_text_upper")
     assert [row["rule"] for row in body["considered"]] == ["flag", "active", "override", "policy"]
     told = {row["binding_id"]: (row["state"], row["reason"]) for row in body["bindings"]}
-    assert told["demo_text_upper"] == ("chosen", "named in policies/official_default_selection.yaml")
+    assert told["demo_text_upper"] == (
+        "chosen",
+        "named in policies/official_default_selection.yaml",
+    )
     assert told["second"] == ("not named", "policy names `demo_text_upper`")
     assert told["new"] == ("not named", "a candidate, used only when it is named itself")
     assert told["needy"][0] == "unusable"
@@ -71,8 +79,14 @@ def test_the_explanation_shows_what_a_later_layer_replaced(shop: Any) -> None:
     )
     body = shop.run("bindings", "explain", CAP, "--json").assert_ok().json["explanation"]
     row = body["bindings"][0]
-    assert (row["binding_id"], row["layer"], row["service_layer"]) == ("demo_text_upper", "host", "host")
-    assert row["shadows"] == [{"layer": "project", "file": f"bindings/local/{CAP}/demo_text_upper.yaml"}]
+    assert (row["binding_id"], row["layer"], row["service_layer"]) == (
+        "demo_text_upper",
+        "host",
+        "host",
+    )
+    assert row["shadows"] == [
+        {"layer": "project", "file": f"bindings/local/{CAP}/demo_text_upper.yaml"}
+    ]
     assert row["service_shadows"] == [{"layer": "project", "file": "services/local/demo.yaml"}]
     assert "services/local/demo.yaml" in shop.run("bindings", "explain", CAP).assert_ok().out
 
@@ -107,7 +121,9 @@ def test_a_fallback_is_explained_by_what_it_stands_behind(shop: Any) -> None:
         f"bindings/local/{CAP}/needy.yaml",
         needy.replace("metadata: {}", "metadata: {fallback_binding_id: second}"),
     )
-    told = shop.run("bindings", "explain", CAP, "--json").assert_ok().json["explanation"]["bindings"]
+    told = (
+        shop.run("bindings", "explain", CAP, "--json").assert_ok().json["explanation"]["bindings"]
+    )
     assert [(row["binding_id"], row["state"]) for row in told[:2]] == [
         ("needy", "unusable"),
         ("second", "chosen"),
@@ -117,7 +133,9 @@ def test_a_fallback_is_explained_by_what_it_stands_behind(shop: Any) -> None:
 
 def test_a_binding_can_be_asked_for_by_its_own_id_and_an_unknown_name_is_told(shop: Any) -> None:
     assert (
-        shop.run("bindings", "explain", "second", "--json").assert_ok().json["explanation"]["capability_id"]
+        shop.run("bindings", "explain", "second", "--json")
+        .assert_ok()
+        .json["explanation"]["capability_id"]
         == CAP
     )
     unknown = shop.run("bindings", "explain", "demo.text.uper").assert_exit(3)
@@ -208,11 +226,16 @@ def test_only_what_can_be_called_is_proposed(shop: Any) -> None:
     every = f"`{CAP}` has `demo_text_upper`, `new`, `second`{why}"
     assert asked("zzzz")[0] == asked("demo_text_score")[0] == every
     hint, further = asked("secnd")
-    assert (hint, further) == ("did you mean `second`?", [f"cogcli bindings activate {CAP} second --json"])
+    assert (hint, further) == (
+        "did you mean `second`?",
+        [f"cogcli bindings activate {CAP} second --json"],
+    )
     assert "did you mean" not in asked("neddy")[0]
     shop.write(SECOND, binding("needy_2", service="needy").replace("pythoncall", "openapi"))
     shop.write(ACTIVE, json.dumps({CAP: "needy_3"}))
-    (problem,) = [each for each in shop.run("validate", "--json").json["problems"] if each["file"] == ACTIVE]
+    (problem,) = [
+        each for each in shop.run("validate", "--json").json["problems"] if each["file"] == ACTIVE
+    ]
     assert "activate" in problem["hint"]
     assert f"bindings activate {CAP} needy" not in problem["hint"]
 

@@ -41,7 +41,10 @@ def changing(project: Any) -> Any:
     for name in ("cut", "alter", "remove", "keep"):
         project.capability(f"t.text.{name}", name)
         project.skill(
-            f"t.{name}", STEPS % name, inputs="{text: {type: string}}", outputs="{text: {type: string}}"
+            f"t.{name}",
+            STEPS % name,
+            inputs="{text: {type: string}}",
+            outputs="{text: {type: string}}",
         )
     return project
 

@@ -15,7 +15,9 @@ from support.project import COGCLI, Project
 
 def broken(demo: Any) -> None:
     skill = demo.root / "skills/local/demo/greet/skill.yaml"
-    skill.write_text(skill.read_text().replace("input: {text: vars.text}", "input: {text: vars.txet}"))
+    skill.write_text(
+        skill.read_text().replace("input: {text: vars.text}", "input: {text: vars.txet}")
+    )
 
 
 def test_a_clean_project_passes(demo: Any) -> None:
@@ -79,7 +81,9 @@ def test_the_doctor_sees_an_unwritable_runs_directory(demo: Any) -> None:
 
 
 def test_doctor_writes_the_reports_of_every_check(demo: Any) -> None:
-    flags = [word for kind in ("junit:j.xml", "md:m.md", "json:e.json") for word in ("--report", kind)]
+    flags = [
+        word for kind in ("junit:j.xml", "md:m.md", "json:e.json") for word in ("--report", kind)
+    ]
     answer = demo.run(
         "doctor", "--runs-dir", "/dev/null/x", "--json", *flags, "--report", "github"
     ).assert_exit(1)
@@ -107,7 +111,11 @@ def misspelled(demo: Any) -> Any:
     skill = demo.root / "skills/local/demo/greet/skill.yaml"
     text = skill.read_text()
     broken(demo)
-    wrong = skill.read_text().replace("description:", "desciption:").replace("\nid:", "\n# Greets.\nid:")
+    wrong = (
+        skill.read_text()
+        .replace("description:", "desciption:")
+        .replace("\nid:", "\n# Greets.\nid:")
+    )
     skill.write_text(wrong.replace('version: "1.0.0"', "version: 1.0  # soon", 1))
     assert skill.read_text() != text
     return skill
@@ -163,7 +171,9 @@ def test_fix_touches_nothing_outside_the_project(demo: Any, tmp_path: Any) -> No
     root.mkdir(parents=True)
     other = root / "a.b.yaml"
     other.write_text("id: a.b\nversion: 1.0\ndescription: d\ninputs: {}\noutputs: {}\n")
-    demo.run("validate", "--registry", str(tmp_path / "registry"), str(other), "--fix").assert_exit(1)
+    demo.run("validate", "--registry", str(tmp_path / "registry"), str(other), "--fix").assert_exit(
+        1
+    )
     assert (outside.read_bytes(), other.read_text().split("\n")[1]) == (before, "version: 1.0")
     assert "usage.flag" in demo.run("validate", "-", "--fix").assert_exit(2).err
 
@@ -185,7 +195,9 @@ def test_problems_of_shipped_files_come_last_and_are_counted_apart(
     checked = check_registry(Settings({}, demo.env, base=str(demo.root)))
     files = [problem.file for problem in checked.problems]
     assert set(checked.shipped) & set(files) == {str(shipped)}
-    assert files.index(str(shipped)) == next(n for n, file in enumerate(files) if file in checked.shipped)
+    assert files.index(str(shipped)) == next(
+        n for n, file in enumerate(files) if file in checked.shipped
+    )
     assert list(checked.files)[-1] == str(shipped)
     report = registry_report(checked, strict=False, end_of=lambda *_: 0)
     assert report.summary.endswith("in your files; shipped: 1 error, 0 warnings.")
@@ -201,13 +213,20 @@ def test_problems_of_shipped_files_come_last_and_are_counted_apart(
 def test_watch_checks_again_after_each_change_until_ctrl_c(demo: Any) -> None:
     words = [COGCLI, "validate", "skills", "--watch", "--format", "concise"]
     with subprocess.Popen(
-        words, cwd=demo.root, env=demo.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        words,
+        cwd=demo.root,
+        env=demo.env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     ) as process:
         try:
             lines = iter(process.stdout or ())
 
             def next_check() -> str:
-                return "".join(itertools.takewhile(lambda line: line != "watching; Ctrl-C ends\n", lines))
+                return "".join(
+                    itertools.takewhile(lambda line: line != "watching; Ctrl-C ends\n", lines)
+                )
 
             def check_that_finds(text: str) -> None:
                 # One change may be seen in two checks: the file is empty before it is written.

@@ -36,7 +36,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made = Project(folder)
     for name in (*SHIPPED, "tooling"):
         shutil.copytree(ROOT / name, made.root / name)
-    shutil.copytree(ROOT / "cogcli", made.root / "cogcli", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "cogcli", made.root / "cogcli", ignore=shutil.ignore_patterns("__pycache__")
+    )
     venv.create(folder / "venv", symlinks=True)
     site = next((folder / "venv/lib").glob("python*/site-packages"))
     shutil.copytree(made.root / "cogcli", site / "cogcli")
@@ -67,7 +69,9 @@ CHECKS = (
 
 
 @pytest.mark.parametrize("words", CHECKS)
-def test_a_check_that_wants_trust_names_the_command_that_helps(words: tuple[str, ...], shop: Project) -> None:
+def test_a_check_that_wants_trust_names_the_command_that_helps(
+    words: tuple[str, ...], shop: Project
+) -> None:
     done = shop.run(*words, "--report", "junit:r.xml", "--report", "json:r.json").assert_exit(3)
     assert "error[service.untrusted]: 1 of " in done.err
     assert done.err.endswith("next: cogcli config trust\n")

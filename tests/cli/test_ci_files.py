@@ -86,9 +86,13 @@ def test_pre_commit_runs_the_hook(tidy: Any, tmp_path: Path) -> None:
     subprocess.run(["git", "add", "-A"], cwd=tidy.root, check=True)
     tried = [str(tool), "try-repo", str(ROOT), "cogcli-validate", "--all-files"]
     env = {**tidy.env, "PATH": os.environ["PATH"], "PRE_COMMIT_HOME": str(tmp_path / "hooks")}
-    done = subprocess.run(tried, cwd=tidy.root, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        tried, cwd=tidy.root, env=env, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout
     _break(tidy)
-    done = subprocess.run(tried, cwd=tidy.root, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        tried, cwd=tidy.root, env=env, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert f"{BROKEN}:" in done.stdout

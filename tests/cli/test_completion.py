@@ -19,9 +19,15 @@ COGCLI = str(Path(sys.executable).parent / "cogcli")
 GREET = ("run", "demo.greet", "-p", "text=hi")
 
 
-def asked(project: Any, line: str, *, shell: str = "fish", env: dict[str, str] | None = None) -> list[str]:
+def asked(
+    project: Any, line: str, *, shell: str = "fish", env: dict[str, str] | None = None
+) -> list[str]:
     """The lines of the answer for a line that ends where the cursor is; fish has a description behind a tab."""
-    variables = {"_COGCLI_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line, **(env or {})}
+    variables = {
+        "_COGCLI_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_ARGS": line,
+        **(env or {}),
+    }
     if shell == "fish":
         variables["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
     if shell == "powershell":
@@ -139,12 +145,18 @@ def test_only_the_newest_episodes_are_offered(demo: Any) -> None:
         ("cogcli run ", {"_COGCLI_COMPLETE": "x"}),
     ],
 )
-def test_in_trouble_nothing_is_said_and_the_code_is_0(demo: Any, line: str, broken: dict[str, str]) -> None:
+def test_in_trouble_nothing_is_said_and_the_code_is_0(
+    demo: Any, line: str, broken: dict[str, str]
+) -> None:
     assert asked(demo, line, env=broken) == []
 
 
 def test_a_variable_without_a_value_asks_for_nothing(demo: Any) -> None:
-    assert demo.run("lss", env={"_COGCLI_COMPLETE": ""}).assert_exit(2).err.startswith("error[usage.command]")
+    assert (
+        demo.run("lss", env={"_COGCLI_COMPLETE": ""})
+        .assert_exit(2)
+        .err.startswith("error[usage.command]")
+    )
 
 
 def test_a_broken_spec_and_a_damaged_cache_are_no_trouble(demo: Any) -> None:
@@ -172,7 +184,9 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_names_in_a_project_that_a_shell_would_act_on_are_not_offered(demo: Any, shell: str) -> None:
+def test_names_in_a_project_that_a_shell_would_act_on_are_not_offered(
+    demo: Any, shell: str
+) -> None:
     for name in HOSTILE:
         demo.write(f"skills/local/demo/{name}/skill.yaml", "id: x")
         demo.write(f"capabilities/{name}.yaml", "id: x")
@@ -199,7 +213,9 @@ def test_texts_of_an_episode_are_offered_without_what_a_shell_would_act_on(demo:
     (answer,) = asked(demo, "cogcli trace @last --step ")
     assert answer.startswith("first\tdone ")
     assert not set('$`\\"').intersection(answer)
-    assert not set("$`").intersection("".join(asked(demo, "cogcli trace @last --step ", shell="zsh")))
+    assert not set("$`").intersection(
+        "".join(asked(demo, "cogcli trace @last --step ", shell="zsh"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,7 +230,9 @@ def test_texts_of_an_episode_are_offered_without_what_a_shell_would_act_on(demo:
 )
 def test_completion_imports_nothing_heavy(demo: Any, line: str) -> None:
     demo.run(*GREET).assert_ok()
-    script = "import sys; from cogcli.__main__ import main; main(); print(*sys.modules, file=sys.stderr)"
+    script = (
+        "import sys; from cogcli.__main__ import main; main(); print(*sys.modules, file=sys.stderr)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=demo.root, capture_output=True, text=True, check=True,
         env={
@@ -309,5 +327,8 @@ def test_a_home_that_cannot_be_written_is_told(demo: Any) -> None:
 
 def test_an_unknown_shell_is_refused(demo: Any) -> None:
     body = demo.run("completion", "show", "bsh", "--json").assert_exit(2).json
-    assert (body["error"]["code"], body["error"]["hint"]) == ("usage.value", "did you mean `bash` or `zsh`?")
+    assert (body["error"]["code"], body["error"]["hint"]) == (
+        "usage.value",
+        "did you mean `bash` or `zsh`?",
+    )
     assert "bash, zsh, fish, powershell" in body["error"]["expected"]

@@ -29,7 +29,10 @@ NONE: dict[str, Any] = {"edges": [], "memories": [], "snapshot_ref": "kg_x"}
 @pytest.fixture
 def desk(project: Project) -> Project:
     shutil.copytree(
-        DESK, project.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".cogcli")
+        DESK,
+        project.root,
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("__pycache__", ".cogcli"),
     )
     now = "2999-01-01T00:00:00Z"
     common = {"evidence_ref": "crm/1", "observed_at": now, "trust": "verified", "tenant_id": "acme"}
@@ -65,7 +68,9 @@ def test_each_word_of_a_turn_gets_its_answer(desk: Project) -> None:
     assert _why(desk, "business:returns") == [("in", "assembly", "of_pack")]
 
 
-def test_a_capability_that_is_kept_from_the_model_says_which_check_and_rule_did_so(desk: Project) -> None:
+def test_a_capability_that_is_kept_from_the_model_says_which_check_and_rule_did_so(
+    desk: Project,
+) -> None:
     refused = desk.run(
         "agent", "invoke", "requests/needs-finance.json", "--safety-mode", "read_only"
     ).assert_exit(1)
@@ -87,7 +92,9 @@ def test_all_of_it_is_what_the_episode_recorded(desk: Project) -> None:
     assert found["budget_report"] == recorded["budget_report"]
     assert (found["turn"], found["turns"], found["intent"]) == (1, 1, "support.refund")
     blocks = {block["block_id"] for block in recorded["compiled_prompt"]["context_blocks"]}
-    assert {each["block_id"] for each in found["placements"] if each["status"] == "in"} - {""} == blocks
+    assert {each["block_id"] for each in found["placements"] if each["status"] == "in"} - {
+        ""
+    } == blocks
     text = desk.installed("context", "explain", "@last").assert_ok().out
     for stage in recorded["context_ledger"]["stage_hashes"]:
         assert f"\n  {stage} " in text
@@ -111,7 +118,9 @@ def test_a_context_has_no_value_that_is_secret_by_its_name(desk: Project) -> Non
     ).assert_exit(5)
     desk.run("replay", "@last").assert_ok()
     assert _explain(desk, "@last")["intent"] == "support.refund"
-    assert not [path for path in desk.root.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+    assert not [
+        path for path in desk.root.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()
+    ]
 
 
 def test_an_unknown_word_says_what_may_have_been_meant(desk: Project) -> None:
@@ -128,7 +137,9 @@ def test_an_unknown_word_says_what_may_have_been_meant(desk: Project) -> None:
     [("mp_0123456789abcdef", "memory ls --why mp_0123456789abcdef --tenant acme"),
      ("order:ord_2", "knowledge query order:ord_2 --tenant acme")],
 )  # fmt: skip
-def test_what_a_turn_was_not_given_is_looked_up_in_the_stores(desk: Project, word: str, command: str) -> None:
+def test_what_a_turn_was_not_given_is_looked_up_in_the_stores(
+    desk: Project, word: str, command: str
+) -> None:
     _invoke(desk, "refused", 4)
     result = desk.run("context", "explain", "@last", "--why", word, "--json").assert_exit(2)
     assert f"cogcli {command}" in result.json["error"]["next"]
@@ -143,7 +154,9 @@ def test_two_contexts_are_compared_block_by_block(desk: Project) -> None:
     _invoke(desk, "needs-finance", 5)
     found = desk.run("context", "diff", "@last~1", "@last#1", "--json").assert_ok().json["diff"]
     assert found["same"] is False
-    assert [(each["change"], each["name"], each["stage"], each["reason"]) for each in found["blocks"]] == [
+    assert [
+        (each["change"], each["name"], each["stage"], each["reason"]) for each in found["blocks"]
+    ] == [
         ("in", "policy.eval", "tools", "not_in_intent"),
         ("in", "payments.refund", "tools", "not_in_intent"),
     ]
@@ -190,7 +203,8 @@ def _altered(desk: Project, directory: Path, change: Any) -> Result:
     copy = desk.root.parent / "altered" / directory.name
     shutil.copytree(directory, copy)
     lines = [
-        json.dumps({n: v for n, v in event.items() if n != "sum"}, separators=(",", ":")) for event in events
+        json.dumps({n: v for n, v in event.items() if n != "sum"}, separators=(",", ":"))
+        for event in events
     ]
     (copy / "events.jsonl").write_text("\n".join(lines) + "\n")
     return desk.run("context", "explain", str(copy), "--json")
@@ -218,7 +232,9 @@ def _of(events: list[dict[str, Any]], kind: str) -> Any:
         lambda events: events.__delitem__(0),
     ],
 )  # fmt: skip
-def test_a_log_that_does_not_give_its_contexts_again_is_unreadable(desk: Project, change: Any) -> None:
+def test_a_log_that_does_not_give_its_contexts_again_is_unreadable(
+    desk: Project, change: Any
+) -> None:
     result = _altered(desk, _invoke(desk, "refused", 4), change)
     result.assert_exit(3)
     assert result.json["error"]["code"] == "episode.unreadable"
@@ -236,9 +252,14 @@ def test_a_run_that_was_stopped_before_its_context_says_so(desk: Project) -> Non
     assert "stopped before its first context" in result.json["error"]["message"]
 
 
-def test_a_context_under_specs_that_changed_since_says_why_it_is_not_made_again(desk: Project) -> None:
+def test_a_context_under_specs_that_changed_since_says_why_it_is_not_made_again(
+    desk: Project,
+) -> None:
     def changed(events: list[dict[str, Any]]) -> None:
-        events[2] |= {"event_type": "run.resumed", "payload": {"changed_specs": ["pack:support-desk@4.0.0"]}}
+        events[2] |= {
+            "event_type": "run.resumed",
+            "payload": {"changed_specs": ["pack:support-desk@4.0.0"]},
+        }
         ledger = _of(events, "context.compiled")["context"]["context_ledger"]
         ledger["stage_hashes"] = {**ledger["stage_hashes"], "tools": "sha256:0"}
 

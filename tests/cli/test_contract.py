@@ -47,7 +47,12 @@ SUCCESSES: dict[str, tuple[str, ...]] = {
     "verify": ("verify",),
     "validate": ("validate",),
     "doctor": ("doctor",),
-    "openapi verify-bindings": ("openapi", "verify-bindings", "--scenario", "data.schema.validate.mock"),
+    "openapi verify-bindings": (
+        "openapi",
+        "verify-bindings",
+        "--scenario",
+        "data.schema.validate.mock",
+    ),
     "openapi verify-invoker": ("openapi", "verify-invoker"),
     "skills ls": ("skills", "ls"),
     "skills show": ("skills", "show", "demo.greet"),
@@ -101,7 +106,11 @@ FAILURES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "failed step": (1, "call.server-error", ("run", "demo.review", "-p", "text=x")),
     "unwritable runs directory": (3, "env.runs-dir", (*GREET, "--runs-dir", "/dev/null/x")),
     "no such place": (2, "usage.value", ("trace", "--why", "outputs.txt")),
-    "format of another view": (2, "usage.value", ("trace", "--view", "timeline", "--format", "dot")),
+    "format of another view": (
+        2,
+        "usage.value",
+        ("trace", "--view", "timeline", "--format", "dot"),
+    ),
     "nothing to compare": (2, "episode.unknown", ("diff",)),
     "run to compare": (2, "usage.value", ("diff", "@last")),
     "neither skill nor episode": (2, "episode.unknown", ("graph", "demo.gret")),
@@ -115,7 +124,11 @@ FAILURES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "unknown capability": (3, "capability.not-found", ("bindings", "explain", "demo.text.uper")),
     "unknown binding": (2, "usage.value", ("bindings", "show", "nobody")),
     "unknown service": (2, "usage.value", ("services", "explain", "nobody")),
-    "no such choice": (3, "binding.ineligible", ("bindings", "activate", "demo.text.upper", "nobody")),
+    "no such choice": (
+        3,
+        "binding.ineligible",
+        ("bindings", "activate", "demo.text.upper", "nobody"),
+    ),
     "no scenario said": (2, "usage.flag", ("openapi", "verify-bindings")),
     "no such scenario": (2, "input.file", ("openapi", "verify-bindings", "--scenario", "no.such")),
     "no setting": (2, "usage.value", ("config", "show", "max_worker")),
@@ -200,7 +213,10 @@ def test_the_trace_id_leads_back_to_the_run(demo: Any) -> None:
     demo.run(*GREET, "--trace-id", "trace-001").assert_ok()
     result = demo.run("trace", "--trace-id", "trace-001").assert_ok()
     assert "vars.text → outputs.text" in result.out
-    assert demo.run("state", "show", "trace-001", "--path", "outcomes.status").assert_ok().out == "ok\n"
+    assert (
+        demo.run("state", "show", "trace-001", "--path", "outcomes.status").assert_ok().out
+        == "ok\n"
+    )
 
 
 def test_a_trace_id_that_is_not_the_episodes_is_refused(demo: Any) -> None:
@@ -224,15 +240,22 @@ def test_all_problems_are_told_together(demo: Any) -> None:
 
 def test_piped_state_is_the_file_itself(demo: Any) -> None:
     demo.run(*GREET).assert_ok()
-    assert demo.run("state", "show").assert_ok().out_bytes == (demo.episode / "state.json").read_bytes()
-    assert demo.run("state", "show", "--project").out_bytes == (demo.episode / "state.json").read_bytes()
+    assert (
+        demo.run("state", "show").assert_ok().out_bytes
+        == (demo.episode / "state.json").read_bytes()
+    )
+    assert (
+        demo.run("state", "show", "--project").out_bytes
+        == (demo.episode / "state.json").read_bytes()
+    )
 
 
 def test_an_absent_path_leaves_stdout_empty_unless_there_is_a_default(demo: Any) -> None:
     demo.run(*GREET).assert_ok()
     assert demo.run("state", "show", "--path", "outcome.status").assert_exit(1).out == ""
     assert (
-        demo.run("state", "show", "--path", "outcome.status", "--default", "none").assert_ok().out == "none\n"
+        demo.run("state", "show", "--path", "outcome.status", "--default", "none").assert_ok().out
+        == "none\n"
     )
     assert demo.run("state", "show", "--path", "outcomes.error").assert_ok().out == "null\n"
 
@@ -267,7 +290,9 @@ def test_pasting_a_global_flag_after_the_error_keeps_it(demo: Any) -> None:
 
 def test_start_as_if_in_another_directory(demo: Any) -> None:
     demo.write("deep/er/notes.md", "hello")
-    result = demo.run("-C", "deep/er", "run", "demo.greet", "-p", "text=@notes.md", "-q").assert_ok()
+    result = demo.run(
+        "-C", "deep/er", "run", "demo.greet", "-p", "text=@notes.md", "-q"
+    ).assert_ok()
     assert result.json == {"text": "HELLO"}
     assert len(demo.episodes) == 1
 
@@ -281,7 +306,9 @@ def test_an_empty_directory_has_its_episodes_in_the_users_state(demo: Any, tmp_p
 
 def test_no_escape_character_reaches_a_terminal_or_an_envelope(demo: Any) -> None:
     evil = "\x1b]0;pwn\x07\x1b[2J\x9b31m\u202e"
-    demo.run("run", "demo.greet", "-p", f"text={evil}", "--goal", evil, "--tag", f"a={evil}").assert_ok()
+    demo.run(
+        "run", "demo.greet", "-p", f"text={evil}", "--goal", evil, "--tag", f"a={evil}"
+    ).assert_ok()
     terminal = {"COGCLI_FORCE_TTY": "100", "NO_COLOR": "1"}
     for command in (
         ("trace",), ("trace", "--io"), ("trace", "--view", "events", "--full"), ("ls",), ("state", "show"),
@@ -314,7 +341,12 @@ def test_a_reader_that_stops_early_is_no_error(demo: Any, command: tuple[str, ..
     demo.run(*GREET).assert_ok()
     line = f"{shlex.join([COGCLI, *command])} | head -c 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", line], cwd=demo.root, env=demo.env, capture_output=True, text=True, check=True
+        ["bash", "-c", line],
+        cwd=demo.root,
+        env=demo.env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.endswith("0\n")
     assert done.stderr == ""
@@ -324,7 +356,12 @@ def test_a_run_whose_reader_is_gone_keeps_its_code(demo: Any) -> None:
     for command, code in ((GREET, "0"), (("run", "demo.review", "-p", "text=x"), "1")):
         line = f"{shlex.join([COGCLI, *command, '-q', '--json'])} | true; echo ${{PIPESTATUS[0]}}"
         done = subprocess.run(
-            ["bash", "-c", line], cwd=demo.root, env=demo.env, capture_output=True, text=True, check=True
+            ["bash", "-c", line],
+            cwd=demo.root,
+            env=demo.env,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert done.stdout == f"{code}\n"
         assert "Traceback" not in done.stderr
@@ -346,7 +383,12 @@ def test_a_full_disk_behind_stdout_is_told(demo: Any, json_too: tuple[str, ...])
 def test_closed_streams_hang_and_break_nothing(demo: Any, closed: str) -> None:
     line = f"{shlex.join([COGCLI, *GREET])} {closed}"
     done = subprocess.run(
-        ["bash", "-c", line], cwd=demo.root, env=demo.env, capture_output=True, timeout=120, check=False
+        ["bash", "-c", line],
+        cwd=demo.root,
+        env=demo.env,
+        capture_output=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
@@ -389,7 +431,10 @@ def test_a_killed_run_is_shown_as_interrupted(project: Any) -> None:
     assert project.run("ls", "--format", "jsonl").assert_ok().json["status"] == "running"
     process.kill()
     process.communicate()
-    assert json.loads(project.run("ls", "--json").assert_ok().out)["episodes"][0]["status"] == "interrupted"
+    assert (
+        json.loads(project.run("ls", "--json").assert_ok().out)["episodes"][0]["status"]
+        == "interrupted"
+    )
     assert "interrupted, not finalised" in project.run("trace").assert_ok().out
     assert project.run("state", "show", "--path", "outcomes.status").assert_ok().out == "pending\n"
     project.run("verify").assert_ok()

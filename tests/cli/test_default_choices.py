@@ -31,14 +31,18 @@ def asking(project: Any) -> Any:
         "id: far\ncapability: t.text.ask\nservice: remote\nprotocol: openapi\noperation: ask\n"
         "request: {text: input.text}\nresponse: {text: response.text}\n",
     )
-    steps = "- {id: ask, uses: t.text.ask, input: {text: inputs.text}, output: {text: outputs.text}}"
+    steps = (
+        "- {id: ask, uses: t.text.ask, input: {text: inputs.text}, output: {text: outputs.text}}"
+    )
     text = "{text: {type: string, required: true}}"
     project.skill("t.ask", steps, inputs=text, outputs=text)
     return name_defaults(project, "far")
 
 
 def name_defaults(project: Any, named: str) -> Any:
-    project.write("policies/official_default_selection.yaml", f"defaults: {{t.text.ask: {named}}}\n")
+    project.write(
+        "policies/official_default_selection.yaml", f"defaults: {{t.text.ask: {named}}}\n"
+    )
     return project
 
 
@@ -76,7 +80,9 @@ def test_of_a_list_the_first_that_can_be_called_is_chosen_shown_and_recorded(ask
     name_defaults(asking, "[far, t_text_ask]")
     asking.run("validate").assert_ok()
     why = f"named in policies/official_default_selection.yaml; before it `far`: {UNSET}"
-    explained = asking.run("bindings", "explain", "t.text.ask", "--json").assert_ok().json["explanation"]
+    explained = (
+        asking.run("bindings", "explain", "t.text.ask", "--json").assert_ok().json["explanation"]
+    )
     assert explained["primary_binding_id"] == "t_text_ask"
     assert {row["binding_id"]: (row["state"], row["reason"]) for row in explained["bindings"]} == {
         "t_text_ask": ("chosen", why),

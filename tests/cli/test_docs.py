@@ -15,7 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_and_the_home_screen_are_fresh() -> None:
-    subprocess.run([sys.executable, str(ROOT / "tooling/generate_cli_docs.py"), "--check"], check=True)
+    subprocess.run(
+        [sys.executable, str(ROOT / "tooling/generate_cli_docs.py"), "--check"], check=True
+    )
 
 
 def test_every_command_is_dispatched_and_documented() -> None:

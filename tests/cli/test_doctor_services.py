@@ -22,14 +22,18 @@ def _here(project: Any) -> None:
 
 def remote(project: Any, id: str, url: str, network: str = "private") -> None:
     project.write(
-        f"services/local/{id}.yaml", f"id: {id}\nkind: openapi\nbase_url: {url}\nnetwork: {network}\n"
+        f"services/local/{id}.yaml",
+        f"id: {id}\nkind: openapi\nbase_url: {url}\nnetwork: {network}\n",
     )
 
 
 def test_the_network_is_asked_only_when_it_is_wanted(project: Any) -> None:
     remote(project, "gone", GONE)
     found = checks(project)
-    assert (found["network"]["status"], "add --net" in found["network"]["message"]) == ("skipped", True)
+    assert (found["network"]["status"], "add --net" in found["network"]["message"]) == (
+        "skipped",
+        True,
+    )
 
 
 def test_a_server_that_answers_is_told_from_one_that_does_not(project: Any) -> None:
@@ -54,11 +58,17 @@ def test_a_server_is_asked_the_way_that_a_run_would_ask(project: Any) -> None:
         }
         remote(project, "far", "http://far.example.test/base", "public")
         found = checks(project, "--net")["far"]
-    assert found["message"] == f"http://far.example.test/base through {proxy.url} answers (HTTP 404)"
+    assert (
+        found["message"] == f"http://far.example.test/base through {proxy.url} answers (HTTP 404)"
+    )
 
 
-@pytest.mark.parametrize(("url", "helped"), [(GONE, True), ("http://169.254.169.254/latest", False)])
-def test_a_private_network_is_proposed_only_where_it_would_help(project: Any, url: str, helped: bool) -> None:
+@pytest.mark.parametrize(
+    ("url", "helped"), [(GONE, True), ("http://169.254.169.254/latest", False)]
+)
+def test_a_private_network_is_proposed_only_where_it_would_help(
+    project: Any, url: str, helped: bool
+) -> None:
     remote(project, "near", url, "public")
     problems = project.run("validate", "--json").assert_ok().json["problems"]
     [problem] = [problem for problem in problems if problem["code"] == "safety.scope"]
@@ -71,7 +81,9 @@ def test_a_key_that_no_call_needs_is_a_note_and_an_error_once_one_does(project: 
         "id: brain\nkind: openapi\nbase_url: https://brain.example\nauth_ref: BRAIN_KEY\n"
         "metadata: {purpose: model}\n",
     )
-    project.services("def upper(text: str) -> dict[str, object]:\n    return {'text': text.upper()}\n")
+    project.services(
+        "def upper(text: str) -> dict[str, object]:\n    return {'text': text.upper()}\n"
+    )
     project.capability("demo.text.upper", "upper")
     project.write(
         "bindings/local/demo.text.upper/brain_upper.yaml",
@@ -102,7 +114,9 @@ def test_an_untrusted_project_is_not_asked(project: Any) -> None:
     remote(project, "there", GONE)
     project.env["COGCLI_TRUST_PROJECT"] = "0"
     found = [
-        each for each in project.run("doctor", "--json", "--net").json["checks"] if each["name"] == "there"
+        each
+        for each in project.run("doctor", "--json", "--net").json["checks"]
+        if each["name"] == "there"
     ]
     assert [each["status"] for each in found] == ["error", "skipped"]
     assert "is not called" in found[0]["message"]

@@ -137,7 +137,10 @@ def test_that_it_did_happen_is_taken_as_the_answer_with_who_said_so(paying: Any)
     assert _ledger(paying) == ["x"]
     (decided,) = _events(paying, "policy.decided")
     assert (decided["agent_id"], decided["payload"]["verdict"]) == ("human:ana", "done")
-    assert (decided["payload"]["output"], decided["payload"]["reason"]) == ({"receipt": "r-77"}, WHO[3])
+    assert (decided["payload"]["output"], decided["payload"]["reason"]) == (
+        {"receipt": "r-77"},
+        WHO[3],
+    )
     (closing,) = _events(paying, "step.completed")
     assert closing["payload"]["attempts"][0]["stated_by"] == "human:ana"
     _clean(paying)
@@ -170,7 +173,10 @@ SAYS_NOTHING = {
     "an answer that is not an object": (("--in-doubt", "done", "--output", "[1]"), "input.type"),
     "an answer that is not JSON": (("--in-doubt", "done", "--output", "r-1"), "input.json"),
     "an answer without a word": (("--output", '{"receipt": "r"}'), "usage.flag"),
-    "an answer with another word": (("--in-doubt", "skip", "--output", '{"receipt": "r"}'), "usage.flag"),
+    "an answer with another word": (
+        ("--in-doubt", "skip", "--output", '{"receipt": "r"}'),
+        "usage.flag",
+    ),
     "two answers": (("--in-doubt", "done", "--output", "{}", "--output", "{}"), "usage.flag"),
     "two words for one call": (("--in-doubt", "skip", "--in-doubt", "pay=fail"), "usage.flag"),
     "a step that is not in doubt": (("--in-doubt", "other=skip"), "step.unknown"),
@@ -191,7 +197,8 @@ def test_one_word_is_not_for_several_calls(paying: Any) -> None:
     _die(paying, "demo.items", "-p", 'texts:=["a", "b", "c"]', after=3)
     before = (paying.episode / "events.jsonl").read_bytes()
     ways = [
-        f"cogcli resume {paying.episode.name} " + " ".join(f"--in-doubt 'pay#{n}={word}'" for n in range(3))
+        f"cogcli resume {paying.episode.name} "
+        + " ".join(f"--in-doubt 'pay#{n}={word}'" for n in range(3))
         for word in ("rerun", "skip", "fail")
     ]
     error = _resume(paying, "--in-doubt", "skip").assert_exit(2).json["error"]
@@ -206,7 +213,14 @@ def test_one_word_is_not_for_several_calls(paying: Any) -> None:
 def test_each_item_is_answered_for_itself(paying: Any) -> None:
     """One is answered, one left out: its place is empty, the loop goes on; the third is asked about still."""
     _die(paying, "demo.items", "-p", 'texts:=["a", "b", "c"]', after=3)
-    words = ("--in-doubt", "pay#0=done", "--output", 'pay#0={"receipt": "r-0"}', "--in-doubt", "pay#1=skip")
+    words = (
+        "--in-doubt",
+        "pay#0=done",
+        "--output",
+        'pay#0={"receipt": "r-0"}',
+        "--in-doubt",
+        "pay#1=skip",
+    )
     waits = _resume(paying, *words, *WHO).assert_exit(5).json
     assert waits["error"]["next"][1] == f"cogcli resume {paying.episode.name[:15]} --in-doubt skip"
     assert paying.run("replay", "@last").assert_ok()
@@ -259,7 +273,10 @@ def test_an_item_that_waits_for_a_person_cuts_off_none_beside_it(paying: Any) ->
 
 def _waits(project: Any, told: Any) -> None:
     """The run is saved and waits; the commands after it ask, and none runs the skill anew."""
-    ways = [f"cogcli resume {project.episode.name[:15]} --in-doubt {w}" for w in ("rerun", "skip", "fail")]
+    ways = [
+        f"cogcli resume {project.episode.name[:15]} --in-doubt {w}"
+        for w in ("rerun", "skip", "fail")
+    ]
     error = told["error"]
     assert (told["status"], told["exit_code"], error["code"]) == ("pending", 5, "effect.in-doubt")
     assert (error["step"], error["next"]) == ("pay", ways)
@@ -271,7 +288,9 @@ def _waits(project: Any, told: Any) -> None:
 
 def test_a_full_disk_after_an_effect_leaves_the_run_waiting(paying: Any) -> None:
     fill = paying.write("fill", "")
-    _waits(paying, paying.installed("run", "demo.one", "-p", "text=x", "--json").assert_exit(5).json)
+    _waits(
+        paying, paying.installed("run", "demo.one", "-p", "text=x", "--json").assert_exit(5).json
+    )
     again = ("resume", "@last", "--in-doubt", "rerun", "--json")
     _waits(paying, paying.installed(*again).assert_exit(5).json)
     fill.unlink()
@@ -329,7 +348,9 @@ def test_what_a_signal_cut_off_beside_an_effect_in_doubt_goes_on(paying: Any) ->
     command = [COGCLI, "run", "demo.beside", "-p", "text=x", "-p", 'texts:=["a", "b"]', "--json"]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(command, cwd=paying.root, env=paying.env, **pipes)
-    wait_until(lambda: all((paying.root / name).exists() for name in ("ledger", "began-a", "began-x")))
+    wait_until(
+        lambda: all((paying.root / name).exists() for name in ("ledger", "began-a", "began-x"))
+    )
     process.send_signal(signal.SIGINT)
     assert any(b"stopping" in line for line in process.stderr)
     (paying.root / "go").touch()
@@ -370,7 +391,9 @@ def test_a_nested_skill_past_its_limit_waits_with_the_effect_in_it(paying: Any) 
     _clean(paying)
 
 
-def test_a_run_that_failed_beside_an_effect_in_doubt_in_a_nested_skill_replays_the_same(paying: Any) -> None:
+def test_a_run_that_failed_beside_an_effect_in_doubt_in_a_nested_skill_replays_the_same(
+    paying: Any,
+) -> None:
     """The run has ended by the failure, and what waits in it with it. An older log has no end of the nested run."""
     paying.write("hold", "")
     _capability(paying, "slow", "text", "side_effects: false", "slow")
@@ -393,7 +416,10 @@ def test_a_run_that_failed_beside_an_effect_in_doubt_in_a_nested_skill_replays_t
         inputs="{text: {type: string, required: true}}",
     )
     paying.installed("run", "demo.outer", "-p", "text=x", "--json").assert_exit(1)
-    assert [event["payload"]["status"] for event in _events(paying, "run.terminated")] == ["aborted", "error"]
+    assert [event["payload"]["status"] for event in _events(paying, "run.terminated")] == [
+        "aborted",
+        "error",
+    ]
     _clean(paying)
     log = paying.episode / "events.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)

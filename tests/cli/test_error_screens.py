@@ -53,10 +53,16 @@ def test_the_envelope_names_place_expected_and_found(demo: Any) -> None:
 
 def test_a_reply_of_another_type_is_placed_at_its_output(demo: Any) -> None:
     demo.write(
-        "demo_services.py", "def upper(text):\n    return {'text': 3}\n\n\ndef fail(text):\n    return {}\n"
+        "demo_services.py",
+        "def upper(text):\n    return {'text': 3}\n\n\ndef fail(text):\n    return {}\n",
     )
     error = demo.run(*RUN, "--json").assert_exit(1).json["error"]
-    assert (error["code"], error["file"], error["line"], error["column"]) == ("response.type", BINDING, 7, 18)
+    assert (error["code"], error["file"], error["line"], error["column"]) == (
+        "response.type",
+        BINDING,
+        7,
+        18,
+    )
 
 
 def test_a_request_that_cannot_be_filled_is_placed_at_its_template(demo: Any) -> None:
@@ -66,11 +72,14 @@ def test_a_request_that_cannot_be_filled_is_placed_at_its_template(demo: Any) ->
         "request:\n  text: ${input.text}\n  more: 'in ${input.style.tone}'",
     )
     demo.write(
-        "demo_services.py", "def upper(text, more=''):\n    return {}\n\n\ndef fail(text):\n    return {}\n"
+        "demo_services.py",
+        "def upper(text, more=''):\n    return {}\n\n\ndef fail(text):\n    return {}\n",
     )
     file = demo.root / "capabilities/demo.text.upper.yaml"
     file.write_text(
-        file.read_text().replace("inputs: {text", "inputs: {style: {type: object, default: {}}, text", 1)
+        file.read_text().replace(
+            "inputs: {text", "inputs: {style: {type: object, default: {}}, text", 1
+        )
     )
     error = demo.run(*RUN, "--json").assert_exit(1).json["error"]
     assert (error["code"], error["file"], error["line"], error["column"]) == (
@@ -114,7 +123,9 @@ def test_verbose_tells_every_cause(demo: Any) -> None:
     plain = demo.run("run", "demo.review", "-p", "text=hi").assert_exit(1).err
     assert "cause" not in plain
     verbose = demo.run("run", "demo.review", "-p", "text=hi", "-v").assert_exit(1).err
-    assert [line.split(maxsplit=1)[1] for line in verbose.splitlines() if line.startswith("  cause")] == [
+    assert [
+        line.split(maxsplit=1)[1] for line in verbose.splitlines() if line.startswith("  cause")
+    ] == [
         "ValueError: no luck",
         "KeyError: 'key'",
     ]
@@ -129,9 +140,12 @@ def test_the_attempts_of_a_chain_are_among_the_causes(demo: Any) -> None:
     file.write_text(file.read_text() + "metadata: {fallback_binding_id: second}\n")
     second = file.read_text().replace("id: demo_text_upper", "id: second").partition("metadata")[0]
     demo.write(
-        "bindings/local/demo.text.upper/second.yaml", second.replace("response.text", "response.txt").encode()
+        "bindings/local/demo.text.upper/second.yaml",
+        second.replace("response.text", "response.txt").encode(),
     )
-    demo.write("policies/official_default_selection.yaml", "defaults: {demo.text.upper: demo_text_upper}\n")
+    demo.write(
+        "policies/official_default_selection.yaml", "defaults: {demo.text.upper: demo_text_upper}\n"
+    )
     demo.write("demo_services.py", CAUSED)
     causes = demo.run(*RUN, "--json").assert_exit(1).json["error"]["causes"]
     assert [cause for cause in causes if cause.startswith("attempt")] == [

@@ -58,7 +58,9 @@ def check_chrome(text: str) -> None:
         assert type(event["ts"]) is int
         assert type(event["dur"]) is int
         assert event["dur"] >= 0
-    named = {event["tid"] for event in events if event["ph"] == "M" and event["name"] == "thread_name"}
+    named = {
+        event["tid"] for event in events if event["ph"] == "M" and event["name"] == "thread_name"
+    }
     assert {event["tid"] for event in complete} <= named
 
 
@@ -90,7 +92,9 @@ def test_fresh_runs_are_read_too(demo: Project) -> None:
         outputs="{text: {type: string, required: true}}",
     )
     for skill, code in (("demo.greet", 0), ("demo.review", 1), ("demo.many", 0)):
-        demo.run("run", skill, "-p", "text=sensitive", "--trace-id", f"run:{skill}").assert_exit(code)
+        demo.run("run", skill, "-p", "text=sensitive", "--trace-id", f"run:{skill}").assert_exit(
+            code
+        )
         told = demo.run("trace", "@last", "--format", "otlp").assert_ok()
         message = read_otlp(told.out)
         check_tree(message)
@@ -108,9 +112,12 @@ def test_the_turns_of_an_agent_are_read_too(desk: Project, name: str) -> None:
         message = read_otlp(desk.run("trace", "--format", "otlp", *more).assert_ok().out)
         check_tree(message)
         names = [span.name for span in message.resource_spans[0].scope_spans[0].spans]
-        assert {"cogcli.turn 1", "cogcli.layer goals", "cogcli.compiler", "cogcli.stage evidence"} <= set(
-            names
-        )
+        assert {
+            "cogcli.turn 1",
+            "cogcli.layer goals",
+            "cogcli.compiler",
+            "cogcli.stage evidence",
+        } <= set(names)
     check_chrome(desk.run("trace", "--format", "chrome").assert_ok().out)
 
 
@@ -144,7 +151,8 @@ def test_a_service_was_sent_the_span_that_the_export_holds(project: Project) -> 
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_address[1]}/api"
         project.write(
-            "services/local/notes.yaml", f"id: notes\nkind: openapi\nnetwork: private\nbase_url: {url}\n"
+            "services/local/notes.yaml",
+            f"id: notes\nkind: openapi\nnetwork: private\nbase_url: {url}\n",
         )
         project.capability("demo.note.write", "unused")
         project.write(

@@ -15,7 +15,10 @@ def stems(project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("cogcli.specs.eligibility.missing_module", {"text": "py3langid"}.get)
     steps = "- {id: look, uses: text.language.detect, input: {text: inputs.text}, output: {language: outputs.language}}"
     project.skill(
-        "t.look", steps, inputs="{text: {type: string, required: true}}", outputs="{language: {type: string}}"
+        "t.look",
+        steps,
+        inputs="{text: {type: string, required: true}}",
+        outputs="{language: {type: string}}",
     )
     return project
 

@@ -107,7 +107,9 @@ def test_a_missing_variable_is_answered_with_the_command_that_needs_none(away: A
     error = away.run("run", "demo.asks", "-p", "text=x", "--json").assert_exit(3).json["error"]
     assert error["next"][0] == "cogcli run demo.asks -p text=x --json --bind demo.text.ask=near"
     away.run(*shlex.split(error["next"][0])[1:]).assert_ok()
-    forced = away.run("run", "demo.asks", "-p", "text=x", "--bind", "demo.text.ask=far").assert_exit(3)
+    forced = away.run(
+        "run", "demo.asks", "-p", "text=x", "--bind", "demo.text.ask=far"
+    ).assert_exit(3)
     assert "next: cogcli run demo.asks -p text=x --bind demo.text.ask=near\n" in forced.err
 
 

@@ -28,10 +28,17 @@ def falling(project: Any) -> Any:
     project.write(path, (first + "metadata: {fallback_binding_id: steady}\n").encode())
     second = first.replace("id: t_text_ask", "id: steady").replace("broken", "steady")
     project.write("bindings/local/t.text.ask/steady.yaml", second.encode())
-    project.write("policies/official_default_selection.yaml", "defaults: {t.text.ask: t_text_ask}\n")
-    steps = "- {id: ask, uses: t.text.ask, input: {text: inputs.text}, output: {text: outputs.text}}"
+    project.write(
+        "policies/official_default_selection.yaml", "defaults: {t.text.ask: t_text_ask}\n"
+    )
+    steps = (
+        "- {id: ask, uses: t.text.ask, input: {text: inputs.text}, output: {text: outputs.text}}"
+    )
     project.skill(
-        "t.ask", steps, inputs="{text: {type: string, required: true}}", outputs="{text: {type: string}}"
+        "t.ask",
+        steps,
+        inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string}}",
     )
     return project
 
@@ -51,7 +58,11 @@ def test_a_call_that_fell_back_is_reported_everywhere(
     assert line.startswith("! ask fell back to steady (")
     assert REASON in line
     (warning,) = fallbacks(falling.run(*RUN, *ordered, "--json").assert_ok())
-    assert (warning["step"], warning["binding"], warning["instead_of"]) == ("ask", "steady", "t_text_ask")
+    assert (warning["step"], warning["binding"], warning["instead_of"]) == (
+        "ask",
+        "steady",
+        "t_text_ask",
+    )
     assert REASON in warning["message"]
     assert json.loads((falling.episode / "summary.json").read_text())["counts"]["fallbacks"] == 1
 

@@ -54,9 +54,16 @@ def test_functions_of_a_project_keep_them_by_the_sdk(files: Any, isolation: str)
     files.services(SOURCE)
     service = files.root / "services/local/demo.yaml"
     service.write_text(service.read_text().replace("thread", isolation))
-    fields = {"inputs": "{path: {type: string, required: true}}", "outputs": "{path: {type: string}}"}
+    fields = {
+        "inputs": "{path: {type: string, required: true}}",
+        "outputs": "{path: {type: string}}",
+    }
     files.capability(
-        "t.file.keep", "keep", **fields, request="{path: input.path}", response="{path: response.path}"
+        "t.file.keep",
+        "keep",
+        **fields,
+        request="{path: input.path}",
+        response="{path: response.path}",
     )
     files.skill(
         "t.keep",

@@ -40,7 +40,8 @@ def test_json_from_a_pipe_is_framed_too(demo: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"text": "hi", "api_key": "hunter2",}', '{"password":"hunter2","text":x}', "{token:hunter2}"]
+    "text",
+    ['{"text": "hi", "api_key": "hunter2",}', '{"password":"hunter2","text":x}', "{token:hunter2}"],
 )
 def test_a_line_that_names_a_secret_is_not_printed_again(demo: Any, text: str) -> None:
     refused = demo.run("run", "demo.greet", "--input", text).assert_exit(2)
@@ -59,7 +60,10 @@ def test_several_problems_keep_their_frames(demo: Any) -> None:
     flags = ("--input", '{"text": "a",}', "-p", "times:=[", "-p", "txt=b")
     refused = demo.run("run", "demo.greet", *flags).assert_exit(2)
     assert refused.err.count("^") == 2
-    codes = [problem["code"] for problem in demo.run("run", "demo.greet", *flags, "--json").json["problems"]]
+    codes = [
+        problem["code"]
+        for problem in demo.run("run", "demo.greet", *flags, "--json").json["problems"]
+    ]
     assert codes == ["input.json", "input.json", "input.unknown"]
 
 
@@ -70,14 +74,24 @@ def pages(demo: Any) -> Any:
     demo.skill("demo.page", step, inputs=URL, outputs=TEXT)
     step = "- {id: one, uses: demo.text.upper, input: {text: {$literal: x}}, output: {text: outputs.text}}"
     items = 'items: {type: string, schema: {pattern: "^https?://"}}'
-    demo.skill("demo.pages", step, inputs=f"{{urls: {{type: array, required: true, {items}}}}}", outputs=TEXT)
+    demo.skill(
+        "demo.pages",
+        step,
+        inputs=f"{{urls: {{type: array, required: true, {items}}}}}",
+        outputs=TEXT,
+    )
     return demo
 
 
 @pytest.mark.parametrize("address", ["example.com", "www.example.com/a?b=c", "localhost:8000/x"])
-def test_a_url_without_a_scheme_is_refused_with_the_corrected_command(pages: Any, address: str) -> None:
+def test_a_url_without_a_scheme_is_refused_with_the_corrected_command(
+    pages: Any, address: str
+) -> None:
     url = f"{'http' if address.startswith('localhost') else 'https'}://{address}"
-    for skill, pair in (("demo.page", f"url={address}"), ("demo.pages", f"urls:={json.dumps([address])}")):
+    for skill, pair in (
+        ("demo.page", f"url={address}"),
+        ("demo.pages", f"urls:={json.dumps([address])}"),
+    ):
         error = pages.run("run", skill, "-p", pair, "--json").assert_exit(2).json["error"]
         assert error["code"] == "input.schema"
         assert error["hint"] == f"did you mean `{url}`?"
@@ -90,12 +104,15 @@ def test_a_url_without_a_scheme_is_refused_with_the_corrected_command(pages: Any
 
 @pytest.mark.parametrize("text", ["two words", "ftp://example.com", "x", "../etc"])
 def test_what_is_no_address_at_all_gets_no_such_hint(pages: Any, text: str) -> None:
-    error = pages.run("run", "demo.page", "-p", f"url={text}", "--json").assert_exit(2).json["error"]
+    error = (
+        pages.run("run", "demo.page", "-p", f"url={text}", "--json").assert_exit(2).json["error"]
+    )
     assert "did you mean" not in error["hint"]
 
 
 @pytest.mark.parametrize(
-    "skill", ["web.fetch-summary", "web.fetch-classify", "web.page-chunk-and-embed", "api.json-check"]
+    "skill",
+    ["web.fetch-summary", "web.fetch-classify", "web.page-chunk-and-embed", "api.json-check"],
 )
 def test_shipped_skills_that_fetch_want_a_scheme(demo: Any, skill: str) -> None:
     refused = demo.run("run", skill, "-p", "url=example.com", "-p", "schema:={}").assert_exit(2)
@@ -124,7 +141,9 @@ def test_validate_shows_causes_before_what_follows_from_them(demo: Any) -> None:
     demo.write("services/local/demo.yaml", "id: demo\nkind: pythoncall\nmodul: demo_services\n")
     found = demo.run("validate", "--json").assert_exit(1).json["problems"]
     causes = [
-        number for number, problem in enumerate(found) if problem["code"] in ("value.choice", "key.unknown")
+        number
+        for number, problem in enumerate(found)
+        if problem["code"] in ("value.choice", "key.unknown")
     ]
     follows = [
         number

@@ -56,7 +56,10 @@ def shop(price: str) -> Any:
 
     fields: dict[str, Any] = {"id": (str, ...), "status": (str, ...), price: (float, ...)}
     order = create_model("Order", **fields)
-    orders = [{"id": f"o-{n}", "status": "open" if n % 2 else "paid", price: 10.0 * n} for n in range(1, 5)]
+    orders = [
+        {"id": f"o-{n}", "status": "open" if n % 2 else "paid", price: 10.0 * n}
+        for n in range(1, 5)
+    ]
     app = FastAPI(title="Shop", version="1.0.0")
 
     @app.get("/orders", operation_id="listOrders", response_model=list[order])  # type: ignore[valid-type]
@@ -129,7 +132,9 @@ def assert_next_runs(project: Project, failed: Result, *, holds: str) -> None:
     assert holds in told[0]
 
 
-def test_a_skill_over_an_api_is_written_tested_broken_and_mended(user: Project, api: Served) -> None:
+def test_a_skill_over_an_api_is_written_tested_broken_and_mended(
+    user: Project, api: Served
+) -> None:
     begin(user, api)
     write_the_skill(user)
     run_and_test(user)
@@ -152,7 +157,9 @@ def begin(user: Project, api: Served) -> None:
     refused = user.run("new", "binding", "shop", "--from-openapi", DOCUMENT, "--all").assert_exit(2)
     assert not (user.root / "bindings").exists()
     (words,) = next_commands(refused)
-    assert "http://127.0.0.1:8000" in words, "where such servers are by default; this one is elsewhere"
+    assert "http://127.0.0.1:8000" in words, (
+        "where such servers are by default; this one is elsewhere"
+    )
     bind(user, [api.address if word == "http://127.0.0.1:8000" else word for word in words])
     assert_good(user)
 
@@ -218,7 +225,16 @@ def break_the_api(user: Project, api: Served) -> None:
 def follow_the_api(user: Project, api: Served) -> None:
     """The document as it is now, the one place of the skill that is told, and its case anew."""
     api.document(user.root / DOCUMENT)
-    words = ["new", "binding", "shop", "--from-openapi", DOCUMENT, "--all", "--base-url", api.address]
+    words = [
+        "new",
+        "binding",
+        "shop",
+        "--from-openapi",
+        DOCUMENT,
+        "--all",
+        "--base-url",
+        api.address,
+    ]
     bind(user, [*words, "--force"])
     found = user.run("validate", "--strict").assert_exit(1)
     assert "warning[ref.field]: step `remind`: `order.total`" in found.out

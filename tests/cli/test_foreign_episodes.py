@@ -55,7 +55,9 @@ def projected(directory: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", [RELEASE, LABELS, PAUSED])
-def test_trace_has_the_steps_actions_and_outcome_of_the_projection(cli: Cli, runs: Path, name: str) -> None:
+def test_trace_has_the_steps_actions_and_outcome_of_the_projection(
+    cli: Cli, runs: Path, name: str
+) -> None:
     code, out, _ = cli("trace", name, "--json")
     shown, document = json.loads(out)["trace"], projected(runs / name)
     assert code == 0
@@ -107,7 +109,8 @@ def test_ls_has_status_and_duration_of_the_projection(cli: Cli) -> None:
 def test_diff_of_two_tells_their_steps(cli: Cli) -> None:
     code, out, _ = cli("diff", RELEASE, PAUSED, "--json")
     steps = {
-        change["name"]: (change["before"], change["after"]) for change in json.loads(out)["diff"]["steps"]
+        change["name"]: (change["before"], change["after"])
+        for change in json.loads(out)["diff"]["steps"]
     }
     assert code == 0
     assert steps["step_2"] == ("done", "pending")
@@ -118,10 +121,14 @@ def test_verify_ends_with_0_1_or_3(cli: Cli, runs: Path) -> None:
     (runs / RELEASE / "notes").write_text("")
     code, out, _ = cli("verify", RELEASE)
     assert (code, "file.extra" in out) == (0, True)
-    (runs / RELEASE / "state.json").write_bytes((runs / RELEASE / "state.json").read_bytes() + b"\n")
+    (runs / RELEASE / "state.json").write_bytes(
+        (runs / RELEASE / "state.json").read_bytes() + b"\n"
+    )
     code, out, _ = cli("verify", RELEASE, "--json")
     assert code == 1
-    assert [f["file"] for f in json.loads(out)["findings"] if f["severity"] == "error"] == ["state.json"]
+    assert [f["file"] for f in json.loads(out)["findings"] if f["severity"] == "error"] == [
+        "state.json"
+    ]
 
 
 def test_an_episode_of_another_tool_is_not_ours_to_seal(cli: Cli, runs: Path) -> None:
@@ -129,7 +136,9 @@ def test_an_episode_of_another_tool_is_not_ours_to_seal(cli: Cli, runs: Path) ->
     before = sorted((path.name, path.stat().st_mtime_ns) for path in (runs / LABELS).iterdir())
     code, out, _ = cli("verify", LABELS, "--repair")
     assert (code, "nothing vouches for it" in out, "sealed now" in out) == (0, True, False)
-    assert sorted((path.name, path.stat().st_mtime_ns) for path in (runs / LABELS).iterdir()) == before
+    assert (
+        sorted((path.name, path.stat().st_mtime_ns) for path in (runs / LABELS).iterdir()) == before
+    )
 
 
 def test_why_leads_from_what_was_made_to_its_step(cli: Cli) -> None:
@@ -139,12 +148,18 @@ def test_why_leads_from_what_was_made_to_its_step(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("name", [RELEASE, PAUSED])
-@pytest.mark.parametrize("command", [("resume",), ("rerun",), ("rerun", "--from", "step_2"), ("replay",)])
-def test_what_a_log_lacks_to_be_gone_on_with_is_said(cli: Cli, name: str, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "command", [("resume",), ("rerun",), ("rerun", "--from", "step_2"), ("replay",)]
+)
+def test_what_a_log_lacks_to_be_gone_on_with_is_said(
+    cli: Cli, name: str, command: tuple[str, ...]
+) -> None:
     code, out, _ = cli(*command, name, "--json")
     error = json.loads(out)["error"]
     assert (code, error["code"]) == (3, "episode.foreign")
-    assert all(word in error["found"] for word in ("seq", "prev", "skill", "inputs", "pinned specs"))
+    assert all(
+        word in error["found"] for word in ("seq", "prev", "skill", "inputs", "pinned specs")
+    )
     assert [cli(*next.split()[1:])[0] for next in error["next"]] == [0]
 
 
@@ -197,7 +212,10 @@ def test_a_check_of_the_document_says_what_verify_says(cli: Cli, runs: Path, nam
     ("changed", "code"),
     [
         ({"outcomes": {"status": "wonderful"}}, "state.fields"),
-        ({"outcomes": {"status": "ok", "actions": [], "metrics": {}, "artifacts": []}}, "state.evidence"),
+        (
+            {"outcomes": {"status": "ok", "actions": [], "metrics": {}, "artifacts": []}},
+            "state.evidence",
+        ),
         ({"episode": {"id": "ep_another"}}, "episode.other"),
         ({"links": {"events": "../events.jsonl"}}, "link.unsafe"),
     ],

@@ -16,7 +16,10 @@ WORDS = [
     ("describe demo.text.upper", "capabilities show demo.text.upper"),
     ("describe", "skills ls"),
     ("discover 'two words'", "skills search 'two words'"),
-    ("activate demo.text.upper demo_text_upper", "bindings activate demo.text.upper demo_text_upper"),
+    (
+        "activate demo.text.upper demo_text_upper",
+        "bindings activate demo.text.upper demo_text_upper",
+    ),
     ("activate", "bindings ls"),
     ("explain-capability demo.text.upper", "bindings explain demo.text.upper"),
     ("explain-capability", "capabilities ls"),
@@ -45,7 +48,9 @@ NOT_RUN = ("serve mcp", "registry smoke")
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("typed", "meant"), WORDS)
-def test_a_word_of_that_tool_is_answered_with_a_command_that_runs(demo: Any, typed: str, meant: str) -> None:
+def test_a_word_of_that_tool_is_answered_with_a_command_that_runs(
+    demo: Any, typed: str, meant: str
+) -> None:
     refused = demo.run(*shlex.split(typed), "--json").assert_exit(2).json["error"]
     assert refused["code"] in ("usage.command", "usage.flag")
     (line,) = refused["next"]
@@ -80,9 +85,14 @@ def host(project: Any) -> Any:
 )
 def test_host_overrides_without_a_project_are_told(host: Any, command: str) -> None:
     told = host.run(*command.split())
-    assert "warning[project.none]: `.agent-skills/` has no effect: it counts only in a project" in told.err
+    assert (
+        "warning[project.none]: `.agent-skills/` has no effect: it counts only in a project"
+        in told.err
+    )
     assert "cogcli new project ." in told.err
-    assert "project.none" in [each["code"] for each in host.run(*command.split(), "--json").json["warnings"]]
+    assert "project.none" in [
+        each["code"] for each in host.run(*command.split(), "--json").json["warnings"]
+    ]
 
 
 def test_what_is_printed_makes_them_count(host: Any) -> None:

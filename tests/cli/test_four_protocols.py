@@ -63,7 +63,9 @@ class Servers:
             return {"hour": f"{(int(hours) + by) % 24:02}:{minutes}"}
 
         async def answer(request: Request) -> Response:
-            return Response(await server.process(await request.body()), media_type="application/json")
+            return Response(
+                await server.process(await request.body()), media_type="application/json"
+            )
 
         return Starlette(routes=[Route("/rpc", answer, methods=["POST"])])
 
@@ -82,13 +84,16 @@ def wired(project: Any, web: str, rpc: str) -> Any:
     """The skill and what it stands on."""
     project.env["PATH"] = f"{BIN}{os.pathsep}{project.env['PATH']}"
     project.write("stamping.py", FUNCTION)
-    project.write("services/local/stamps.yaml", "{id: stamps, kind: pythoncall, module: stamping}\n")
+    project.write(
+        "services/local/stamps.yaml", "{id: stamps, kind: pythoncall, module: stamping}\n"
+    )
     project.write(
         "services/local/notes.yaml",
         f"id: notes\nkind: openapi\nbase_url: {web}\nspec_ref: notes.json\nnetwork: private\n",
     )
     project.write(
-        "services/local/shifts.yaml", f"id: shifts\nkind: openrpc\nurl: {rpc}/rpc\nnetwork: private\n"
+        "services/local/shifts.yaml",
+        f"id: shifts\nkind: openrpc\nurl: {rpc}/rpc\nnetwork: private\n",
     )
     project.write(
         "services/local/zones.yaml",

@@ -16,7 +16,9 @@ SOURCE = """
 
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])
-def test_functions_in_this_process_know_the_registry_of_the_run(project: Any, isolation: str) -> None:
+def test_functions_in_this_process_know_the_registry_of_the_run(
+    project: Any, isolation: str
+) -> None:
     project.services(SOURCE)
     service = project.root / "services/local/demo.yaml"
     service.write_text(service.read_text().replace("thread", isolation))

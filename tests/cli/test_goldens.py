@@ -144,7 +144,13 @@ WITH_LOOP = {
     "loop-rerun": ((BAD_LOOP,), ("rerun", "@last", "--failed-items", "--plan")),
 }
 CASES |= WITH_LOOP
-WITH_DEFECT = ("validate", "validate-concise", "validate-github", "validate-fixable", "validate-fix")
+WITH_DEFECT = (
+    "validate",
+    "validate-concise",
+    "validate-github",
+    "validate-fixable",
+    "validate-fix",
+)
 ROWS = (
     "help",
     "home",
@@ -188,7 +194,8 @@ def test_screen_is_as_agreed(request: Any, name: str, mode: str) -> None:
         write_cases(demo)
     if name == "import-agent-skills":
         write_files(
-            demo.root / "tool", TOOL | {"services/official/texts.yaml": "id: texts\nkind: pythoncal\n"}
+            demo.root / "tool",
+            TOOL | {"services/official/texts.yaml": "id: texts\nkind: pythoncal\n"},
         )
         write_files(demo.root / "agent-skill-registry", REGISTRY)
     for number, earlier in enumerate(before):
@@ -221,7 +228,9 @@ def write_cases(project: Any) -> None:
     bad = "description: nobody shouts\ninputs: {text: hi}\nexpect: {outputs: {text: hi}, calls: {demo.text.upper: 1}}\n"
     project.write(f"{folder}/loud.yaml", bad)
     project.write(f"{folder}/web.yaml", "inputs: {text: hi}\nneeds: [network]\n")
-    project.write("skills/local/demo/review/tests/odd.yaml", "inputs: {text: hi}\nexpekt: {exit_code: 1}\n")
+    project.write(
+        "skills/local/demo/review/tests/odd.yaml", "inputs: {text: hi}\nexpekt: {exit_code: 1}\n"
+    )
 
 
 def seed_loop(project: Any) -> None:
@@ -252,7 +261,9 @@ def seed_defects(project: Any, *, fixable: bool = False) -> None:
     skill = project.root / "skills/local/demo/greet/skill.yaml"
     text = skill.read_text().replace("input: {text: vars.text}", "input: {text: vars.txt}")
     if fixable:
-        text = re.sub(r'version: "1.0.0"', "version: 1.0", skill.read_text()).replace("uses:", "usess:", 1)
+        text = re.sub(r'version: "1.0.0"', "version: 1.0", skill.read_text()).replace(
+            "uses:", "usess:", 1
+        )
     skill.write_text(text)
 
 

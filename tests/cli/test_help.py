@@ -86,7 +86,9 @@ HABITS = [
 
 
 @pytest.mark.parametrize(("typed", "meant"), HABITS)
-def test_a_word_of_habit_is_answered_with_the_command_that_runs(demo: Any, typed: str, meant: str) -> None:
+def test_a_word_of_habit_is_answered_with_the_command_that_runs(
+    demo: Any, typed: str, meant: str
+) -> None:
     demo.run("run", "demo.greet", "-p", "text=x", "-q").assert_ok()
     refused = demo.run(*shlex.split(typed)).assert_exit(2)
     assert f"next: cogcli {meant}\n" in refused.err
@@ -95,7 +97,9 @@ def test_a_word_of_habit_is_answered_with_the_command_that_runs(demo: Any, typed
         demo.run(*shlex.split(meant)).assert_ok()
 
 
-@pytest.mark.parametrize("typed", ["run demo.greet --password hunter2", "run demo.greet --api-key=hunter2"])
+@pytest.mark.parametrize(
+    "typed", ["run demo.greet --password hunter2", "run demo.greet --api-key=hunter2"]
+)
 def test_a_secret_that_was_typed_as_a_flag_is_not_printed_again(demo: Any, typed: str) -> None:
     assert "hunter2" not in demo.run(*typed.split()).assert_exit(2).err
 

@@ -47,7 +47,9 @@ def test_the_example_decides_where_it_is_copied_to(copied: Any) -> None:
 
 def test_every_choice_of_the_example_is_explained(copied: Any) -> None:
     def explained(capability: str) -> tuple[str, str]:
-        body = copied.run("bindings", "explain", capability, "--json").assert_ok().json["explanation"]
+        body = (
+            copied.run("bindings", "explain", capability, "--json").assert_ok().json["explanation"]
+        )
         return body["selection_source"], body["primary_binding_id"]
 
     assert explained("text.content.summarize") == ("active", "host_summarize_brief")

@@ -26,9 +26,13 @@ response: {text: response.text}
 def host(demo: Any) -> Any:
     """The demo project with a binding and a service of this host, chosen for one capability."""
     demo.write(".agent-skills/bindings/local/demo.text.upper/loud.yaml", LOUD)
-    demo.write(SERVICES, "services:\n  loud: {kind: pythoncall, module: loud_services, isolation: thread}\n")
     demo.write(
-        "loud_services.py", "def loud(text: str) -> dict[str, str]:\n    return {'text': text + '!'}\n"
+        SERVICES,
+        "services:\n  loud: {kind: pythoncall, module: loud_services, isolation: thread}\n",
+    )
+    demo.write(
+        "loud_services.py",
+        "def loud(text: str) -> dict[str, str]:\n    return {'text': text + '!'}\n",
     )
     demo.write(ACTIVE, '{"demo.text.upper": "loud"}\n')
     return demo
@@ -45,7 +49,9 @@ def test_the_active_binding_of_this_host_is_called_and_recorded(host: Any) -> No
     assert {"rule": "active", "binding_id": "loud", "chosen": True, "reason": f"named in {ACTIVE}"} in selection[
         "considered"
     ]  # fmt: skip
-    assert host.run(*GREET, "--bind", "demo.text.upper=demo_text_upper").assert_ok().json == {"text": "HI"}
+    assert host.run(*GREET, "--bind", "demo.text.upper=demo_text_upper").assert_ok().json == {
+        "text": "HI"
+    }
 
 
 def test_an_override_by_service_and_one_that_only_prefers(host: Any) -> None:
@@ -54,11 +60,14 @@ def test_an_override_by_service_and_one_that_only_prefers(host: Any) -> None:
     host.write(".agent-skills/overrides.yaml", entry)
     assert host.run(*GREET).assert_ok().json == {"text": "hi!!"}
     host.write(
-        SERVICES, "services:\n  loud: {kind: openapi, base_url: 'https://a.example', auth_ref: NO_TOKEN}\n"
+        SERVICES,
+        "services:\n  loud: {kind: openapi, base_url: 'https://a.example', auth_ref: NO_TOKEN}\n",
     )
     assert "overrides.yaml" in host.run(*GREET).assert_exit(3).err
     host.write(".agent-skills/overrides.yaml", entry + "    mode: prefer\n")
-    host.write("policies/official_default_selection.yaml", "defaults: {demo.text.upper: demo_text_upper}\n")
+    host.write(
+        "policies/official_default_selection.yaml", "defaults: {demo.text.upper: demo_text_upper}\n"
+    )
     assert host.run(*GREET).assert_ok().json == {"text": "HI"}
 
 
@@ -70,7 +79,9 @@ def test_trust_ends_when_the_services_of_the_host_are_edited(host: Any) -> None:
     host.write(ACTIVE, '{"demo.text.upper": "demo_text_upper"}\n')
     assert f"changed {ACTIVE}" in host.run(*GREET).assert_exit(3).err
     host.run("config", "trust", "--yes").assert_ok()
-    host.write(SERVICES, (host.root / SERVICES).read_text() + "  more: {kind: mcp, command: touch}\n")
+    host.write(
+        SERVICES, (host.root / SERVICES).read_text() + "  more: {kind: mcp, command: touch}\n"
+    )
     assert "service.untrusted" in host.run(*GREET).assert_exit(3).err
     (host.root / "services/local/demo.yaml").rename(host.root.parent / "demo.yaml")
     (host.root / "services/local/demo.yaml").symlink_to(host.root.parent / "demo.yaml")
@@ -112,7 +123,9 @@ def paused(host: Any) -> Any:
         (".agent-skills/bindings/local/demo.text.upper/new.yaml", LOUD.replace("id: loud", "id: new"), "`binding:new`"),
     ],
 )  # fmt: skip
-def test_a_run_does_not_go_on_past_a_changed_choice(paused: Any, path: str, text: str, named: str) -> None:
+def test_a_run_does_not_go_on_past_a_changed_choice(
+    paused: Any, path: str, text: str, named: str
+) -> None:
     paused.write(path, text)
     refused = paused.run("resume", "@last", "--approve", "demo.text.upper").assert_exit(3)
     assert "resume.changed-specs" in refused.err
@@ -136,7 +149,9 @@ def passed_over(demo: Any) -> Any:
         "request: {text: input.text}\nresponse: {text: response.text}\n"
         "metadata: {fallback_binding_id: demo_text_upper}\n",
     )
-    demo.write("policies/official_default_selection.yaml", "defaults: {demo.text.upper: web_upper}\n")
+    demo.write(
+        "policies/official_default_selection.yaml", "defaults: {demo.text.upper: web_upper}\n"
+    )
     demo.run(*GREET).assert_exit(5)
     return demo
 
@@ -160,7 +175,9 @@ WEB = json.dumps(
 
 
 def test_what_was_chosen_when_a_run_began_stays_chosen(passed_over: Any) -> None:
-    done = passed_over.run("resume", "@last", "--approve", "demo.text.upper", env={"WEB_KEY": "sesame-open"})
+    done = passed_over.run(
+        "resume", "@last", "--approve", "demo.text.upper", env={"WEB_KEY": "sesame-open"}
+    )
     done.assert_exit(5)  # its second step asks, too
     lines = (passed_over.episode / "events.jsonl").read_text().splitlines()
     tried = [
@@ -201,7 +218,9 @@ def test_settings_tell_what_the_host_overrides(host: Any) -> None:
 
 def test_doctor_counts_problems_of_host_overrides_where_they_belong(host: Any) -> None:
     def details(name: str) -> list[str]:
-        return next(c["details"] for c in host.run("doctor", "--json").json["checks"] if c["name"] == name)
+        return next(
+            c["details"] for c in host.run("doctor", "--json").json["checks"] if c["name"] == name
+        )
 
     host.write(ACTIVE, '{"demo.text.upper": "lod"}\n')
     assert f"{ACTIVE}:1:21" in details("bindings")

@@ -20,7 +20,9 @@ GATE = {"approver_roles": ["finance"], "gate": "GATE_FINANCE_APPROVAL", "allow_s
 
 
 def _event(payload: dict[str, Any]) -> Event:
-    return Event(1, "ev_1", "2026-01-01T00:00:00.000Z", "ep_1", "run_1", None, "governance", None, payload)
+    return Event(
+        1, "ev_1", "2026-01-01T00:00:00.000Z", "ep_1", "run_1", None, "governance", None, payload
+    )
 
 
 ASKED = _event(GATE)
@@ -46,20 +48,26 @@ def test_a_member_that_a_run_cannot_hold_is_refused_before_it(wrong: dict[str, A
 @pytest.mark.parametrize(
     "wrong", [{"user": "bob"}, {"user": ["bob"]}, {"params": [1]}, {"params": "x"}], ids=str
 )
-def test_flags_beside_a_member_of_a_wrong_type_are_no_crash(desk: Project, wrong: dict[str, Any]) -> None:
+def test_flags_beside_a_member_of_a_wrong_type_are_no_crash(
+    desk: Project, wrong: dict[str, Any]
+) -> None:
     desk.write("r.json", json.dumps({**REQUEST, **wrong}).encode())
     result = desk.run("agent", "invoke", "r.json", "--user", "bob", "--param", "a=b").assert_exit(2)
     assert f"`{next(iter(wrong))}` of the request: expected an object" in result.err
     assert not list(desk.root.rglob("events.jsonl"))
 
 
-@pytest.mark.parametrize("key", ["tool_calls", "tool_calls.per_trun", "turn", "policy.x", "buckets.foo", ""])
+@pytest.mark.parametrize(
+    "key", ["tool_calls", "tool_calls.per_trun", "turn", "policy.x", "buckets.foo", ""]
+)
 def test_a_budget_that_limits_nothing_is_refused(key: str) -> None:
     with pytest.raises(UsageError, match="no budget"):
         limits_of(support_pack(), {key: 1})
 
 
-@pytest.mark.parametrize("key", ["turns", "cost_microusd", "buckets.policy", "stage_latency_ms.plan"])
+@pytest.mark.parametrize(
+    "key", ["turns", "cost_microusd", "buckets.policy", "stage_latency_ms.plan"]
+)
 def test_a_budget_may_be_lowered(key: str) -> None:
     assert limits_of(support_pack(), {key: 1})[key] == 1
 
@@ -100,7 +108,8 @@ def test_the_shortest_heartbeat_does_not_fill_the_log(desk: Project) -> None:
         (desk.root / "support_desk.py")
         .read_text()
         .replace(
-            "    return ORDERS[order_id]", "    import time\n    time.sleep(0.5)\n    return ORDERS[order_id]"
+            "    return ORDERS[order_id]",
+            "    import time\n    time.sleep(0.5)\n    return ORDERS[order_id]",
         )
         .encode(),
     )

@@ -84,7 +84,9 @@ def test_after_what_it_prints_all_skills_run(coming: Any) -> None:
     assert "GUIDE_MODEL_KEY" in choice[1]["reason"]
     apply(coming, setup)
     words = ("-p", "text=A long  text. It goes on.", "-q")
-    assert coming.run("run", "text.clean", *words).assert_ok().json == {"text": "A long text. It goes on."}
+    assert coming.run("run", "text.clean", *words).assert_ok().json == {
+        "text": "A long text. It goes on."
+    }
     assert coming.run("run", "text.summary", *words).assert_ok().json == {
         "summary": "A long text.",
         "note": None,
@@ -107,7 +109,8 @@ def test_without_the_choice_the_error_names_what_can_be_called(coming: Any) -> N
     assert line in refused
     coming.run(*line.split()[1:]).assert_ok()
     assert (
-        coming.run("run", "text.summary", "-p", "text=One. Two.", "-q").assert_ok().json["summary"] == "One."
+        coming.run("run", "text.summary", "-p", "text=One. Two.", "-q").assert_ok().json["summary"]
+        == "One."
     )
 
 
@@ -130,13 +133,17 @@ def test_what_it_prints_is_text_to_paste(coming: Any) -> None:
 
 
 def test_a_variable_without_which_nothing_can_be_called_is_to_be_set(coming: Any) -> None:
-    (coming.root.parent / "tool/bindings/official/text.passage.summarize/python_summarize.yaml").unlink()
+    (
+        coming.root.parent / "tool/bindings/official/text.passage.summarize/python_summarize.yaml"
+    ).unlink()
     setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
     assert setup["choices"] == {}
     assert setup["variables"]["GUIDE_MODEL_KEY"]["reason"] == "text.passage.summarize"
     assert setup["usable"] == 3
     assert "export GUIDE_MODEL_KEY=..." in coming.run(*IMPORT).out
-    assert coming.run(*IMPORT, "--json", env={"GUIDE_MODEL_KEY": "k"}).json["setup"]["variables"] == {}
+    assert (
+        coming.run(*IMPORT, "--json", env={"GUIDE_MODEL_KEY": "k"}).json["setup"]["variables"] == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,7 +169,9 @@ def test_what_remains_is_told_with_its_place(
     path = coming.root.parent / file
     path.write_text(path.read_text().replace(old, new, 1))
     setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
-    texts = [f"{each['file']}:{each['line']} {each['text']} {each['reason']}" for each in setup["left"]]
+    texts = [
+        f"{each['file']}:{each['line']} {each['text']} {each['reason']}" for each in setup["left"]
+    ]
     assert any(place in text and told in text for text in texts), texts
     assert setup["usable"] < setup["skills"] == 3
 
@@ -225,9 +234,13 @@ def test_folders_that_are_none_or_hold_nothing(coming: Any) -> None:
 def test_what_the_project_says_already_is_kept(coming: Any) -> None:
     (coming.root / "mine").mkdir()
     coming.write("cogcli.toml", 'registry = ["mine"]\n')
-    coming.write(".agent-skills/active_bindings.json", '{"x-own": "1", "text.passage.rate": "python_rate"}\n')
+    coming.write(
+        ".agent-skills/active_bindings.json", '{"x-own": "1", "text.passage.rate": "python_rate"}\n'
+    )
     setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
-    assert 'registry = ["mine", "../agent-skill-registry", "../tool"]' in setup["files"]["cogcli.toml"]
+    assert (
+        'registry = ["mine", "../agent-skill-registry", "../tool"]' in setup["files"]["cogcli.toml"]
+    )
     chosen = json.loads(setup["files"][".agent-skills/active_bindings.json"])
     assert chosen == {
         "x-own": "1",
@@ -237,7 +250,9 @@ def test_what_the_project_says_already_is_kept(coming: Any) -> None:
     assert ".agent-skills/overrides.yaml" not in setup["files"]
 
 
-def test_what_is_declared_already_is_said_again_and_without_a_registry_that_is_told(coming: Any) -> None:
+def test_what_is_declared_already_is_said_again_and_without_a_registry_that_is_told(
+    coming: Any,
+) -> None:
     first = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
     apply(coming, first)
     again = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
@@ -259,14 +274,18 @@ def test_what_the_shipped_registry_would_answer_is_left_to_the_folders(coming: A
     setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
     assert (setup["skills"], setup["usable"], setup["own"], setup["builtin"]) == (4, 4, 4, False)
     config = setup["files"]["cogcli.toml"]
-    assert config.startswith("# With the shipped registry 3 of 4 skills call only what is in these folders")
+    assert config.startswith(
+        "# With the shipped registry 3 of 4 skills call only what is in these folders"
+    )
     assert "builtin = false" in config.splitlines()
     apply(coming, setup)
     done = coming.run("run", "text.short", "-p", "text=One. Two.", "-q").assert_ok()
     assert done.json == {"summary": "short: One. Two."}
 
 
-def test_a_project_with_specs_keeps_the_shipped_registry_and_prefers_the_folders(coming: Any) -> None:
+def test_a_project_with_specs_keeps_the_shipped_registry_and_prefers_the_folders(
+    coming: Any,
+) -> None:
     above = coming.root.parent
     write_files(above / "tool", LIKE_SHIPPED_TOOL)
     write_files(above / "agent-skill-registry", LIKE_SHIPPED)

@@ -50,7 +50,8 @@ def shipped_skill(project: Any) -> None:
     binding = project.root / "bindings/local/demo.text.clean/demo_text_clean.yaml"
     binding.write_text(binding.read_text().replace("service: demo", "service: shipped"))
     project.write(
-        "services/local/shipped.yaml", "id: shipped\nkind: pythoncall\nmodule: cogcli.official.text\n"
+        "services/local/shipped.yaml",
+        "id: shipped\nkind: pythoncall\nmodule: cogcli.official.text\n",
     )
     project.skill(
         "demo.clean",
@@ -81,16 +82,22 @@ def imported_packages(project: Any, command: tuple[str, ...]) -> set[str]:
     [("--json",), ("-q", "--help"), ("ls", "--version"), ("state",), ("ls",), ("rnu",)],
     ids=" ".join,
 )
-def test_whatever_is_not_a_fixed_text_is_parsed_by_typer(project: Any, command: tuple[str, ...]) -> None:
+def test_whatever_is_not_a_fixed_text_is_parsed_by_typer(
+    project: Any, command: tuple[str, ...]
+) -> None:
     names = imported_packages(project, command)
     assert "typer" in names
     assert "click" not in names
 
 
-@pytest.mark.parametrize(("name", "words"), [("ls", "ls"), ("state", "state show"), ("trace", "trace @last")])
+@pytest.mark.parametrize(
+    ("name", "words"), [("ls", "ls"), ("state", "state show"), ("trace", "trace @last")]
+)
 def test_a_command_imports_the_module_of_no_other(demo: Any, name: str, words: str) -> None:
     demo.run(*GREET).assert_ok()
-    script = "import sys; from cogcli.__main__ import main; main(); print(*sys.modules, file=sys.stderr)"
+    script = (
+        "import sys; from cogcli.__main__ import main; main(); print(*sys.modules, file=sys.stderr)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script, *words.split()],
         cwd=demo.root, env=demo.env, capture_output=True, text=True, check=True,
@@ -142,7 +149,9 @@ OTHER_ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("command", OTHER_ROOMS, ids=" ".join)
-def test_a_command_over_the_registry_loads_the_registry_alone(demo: Any, command: tuple[str, ...]) -> None:
+def test_a_command_over_the_registry_loads_the_registry_alone(
+    demo: Any, command: tuple[str, ...]
+) -> None:
     rooms = tuple(f"cogcli.{room}." for room in OTHER_ROOMS[command])
     assert not [name for name in imported(demo, command) if f"{name}.".startswith(rooms)]
 
@@ -156,7 +165,9 @@ def test_a_warm_run_reads_compiled_specs(demo: Any) -> None:
 @pytest.mark.parametrize(
     "command", [CLEAN, ("doctor",), ("agent", "invoke", "requests/allowed.json")], ids=" ".join
 )
-def test_without_a_model_no_adapter_is_imported(demo: Any, desk: Any, command: tuple[str, ...]) -> None:
+def test_without_a_model_no_adapter_is_imported(
+    demo: Any, desk: Any, command: tuple[str, ...]
+) -> None:
     project = desk if command[0] == "agent" else demo
     if project is demo:
         shipped_skill(project)

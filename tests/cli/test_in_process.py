@@ -54,7 +54,9 @@ LEFT_OUT = (
     "gc-criteria",
 )
 BOTH = {name: case for name, case in {**CASES, **MORE}.items() if name not in LEFT_OUT}
-TIMES = re.compile(r'in \d+\.\d\ds|\d+ kB|"wall_ms":\d+|"(?:duration|latency)_ms": ?\d+|\b\d+ ?ms\b')
+TIMES = re.compile(
+    r'in \d+\.\d\ds|\d+ kB|"wall_ms":\d+|"(?:duration|latency)_ms": ?\d+|\b\d+ ?ms\b'
+)
 """What differs from one time to the next."""
 BLOB = re.compile("[0-9a-f]{64}")
 """Blobs are named by their content, which holds the project's place."""
@@ -62,7 +64,9 @@ BLOB = re.compile("[0-9a-f]{64}")
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", BOTH)
-def test_both_ways_give_the_same_code_and_streams(tmp_path: Path, warm_cache: Path, name: str) -> None:
+def test_both_ways_give_the_same_code_and_streams(
+    tmp_path: Path, warm_cache: Path, name: str
+) -> None:
     inside, outside = twin(tmp_path / "a", warm_cache), twin(tmp_path / "b", warm_cache)
     before, command = BOTH[name]
     for project in (inside, outside):
@@ -71,7 +75,9 @@ def test_both_ways_give_the_same_code_and_streams(tmp_path: Path, warm_cache: Pa
         for number, earlier in enumerate(before):
             project.run(*earlier, env={**FAKES, "COGCLI_FAKE_IDS": str(100 * number)})
     env = {**FAKES, "COGCLI_FAKE_IDS": "5000"}
-    assert seen(inside, inside.run(*command, env=env)) == seen(outside, outside.installed(*command, env=env))
+    assert seen(inside, inside.run(*command, env=env)) == seen(
+        outside, outside.installed(*command, env=env)
+    )
 
 
 def twin(folder: Path, cache: Path) -> Project:
@@ -134,13 +140,16 @@ def state() -> dict[str, Any]:
         "depth": sys.getrecursionlimit(),
         "handlers": [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)],
         "threads": set(threading.enumerate()),
-        "streams": [os.fstat(number).st_ino for number in (0, 1, 2)] + [sys.stdin, sys.stdout, sys.stderr],
+        "streams": [os.fstat(number).st_ino for number in (0, 1, 2)]
+        + [sys.stdin, sys.stdout, sys.stderr],
     }
 
 
 def test_each_command_finds_the_code_as_it_is_now(demo: Project) -> None:
     for word in ("one", "two"):
-        demo.services(f"def upper(text: str) -> dict[str, object]:\n    return {{'text': '{word}'}}\n")
+        demo.services(
+            f"def upper(text: str) -> dict[str, object]:\n    return {{'text': '{word}'}}\n"
+        )
         assert demo.run(*GREET, "-q").assert_ok().json == {"text": word}
 
 
@@ -154,7 +163,9 @@ def test_what_is_kept_between_commands_is_there() -> None:
     for name in PURE:
         module = importlib.import_module(name)
         functions = vars(module).values()
-        assert any(hasattr(each, "cache_clear") and each.__module__ == name for each in functions), name
+        assert any(
+            hasattr(each, "cache_clear") and each.__module__ == name for each in functions
+        ), name
 
 
 LEFT_OVER = {
@@ -175,7 +186,8 @@ def test_what_only_the_end_of_a_process_ends_is_refused(
         f"def upper(text: str) -> dict[str, object]:\n    {LEFT_OVER[what]}\n    return {{'text': ''}}\n"
     )
     demo.skill(
-        "demo.once", "- {id: a, uses: demo.text.upper, input: {text: x}, output: {text: outputs.text}}"
+        "demo.once",
+        "- {id: a, uses: demo.text.upper, input: {text: x}, output: {text: outputs.text}}",
     )
     with pytest.raises(NeedsAProcess, match=what):
         demo.run("run", "demo.once")

@@ -105,11 +105,18 @@ def test_files_of_both_kinds_and_stdin(echo: Any) -> None:
     echo.write("in.yaml", "str: yaml\narr: [1, 2]\n")
     run = ("run", "demo.echo", "-q")
     assert values(echo.run(*run, "--input-file", "in.json").assert_ok()) == {"str": "json"}
-    assert values(echo.run(*run, "--input-file", "in.yaml").assert_ok()) == {"str": "yaml", "arr": [1, 2]}
+    assert values(echo.run(*run, "--input-file", "in.yaml").assert_ok()) == {
+        "str": "yaml",
+        "arr": [1, 2],
+    }
     assert values(echo.run(*run, "--input", "@in.json").assert_ok()) == {"str": "json"}
-    assert values(echo.run(*run, "--input", "-", input='{"str": "stdin"}').assert_ok()) == {"str": "stdin"}
+    assert values(echo.run(*run, "--input", "-", input='{"str": "stdin"}').assert_ok()) == {
+        "str": "stdin"
+    }
     assert values(echo.run(*run, "-p", "str=@-", input="text").assert_ok()) == {"str": "text"}
-    assert values(echo.run(*run, "--input-file", "in.json", "-p", "str=wins").assert_ok()) == {"str": "wins"}
+    assert values(echo.run(*run, "--input-file", "in.json", "-p", "str=wins").assert_ok()) == {
+        "str": "wins"
+    }
 
 
 def test_stdin_is_read_once(echo: Any) -> None:
@@ -121,13 +128,19 @@ def test_input_and_input_file_exclude_each_other(echo: Any) -> None:
     echo.write("in.json", "{}")
     assert (
         "usage.flag"
-        in echo.run("run", "demo.echo", "--input", "{}", "--input-file", "in.json").assert_exit(2).err
+        in echo.run("run", "demo.echo", "--input", "{}", "--input-file", "in.json")
+        .assert_exit(2)
+        .err
     )
 
 
 def test_a_bad_yaml_input_has_its_place(echo: Any) -> None:
     echo.write("in.yaml", "str: hi\nboo: yes\n")
-    error = echo.run("run", "demo.echo", "--input-file", "in.yaml", "--json").assert_exit(2).json["error"]
+    error = (
+        echo.run("run", "demo.echo", "--input-file", "in.yaml", "--json")
+        .assert_exit(2)
+        .json["error"]
+    )
     assert (error["file"], error["line"], error["column"]) == ("in.yaml", 2, 6)
 
 
@@ -139,12 +152,17 @@ def test_a_bad_json_file_has_its_place_and_a_frame(echo: Any) -> None:
 
 def test_a_misspelt_file_name_is_corrected(echo: Any) -> None:
     echo.write("notes.json", "{}")
-    assert "`notes.json`" in echo.run("run", "demo.echo", "--input-file", "notes.jsn").assert_exit(2).err
+    assert (
+        "`notes.json`"
+        in echo.run("run", "demo.echo", "--input-file", "notes.jsn").assert_exit(2).err
+    )
 
 
 def test_too_much_input_is_refused(echo: Any) -> None:
     text = '{"str": "' + "x" * (8 * 1024 * 1024) + '"}'
-    assert "input.size" in echo.run("run", "demo.echo", "--input", "-", input=text).assert_exit(2).err
+    assert (
+        "input.size" in echo.run("run", "demo.echo", "--input", "-", input=text).assert_exit(2).err
+    )
 
 
 def test_utf_16_and_null_bytes_are_named(echo: Any) -> None:
@@ -156,21 +174,35 @@ def test_utf_16_and_null_bytes_are_named(echo: Any) -> None:
 
 def test_the_frame_comes_from_a_file_and_a_goal(echo: Any) -> None:
     echo.write("frame.yaml", "goal: from the file\npriority: high\n")
-    echo.run("run", "demo.echo", "--frame-file", "frame.yaml", "--goal", "from the flag", "-q").assert_ok()
+    echo.run(
+        "run", "demo.echo", "--frame-file", "frame.yaml", "--goal", "from the flag", "-q"
+    ).assert_ok()
     frame = echo.run("state", "show", "--path", "x-cognitive.frame").assert_ok().json
     assert (frame["goal"], frame["priority"]) == ("from the flag", "high")
     echo.write("frame.yaml", "gaol: x\n")
-    assert "frame.field" in echo.run("run", "demo.echo", "--frame-file", "frame.yaml").assert_exit(2).err
+    assert (
+        "frame.field"
+        in echo.run("run", "demo.echo", "--frame-file", "frame.yaml").assert_exit(2).err
+    )
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8"])
 def test_bytes_that_are_no_utf8_are_refused_in_every_locale(project: Any, locale: str) -> None:
     word, env = os.fsdecode(b"text=a\xffb"), {"LC_ALL": locale}
-    for flags in (["-p", word], ["--goal", word], ["--tag", word], ["-p", "text=x", "--runs-dir", word]):
-        answer = project.installed("run", "text.language", "--json", *flags, env=env).assert_exit(2).json
+    for flags in (
+        ["-p", word],
+        ["--goal", word],
+        ["--tag", word],
+        ["-p", "text=x", "--runs-dir", word],
+    ):
+        answer = (
+            project.installed("run", "text.language", "--json", *flags, env=env).assert_exit(2).json
+        )
         assert answer["error"]["code"] == "input.encoding", flags
     assert not list(project.root.iterdir())
-    project.installed("run", "text.language", "-p", "text=Gr\u00fc\u00dfe", "-q", env=env).assert_ok()
+    project.installed(
+        "run", "text.language", "-p", "text=Gr\u00fc\u00dfe", "-q", env=env
+    ).assert_ok()
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX"])
@@ -181,5 +213,7 @@ def test_arguments_are_utf8_where_python_would_read_ascii(project: Any, locale: 
         answer = project.installed("run", "text.language", "-p", word, "-q", env=env).assert_ok()
         assert answer.json
     bad = os.fsdecode(b"text=a\xffb")
-    answer = project.installed("run", "text.language", "--json", "-p", bad, env=env).assert_exit(2).json
+    answer = (
+        project.installed("run", "text.language", "--json", "-p", bad, env=env).assert_exit(2).json
+    )
     assert answer["error"]["code"] == "input.encoding"

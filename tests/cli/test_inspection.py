@@ -70,7 +70,8 @@ def test_many_episodes_are_indexed_and_found_by_every_name(demo: Any) -> None:
         )
         assert "demo.review" in demo.run("trace", "--trace-id", "trace-001").assert_ok().out
         assert (
-            demo.run("state", "show", "@last", "--path", "episode.id").assert_ok().out.strip() == newest.name
+            demo.run("state", "show", "@last", "--path", "episode.id").assert_ok().out.strip()
+            == newest.name
         )
         assert demo.run("trace", newest.name[:28]).assert_ok().out
         assert "fits 80 episodes" in demo.run("trace", "ep_01HF7YAT").assert_exit(2).err
@@ -107,7 +108,10 @@ def test_following_tells_events_on_stderr_and_ends_with_the_view(demo: Any) -> N
     assert "step.completed step=second" in result.err
     assert result.out == demo.run("trace").assert_ok().out
     assert json.loads(demo.run("trace", "--follow", "--json").out)["trace"]["status"] == "ok"
-    assert "usage.flag" in demo.run("trace", "demo.greet", "--follow", "-p", "text=x").assert_exit(2).err
+    assert (
+        "usage.flag"
+        in demo.run("trace", "demo.greet", "--follow", "-p", "text=x").assert_exit(2).err
+    )
 
 
 @pytest.mark.parametrize("damage", ["random", "headless", "empty", "broken"])
@@ -136,16 +140,30 @@ def test_views_are_rows_for_programs(demo: Any) -> None:
         json.loads(line)
         for line in demo.run("trace", "--view", "timeline", "--format", "jsonl").out.splitlines()
     ]
-    assert [(row["step_id"], row["status"]) for row in rows] == [("inner", "done"), ("score", "failed")]
+    assert [(row["step_id"], row["status"]) for row in rows] == [
+        ("inner", "done"),
+        ("score", "failed"),
+    ]
     header = (
-        demo.run("trace", "--view", "lineage", "--format", "tsv", "--header").assert_ok().out.splitlines()[0]
+        demo.run("trace", "--view", "lineage", "--format", "tsv", "--header")
+        .assert_ok()
+        .out.splitlines()[0]
     )
     assert header == "target\twritten_by\tnever\tread_by\trequired"
-    assert len(demo.run("trace", "--view", "events", "--format", "csv").assert_ok().out.splitlines()) == 17
+    assert (
+        len(demo.run("trace", "--view", "events", "--format", "csv").assert_ok().out.splitlines())
+        == 17
+    )
     trace = json.loads(demo.run("trace", "--view", "lineage", "--json").out)["trace"]
-    assert [row["target"] for row in trace["lineage"]] == ["vars.text", "vars.score", "outputs.text"]
+    assert [row["target"] for row in trace["lineage"]] == [
+        "vars.text",
+        "vars.score",
+        "outputs.text",
+    ]
     trace = json.loads(demo.run("trace", "--why", "outputs.text", "--json").out)["trace"]
-    assert trace["why"] == [["outputs.text", "report (skipped)", "score (failed)", "vars.text", "inner"]]
+    assert trace["why"] == [
+        ["outputs.text", "report (skipped)", "score (failed)", "vars.text", "inner"]
+    ]
 
 
 def test_one_step_shows_what_is_inside_it_and_what_went_through(demo: Any) -> None:
@@ -154,7 +172,11 @@ def test_one_step_shows_what_is_inside_it_and_what_went_through(demo: Any) -> No
     assert "inner/second" in out
     assert '"text": "HI"' in out
     assert "score" not in out
-    assert demo.run("trace", "--view", "lineage", "--step", "score").assert_ok().out.startswith("vars.text")
+    assert (
+        demo.run("trace", "--view", "lineage", "--step", "score")
+        .assert_ok()
+        .out.startswith("vars.text")
+    )
     assert "did you mean `inner`" in demo.run("trace", "--step", "iner").assert_exit(2).err
 
 
@@ -164,7 +186,11 @@ def test_one_step_shows_what_is_inside_it_and_what_went_through(demo: Any) -> No
 def test_diff_tells_by_its_exit_code_only_when_asked(demo: Any) -> None:
     demo.run(*GREET).assert_ok()
     demo.run(*GREET).assert_ok()
-    assert demo.run("diff", "--exit-code").assert_ok().out.endswith("nothing differs but ids and times\n")
+    assert (
+        demo.run("diff", "--exit-code")
+        .assert_ok()
+        .out.endswith("nothing differs but ids and times\n")
+    )
     demo.run(*REVIEW).assert_exit(1)
     demo.run("diff").assert_ok()
     body = demo.run("diff", "--exit-code", "--json").assert_exit(1).json
@@ -245,7 +271,9 @@ def test_two_at_once_remove_each_episode_once(demo: Any) -> None:
     copies(demo.episode, 40)
     command = [COGCLI, "gc", "--keep", "0", "--yes", "--json"]
     both = [
-        subprocess.Popen(command, cwd=demo.root, env=demo.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        subprocess.Popen(
+            command, cwd=demo.root, env=demo.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         for _ in range(3)
     ]
     answers = [process.communicate(timeout=60) for process in both]
@@ -253,7 +281,9 @@ def test_two_at_once_remove_each_episode_once(demo: Any) -> None:
     gone = [id for out, _ in answers for id in json.loads(out)["removed"]["episodes"]]
     assert len(gone) == len(set(gone)) == 41
     assert [
-        path.name for path in (demo.root / ".cogcli/episodes").iterdir() if not path.name.startswith(".index")
+        path.name
+        for path in (demo.root / ".cogcli/episodes").iterdir()
+        if not path.name.startswith(".index")
     ] == []
 
 
@@ -272,5 +302,6 @@ def test_a_graph_of_a_skill_and_of_its_run_have_the_same_edges(demo: Any) -> Non
     assert [node["status"] for node in episode["nodes"]] == ["done", "failed", "skipped"]
     assert {node["status"] for node in skill["nodes"]} == {None}
     assert (
-        demo.run("graph", "@last", "--format", "mermaid").out == demo.run("trace", "--format", "mermaid").out
+        demo.run("graph", "@last", "--format", "mermaid").out
+        == demo.run("trace", "--format", "mermaid").out
     )

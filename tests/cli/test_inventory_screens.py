@@ -25,19 +25,28 @@ def as_a_shell_reads(lines: list[str]) -> list[list[str]]:
 
 def rows(project: Any, *command: str) -> list[dict[str, Any]]:
     return [
-        json.loads(line) for line in project.run(*command, "--format", "jsonl").assert_ok().out.splitlines()
+        json.loads(line)
+        for line in project.run(*command, "--format", "jsonl").assert_ok().out.splitlines()
     ]
 
 
 def run_lines(project: Any, ids: list[str]) -> list[list[str]]:
     details = [project.run("skills", "show", id, "--json").assert_ok().json["spec"] for id in ids]
     screens = [project.run("skills", "show", id).out.splitlines()[-1] for id in ids]
-    assert [screen.removeprefix("run     ") for screen in screens] == [spec["run"] for spec in details]
+    assert [screen.removeprefix("run     ") for screen in screens] == [
+        spec["run"] for spec in details
+    ]
     return as_a_shell_reads([spec["run"] for spec in details])
 
 
 ELSEWHERE = {
-    *("api.json-check", "web.digest", "web.fetch-classify", "web.fetch-summary", "web.page-chunk-and-embed"),
+    *(
+        "api.json-check",
+        "web.digest",
+        "web.fetch-classify",
+        "web.fetch-summary",
+        "web.page-chunk-and-embed",
+    ),
     "release.notes",
 }
 """Skills whose line is about a page of the web, or about the repository one is in."""
@@ -48,7 +57,9 @@ def test_the_run_line_of_every_shipped_skill_runs_as_it_is_pasted(
 ) -> None:
     project = Project(ordinary_path, warm_cache)
     here = [
-        row["id"] for row in rows(project, "skills", "ls") if row["usable"] and row["id"] not in ELSEWHERE
+        row["id"]
+        for row in rows(project, "skills", "ls")
+        if row["usable"] and row["id"] not in ELSEWHERE
     ]
     assert len(here) >= 45
     for words in run_lines(project, here if LONG else sample(here, 15)):
@@ -106,7 +117,9 @@ def test_the_sign_is_that_of_usable(demo: Any, kind: str) -> None:
     assert [row for row in listed if row["why_not"]] == [row for row in listed if not row["usable"]]
     for row in listed:
         if row["id"].startswith("demo"):
-            assert demo.run(kind, "show", row["id"], "--json").json["spec"]["usable"] == row["usable"]
+            assert (
+                demo.run(kind, "show", row["id"], "--json").json["spec"]["usable"] == row["usable"]
+            )
 
 
 def test_a_skill_shows_what_is_called_for_each_of_its_capabilities(demo: Any) -> None:
@@ -125,7 +138,11 @@ def test_a_capability_is_run_by_a_skill_that_uses_it(demo: Any) -> None:
     assert spec["skills"] == ["demo.greet", "demo.review"]
     (words,) = as_a_shell_reads([spec["run"]])
     demo.run(*words).assert_ok()
-    assert demo.run("capabilities", "show", "demo.text.upper").out.splitlines()[-1].endswith(spec["run"])
+    assert (
+        demo.run("capabilities", "show", "demo.text.upper")
+        .out.splitlines()[-1]
+        .endswith(spec["run"])
+    )
 
 
 def test_a_tag_of_a_spec_or_of_what_it_is_for_selects(demo: Any) -> None:
@@ -151,7 +168,9 @@ def test_a_tag_of_a_spec_or_of_what_it_is_for_selects(demo: Any) -> None:
 def test_a_list_that_nothing_fits_says_what_was_looked_for(demo: Any) -> None:
     total = len(rows(demo, "skills", "ls"))
     for mode in ({}, {"COGCLI_FORCE_TTY": "80"}):
-        result = demo.run("skills", "ls", "--domain", "demo", "--tag", "no such", env=mode).assert_ok()
+        result = demo.run(
+            "skills", "ls", "--domain", "demo", "--tag", "no such", env=mode
+        ).assert_ok()
         assert (result.out, result.err) == (
             "",
             f"no skill fits `--domain demo --tag no such`; there are {total}\n",
@@ -173,12 +192,17 @@ def test_episodes_that_no_filter_fits_are_counted(demo: Any) -> None:
     ):
         for mode in ((), ("--json",), ("--format", "jsonl")):
             result = demo.run("ls", *flags, *mode).assert_ok()
-            assert result.err == f"no episode fits `{' '.join(flags)}`; there are 2 in .cogcli/episodes\n"
+            assert (
+                result.err
+                == f"no episode fits `{' '.join(flags)}`; there are 2 in .cogcli/episodes\n"
+            )
         assert demo.run("ls", *flags, "-q").err == ""
     assert demo.run("ls", "--outcome", "ok").assert_ok().err == ""
     empty = ("ls", "--runs-dir", "nowhere")
     assert demo.run(*empty, "--outcome", "ok").assert_ok().err == "there is no episode in nowhere\n"
-    assert demo.run(*empty, env={"COGCLI_FORCE_TTY": "80"}).err == "there is no episode in nowhere\n"
+    assert (
+        demo.run(*empty, env={"COGCLI_FORCE_TTY": "80"}).err == "there is no episode in nowhere\n"
+    )
     assert demo.run(*empty).err == ""
 
 
@@ -200,7 +224,9 @@ def test_a_list_says_in_a_column_why_a_spec_cannot_be_used(demo: Any) -> None:
     assert "why not" not in own
 
 
-def test_the_extra_that_is_not_installed_is_named(demo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_extra_that_is_not_installed_is_named(
+    demo: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
         "cogcli.specs.eligibility.missing_module", lambda extra: "x" if extra == "pdf" else ""
     )
@@ -210,13 +236,17 @@ def test_the_extra_that_is_not_installed_is_named(demo: Any, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("kind", ["skills", "capabilities", "bindings", "services"])
-def test_the_specs_of_the_project_come_first_and_shipped_ones_below_a_line(demo: Any, kind: str) -> None:
+def test_the_specs_of_the_project_come_first_and_shipped_ones_below_a_line(
+    demo: Any, kind: str
+) -> None:
     layers = [row["layer"] for row in rows(demo, kind, "ls")]
     own = layers.index("built-in")
     assert own > 0
     assert set(layers[own:]) == {"built-in"}
     screen = demo.run(kind, "ls", env={"COGCLI_FORCE_TTY": "80"}).out.splitlines()
-    assert [number for number, line in enumerate(screen) if line.startswith("shipped ─")] == [own + 2]
+    assert [number for number, line in enumerate(screen) if line.startswith("shipped ─")] == [
+        own + 2
+    ]
     assert "shipped ─" not in demo.run(kind, "ls").out
 
 
@@ -225,9 +255,14 @@ def test_every_list_warns_of_a_file_that_cannot_be_read(demo: Any, kind: str) ->
     demo.write("skills/local/demo/torn/skill.yaml", "id: [\n")
     for command in ((kind, "ls"), (kind, "search", "demo")):
         listed = demo.run(*command).assert_ok()
-        assert "warning[specs.invalid]: skills/local/demo/torn/skill.yaml:2 is left out: " in listed.err
+        assert (
+            "warning[specs.invalid]: skills/local/demo/torn/skill.yaml:2 is left out: "
+            in listed.err
+        )
         assert "next: cogcli validate" in listed.err
-        assert [each["code"] for each in demo.run(*command, "--json").json["warnings"]] == ["specs.invalid"]
+        assert [each["code"] for each in demo.run(*command, "--json").json["warnings"]] == [
+            "specs.invalid"
+        ]
         assert demo.run(*command, "-q").err == ""
 
 
@@ -250,7 +285,12 @@ def test_a_sample_fits_the_name_of_its_input(demo: Any) -> None:
         outputs="{text: {type: string, required: true}}",
     )
     (words,) = run_lines(demo, ["demo.names"])
-    assert words[3::2] == ["page_url=https://example.com/", "target_language=en", "key=example", "url=a"]
+    assert words[3::2] == [
+        "page_url=https://example.com/",
+        "target_language=en",
+        "key=example",
+        "url=a",
+    ]
     demo.run(*words).assert_ok()
 
 
@@ -261,4 +301,6 @@ def test_no_shipped_sample_is_the_file_of_its_own_skill(demo: Any) -> None:
     ]
     assert [line for line in lines if "skill.yaml" in line] == []
     sentence = "A first sentence. A second one."
-    assert [line for line in lines if f"url={sentence}" in line or f"language='{sentence}" in line] == []
+    assert [
+        line for line in lines if f"url={sentence}" in line or f"language='{sentence}" in line
+    ] == []

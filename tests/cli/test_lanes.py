@@ -58,9 +58,7 @@ def template(id: str, *steps: str) -> str:
 
 def lane(id: str, to: str, more: str = ", config: {depends_on: []}", *, output: str = "") -> str:
     target = output or f"vars.{id}"
-    return (
-        f"{{id: {id}, uses: 'lane:{to}', input: {{value: inputs.value}}, output: {{value: {target}}}{more}}}"
-    )
+    return f"{{id: {id}, uses: 'lane:{to}', input: {{value: inputs.value}}, output: {{value: {target}}}{more}}}"
 
 
 def below(id: str, to: str) -> str:
@@ -101,7 +99,9 @@ def lanes(project: Project) -> Project:
     )
     for name in ("keep", "spoil"):
         sent, given = "{value: input.value}", "{value: response.value}"
-        project.capability(f"demo.{name}", name, inputs=ANY, outputs=ANY, request=sent, response=given)
+        project.capability(
+            f"demo.{name}", name, inputs=ANY, outputs=ANY, request=sent, response=given
+        )
     return project
 
 
@@ -112,7 +112,9 @@ def write(lanes: Project, *templates: str, budget: str = "turns: 2") -> None:
 
 def problems(lanes: Project) -> list[tuple[str, str]]:
     result = lanes.run("pack", "check", "lanes@1.0.0", "--json")
-    return [(each["code"], each["path"]) for each in result.json["problems"] if each["severity"] == "E"]
+    return [
+        (each["code"], each["path"]) for each in result.json["problems"] if each["severity"] == "E"
+    ]
 
 
 def place(number: int, rest: str) -> str:
@@ -155,7 +157,9 @@ def test_what_is_wrong_with_lanes_is_found_before_a_run(
 
 def test_four_lanes_run_at_once_and_one_for_each_item_no_more(lanes: Project) -> None:
     spoil = KEEP.replace("demo.keep", "demo.spoil")
-    items = lane("many", "b", ", config: {foreach: {items: inputs.value, max_parallel: 9}, depends_on: []}")
+    items = lane(
+        "many", "b", ", config: {foreach: {items: inputs.value, max_parallel: 9}, depends_on: []}"
+    )
     write(lanes, template("main", *[lane(f"l{n}", "b") for n in range(9)]), template("b", spoil))
     assert max(answers(lanes, lanes.run(*ASKED, "--json"))) <= 4
     write(lanes, template("main", items), template("b", spoil))
@@ -193,7 +197,11 @@ def test_a_lane_that_changes_all_it_can_reach_changes_nothing_of_its_parent(lane
     held = "{id: held, uses: demo.keep, input: {value: inputs.value}, output: {value: vars.held}}"
     spoils = "{id: x, uses: 'lane:b', input: {value: vars.held}, output: {value: vars.x}}"
     last = "{id: last, uses: demo.keep, input: {value: [vars.held, inputs.value]}, output: {value: outputs.value}}"
-    write(lanes, template("main", held, spoils, last), template("b", KEEP.replace("demo.keep", "demo.spoil")))
+    write(
+        lanes,
+        template("main", held, spoils, last),
+        template("b", KEEP.replace("demo.keep", "demo.spoil")),
+    )
     given = {"list": [1, {"deep": [2]}], "text": "t"}
     asked = [text.replace("value:={}", f"value:={json.dumps(given)}") for text in ASKED]
     result = lanes.run(*asked, "--json").assert_ok()
@@ -216,7 +224,10 @@ def test_lanes_that_race_for_a_budget_spend_no_more_than_it(lanes: Project, limi
     result = lanes.run(*ASKED, "--json").assert_exit(4)
     found = decision(lanes, result)
     assert 1 <= found["budget"]["used"]["tool_calls.per_workflow"] <= limit
-    assert (found["status"], found["status_reason"]) == ("denied", "budget_exceeded:tool_calls.per_turn")
+    assert (found["status"], found["status_reason"]) == (
+        "denied",
+        "budget_exceeded:tool_calls.per_turn",
+    )
     started = [
         each
         for each in events(lanes, result)
@@ -227,7 +238,12 @@ def test_lanes_that_race_for_a_budget_spend_no_more_than_it(lanes: Project, limi
 
 def test_a_call_that_is_denied_in_a_lane_denies_the_run(lanes: Project) -> None:
     seven = KEEP.replace("id: keep", "id: seven")
-    write(lanes, template("main", lane("x", "b")), template("b", below("y", "c")), template("c", seven))
+    write(
+        lanes,
+        template("main", lane("x", "b")),
+        template("b", below("y", "c")),
+        template("c", seven),
+    )
     result = lanes.run(*ASKED, "--json").assert_exit(4)
     found = decision(lanes, result)
     assert (found["status"], found["status_reason"]) == ("denied", "no_seven")

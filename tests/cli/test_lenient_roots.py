@@ -70,7 +70,10 @@ def write_root(project: Any, at: str) -> None:
     project.write(f"{at}capabilities/t.text.label.yaml", OTHER)
     project.write(f"{at}skills/local/t/count/skill.yaml", SKILL)
     count = binding(
-        "t.text.count", "count", "{text: input.text}", "{words: response.words, note: response.note}"
+        "t.text.count",
+        "count",
+        "{text: input.text}",
+        "{words: response.words, note: response.note}",
     )
     label = binding(
         "t.text.label", "label", "{count: input.count, note: input.note}", "{label: response.label}"
@@ -84,12 +87,19 @@ def write_root(project: Any, at: str) -> None:
 
 def payloads(project: Any, event_type: str) -> list[dict[str, Any]]:
     lines = (Path(project.episode) / "events.jsonl").read_text().splitlines()
-    return [event["payload"] for event in map(json.loads, lines) if event["event_type"] == event_type]
+    return [
+        event["payload"] for event in map(json.loads, lines) if event["event_type"] == event_type
+    ]
 
 
-def test_contradictions_of_a_lenient_root_are_warnings_and_the_episode_has_them(vendor: Any) -> None:
+def test_contradictions_of_a_lenient_root_are_warnings_and_the_episode_has_them(
+    vendor: Any,
+) -> None:
     problems = vendor.run("validate", "--json").assert_ok().json["problems"]
-    assert {(p["code"], p["severity"]) for p in problems} >= {("flow.type", "W"), ("yaml.duplicate-key", "W")}
+    assert {(p["code"], p["severity"]) for p in problems} >= {
+        ("flow.type", "W"),
+        ("yaml.duplicate-key", "W"),
+    }
 
     answer = vendor.run("run", "t.count", "-p", "text=one two", "-q").assert_ok().json
     assert answer == {"words": 2, "label": "2 None", "note": None}
@@ -119,15 +129,23 @@ def test_a_strict_root_and_the_project_itself_refuse_the_same(project: Any) -> N
     project.write("cogcli.toml", LENIENT)
     project.write("skills/local/own/count/skill.yaml", SKILL.replace("t.count", "own.count", 1))
     found = [
-        p for p in project.run("validate", "--json").assert_exit(1).json["problems"] if p["severity"] == "E"
+        p
+        for p in project.run("validate", "--json").assert_exit(1).json["problems"]
+        if p["severity"] == "E"
     ]
-    assert {(p["code"], p["file"]) for p in found} == {("flow.type", "skills/local/own/count/skill.yaml")}
+    assert {(p["code"], p["file"]) for p in found} == {
+        ("flow.type", "skills/local/own/count/skill.yaml")
+    }
     assert "flow.type" in project.run("run", "own.count", "-p", "text=x").assert_exit(3).err
 
 
-def test_a_root_does_not_call_itself_lenient_and_an_untrusted_project_calls_none(vendor: Any) -> None:
+def test_a_root_does_not_call_itself_lenient_and_an_untrusted_project_calls_none(
+    vendor: Any,
+) -> None:
     untrusted = (
-        vendor.run("validate", "--json", env={"COGCLI_TRUST_PROJECT": "0"}).assert_exit(1).json["problems"]
+        vendor.run("validate", "--json", env={"COGCLI_TRUST_PROJECT": "0"})
+        .assert_exit(1)
+        .json["problems"]
     )
     told = vendor.run("validate", env={"COGCLI_TRUST_PROJECT": "0"}).err
     assert "counts once the project is trusted" in told
@@ -163,10 +181,10 @@ def test_nothing_else_is_lenient(vendor: Any, old: str, new: str, code: str) -> 
 
 
 def test_what_bindings_are_chosen_by_is_said_once(vendor: Any) -> None:
-    twice = (
-        "metadata:\n  required_conformance_profile: strict\n  required_conformance_profile: experimental\n"
+    twice = "metadata:\n  required_conformance_profile: strict\n  required_conformance_profile: experimental\n"
+    vendor.write(
+        "reg/capabilities/t.text.count.yaml", CAPABILITY[: CAPABILITY.index("metadata:")] + twice
     )
-    vendor.write("reg/capabilities/t.text.count.yaml", CAPABILITY[: CAPABILITY.index("metadata:")] + twice)
     assert "yaml.duplicate-key" in vendor.run("validate").assert_exit(1).out
 
 

@@ -44,7 +44,9 @@ def begun(
     for text in go.split():
         project.write(f"go-{text}", "")
     project.env |= FAKES
-    return Terminal(project, "run", "demo.live", "--trace-id", "trace-001", rows=rows, columns=columns)
+    return Terminal(
+        project, "run", "demo.live", "--trace-id", "trace-001", rows=rows, columns=columns
+    )
 
 
 def assert_frame(terminal: Terminal, name: str, columns: int, *marks: str) -> None:
@@ -83,7 +85,15 @@ def test_steps_and_items_of_a_loop_that_run(project: Any, columns: int) -> None:
     """
     terminal = begun(project, steps, columns, go="read a b c")
     assert_frame(
-        terminal, "live-running", columns, "✓ read", "● each", "3/6 done", "left", "● aside", "· after"
+        terminal,
+        "live-running",
+        columns,
+        "✓ read",
+        "● each",
+        "3/6 done",
+        "left",
+        "● aside",
+        "· after",
     )
     terminal.process.sendintr()
     terminal.until("stopping")
@@ -101,7 +111,9 @@ def test_steps_and_items_of_a_loop_that_run(project: Any, columns: int) -> None:
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_run_that_is_too_tall(project: Any, columns: int) -> None:
     chain = "\n".join(f"    - {{id: s{n:02}, {CALL % (f's{n}', f'vars.s{n}')}}}" for n in range(20))
-    terminal = begun(project, chain, columns, rows=12, go=" ".join(f"s{n}" for n in range(20) if n != 7))
+    terminal = begun(
+        project, chain, columns, rows=12, go=" ".join(f"s{n}" for n in range(20) if n != 7)
+    )
     assert_frame(terminal, "live-tall", columns, "7 of 20 done", "● s07")
     project.write("go-s7", "")
     terminal.finish()
@@ -119,5 +131,7 @@ def test_a_question(project: Any, columns: int) -> None:
     assert_frame(terminal, "live-question", columns, "Approve?", "decide later")
     terminal.process.send("d\r")
     terminal.finish()
-    assert_frame(terminal, "live-decided-later", columns, "is saved and waits", "next: cogcli resume @last")
+    assert_frame(
+        terminal, "live-decided-later", columns, "is saved and waits", "next: cogcli resume @last"
+    )
     assert terminal.process.exitstatus == 5

@@ -62,7 +62,9 @@ def test_the_document_is_there_from_the_start_and_follows_a_long_call(
     first = statuses(seen["first"])
     assert first[1:] == ["pending", "pending"], "written at the start"
     assert first[0] in ("pending", "running"), "and perhaps again as the call began"
-    assert statuses(seen["second"]) == ["done", "running", "pending"], "written while `b` was called"
+    assert statuses(seen["second"]) == ["done", "running", "pending"], (
+        "written while `b` was called"
+    )
     log = events(looking.episode)
     evidence = [event for event in log if event["event_type"] == "run.state_projection"]
     assert [event["payload"].get("snapshot") for event in evidence][-1] is None
@@ -100,7 +102,10 @@ def test_a_killed_run_has_a_document_that_verify_knows(demo: Any) -> None:
     assert "state.snapshot: a snapshot: it holds the first 2 events; 2 came later" in shown.out
     assert demo.run("ls").out.split("\t")[1] == "interrupted"
     checked = demo.run("state", "show", "--check").assert_ok().out
-    assert checked == "state.json is a snapshot: what the first 2 of its 5 events project, byte for byte\n"
+    assert (
+        checked
+        == "state.json is a snapshot: what the first 2 of its 5 events project, byte for byte\n"
+    )
     now = demo.run("state", "show", "--json").assert_ok().json["state"]
     assert now["plan"]["steps"][0]["status"] == "done", "state show projects the log anew"
     demo.run("resume", "@last", "-q").assert_ok()
@@ -115,6 +120,10 @@ def test_a_paused_run_has_its_document(project: Any) -> None:
                   outputs="{text: {type: string}}")  # fmt: skip
     project.run("run", "t.asks", "-q").assert_exit(5)
     assert project.run("ls").out.split("\t")[1] == "pending"
-    assert project.run("state", "show", "--check").assert_ok().out.startswith("state.json is what its ")
+    assert (
+        project.run("state", "show", "--check")
+        .assert_ok()
+        .out.startswith("state.json is what its ")
+    )
     project.run("resume", "@last", "--approve", "t.asked", "-q").assert_ok()
     project.run("verify").assert_ok()

@@ -39,7 +39,8 @@ def test_a_long_list_on_a_terminal_is_cut_with_a_note_and_all_shows_all(many: An
 
 def test_a_pipe_gets_all_of_a_list(many: Any) -> None:
     lists = [
-        many.run("skills", "ls", "--format", name).assert_ok() for name in ("text", "tsv", "jsonl", "csv")
+        many.run("skills", "ls", "--format", name).assert_ok()
+        for name in ("text", "tsv", "jsonl", "csv")
     ]
     lengths = {len(listed.out.splitlines()) for listed in lists}
     assert min(lengths) > 130
@@ -50,7 +51,9 @@ def test_a_pipe_gets_all_of_a_list(many: Any) -> None:
 def test_a_state_is_never_cut(many: Any) -> None:
     text = json.dumps({"text": "\n".join("x" * 3 for _ in range(300))})
     many.run("run", "demo.greet", "--input", text, "-q").assert_ok()
-    shown = many.run("state", "show", "@last", "--path", "outcomes.outputs.text", env=TERMINAL).assert_ok()
+    shown = many.run(
+        "state", "show", "@last", "--path", "outcomes.outputs.text", env=TERMINAL
+    ).assert_ok()
     assert len(shown.out.splitlines()) >= 300
     assert "more" not in shown.err
 

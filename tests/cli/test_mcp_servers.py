@@ -175,11 +175,15 @@ def test_a_server_over_http_is_called_and_replayed_without_it(project: Any) -> N
         assert result.json["outputs"] == {"sum": 42}
     project.run("verify", "@last").assert_ok()
     project.run("replay", "@last").assert_ok()
-    assert all(b"sesame" not in file.read_bytes() for file in project.episode.rglob("*") if file.is_file())
+    assert all(
+        b"sesame" not in file.read_bytes() for file in project.episode.rglob("*") if file.is_file()
+    )
 
 
 def test_a_shipped_tool_table_needs_no_server_and_no_extra(project: Any) -> None:
-    project.write("services/local/words.yaml", "id: words\nkind: mcp\nserver: official_text_tools\n")
+    project.write(
+        "services/local/words.yaml", "id: words\nkind: mcp\nserver: official_text_tools\n"
+    )
     tool(
         project,
         "text.words.clean",

@@ -27,7 +27,9 @@ def project(project: Project) -> Project:
 
 
 def _proposed(project: Project, value: Any = "email", **given: Any) -> str:
-    members = {name: given.pop(name) for name in ("class", "data_class", "candidate") if name in given}
+    members = {
+        name: given.pop(name) for name in ("class", "data_class", "candidate") if name in given
+    }
     (made,) = propose(project.root, payload(value, **members), **given)
     return made.proposal_id
 
@@ -40,12 +42,18 @@ def _values(result: Result, key: str = "memories") -> list[Any]:
     return [row["candidate"]["value"] for row in result.assert_ok().json[key]]
 
 
-def test_a_proposal_waits_is_promoted_and_recalled_by_its_user_with_consent(project: Project) -> None:
+def test_a_proposal_waits_is_promoted_and_recalled_by_its_user_with_consent(
+    project: Project,
+) -> None:
     id = _proposed(project)
     assert _values(project.run("memory", "proposals", "--json"), "proposals") == ["email"]
     assert _values(project.run("memory", "ls", "--json")) == []
     (made,) = _promote(project, id).assert_ok().json["proposals"]
-    assert (made["state"], made["decided_by"], bool(made["decided_at"])) == ("promoted", "ann", True)
+    assert (made["state"], made["decided_by"], bool(made["decided_at"])) == (
+        "promoted",
+        "ann",
+        True,
+    )
     assert _values(project.run("memory", "proposals", "--json"), "proposals") == []
     assert _values(project.run("memory", "ls", "--user", "cust_7", "--json")) == ["email"]
     assert _values(project.run("memory", "ls", "--user", "cust_8", "--json")) == []
@@ -61,23 +69,29 @@ def test_a_proposal_waits_is_promoted_and_recalled_by_its_user_with_consent(proj
     assert _values(nobody) == []
 
 
-def test_nothing_is_promoted_without_consent_and_the_next_command_says_why(project: Project) -> None:
+def test_nothing_is_promoted_without_consent_and_the_next_command_says_why(
+    project: Project,
+) -> None:
     id = _proposed(project, tenant="big corp", consent=())
     refused = _promote(project, id, "--tenant", "big corp").assert_exit(3)
     assert refused.json["error"]["code"] == "memory.consent"
     (line,) = refused.json["error"]["next"]
     why = project.run(*shlex.split(line)[1:]).assert_ok().out
     assert "consent     not given" in why
-    assert "waits for   a person: no pack promotes its class by itself, its confidence is below" in why
+    assert (
+        "waits for   a person: no pack promotes its class by itself, its confidence is below" in why
+    )
     _promote(project, id, "--tenant", "big corp", "--consent", "correction").assert_exit(3)
-    assert _values(_promote(project, id, "--tenant", "big corp", "--consent", "preference"), "proposals") == [
-        "email"
-    ]
+    assert _values(
+        _promote(project, id, "--tenant", "big corp", "--consent", "preference"), "proposals"
+    ) == ["email"]
 
 
 def test_what_is_rejected_closes_when_it_is_proposed_again(project: Project) -> None:
     id = _proposed(project)
-    rejected = project.run("memory", "reject", id, "--by", "ann", "--reason", "moved", "--json").assert_ok()
+    rejected = project.run(
+        "memory", "reject", id, "--by", "ann", "--reason", "moved", "--json"
+    ).assert_ok()
     assert rejected.json["proposals"][0]["state"] == "rejected"
     assert propose(project.root, payload("email"), run_id="run_2")[0].outcome == "rejected_before"
     assert project.run("memory", "proposals").assert_ok().out == ""
@@ -102,10 +116,17 @@ def test_a_contradiction_is_shown_beside_what_it_contradicts(project: Project) -
     _promote(project, ids[0]).assert_ok()
     letter = _proposed(project, "letter", **{"class": "correction"})
     right = project.run("memory", "promote", letter, "--by", "bob").assert_ok()
-    assert [line.split()[0] for line in right.out.splitlines()] == ["promoted", "supersedes", "supersedes"]
+    assert [line.split()[0] for line in right.out.splitlines()] == [
+        "promoted",
+        "supersedes",
+        "supersedes",
+    ]
     assert _values(project.run("memory", "ls", "--json")) == ["letter"]
     why = project.run("memory", "ls", "--why", letter).assert_ok().out
-    assert why.count(f"(superseded by bob at {_decided_at(project, letter)}: superseded by {letter})") == 2
+    assert (
+        why.count(f"(superseded by bob at {_decided_at(project, letter)}: superseded by {letter})")
+        == 2
+    )
 
 
 def _decided_at(project: Project, id: str) -> str:
@@ -115,16 +136,27 @@ def _decided_at(project: Project, id: str) -> str:
 
 def test_why_names_evidence_runs_state_and_whether_it_is_recalled(desk: Project) -> None:
     id = _proposed(desk, tenant="acme")
-    propose(desk.root, payload("email", evidence_refs=["run_2/mail"]), tenant="acme", run_id="run_2")
+    propose(
+        desk.root, payload("email", evidence_refs=["run_2/mail"]), tenant="acme", run_id="run_2"
+    )
     why = ("memory", "ls", "--why", id, "--pack", PACK)
     (waiting,) = desk.run(*why, "--json").assert_ok().json["memories"]
-    assert (waiting["evidence_refs"], waiting["runs"]) == (["run_1/order", "run_2/mail"], ["run_1", "run_2"])
+    assert (waiting["evidence_refs"], waiting["runs"]) == (
+        ["run_1/order", "run_2/mail"],
+        ["run_1", "run_2"],
+    )
     assert waiting["recall"] == {"recalled": False, "reason": "proposed"}
     assert waiting["waits_for"] == ["auto_promote", "confidence_floor"]
     _promote(desk, id, "--tenant", "acme").assert_ok()
-    assert "recalled    no: the request gives no consent to `preference`" in desk.run(*why).assert_ok().out
+    assert (
+        "recalled    no: the request gives no consent to `preference`"
+        in desk.run(*why).assert_ok().out
+    )
     consent = (*why, "--consent", "preference")
-    assert desk.run(*consent, "--json").json["memories"][0]["recall"] == {"recalled": True, "reason": None}
+    assert desk.run(*consent, "--json").json["memories"][0]["recall"] == {
+        "recalled": True,
+        "reason": None,
+    }
     desk.run(*consent, "--user", "cust_8").assert_exit(2)
 
 
@@ -146,7 +178,16 @@ def test_a_pack_gives_tenant_classification_lifetime_and_number(desk: Project) -
     kept = [_proposed(desk, f"contact {n}", tenant="acme", run_id=str(n)) for n in range(9)]
     for id in (secret, *kept):
         _promote(desk, id, "--tenant", "acme").assert_ok()
-    recall = ("memory", "recall", "contact", "--user", "cust_7", "--consent", "preference", "--json")
+    recall = (
+        "memory",
+        "recall",
+        "contact",
+        "--user",
+        "cust_7",
+        "--consent",
+        "preference",
+        "--json",
+    )
     body = desk.run(*recall, "--pack", PACK).assert_ok().json
     assert len(body["memories"]) == 8
     assert sorted(each["reason"] for each in body["omitted"]) == ["class", "top_k"]
@@ -204,7 +245,9 @@ def test_hostile_texts_are_data_and_are_shown_escaped(project: Project) -> None:
 @pytest.mark.parametrize(
     "words", [("ls",), ("proposals",), ("promote", "x"), ("reject", "x"), ("recall", "x")]
 )
-def test_a_damaged_or_newer_file_is_refused_and_left(project: Project, words: tuple[str, ...]) -> None:
+def test_a_damaged_or_newer_file_is_refused_and_left(
+    project: Project, words: tuple[str, ...]
+) -> None:
     file = project.root / ".cogcli/memory.db"
     for content in (b"not a database" * 100, _newer(project)):
         file.write_bytes(content)

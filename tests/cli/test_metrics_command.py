@@ -19,19 +19,26 @@ REQUESTS = {"allowed": 0, "needs-finance": 5, "refused": 4, "escalates": 5, "ove
 @pytest.fixture
 def desk(project: Project) -> Project:
     shutil.copytree(
-        DESK, project.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".cogcli")
+        DESK,
+        project.root,
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("__pycache__", ".cogcli"),
     )
     return project
 
 
 def _invoke(desk: Project, name: str) -> Path:
-    result = desk.run("agent", "invoke", f"requests/{name}.json", "--json").assert_exit(REQUESTS[name])
+    result = desk.run("agent", "invoke", f"requests/{name}.json", "--json").assert_exit(
+        REQUESTS[name]
+    )
     return next(desk.root.rglob(result.json["episode_id"]))
 
 
 def _measures(desk: Project, *words: str) -> dict[tuple[str, str | None], tuple[float, int]]:
     found = desk.run("metrics", *words, "--json").assert_ok().json["metrics"]
-    return {(e["metric"], e["intent"]): (e["numerator"], e["denominator"]) for e in found["measures"]}
+    return {
+        (e["metric"], e["intent"]): (e["numerator"], e["denominator"]) for e in found["measures"]
+    }
 
 
 def _retarget(desk: Project, targets: str) -> None:
@@ -62,7 +69,9 @@ def test_all_seven_over_the_requests_of_the_example(desk: Project) -> None:
     assert found["loop_guard_trip_rate", None] == (0, 6)
     only = _measures(desk, "--intent", "support.order_status")
     assert only["loop_guard_trip_rate", None] == (0, 1)
-    assert _measures(desk, "--pack", "support-desk", "--since", "1h")["loop_guard_trip_rate", None] == (0, 6)
+    assert _measures(desk, "--pack", "support-desk", "--since", "1h")[
+        "loop_guard_trip_rate", None
+    ] == (0, 6)
     for pack in ("support-desk@4.0.1", "support", "support-desk@4", "support-desk@4.0.0#sha256:0"):
         assert _measures(desk, "--pack", pack)["loop_guard_trip_rate", None] == (0, 0)
     newest = _measures(desk, "@last~1", "@last~1", "@last~5")
@@ -96,7 +105,11 @@ def test_a_target_of_the_pinned_pack_is_missed(desk: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["{metric: recovery_rates, min: 1}", "{metric: recovery_rate, min: 1, intent: support.refunds}"]
+    "target",
+    [
+        "{metric: recovery_rates, min: 1}",
+        "{metric: recovery_rate, min: 1, intent: support.refunds}",
+    ],
 )
 def test_a_target_of_nothing_is_a_problem_of_the_pack(desk: Project, target: str) -> None:
     _retarget(desk, f"[{target}]")
@@ -128,7 +141,10 @@ def _alter(directory: Path, change: Any) -> None:
     events = [json.loads(line) for line in path.read_text().splitlines()]
     change(events)
     path.chmod(0o600)
-    lines = [e if isinstance(e, str) else json.dumps(_without_sum(e), separators=(",", ":")) for e in events]
+    lines = [
+        e if isinstance(e, str) else json.dumps(_without_sum(e), separators=(",", ":"))
+        for e in events
+    ]
     path.write_text("\n".join(lines) + "\n")
 
 

@@ -29,14 +29,20 @@ def without(project: Any) -> Any:
     project.write("blocker/sitecustomize.py", BLOCKER)
 
     def run(libraries: str, *command: str, **env: str) -> Any:
-        environ = {"PYTHONPATH": str(project.root / "blocker"), "COGCLI_TEST_WITHOUT": libraries, **env}
+        environ = {
+            "PYTHONPATH": str(project.root / "blocker"),
+            "COGCLI_TEST_WITHOUT": libraries,
+            **env,
+        }
         return project.installed(*command, env=environ)
 
     return run
 
 
 def test_each_extra_is_named_where_it_is_needed(project: Any, without: Any) -> None:
-    command = remote(project, "openapi", "http://127.0.0.1:9", "x", service="auth_ref: keyring:svc/me\n")
+    command = remote(
+        project, "openapi", "http://127.0.0.1:9", "x", service="auth_ref: keyring:svc/me\n"
+    )
     told = without("keyring", *command).assert_exit(3).json["error"]
     assert (told["code"], told["hint"]) == ("env.extra", "pip install 'cogcli[keyring]'")
 
@@ -63,7 +69,9 @@ def test_the_rest_works_without_any(demo: Any, tmp_path: Any) -> None:
     demo.installed("validate", env=env).assert_ok()
 
 
-def test_a_shipped_skill_that_needs_an_extra_fails_no_project_of_others(project: Any, without: Any) -> None:
+def test_a_shipped_skill_that_needs_an_extra_fails_no_project_of_others(
+    project: Any, without: Any
+) -> None:
     step = "- {id: clean, uses: text.content.normalize, input: {text: x}, output: {}}"
     project.skill("demo.clean", step)
     checked = without("trafilatura", "validate", "--strict").assert_ok()

@@ -32,7 +32,12 @@ def told(result: Any) -> set[str]:
 
 def test_swapped_folders_are_told_by_every_command(demo: Any, two: tuple[Path, Path]) -> None:
     name = two[0].name
-    for command in (("ls",), ("trace", name), ("state", "show", name), ("state", "show", name, "--check")):
+    for command in (
+        ("ls",),
+        ("trace", name),
+        ("state", "show", name),
+        ("state", "show", name, "--check"),
+    ):
         assert "episode.renamed" in told(demo.run(*command, "--json")), command
     found = demo.run("verify", name, "--json").assert_exit(1).json["findings"]
     assert [each["code"] for each in found if each["severity"] == "error"] == ["episode.renamed"]
@@ -49,12 +54,19 @@ def test_swapped_folders_are_told_of_a_full_runs_directory_too(
     runs = two[0].parent
     for _ in range(2):
         rows = list(
-            list_rows(runs, EpisodeFilter(), lambda: sorted((p.name for p in two), reverse=True), worth=1)
+            list_rows(
+                runs, EpisodeFilter(), lambda: sorted((p.name for p in two), reverse=True), worth=1
+            )
         )
-        assert {row.id: row.log_id for row in rows} == {two[0].name: two[1].name, two[1].name: two[0].name}
+        assert {row.id: row.log_id for row in rows} == {
+            two[0].name: two[1].name,
+            two[1].name: two[0].name,
+        }
 
 
-def test_an_interrupted_run_is_not_gone_on_with_under_another_name(demo: Any, two: tuple[Path, Path]) -> None:
+def test_an_interrupted_run_is_not_gone_on_with_under_another_name(
+    demo: Any, two: tuple[Path, Path]
+) -> None:
     for name in ("manifest.json", "summary.json", "state.json"):
         (two[0] / name).unlink()
     (two[0] / "learn.jsonl").write_bytes(b"")
@@ -82,7 +94,9 @@ def test_two_sealed_episodes_of_one_id_are_told(demo: Any) -> None:
     manifest["created_at"] = "2020-01-01T00:00:00.000000Z"
     (copy / "manifest.json").write_text(json.dumps(manifest))
     other = demo.run("verify", demo.episode.name, "./copy", "--json").assert_exit(1).json
-    assert "episode.twice" in {each["code"] for each in other["findings"] if each["severity"] == "error"}
+    assert "episode.twice" in {
+        each["code"] for each in other["findings"] if each["severity"] == "error"
+    }
     demo.run("verify", demo.episode.name, demo.episode.name).assert_ok()
 
 

@@ -73,7 +73,11 @@ def assert_right(project: Project, result: Result) -> None:
 
 def test_a_new_project_runs_its_skill_and_has_no_warning(project: Project) -> None:
     made = project.run("new", "project", "shop", env={"COGCLI_TRUST_PROJECT": ""})
-    assert created(made) == ["shop/cogcli.toml", "shop/skills/local/demo/hello/skill.yaml", "shop/.gitignore"]
+    assert created(made) == [
+        "shop/cogcli.toml",
+        "shop/skills/local/demo/hello/skill.yaml",
+        "shop/.gitignore",
+    ]
     (run, check) = commands(made)
     assert json.loads(project.run(*run).assert_ok().out) == {"text": "Hello world", "words": 2}
     assert "0 errors, 0 warnings" in project.run(*check).assert_ok().out
@@ -82,7 +86,9 @@ def test_a_new_project_runs_its_skill_and_has_no_warning(project: Project) -> No
     assert trusted.out == "folder\n"
 
 
-def test_a_project_in_a_directory_with_files_changes_none_and_is_not_trusted(project: Project) -> None:
+def test_a_project_in_a_directory_with_files_changes_none_and_is_not_trusted(
+    project: Project,
+) -> None:
     project.write(".gitignore", "*.log\n")
     project.write("notes.md", "mine\n")
     before = files(project)
@@ -90,7 +96,10 @@ def test_a_project_in_a_directory_with_files_changes_none_and_is_not_trusted(pro
     assert created(made) == ["cogcli.toml", "skills/local/demo/hello/skill.yaml"]
     assert files(project).items() >= before.items()
     assert "add .cogcli/ to .gitignore" in made.err
-    assert project.run("config", "show", "trust", env={"COGCLI_TRUST_PROJECT": ""}).out == "untrusted\n"
+    assert (
+        project.run("config", "show", "trust", env={"COGCLI_TRUST_PROJECT": ""}).out
+        == "untrusted\n"
+    )
     for words in commands(made):
         project.run(*words).assert_ok()
 
@@ -164,9 +173,9 @@ def test_a_shipped_skill_is_replaced_only_by_a_copy_that_says_so(begun: Project)
     refused = begun.run("new", "skill", "text.brief", "--json").assert_exit(2)
     assert refused.json["error"]["code"] == "output.exists"
     assert "cogcli new skill text.brief --like text.brief" in refused.json["error"]["hint"]
-    assert begun.run("new", "capability", "text.content.normalize", "--json").assert_exit(2).json["error"][
-        "code"
-    ] == ("output.exists")
+    assert begun.run("new", "capability", "text.content.normalize", "--json").assert_exit(2).json[
+        "error"
+    ]["code"] == ("output.exists")
 
 
 @pytest.mark.parametrize(
@@ -216,7 +225,9 @@ def test_a_link_does_not_lead_out_of_the_project(begun: Project, tmp_path: Path)
     assert not list(outside.iterdir())
 
 
-def test_a_cogcli_folder_that_is_kept_elsewhere_is_left_alone(begun: Project, tmp_path: Path) -> None:
+def test_a_cogcli_folder_that_is_kept_elsewhere_is_left_alone(
+    begun: Project, tmp_path: Path
+) -> None:
     (begun.root / ".cogcli").rename(tmp_path / "elsewhere")
     shutil.rmtree(tmp_path / "elsewhere/schemas")
     (begun.root / ".cogcli").symlink_to(tmp_path / "elsewhere")
@@ -242,14 +253,19 @@ def shop_url() -> Iterator[str]:
 def shop(begun: Project, shop_url: str) -> Project:
     """A project with the document of the shop in it."""
     begun.write("openapi.json", json.dumps(app.openapi()))
-    begun.env |= {"SHOP_ORDER_TOKEN": "the-token-of-the-shop", "SHOP_ORDER_API_KEY": "the-key-of-the-shop"}
+    begun.env |= {
+        "SHOP_ORDER_TOKEN": "the-token-of-the-shop",
+        "SHOP_ORDER_API_KEY": "the-key-of-the-shop",
+    }
     return begun
 
 
 def call(project: Project, capability: str, inputs: dict[str, Any]) -> Any:
     """The outputs of a skill with one step, which calls this with these inputs."""
     shown = project.run("capabilities", "show", capability, "--json").assert_ok().json["spec"]
-    given = ", ".join(f"{name}: {{$literal: {json.dumps(value)}}}" for name, value in inputs.items())
+    given = ", ".join(
+        f"{name}: {{$literal: {json.dumps(value)}}}" for name, value in inputs.items()
+    )
     produced = ", ".join(f"{name}: outputs.{name}" for name in shown["outputs"])
     fields = ", ".join(f"{name}: {{type: any}}" for name in shown["outputs"])
     steps = f"- {{id: call, uses: {capability}, input: {{{given}}}, output: {{{produced}}}}}"
@@ -263,7 +279,15 @@ def test_all_operations_of_an_api_are_bound_and_run(shop: Project, shop_url: str
     names = [name for name in created(made) if name.startswith("capabilities/")]
     assert names == [
         f"capabilities/shop.order.{word}.yaml"
-        for word in ("read-order", "replace-order", "drop-order", "list-orders", "add-order", "me", "plain")
+        for word in (
+            "read-order",
+            "replace-order",
+            "drop-order",
+            "list-orders",
+            "add-order",
+            "me",
+            "plain",
+        )
     ]
     told = made.err.splitlines()
     assert "skipped upload: its body cannot be sent: it is multipart/form-data, not JSON" in told
@@ -298,12 +322,16 @@ def test_every_binding_gets_a_scenario_that_is_green(shop: Project) -> None:
         made = shop.run("new", "scenario", binding)
         assert created(made) == [f"tooling/openapi_scenarios/{binding}.json"]
     shop.run(*commands(made)[0]).assert_ok()
-    checked = shop.run("openapi", "verify-bindings", "--all", "--json").assert_ok().json["scenarios"]
+    checked = (
+        shop.run("openapi", "verify-bindings", "--all", "--json").assert_ok().json["scenarios"]
+    )
     assert [each["passed"] for each in checked] == [True] * len(bindings)
     added = json.loads(
         (shop.root / "tooling/openapi_scenarios/openapi_shop_order_add-order.json").read_bytes()
     )
-    assert added["input"] == {"customer": "ana", "lines": [{"sku": "AB-1"}]}, "the examples of the document"
+    assert added["input"] == {"customer": "ana", "lines": [{"sku": "AB-1"}]}, (
+        "the examples of the document"
+    )
     assert added["expected_output"]["customer"] == "ana"
     shop.run("new", "scenario", bindings[0], "--json").assert_exit(2)
 
@@ -330,8 +358,19 @@ def test_a_second_operation_joins_the_service_that_is_there_and_was_changed(shop
     )
     assert len(created(shop.run(*second))) == 2
     assert service.read_text().endswith("# mine\n")
-    shop.write("other.json", json.dumps({**app.openapi(), "info": {"title": "Another", "version": "1"}}))
-    third = ("new", "binding", "shop.order.me", "--from-openapi", "other.json", "--operation", "me", *url)
+    shop.write(
+        "other.json", json.dumps({**app.openapi(), "info": {"title": "Another", "version": "1"}})
+    )
+    third = (
+        "new",
+        "binding",
+        "shop.order.me",
+        "--from-openapi",
+        "other.json",
+        "--operation",
+        "me",
+        *url,
+    )
     assert shop.run(*third, "--json").assert_exit(2).json["error"]["code"] == "output.exists"
 
 
@@ -357,11 +396,15 @@ def test_a_capability_that_is_there_is_bound_and_kept(shop: Project) -> None:
     assert "input `when` is not sent" in made.err
     assert (shop.root / "capabilities/shop.order.read.yaml").read_bytes() == mine
     shop.run("validate", "--strict").assert_ok()
-    refused = shop.run("new", "binding", "text.content.normalize", *words[3:], "--json").assert_exit(2)
+    refused = shop.run(
+        "new", "binding", "text.content.normalize", *words[3:], "--json"
+    ).assert_exit(2)
     assert "has no input named as the required `path.order_id`" in refused.json["error"]["message"]
 
 
-def test_several_operations_and_no_address_are_answered_with_commands_that_run(shop: Project) -> None:
+def test_several_operations_and_no_address_are_answered_with_commands_that_run(
+    shop: Project,
+) -> None:
     words = ("new", "binding", "shop.order", "--from-openapi", "openapi.json", "--json")
     many = shop.run(*words[:2], "shop.order.read", *words[3:]).assert_exit(2).json["error"]
     assert many["message"] == "the document has 10 operations"
@@ -444,8 +487,13 @@ def test_an_old_document_in_yaml_is_one_as_well(begun: Project) -> None:
         "id": True, "note": False, "name": False
     }  # fmt: skip
     assert capability["outputs"]["id"]["description"] == "Its number: one."
-    assert 'base_url: "https://api.example/v2"' in (begun.root / "services/local/old-item.yaml").read_text()
-    scenario = json.loads((begun.root / "tooling/openapi_scenarios/openapi_old_item_read.json").read_bytes())
+    assert (
+        'base_url: "https://api.example/v2"'
+        in (begun.root / "services/local/old-item.yaml").read_text()
+    )
+    scenario = json.loads(
+        (begun.root / "tooling/openapi_scenarios/openapi_old_item_read.json").read_bytes()
+    )
     assert scenario["input"] == {"id": 7, "page": 3}, "the examples of the document"
     assert scenario["expected_output"] == {"id": 1, "name": "a"}
     again = begun.run(
@@ -454,17 +502,27 @@ def test_an_old_document_in_yaml_is_one_as_well(begun: Project) -> None:
     assert again.assert_exit(2).code == 2, "one binding has one id"
 
 
-def test_a_binding_without_a_document_gets_a_scenario_with_a_reply_of_its_own(begun: Project) -> None:
+def test_a_binding_without_a_document_gets_a_scenario_with_a_reply_of_its_own(
+    begun: Project,
+) -> None:
     begun.capability(
         "demo.text.upper", "upper", extra="metadata: {examples: [{inputs: {text: an example}}]}\n"
     )
-    begun.write("services/local/demo.yaml", "id: demo\nkind: openapi\nbase_url: https://api.example\n")
+    begun.write(
+        "services/local/demo.yaml", "id: demo\nkind: openapi\nbase_url: https://api.example\n"
+    )
     path = begun.root / "bindings/local/demo.text.upper/demo_text_upper.yaml"
-    text = path.read_text().replace("pythoncall", "openapi").replace("response.text", "response.items.1.text")
+    text = (
+        path.read_text()
+        .replace("pythoncall", "openapi")
+        .replace("response.text", "response.items.1.text")
+    )
     path.write_text(text)
     made = begun.run("new", "scenario", "demo_text_upper")
     assert_scenario = json.loads((begun.root / created(made)[0]).read_bytes())
-    assert assert_scenario["mock_server"]["replies"] == [{"body": {"items": [None, {"text": "text"}]}}]
+    assert assert_scenario["mock_server"]["replies"] == [
+        {"body": {"items": [None, {"text": "text"}]}}
+    ]
     assert assert_scenario["input"] == {"text": "an example"}
     begun.run(*commands(made)[0]).assert_ok()
 
@@ -478,9 +536,21 @@ def test_the_commands_after_a_project_elsewhere_run_where_one_stands(project: Pr
 
 
 def test_a_second_binding_of_a_capability_says_how_one_is_chosen(shop: Project) -> None:
-    words = ("--from-openapi", "openapi.json", "--operation", "me", "--base-url", "http://127.0.0.1:1")
+    words = (
+        "--from-openapi",
+        "openapi.json",
+        "--operation",
+        "me",
+        "--base-url",
+        "http://127.0.0.1:1",
+    )
     shop.capability(
-        "shop.order.me", "me", inputs="{}", outputs="{result: {type: object}}", request="{}", response="{}"
+        "shop.order.me",
+        "me",
+        inputs="{}",
+        outputs="{result: {type: object}}",
+        request="{}",
+        response="{}",
     )
     shop.services("def me() -> dict[str, object]:\n    return {}\n")
     made = shop.run("new", "binding", "shop.order.me", *words).assert_ok()
@@ -500,9 +570,17 @@ def test_a_service_that_is_made_anew_keeps_its_address(shop: Project) -> None:
     assert 'base_url: "http://127.0.0.1:2"' in file.read_text()
 
 
-def test_words_with_characters_that_no_spec_may_hold_are_written_without_them(begun: Project) -> None:
+def test_words_with_characters_that_no_spec_may_hold_are_written_without_them(
+    begun: Project,
+) -> None:
     bell = "be\x07ll"
-    value = {"type": "string", "description": bell, "default": bell, "title": bell, "$comment": bell}
+    value = {
+        "type": "string",
+        "description": bell,
+        "default": bell,
+        "title": bell,
+        "$comment": bell,
+    }
     inner = {"type": "object", "properties": {"note": value}}
     reply = {"type": "object", "required": ["text"], "properties": {"text": value, "inner": inner}}
     parameter = {"name": "id", "in": "query", "schema": value, "description": bell}
@@ -515,7 +593,9 @@ def test_words_with_characters_that_no_spec_may_hold_are_written_without_them(be
         "servers": [{"url": "https://bells.example"}], "paths": {"/ring": {"get": operation}},
     }  # fmt: skip
     begun.write("bells.json", json.dumps(document))
-    result = begun.run("new", "binding", "bell.tower.ring", "--from-openapi", "bells.json").assert_ok()
+    result = begun.run(
+        "new", "binding", "bell.tower.ring", "--from-openapi", "bells.json"
+    ).assert_ok()
     assert not result.err.startswith("error")
     capability = begun.run("capabilities", "show", "bell.tower.ring", "--json").json["spec"]
     assert capability["description"] == "bell"
@@ -533,7 +613,9 @@ def test_a_reply_that_differs_from_status_to_status_is_no_required_output(begun:
         "openapi": "3.1.0",
         "info": {"title": "Jobs", "version": "1"},
         "servers": [{"url": "https://jobs.example"}],
-        "paths": {"/job": {"get": {"operationId": "getJob", "summary": "A job.", "responses": responses}}},
+        "paths": {
+            "/job": {"get": {"operationId": "getJob", "summary": "A job.", "responses": responses}}
+        },
     }
     begun.write("jobs.json", json.dumps(document))
     begun.run("new", "binding", "jobs.job.get", "--from-openapi", "jobs.json").assert_ok()

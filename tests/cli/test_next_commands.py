@@ -63,9 +63,11 @@ def _hold_one(project: Any, text: str, code: str) -> None:
     again = project.run(*words)
     said = f"{text} (after {code}): exit {again.code}\n{again.err}"
     assert again.code not in (2, 70), said
-    assert f"error[{code}]" not in again.err or FAILURE_OF.get(code) is None or again.code in ENDS_OF_RUNS, (
-        said
-    )
+    assert (
+        f"error[{code}]" not in again.err
+        or FAILURE_OF.get(code) is None
+        or again.code in ENDS_OF_RUNS
+    ), said
     if words[0] in ("rerun", "resume", "trace", "replay"):
         assert again.code in ENDS_OF_RUNS, said
 
@@ -237,7 +239,9 @@ def test_what_a_run_that_ended_badly_prints_runs(project: Any, name: str) -> Non
         ([WRITE, LOOP], "--from second"),
     ],
 )
-def test_a_page_names_the_rerun_that_keeps_what_is_done(project: Any, steps: list[str], flags: str) -> None:
+def test_a_page_names_the_rerun_that_keeps_what_is_done(
+    project: Any, steps: list[str], flags: str
+) -> None:
     ends(project, steps).run("run", "t.ends", "-p", "text=hi", "-q").assert_exit(1)
     page = project.run("report", "-o", "-").out
     assert f"cogcli rerun {project.episode.name[:15]} {flags}<" in page
@@ -290,7 +294,9 @@ def test_what_a_run_of_an_agent_prints_runs(desk: Any, request_of: str) -> None:
 
 def test_every_code_that_an_error_can_have_is_explained() -> None:
     listed = (
-        line.split()[2] for path in INVALID.glob("*/expected.txt") for line in path.read_text().splitlines()
+        line.split()[2]
+        for path in INVALID.glob("*/expected.txt")
+        for line in path.read_text().splitlines()
     )
     assert not {*FAILURE_OF, *listed} - pages().keys()
 

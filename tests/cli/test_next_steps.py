@@ -45,8 +45,12 @@ LOOK = {
 
 
 @pytest.mark.parametrize("command", MEANT, ids=" ".join)
-def test_what_was_meant_is_offered_with_the_users_own_words(demo: Any, command: tuple[str, ...]) -> None:
-    assert demo.run(*command).assert_exit(2).err.split("next: ")[1].splitlines()[0] == MEANT[command]
+def test_what_was_meant_is_offered_with_the_users_own_words(
+    demo: Any, command: tuple[str, ...]
+) -> None:
+    assert (
+        demo.run(*command).assert_exit(2).err.split("next: ")[1].splitlines()[0] == MEANT[command]
+    )
 
 
 @pytest.mark.parametrize("command", LOOK, ids=" ".join)
@@ -69,7 +73,9 @@ def test_a_missing_input_says_what_it_is(demo: Any) -> None:
     )
     result = demo.run("run", "demo.ask").assert_exit(2)
     assert 'help: string, one of text "a", text "b": Which one.' in result.err
-    assert result.err.endswith("next: cogcli run demo.ask -p word=a\n      cogcli skills show demo.ask\n")
+    assert result.err.endswith(
+        "next: cogcli run demo.ask -p word=a\n      cogcli skills show demo.ask\n"
+    )
 
 
 def test_a_secret_that_was_typed_is_not_printed_again(demo: Any) -> None:
@@ -89,7 +95,8 @@ def test_capabilities_that_flags_name_must_be_used(demo: Any) -> None:
 def test_a_slip_in_a_flag_is_told_beside_what_it_left_undecided(demo: Any) -> None:
     name = "bindings/local/demo.text.upper/demo_text_upper.yaml"
     demo.write(
-        name.replace("_upper.y", "_second.y"), (demo.root / name).read_text().replace("_upper", "_second", 1)
+        name.replace("_upper.y", "_second.y"),
+        (demo.root / name).read_text().replace("_upper", "_second", 1),
     )
     run = ("run", "demo.greet", "-p", "text=x", "--bind")
     both = demo.run(*run, "demo.text.uper=demo_text_upper").assert_exit(3).err
@@ -108,7 +115,10 @@ def test_an_empty_word_is_an_unset_variable_and_not_the_newest_episode(demo: Any
     demo.run("run", "demo.greet", "-p", "text=x").assert_ok()
     for command in (("trace", ""), ("state", "show", ""), ("verify", "")):
         assert "is a variable unset?" in demo.run(*command).assert_exit(2).err
-    assert "is a variable unset?" in demo.run("run", "demo.greet", "--input-file", "").assert_exit(2).err
+    assert (
+        "is a variable unset?"
+        in demo.run("run", "demo.greet", "--input-file", "").assert_exit(2).err
+    )
 
 
 def test_what_the_doctor_finds_is_an_error_with_a_code(demo: Any) -> None:
@@ -118,4 +128,7 @@ def test_what_the_doctor_finds_is_an_error_with_a_code(demo: Any) -> None:
         "doctor.found",
         "choose another with --runs-dir",
     )
-    assert demo.run("doctor", "--strict", "--json").assert_exit(1).json["error"]["code"] == "doctor.found"
+    assert (
+        demo.run("doctor", "--strict", "--json").assert_exit(1).json["error"]["code"]
+        == "doctor.found"
+    )

@@ -30,7 +30,11 @@ def stub(project: Any, files: dict[str, bytes]) -> Path:
 LEFT: dict[str, dict[str, bytes]] = {
     "folder": {},
     "log": {"events.jsonl": b"", "learn.jsonl": b"", ".ballast": b"\0" * 4096},
-    "blob": {"events.jsonl": b"", f"blobs/{sha256(b'{}').hexdigest()}": b"{}", ".tmp-0011223344556677": b"x"},
+    "blob": {
+        "events.jsonl": b"",
+        f"blobs/{sha256(b'{}').hexdigest()}": b"{}",
+        ".tmp-0011223344556677": b"x",
+    },
     "torn": {"events.jsonl": TORN, "learn.jsonl": b""},
 }
 
@@ -55,7 +59,9 @@ def test_what_lost_its_log_but_went_further_is_no_run_that_never_began(project: 
     stub(project, {"events.jsonl": b"", "learn.jsonl": b"{}\n"})
     error = project.run("resume", ID, "--json").assert_exit(3).json["error"]
     assert "nothing began" not in error["message"]
-    assert error["next"] == [f"cogcli verify {shlex.quote(str(project.root / '.cogcli/episodes' / ID))}"]
+    assert error["next"] == [
+        f"cogcli verify {shlex.quote(str(project.root / '.cogcli/episodes' / ID))}"
+    ]
 
 
 def test_a_run_that_is_about_to_begin_is_none_of_them(project: Any) -> None:

@@ -57,7 +57,9 @@ def circuit(project: Any) -> Any:
             "request: {n: input.n}\nresponse: {n: response.n}\n"
             + (f"metadata: {{fallback_binding_id: {fallback}}}\n" if fallback else ""),
         )
-    project.write("policies/official_default_selection.yaml", "defaults: {flaky.number.take: one}\n")
+    project.write(
+        "policies/official_default_selection.yaml", "defaults: {flaky.number.take: one}\n"
+    )
     project.skill(
         "flaky.taking",
         "- {id: take, uses: flaky.number.take, input: {n: item}, output: {n: outputs.all},"
@@ -88,7 +90,11 @@ def test_an_open_circuit_is_told_and_told_again(circuit: Any) -> None:
     assert told == [[("one", "failed"), *rest]] * 5 + [[("one", "circuit_open"), *rest]] * 2
     last = items(circuit)[-1]["payload"]
     assert last["fallback"] == {"fallback_used": True, "fallback_chain": ["one", "two", "three"]}
-    assert [each.get("code") for each in last["attempts"]] == ["call.circuit-open", "env.missing", None]
+    assert [each.get("code") for each in last["attempts"]] == [
+        "call.circuit-open",
+        "env.missing",
+        None,
+    ]
 
     circuit.run("replay", "--json").assert_exit(0)
     circuit.run("verify", "--json").assert_exit(0)
@@ -117,7 +123,9 @@ def cut_after(project: Any, step_id: str) -> None:
     lines = log.read_text().splitlines(keepends=True)
     events = [json.loads(line) for line in lines]
     (end,) = [
-        n for n, e in enumerate(events) if e["event_type"] == "step.completed" and e["step_id"] == step_id
+        n
+        for n, e in enumerate(events)
+        if e["event_type"] == "step.completed" and e["step_id"] == step_id
     ]
     log.write_text("".join(lines[: end + 1]))
     for name in ("state.json", "summary.json", "manifest.json"):

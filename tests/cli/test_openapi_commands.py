@@ -236,7 +236,9 @@ def test_matching_may_be_by_subset_or_shape(tides: Tides) -> None:
 
 
 def test_what_a_scenario_names_has_to_be_there(tides: Tides) -> None:
-    assert "no binding `tidse`; did you mean `tides`?" in failing(tides, binding_id="tidse")["reason"]
+    assert (
+        "no binding `tidse`; did you mean `tides`?" in failing(tides, binding_id="tidse")["reason"]
+    )
     assert "no capability" in failing(tides, capability_id="tide.day.predicted")["reason"]
     assert "found tides" in failing(tides, expected_service_id="sea")["reason"]
     assert "input.contract" in failing(tides, input={"harbour": "Norvik"})["checks"][-1]["detail"]
@@ -280,7 +282,9 @@ def test_the_fallback_of_a_binding_is_not_asked(tides: Tides) -> None:
         b"id: spare\ncapability: tide.day.predict\nservice: spare\nprotocol: pythoncall\noperation: f\n"
         b"request: {}\nresponse: {heights: response.heights}\n",
     )
-    tides.project.write("services/local/spare.yaml", "id: spare\nkind: pythoncall\nmodule: spare_tides\n")
+    tides.project.write(
+        "services/local/spare.yaml", "id: spare\nkind: pythoncall\nmodule: spare_tides\n"
+    )
     tides.project.write("spare_tides.py", "def f():\n    return {'heights': [1.5, 2]}\n")
     tides.bind(metadata="{fallback_binding_id: spare}")
     assert failing(tides, mock_server={"replies": [{"status": 503}]})["code"] == "call.overloaded"
@@ -294,14 +298,21 @@ def test_reports_stand_beside_the_answer(tides: Tides) -> None:
         *VERIFY, "--all", *(word for flag in flags for word in ("--report", flag)),
         env={"GITHUB_STEP_SUMMARY": str(tides.project.root / "summary.md")},
     ).assert_exit(1)  # fmt: skip
-    assert "::error title=cogcli (verify.failed),file=tooling/openapi_scenarios/poor.json" in result.err
+    assert (
+        "::error title=cogcli (verify.failed),file=tooling/openapi_scenarios/poor.json"
+        in result.err
+    )
     root = ET.parse(tides.project.root / "j.xml").getroot()
     assert (root.get("tests"), root.get("failures")) == ("10", "1")
     failure = next(root.iter("failure"))
     assert failure.get("message") == '+ "heights.0": 1.5   + "heights.1": 2'
-    assert json.loads((tides.project.root / "e.json").read_text())["scenarios"][1]["passed"] is False
+    assert (
+        json.loads((tides.project.root / "e.json").read_text())["scenarios"][1]["passed"] is False
+    )
     assert "| failed | poor |" in (tides.project.root / "m.md").read_text()
-    assert (tides.project.root / "summary.md").read_text() == (tides.project.root / "m.md").read_text()
+    assert (tides.project.root / "summary.md").read_text() == (
+        tides.project.root / "m.md"
+    ).read_text()
     tides.project.run(*VERIFY, "--all", "--report", "sarif:s.sarif").assert_exit(2)
 
 
@@ -388,7 +399,8 @@ def test_live_scenarios_run_against_a_server_that_others_made(project: Any) -> N
     service = (SHIPPED / "registry/services/mock/notes_mock.yaml").read_text()
     with notes_server() as url:
         project.write(
-            "services/local/notes_mock.yaml", service.replace("http://127.0.0.1:8792/api", url).encode()
+            "services/local/notes_mock.yaml",
+            service.replace("http://127.0.0.1:8792/api", url).encode(),
         )
         project.write("cogcli.toml", "")
         shutil.copytree(SHIPPED / "registry/documents", project.root / "documents")
@@ -472,7 +484,9 @@ def test_every_rule_of_the_other_invokers_holds(project: Any, protocol: str) -> 
 
 @pytest.mark.sampled(3)
 def test_every_row_of_the_failure_model_is_provoked(project: Any) -> None:
-    result = project.installed("openapi", "verify-errors", "--report", "junit:e.xml", stdin_closed=True)
+    result = project.installed(
+        "openapi", "verify-errors", "--report", "junit:e.xml", stdin_closed=True
+    )
     result.assert_ok()
     assert " failed" not in result.out
     root = ET.parse(project.root / "e.xml").getroot()

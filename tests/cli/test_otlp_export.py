@@ -124,13 +124,17 @@ def test_an_address_that_is_none_is_refused(demo: Any, url: str) -> None:
 def test_the_command_that_sends_later_is_quoted(demo: Any) -> None:
     url = "http://127.0.0.1:1/$(id)"
     result = demo.run(*GREET, "--json", env={"COGCLI_OTLP_ENDPOINT": url}).assert_ok()
-    assert [each["message"] for each in result.json["warnings"] if f"--push '{url}'" in each["message"]]
+    assert [
+        each["message"] for each in result.json["warnings"] if f"--push '{url}'" in each["message"]
+    ]
 
 
 def test_what_was_asked_of_a_model_is_a_span_of_its_own(desk: Any, tmp_path: Path) -> None:
     model = "scripted:models/loops.yaml"
     desk.run("agent", "invoke", "requests/loops.json", "--model", model).assert_exit(4)
-    spans = desk.run("trace", "@last", "--format", "otlp").json["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans = desk.run("trace", "@last", "--format", "otlp").json["resourceSpans"][0]["scopeSpans"][
+        0
+    ]["spans"]
     chats = [
         {each["key"]: next(iter(each["value"].values())) for each in span["attributes"]}
         for span in spans

@@ -18,7 +18,10 @@ TOML = "# ours\nmax_workers = 2 # few\n"
 @pytest.fixture
 def desk(project: Project) -> Project:
     shutil.copytree(
-        DESK, project.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".cogcli")
+        DESK,
+        project.root,
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("__pycache__", ".cogcli"),
     )
     project.write("cogcli.toml", TOML)
     return project
@@ -34,7 +37,9 @@ def _version(desk: Project, version: str, **change: str) -> str:
     return desk.run("pack", "hash", f"support-desk@{version}").assert_ok().out.strip()
 
 
-def test_a_version_is_promoted_and_its_bare_id_works_wherever_a_pack_is_named(desk: Project) -> None:
+def test_a_version_is_promoted_and_its_bare_id_works_wherever_a_pack_is_named(
+    desk: Project,
+) -> None:
     reference = desk.run("pack", "hash", PACK).assert_ok().out.strip()
     pinned = desk.run("pack", "pin", PACK).assert_ok()
     assert pinned.out.strip() == reference
@@ -49,8 +54,19 @@ def test_a_version_is_promoted_and_its_bare_id_works_wherever_a_pack_is_named(de
         ("context", "compile", "--message", "refund", "--pack"),
     ):
         desk.run(*line, ID).assert_ok()
-    desk.run("policy", "eval", ID, "--capability", "payments.refund", "--data", "data.json").assert_exit(4)
-    run = ("run", "support.refund", "-p", "order_id=ord_881", "--pack", ID, "--intent", "support.refund")
+    desk.run(
+        "policy", "eval", ID, "--capability", "payments.refund", "--data", "data.json"
+    ).assert_exit(4)
+    run = (
+        "run",
+        "support.refund",
+        "-p",
+        "order_id=ord_881",
+        "--pack",
+        ID,
+        "--intent",
+        "support.refund",
+    )
     desk.run(*run, "--user", "cust_7", "--json").assert_exit(5)
     log = next(desk.root.rglob("events.jsonl"))
     desk.run("agent", "invoke", "requests/needs-finance.json", "--pack", ID).assert_exit(5)
@@ -105,7 +121,9 @@ def test_the_undo_of_a_promotion_runs_as_printed(desk: Project) -> None:
         ("{var: args.amount}, 200]", "{var: args.amount}, 250]", "policy.test"),
     ],
 )
-def test_what_fails_its_checks_is_not_promoted(desk: Project, old: str, new: str, code: str) -> None:
+def test_what_fails_its_checks_is_not_promoted(
+    desk: Project, old: str, new: str, code: str
+) -> None:
     text = (desk.root / FILE).read_text()
     (desk.root / FILE).write_text(text.replace(old, new))
     assert desk.run("pack", "pin", PACK, "--json").assert_exit(1).json["error"]["code"] == code
@@ -115,10 +133,20 @@ def test_what_fails_its_checks_is_not_promoted(desk: Project, old: str, new: str
 def test_a_pinned_pack_that_was_changed_is_another_one(desk: Project) -> None:
     desk.run("pack", "pin", PACK).assert_ok()
     text = (desk.root / FILE).read_text()
-    (desk.root / FILE).write_text(text.replace("Refunds within 30 days.", "Refunds within 40 days."))
+    (desk.root / FILE).write_text(
+        text.replace("Refunds within 30 days.", "Refunds within 40 days.")
+    )
     for line in (("pack", "hash", ID), ("policy", "test", ID)):
         assert desk.run(*line, "--json").assert_exit(3).json["error"]["code"] == "pack.mismatch"
-    run = ("run", "support.refund", "-p", "order_id=ord_881", "--intent", "support.refund", "--json")
+    run = (
+        "run",
+        "support.refund",
+        "-p",
+        "order_id=ord_881",
+        "--intent",
+        "support.refund",
+        "--json",
+    )
     assert desk.run(*run, "--pack", ID).assert_exit(3).json["error"]["code"] == "pack.mismatch"
     desk.run(*run, "--pack", PACK, "--user", "cust_7").assert_exit(5)
 

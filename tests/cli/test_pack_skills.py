@@ -19,7 +19,10 @@ def desk(desk: Project) -> Project:
     """The support desk with its skill instead of the capabilities."""
     text = (desk.root / FILE).read_text()
     for old, new in (
-        ("allow: [orders.lookup, policy.eval, payments.refund]", f'allow: ["{TOOL}", "skill:text.brief"]'),
+        (
+            "allow: [orders.lookup, policy.eval, payments.refund]",
+            f'allow: ["{TOOL}", "skill:text.brief"]',
+        ),
         (
             "capabilities: [orders.lookup, policy.eval, payments.refund]",
             f'capabilities: ["{TOOL}", "skill:text.brief"]',
@@ -35,7 +38,9 @@ def desk(desk: Project) -> Project:
 
 
 def _decisions(desk: Project) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = desk.run("policy", "explain", "@last", "--json").assert_ok().json["calls"]
+    found: list[dict[str, Any]] = (
+        desk.run("policy", "explain", "@last", "--json").assert_ok().json["calls"]
+    )
     return found
 
 
@@ -56,7 +61,11 @@ def test_an_agent_refunds_by_a_skill(desk: Project) -> None:
     assert f"inside      {TOOL}" in desk.run("policy", "explain", "@last").assert_ok().out
     shown = desk.run("context", "explain", "@last", "--why", TOOL, "--json").assert_ok().json
     (placed,) = shown["context"]["placements"]
-    assert (placed["name"], placed["reason"], placed["approval_mode"]) == (TOOL, "gated", "destructive")
+    assert (placed["name"], placed["reason"], placed["approval_mode"]) == (
+        TOOL,
+        "gated",
+        "destructive",
+    )
     desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance").assert_ok()
     desk.run("verify", "@last").assert_ok()
     desk.run("replay", "@last").assert_ok()
@@ -69,7 +78,9 @@ def test_a_plain_run_of_the_skill_is_governed_the_same_way(desk: Project) -> Non
     assert all(not each.get("why") for each in _decisions(desk))
     desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance").assert_ok()
     desk.run("replay", "@last").assert_ok()
-    assert "permission_denied" in desk.run(*run, "--intent", "support.order_status").assert_exit(4).err
+    assert (
+        "permission_denied" in desk.run(*run, "--intent", "support.order_status").assert_exit(4).err
+    )
 
 
 def test_a_gate_on_a_skill_is_asked_before_it_begins(desk: Project) -> None:
@@ -79,11 +90,15 @@ def test_a_gate_on_a_skill_is_asked_before_it_begins(desk: Project) -> None:
             'if: {">": [{var: args.amount}, 200]}', 'if: {"==": [{var: args.order_id}, ord_881]}'
         )
     )
-    paused = desk.run("agent", "invoke", "requests/needs-finance.json", "--json").assert_exit(5).json
+    paused = (
+        desk.run("agent", "invoke", "requests/needs-finance.json", "--json").assert_exit(5).json
+    )
     assert [each["step_id"] for each in _decisions(desk)] == ["t1_all"]
     log = next(desk.root.rglob(paused["episode_id"])) / "events.jsonl"
     asked = [
-        e for e in map(json.loads, log.read_text().splitlines()) if e["event_type"] == "approval.requested"
+        e
+        for e in map(json.loads, log.read_text().splitlines())
+        if e["event_type"] == "approval.requested"
     ]
     assert [each["payload"]["capability"] for each in asked] == [TOOL]
     again = desk.run("resume", "@last", "--approve", TOOL, "--by", "ann:finance").assert_exit(5)
@@ -116,15 +131,23 @@ def test_a_skill_without_a_binding_is_kept_from_the_agent_and_stops_nothing(desk
         "steps: [{id: a, uses: orders.void, input: {}, output: {}}]\n",
     )
     desk.run("agent", "invoke", "requests/needs-finance.json").assert_exit(5)
-    shown = desk.run("context", "explain", "@last", "--why", "skill:support.void", "--json").assert_ok().json
+    shown = (
+        desk.run("context", "explain", "@last", "--why", "skill:support.void", "--json")
+        .assert_ok()
+        .json
+    )
     assert shown["context"]["placements"][0]["reason"] == "not_usable"
     desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance").assert_ok()
     desk.run("replay", "@last").assert_ok()
 
 
 def test_policy_eval_knows_a_skill(desk: Project) -> None:
-    desk.write("data.json", json.dumps({"request": {"intent": "support.refund"}, "user": {"id": "cust_7"}}))
+    desk.write(
+        "data.json", json.dumps({"request": {"intent": "support.refund"}, "user": {"id": "cust_7"}})
+    )
     found = desk.run("policy", "eval", PACK, "--capability", TOOL, "--data", "data.json", "--json")
     assert found.assert_exit(5).json["verdict"]["approval_mode"] == "destructive"
-    lost = desk.run("policy", "eval", PACK, "--capability", "skill:support.refnd", "--data", "data.json")
+    lost = desk.run(
+        "policy", "eval", PACK, "--capability", "skill:support.refnd", "--data", "data.json"
+    )
     assert f"did you mean `{TOOL}`" in lost.assert_exit(2).err

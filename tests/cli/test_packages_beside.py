@@ -30,11 +30,14 @@ def beside(project: Any) -> Any:
         """
     )
     project.write("helpers/__init__.py", "")
-    project.write("helpers/text.py", "from .parts import strip\n\ndef clean(text):\n    return strip(text)\n")
+    project.write(
+        "helpers/text.py", "from .parts import strip\n\ndef clean(text):\n    return strip(text)\n"
+    )
     project.write("lone_helper.py", "clean = str.strip\n")
     project.write("helpers/parts.py", "def strip(text):\n    return text.strip()\n")
     project.write(
-        "helpers/more.py", "from . import parts\n\ndef louder(text):\n    return parts.strip(text).upper()\n"
+        "helpers/more.py",
+        "from . import parts\n\ndef louder(text):\n    return parts.strip(text).upper()\n",
     )
     project.capability("t.text.ask", "ask")
     project.capability("t.text.later", "later")
@@ -86,7 +89,9 @@ def test_an_import_that_fails_is_found_before_the_run(beside: Any) -> None:
     beside.write("demo_services.py", text.encode())
     (message,) = messages(beside)
     assert message.startswith(f"service `demo`: demo_services.py:1 {MISSING}")
-    (check,) = (each for each in beside.run("doctor", "--json").json["checks"] if each["name"] == "demo")
+    (check,) = (
+        each for each in beside.run("doctor", "--json").json["checks"] if each["name"] == "demo"
+    )
     assert (check["status"], check["fix"]) == ("error", "did you mean `text`?")
     assert "demo_services.py:1" in check["message"]
     refused = beside.run(*RUN, "--json").assert_exit(3).json["error"]

@@ -47,7 +47,9 @@ def test_a_refund_above_the_limit_waits_for_finance(desk: Project) -> None:
     ):
         refused = desk.run("resume", "@last", "--approve", GATE, "--by", by).assert_exit(5)
         assert why in refused.err
-    done = desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json").assert_ok()
+    done = desk.run(
+        "resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json"
+    ).assert_ok()
     assert done.json["outputs"]["receipt"]["status"] == "done"
     answer = _events(desk, done, "approval.granted")[0]
     assert (answer["by"], answer["role"]) == ("ann", "finance")
@@ -57,11 +59,19 @@ def test_a_refund_above_the_limit_waits_for_finance(desk: Project) -> None:
 
 @pytest.mark.parametrize(
     ("shadow", "mode"),
-    [((), "interventive"), (("refund_limit",), "hybrid"), (("refund_limit", "refund_window"), "advisory")],
+    [
+        ((), "interventive"),
+        (("refund_limit",), "hybrid"),
+        (("refund_limit", "refund_window"), "advisory"),
+    ],
 )
-def test_the_state_says_how_rules_took_part(desk: Project, shadow: tuple[str, ...], mode: str) -> None:
+def test_the_state_says_how_rules_took_part(
+    desk: Project, shadow: tuple[str, ...], mode: str
+) -> None:
     for rule in shadow:
-        _change_pack(desk, f"rule_id: {rule}\n      mode: enforce", f"rule_id: {rule}\n      mode: shadow")
+        _change_pack(
+            desk, f"rule_id: {rule}\n      mode: enforce", f"rule_id: {rule}\n      mode: shadow"
+        )
     _refund(desk, "ord_440").assert_exit(5)
     shown = desk.run("state", "show", "@last", "--json").assert_ok().json
     assert shown["state"]["episode"]["intuition_mode"] == mode
@@ -72,7 +82,9 @@ def test_the_state_says_how_rules_took_part(desk: Project, shadow: tuple[str, ..
 
 def test_a_rejection_vetoes(desk: Project) -> None:
     _refund(desk, "ord_881").assert_exit(5)
-    result = desk.run("resume", "@last", "--reject", GATE, "--by", "ann:finance", "--json").assert_exit(4)
+    result = desk.run(
+        "resume", "@last", "--reject", GATE, "--by", "ann:finance", "--json"
+    ).assert_exit(4)
     assert result.json["error"]["code"] == "safety.rejected"
 
 
@@ -89,7 +101,9 @@ def test_rules_that_read_the_state_say_the_same_when_the_run_goes_on(desk: Proje
     paused = _refund(desk, "ord_440").assert_exit(5)
     asked = _events(desk, paused, "policy.decided")[-1]
     assert (asked["rule"], asked["reads"]["state.plan.steps.0.status"]) == ("refund_limit", "done")
-    done = desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json").assert_ok()
+    done = desk.run(
+        "resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json"
+    ).assert_ok()
     assert _events(desk, done, "policy.decided")[-1]["reads"] == asked["reads"]
     desk.run("verify", "@last").assert_ok()
     desk.run("replay", "@last").assert_ok()
@@ -111,7 +125,10 @@ def test_an_old_order_is_denied_by_its_age(desk: Project) -> None:
 
 
 def test_nobody_in_particular_gets_no_refund(desk: Project) -> None:
-    assert _refund(desk, "ord_440", user="default").assert_exit(4).json["error"]["code"] == "policy.denied"
+    assert (
+        _refund(desk, "ord_440", user="default").assert_exit(4).json["error"]["code"]
+        == "policy.denied"
+    )
 
 
 def test_a_lower_ceiling_and_a_lower_budget(desk: Project) -> None:
@@ -132,7 +149,9 @@ def test_without_a_pack_only_what_is_given_is_held(desk: Project) -> None:
     low = desk.run(
         "run", "support.refund", "-p", "order_id=ord_440", "--safety-mode", "local_write", "--json"
     )
-    assert [p["reason"] for p in _events(desk, low.assert_exit(4), "policy.decided")] == ["above_safety_mode"]
+    assert [p["reason"] for p in _events(desk, low.assert_exit(4), "policy.decided")] == [
+        "above_safety_mode"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +164,14 @@ def test_without_a_pack_only_what_is_given_is_held(desk: Project) -> None:
         (("--pack", "support-desk@4.0.1", "--intent", "support.refund"), 3, "pack.unknown"),
         (("--pack", f"{PACK}#sha256:00", "--intent", "support.refund"), 3, "pack.mismatch"),
         (
-            ("--pack", PACK, "--intent", "support.refund", "--budget", "tool_calls.per_workflow=99"),
+            (
+                "--pack",
+                PACK,
+                "--intent",
+                "support.refund",
+                "--budget",
+                "tool_calls.per_workflow=99",
+            ),
             2,
             "usage.value",
         ),
@@ -156,7 +182,9 @@ def test_without_a_pack_only_what_is_given_is_held(desk: Project) -> None:
 def test_what_is_refused_before_anything_runs(
     desk: Project, flags: tuple[str, ...], code: int, error: str
 ) -> None:
-    refused = desk.run("run", "support.refund", "-p", "order_id=ord_440", *flags, "--json").assert_exit(code)
+    refused = desk.run(
+        "run", "support.refund", "-p", "order_id=ord_440", *flags, "--json"
+    ).assert_exit(code)
     assert refused.json["error"]["code"] == error
     assert not list(desk.root.rglob("events.jsonl"))
 
@@ -164,7 +192,9 @@ def test_what_is_refused_before_anything_runs(
 def test_a_pack_that_was_edited_since_stops_a_resume(desk: Project) -> None:
     _refund(desk, "ord_881").assert_exit(5)
     _change_pack(desk, "200]", "300]")
-    refused = desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json").assert_exit(3)
+    refused = desk.run(
+        "resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json"
+    ).assert_exit(3)
     assert refused.json["error"]["code"] == "resume.changed-specs"
     assert f"pack:{PACK}" in refused.json["error"]["message"]
 
@@ -192,7 +222,15 @@ def test_a_rerun_stays_under_its_pack(desk: Project) -> None:
 
 
 def test_a_plan_checks_the_pack_too(desk: Project) -> None:
-    line = ("run", "support.refund", "-p", "order_id=ord_881", "--plan", "--intent", "support.refund")
+    line = (
+        "run",
+        "support.refund",
+        "-p",
+        "order_id=ord_881",
+        "--plan",
+        "--intent",
+        "support.refund",
+    )
     desk.run(*line, "--pack", PACK).assert_ok()
     desk.run(*line, "--pack", "support-desk@9.9.9").assert_exit(3)
 
@@ -203,18 +241,23 @@ def test_a_hash_names_exactly_one_pack(desk: Project) -> None:
     assert desk.run("pack", "hash", FILE).assert_ok().out.strip() == reference
     _change_pack(desk, "200]", "300]")
     assert (
-        desk.run("pack", "hash", reference, "--json").assert_exit(3).json["error"]["code"] == "pack.mismatch"
+        desk.run("pack", "hash", reference, "--json").assert_exit(3).json["error"]["code"]
+        == "pack.mismatch"
     )
 
 
-def test_a_rule_that_is_edited_under_the_same_version_is_another_policy_at_once(desk: Project) -> None:
+def test_a_rule_that_is_edited_under_the_same_version_is_another_policy_at_once(
+    desk: Project,
+) -> None:
     reference = desk.run("pack", "hash", PACK).assert_ok().out.strip()
     before = _refund(desk, "ord_440").assert_exit(5)
     assert _events(desk, before, "approval.requested")[0]["gate"] == "GATE_OPERATOR"
     assert _events(desk, before, "run.started")[0]["pins"]["policy"] == reference
     _change_pack(desk, "{var: args.amount}, 200]", "{var: args.amount}, 10]")
     under = ("--pack", reference, "--intent", "support.refund", "--user", "cust_7")
-    stale = desk.run("run", "support.refund", "-p", "order_id=ord_440", *under, "--json").assert_exit(3)
+    stale = desk.run(
+        "run", "support.refund", "-p", "order_id=ord_440", *under, "--json"
+    ).assert_exit(3)
     assert stale.json["error"]["code"] == "pack.mismatch"
     after = _refund(desk, "ord_440").assert_exit(5)
     assert _events(desk, after, "approval.requested")[0]["gate"] == GATE
@@ -226,7 +269,9 @@ def test_checks_of_a_pack_and_of_its_rules(desk: Project) -> None:
     desk.run("policy", "test", PACK).assert_ok()
     _change_pack(desk, "{var: args.amount}, 200]", "{var: args.amount}, 250]")
     failed = desk.run("policy", "test", PACK, "--json").assert_exit(1)
-    assert [test["rule_id"] for test in failed.json["tests"] if not test["passed"]] == ["refund_limit"]
+    assert [test["rule_id"] for test in failed.json["tests"] if not test["passed"]] == [
+        "refund_limit"
+    ]
     _change_pack(desk, "gate: GATE_FINANCE_APPROVAL}", "gate: GATE_FINANC_APPROVAL}")
     checked = desk.run("pack", "check", PACK, "--json").assert_exit(1)
     assert [problem["code"] for problem in checked.json["problems"]] == ["pack.reference"]
@@ -241,7 +286,9 @@ def test_checks_of_a_pack_and_of_its_rules(desk: Project) -> None:
         ({"order": {}}, 4, "deny"),
     ],
 )
-def test_what_a_pack_says_of_a_call(desk: Project, change: dict[str, Any], code: int, verdict: str) -> None:
+def test_what_a_pack_says_of_a_call(
+    desk: Project, change: dict[str, Any], code: int, verdict: str
+) -> None:
     call = {
         "request": {"intent": "support.refund"},
         "user": {"id": "cust_7"},
@@ -266,7 +313,9 @@ EDGE = {
 
 def _import(desk: Project, *edges: dict[str, Any]) -> Result:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    desk.write("facts.jsonl", "".join(json.dumps({"observed_at": now, **edge}) + "\n" for edge in edges))
+    desk.write(
+        "facts.jsonl", "".join(json.dumps({"observed_at": now, **edge}) + "\n" for edge in edges)
+    )
     return desk.run("knowledge", "import", "facts.jsonl", "--tenant", "acme", "--json")
 
 
@@ -278,7 +327,9 @@ def test_knowledge_is_imported_whole_and_found_again(desk: Project) -> None:
         desk, {**EDGE, "subject": "customer:c7", "predicate": "since", "value": 2019}
     ).assert_ok()
     assert second.json["snapshot"]["seq"] == 3
-    found = desk.run("knowledge", "query", "order:ord_881", "--tenant", "acme", "--hops", "2").assert_ok()
+    found = desk.run(
+        "knowledge", "query", "order:ord_881", "--tenant", "acme", "--hops", "2"
+    ).assert_ok()
     assert [json.loads(line)["predicate"] for line in found.out.splitlines()] == [
         "age_days",
         "customer",
@@ -286,7 +337,9 @@ def test_knowledge_is_imported_whole_and_found_again(desk: Project) -> None:
     ]
     at = ("--tenant", "acme", "--hops", "2", "--at", first.json["snapshot"]["ref"], "--json")
     assert len(desk.run("knowledge", "query", "order:ord_881", *at).assert_ok().json["edges"]) == 2
-    assert desk.run("knowledge", "snapshot").assert_ok().out.strip() == second.json["snapshot"]["ref"]
+    assert (
+        desk.run("knowledge", "snapshot").assert_ok().out.strip() == second.json["snapshot"]["ref"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -316,13 +369,19 @@ def test_a_context_is_compiled_over_what_is_known(desk: Project) -> None:
     request = {"message": "Refund order ord_881", "user": {"user_id": "cust_7"}}
     desk.write("request.json", json.dumps(request))
     compiled = (
-        desk.run("context", "compile", "request.json", "--pack", PACK, "--json").assert_ok().json["context"]
+        desk.run("context", "compile", "request.json", "--pack", PACK, "--json")
+        .assert_ok()
+        .json["context"]
     )
     assert compiled["runtime_controls"]["commit_allowed"] is True
-    assert [tool["capability"] for tool in compiled["manifests"]["tool_manifest"]][-1] == "payments.refund"
+    assert [tool["capability"] for tool in compiled["manifests"]["tool_manifest"]][
+        -1
+    ] == "payments.refund"
     anonymous = ("context", "compile", "--message", request["message"], "--pack", PACK, "--json")
     redacted = desk.run(*anonymous).assert_ok().json["context"]["redactions"]
-    assert redacted == [{"capability": "payments.refund", "check": "situation", "reason": "named_user"}]
+    assert redacted == [
+        {"capability": "payments.refund", "check": "situation", "reason": "named_user"}
+    ]
     assert not list(desk.root.rglob("events.jsonl"))
 
 
@@ -346,7 +405,9 @@ def test_the_templates_of_a_pack_are_checked_as_skills_at_their_place(desk: Proj
 def test_what_of_a_policy_can_never_decide(desk: Project) -> None:
     assert desk.run("policy", "check", PACK, "--json").assert_ok().json["problems"] == []
     _change_pack(
-        desk, '      if: {">": [{var: args.amount}, 200]}', '      if: {">": [{var: order.age_days}, 40]}'
+        desk,
+        '      if: {">": [{var: args.amount}, 200]}',
+        '      if: {">": [{var: order.age_days}, 40]}',
     )
     _change_pack(desk, "blocks:\n", "blocks:\n    - {id: more, text: More.}\n")
     warned = desk.run("policy", "check", PACK, "--json").assert_ok().json["problems"]
@@ -369,7 +430,9 @@ def test_what_of_a_policy_can_never_decide(desk: Project) -> None:
         ({"run": {"safety_mode": 9}}, "`run.safety_mode` of the data: expected text"),
     ],
 )
-def test_data_that_says_of_no_call_is_refused(desk: Project, data: dict[str, Any], says: str) -> None:
+def test_data_that_says_of_no_call_is_refused(
+    desk: Project, data: dict[str, Any], says: str
+) -> None:
     desk.write("call.json", json.dumps(data).encode())
     what = ("--capability", "payments.refund", "--data", "call.json")
     assert says in desk.run("policy", "eval", PACK, *what).assert_exit(2).err

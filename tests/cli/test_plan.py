@@ -22,7 +22,9 @@ def release(project: Any) -> None:
     project.capability("demo.text.remote", "say")
     binding = project.root / "bindings/local/demo.text.remote/demo_text_remote.yaml"
     binding.write_text(
-        binding.read_text().replace("service: demo", "service: api").replace("pythoncall", "openapi")
+        binding.read_text()
+        .replace("service: demo", "service: api")
+        .replace("pythoncall", "openapi")
     )
     project.capability("demo.gate", "upper", outputs="{allowed: {type: boolean, required: true}}",
                        response="{allowed: true}", extra="safety: {trust_level: standard}\n")  # fmt: skip

@@ -50,7 +50,10 @@ refund  payments.refund  allow GATE_FINANCE_APPROVAL (approved), after an answer
 @pytest.fixture
 def desk(project: Project) -> Project:
     shutil.copytree(
-        DESK, project.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".cogcli")
+        DESK,
+        project.root,
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("__pycache__", ".cogcli"),
     )
     return project
 
@@ -66,7 +69,9 @@ def _new(desk: Project, *changes: tuple[str, str]) -> None:
 
 def _explained(desk: Project, *more: str) -> dict[str, Any]:
     calls = (
-        desk.run("policy", "explain", "@last", "--call", "refund", *more, "--json").assert_ok().json["calls"]
+        desk.run("policy", "explain", "@last", "--call", "refund", *more, "--json")
+        .assert_ok()
+        .json["calls"]
     )
     return dict(calls[-1])
 
@@ -105,7 +110,9 @@ def test_the_stages_are_told_in_order(desk: Project) -> None:
         ("situation", "asked"),
         ("approval", "waiting"),
     ]
-    desk.run("resume", "@last", "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance").assert_ok()
+    desk.run(
+        "resume", "@last", "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance"
+    ).assert_ok()
     last = _explained(desk)
     assert [(stage["stage"], stage["outcome"]) for stage in last["stages"]] == [
         *[(name, "passed") for name in ("permission", "rule", "situation", "safety", "budget")],
@@ -148,7 +155,9 @@ def test_what_differs_between_two_packs(desk: Project) -> None:
     same = desk.run("policy", "diff", PACK, FILE).assert_ok()
     assert (same.out, "the policies are the same" in same.err) == ("", True)
     changes = desk.run("policy", "diff", PACK, NEW, "--json").assert_ok().json["changes"]
-    assert [(each["kind"], each["id"], each["change"], list(each["members"])) for each in changes] == [
+    assert [
+        (each["kind"], each["id"], each["change"], list(each["members"])) for each in changes
+    ] == [
         ("rule", "refund_limit", "changed", ["if"]),
         ("gate", "GATE_FINANCE_APPROVAL", "changed", ["approver_roles"]),
     ]
@@ -162,7 +171,9 @@ def _record(desk: Project, monkeypatch: pytest.MonkeyPatch, amounts: list[int]) 
     settings = Settings({}, desk.env, base=str(desk.root))
     environment = environment_of(settings)
     asked = PolicyRequest(PACK, INTENT, "cust_7")
-    request = RunRequest("support.refund", {"order_id": "ord_881"}, {}, None, policy=asked, durability="none")
+    request = RunRequest(
+        "support.refund", {"order_id": "ord_881"}, {}, None, policy=asked, durability="none"
+    )
     catalog = environment.open_registry().reach(request.skill_id, pack=PACK)
     for amount in amounts:
         outputs = {"orders.lookup": {"age_days": 12, "total": amount}, "policy.eval": {"ok": True}}
@@ -177,7 +188,9 @@ def _record(desk: Project, monkeypatch: pytest.MonkeyPatch, amounts: list[int]) 
 def _asked(log: Path) -> Any:
     """What a person was asked to approve."""
     events = map(json.loads, log.read_text().splitlines())
-    return next(event["payload"]["input"] for event in events if event["event_type"] == "approval.requested")
+    return next(
+        event["payload"]["input"] for event in events if event["event_type"] == "approval.requested"
+    )
 
 
 def test_over_a_hundred_episodes_exactly_the_decisions_that_change_are_named(
@@ -196,13 +209,18 @@ def test_over_a_hundred_episodes_exactly_the_decisions_that_change_are_named(
     assert (said["episodes"], said["compared"], said["undecided"]) == (100, 300, [])
     found = {change["episode_id"] for change in said["changed"]}
     expected = {
-        log.parent.name for log in desk.root.rglob("events.jsonl") if 200 < _asked(log)["amount"] <= 300
+        log.parent.name
+        for log in desk.root.rglob("events.jsonl")
+        if 200 < _asked(log)["amount"] <= 300
     }
     assert len(expected) == sum(200 < amount <= 300 for amount in amounts) == len(said["changed"])
     assert found == expected
     first = said["changed"][0]
     assert (first["step_id"], first["capability"]) == ("refund", "payments.refund")
-    assert (first["before"]["gate"], first["after"]["gate"]) == ("GATE_FINANCE_APPROVAL", "GATE_OPERATOR")
+    assert (first["before"]["gate"], first["after"]["gate"]) == (
+        "GATE_FINANCE_APPROVAL",
+        "GATE_OPERATOR",
+    )
     lines = desk.run("policy", "diff", PACK, NEW, *over).assert_exit(1)
     assert sum(line.startswith("~ ep_") for line in lines.out.splitlines()) == len(expected)
     one, two = sorted(expected)[:2]
@@ -221,7 +239,10 @@ def test_over_a_hundred_episodes_exactly_the_decisions_that_change_are_named(
     ("change", "after"),
     [
         (
-            ("allow: [orders.lookup, policy.eval, payments.refund]", "allow: [orders.lookup, policy.eval]"),
+            (
+                "allow: [orders.lookup, policy.eval, payments.refund]",
+                "allow: [orders.lookup, policy.eval]",
+            ),
             "deny",
         ),
         (("order.age_days: output.age_days, ", ""), "deny"),
@@ -240,14 +261,17 @@ def test_whatever_of_a_pack_changes_is_decided_again(
     desk.write(NEW, text.replace(*change).encode())
     said = desk.run("policy", "diff", FILE, NEW, "--over", "@last", "--json")
     changed = {
-        each["step_id"]: each["after"]["verdict"] for each in said.assert_exit(1).json["decisions"]["changed"]
+        each["step_id"]: each["after"]["verdict"]
+        for each in said.assert_exit(1).json["decisions"]["changed"]
     }
     assert changed["refund"] == after
 
 
 def test_the_calls_of_an_agent_are_decided_again_with_what_its_turns_knew(desk: Project) -> None:
     desk.run("agent", "invoke", "requests/needs-finance.json").assert_exit(5)
-    desk.run("resume", "@last", "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance").assert_ok()
+    desk.run(
+        "resume", "@last", "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance"
+    ).assert_ok()
     calls = desk.run("policy", "explain", "@last", "--json").assert_ok().json["calls"]
     assert [call["flips"][0]["text"] for call in calls if call.get("rule")] == [
         "200 or less would wait for GATE_OPERATOR",
@@ -255,14 +279,20 @@ def test_the_calls_of_an_agent_are_decided_again_with_what_its_turns_knew(desk: 
     ]
     desk.run("policy", "diff", PACK, PACK, "--over", "@last").assert_ok()
     _new(desk, ("{var: order.age_days}, 30]", "{var: order.total}, 30]"))
-    said = desk.run("policy", "diff", PACK, NEW, "--over", "@last", "--json").assert_exit(1).json["decisions"]
+    said = (
+        desk.run("policy", "diff", PACK, NEW, "--over", "@last", "--json")
+        .assert_exit(1)
+        .json["decisions"]
+    )
     assert [(each["before"]["verdict"], each["after"]["verdict"]) for each in said["changed"]] == [
         ("allow_with_gate", "deny"),
         ("allow", "deny"),
     ]
 
 
-def test_what_the_log_holds_masked_cannot_be_told(desk: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_log_holds_masked_cannot_be_told(
+    desk: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _record(desk, monkeypatch, [240])
     log = read_governed(next(desk.root.rglob("events.jsonl")).parent)
     assert log is not None
@@ -277,7 +307,9 @@ def test_what_the_log_holds_masked_cannot_be_told(desk: Project, monkeypatch: py
     assert [each.why for each in seen] == ["", ""]
     assert (refund.verdict, refund.why) == (None, "`args.amount` is masked in the log")
     older = [
-        event._replace(payload={name: each for name, each in event.payload.items() if name != "input"})
+        event._replace(
+            payload={name: each for name, each in event.payload.items() if name != "input"}
+        )
         for event in log.events
     ]
     assert {each.why for each in decide_again(older, log.catalog, policy, policy)} == {

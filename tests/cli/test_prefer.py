@@ -22,15 +22,26 @@ def asking(project: Any) -> Any:
     project.capability("t.text.ask", "upper")
     first = (project.root / "bindings/local/t.text.ask/t_text_ask.yaml").read_text()
     second = (
-        first.replace("id: t_text_ask", "id: second").replace("upper", "other").replace("demo", "modelled")
+        first.replace("id: t_text_ask", "id: second")
+        .replace("upper", "other")
+        .replace("demo", "modelled")
     )
     project.write("bindings/local/t.text.ask/second.yaml", second.encode())
     service = (project.root / "services/local/demo.yaml").read_text()
-    project.write("services/local/modelled.yaml", service.replace("id: demo", "id: modelled").encode())
-    project.write("policies/official_default_selection.yaml", "defaults: {t.text.ask: t_text_ask}\n")
-    steps = "- {id: ask, uses: t.text.ask, input: {text: inputs.text}, output: {text: outputs.text}}"
+    project.write(
+        "services/local/modelled.yaml", service.replace("id: demo", "id: modelled").encode()
+    )
+    project.write(
+        "policies/official_default_selection.yaml", "defaults: {t.text.ask: t_text_ask}\n"
+    )
+    steps = (
+        "- {id: ask, uses: t.text.ask, input: {text: inputs.text}, output: {text: outputs.text}}"
+    )
     project.skill(
-        "t.ask", steps, inputs="{text: {type: string, required: true}}", outputs="{text: {type: string}}"
+        "t.ask",
+        steps,
+        inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string}}",
     )
     return project
 
@@ -49,7 +60,8 @@ def test_settings_of_the_user_and_of_a_trusted_project_count(asking: Any) -> Non
     user.write_text('prefer = ["modelled"]\n')
     assert asking.run(*RUN).assert_ok().json == {"text": "preferred"}
     assert (
-        "service `modelled` is preferred" in asking.run("bindings", "explain", "t.text.ask").assert_ok().out
+        "service `modelled` is preferred"
+        in asking.run("bindings", "explain", "t.text.ask").assert_ok().out
     )
     user.unlink()
     asking.write("cogcli.toml", 'prefer = ["modelled"]\n')
@@ -59,7 +71,9 @@ def test_settings_of_the_user_and_of_a_trusted_project_count(asking: Any) -> Non
 def test_a_project_that_is_not_trusted_prefers_nothing(asking: Any) -> None:
     asking.write("cogcli.toml", 'prefer = ["modelled"]\n')
     del asking.env["COGCLI_TRUST_PROJECT"]
-    assert asking.run("config", "show", "--json").assert_ok().json["settings"]["prefer"]["value"] == []
+    assert (
+        asking.run("config", "show", "--json").assert_ok().json["settings"]["prefer"]["value"] == []
+    )
 
 
 def test_the_environment_prefers_nothing(asking: Any) -> None:

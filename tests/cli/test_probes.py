@@ -108,7 +108,10 @@ def test_what_happened_is_not_made_again_and_nobody_is_asked(paying: Any) -> Non
 def test_what_the_service_has_closed_is_made_again_under_another_key(paying: Any) -> None:
     paying.write("knows", '{"happened": false}')
     paying.run("resume", "@last").assert_ok()
-    assert ledger(paying) == ["a", "a"]  # this service promises what it does not keep: it was believed
+    assert ledger(paying) == [
+        "a",
+        "a",
+    ]  # this service promises what it does not keep: it was believed
     [started] = [e for e in events(paying, "step.started") if e["step_id"] == "pay"]
     [again] = events(paying, "call.retried")
     assert again["payload"]["idempotency_key"] == started["payload"]["idempotency_key"] + "+"
@@ -123,16 +126,24 @@ def test_no_clear_answer_asks_a_person_as_if_there_were_no_probe(paying: Any, kn
     paying.write("knows", knows)
     paying.run("resume", "@last").assert_exit(5)
     assert ledger(paying) == ["a"]
-    paying.run("resume", "@last", "--in-doubt", "done", "--output", '{"receipt": "r-told"}').assert_ok()
+    paying.run(
+        "resume", "@last", "--in-doubt", "done", "--output", '{"receipt": "r-told"}'
+    ).assert_ok()
     assert ledger(paying) == ["a"]
     assert len((paying.root / "asked").read_text().splitlines()) == 2
-    assert [e["step_id"] for e in events(paying, "step.started")] == ["pay", "pay@probe0", "pay@probe1"]
+    assert [e["step_id"] for e in events(paying, "step.started")] == [
+        "pay",
+        "pay@probe0",
+        "pay@probe1",
+    ]
     clean(paying)
 
 
 def test_what_the_service_knows_counts_before_what_a_person_believes(paying: Any) -> None:
     paying.write("knows", '{"happened": true, "output": {"receipt": "r-known"}}')
-    assert paying.run("resume", "@last", "--in-doubt", "rerun").assert_ok().json == {"receipt": "r-known"}
+    assert paying.run("resume", "@last", "--in-doubt", "rerun").assert_ok().json == {
+        "receipt": "r-known"
+    }
     assert ledger(paying) == ["a"]
 
 
@@ -148,7 +159,9 @@ def test_a_probe_that_was_cut_off_is_gone_on_with(paying: Any) -> None:
 
 
 def test_a_probe_that_cannot_be_one_is_found_before_anything_runs(paying: Any) -> None:
-    paying.write("capabilities/demo.paid.yaml", PROBE.replace("side_effects: false", "side_effects: true"))
+    paying.write(
+        "capabilities/demo.paid.yaml", PROBE.replace("side_effects: false", "side_effects: true")
+    )
     before = len(list((paying.root / ".cogcli/episodes").iterdir()))
     assert (
         paying.run("run", "demo.one", "-p", "text=b", "--json").assert_exit(3).json["error"]["code"]
@@ -163,7 +176,10 @@ def test_a_rerun_asks_the_service_about_what_nobody_knows_the_end_of(paying: Any
     assert paying.run("rerun", source).assert_ok().json == {"receipt": "r-known"}
     assert ledger(paying) == ["a"]
     [started] = events(paying, "run.started")
-    assert started["payload"]["effects"]["pay"]["resolution"] == {"choice": "done", "by": "policy:demo.paid"}
+    assert started["payload"]["effects"]["pay"]["resolution"] == {
+        "choice": "done",
+        "by": "policy:demo.paid",
+    }
     clean(paying)
 
 
@@ -187,7 +203,9 @@ def test_what_a_rerun_was_told_to_make_again_is_asked_about_in_the_source(paying
     told = paying.run("rerun", source, "--json").assert_exit(2).json["error"]
     assert (told["code"], later in told["message"]) == ("rerun.effects", True)
     assert ledger(paying) == ["a", "a"]
-    assert paying.run("resume", source, "--in-doubt", "rerun").assert_ok().json == {"receipt": "r-a"}
+    assert paying.run("resume", source, "--in-doubt", "rerun").assert_ok().json == {
+        "receipt": "r-a"
+    }
     assert ledger(paying) == ["a", "a", "a"]
     for command in ("verify", "replay"):
         paying.run(command, source).assert_ok()
@@ -215,7 +233,9 @@ def test_the_plan_of_a_rerun_asks_nobody(paying: Any) -> None:
 
 
 @pytest.mark.parametrize("signals", ["2", "15", "2 2"])
-def test_a_signal_while_a_service_is_asked_leaves_the_call_in_doubt(paying: Any, signals: str) -> None:
+def test_a_signal_while_a_service_is_asked_leaves_the_call_in_doubt(
+    paying: Any, signals: str
+) -> None:
     """Nobody knows yet: an end of the run would have its rerun make the effect again unasked."""
     paying.write("knows", '{"happened": null}')
     signal = paying.write("signal", signals)
@@ -234,7 +254,9 @@ def test_what_won_beside_it_does_not_hide_a_call_in_doubt(paying: Any) -> None:
     """Of a scatter with one winner: the log of a killed run holds the answer of one, the intent of another."""
     paying.capability("demo.quick", "quick", response="{receipt: response.receipt}")
     capability = CAPABILITY.replace("demo.pay", "demo.quick").replace("true, idem", "false, idem")
-    paying.write("capabilities/demo.quick.yaml", capability.replace("probe: {capability: demo.paid}", ""))
+    paying.write(
+        "capabilities/demo.quick.yaml", capability.replace("probe: {capability: demo.paid}", "")
+    )
     paying.skill(
         "demo.either",
         "- {id: pay, input: {text: inputs.text}, output: {receipt: outputs.receipt}, config: {scatter:"

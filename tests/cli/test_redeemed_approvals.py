@@ -28,7 +28,10 @@ ORDER = [
 @pytest.fixture
 def desk(project: Project) -> Project:
     shutil.copytree(
-        DESK, project.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".cogcli")
+        DESK,
+        project.root,
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("__pycache__", ".cogcli"),
     )
     return project
 
@@ -47,7 +50,10 @@ def _of_refund(log: Path) -> list[dict[str, Any]]:
 
 def _words(log: Path) -> list[tuple[str, str | None]]:
     return [
-        (e["event_type"], e["payload"].get("verdict") if e["event_type"] == "policy.decided" else None)
+        (
+            e["event_type"],
+            e["payload"].get("verdict") if e["event_type"] == "policy.decided" else None,
+        )
         for e in _of_refund(log)
     ]
 
@@ -72,7 +78,10 @@ def test_a_redeemed_call_is_judged_again_because_of_the_answer(desk: Project) ->
     assert _words(log) == ORDER
     first, _, answer, second, started, _ = _of_refund(log)
     assert (second["caused_by"], first.get("caused_by")) == (answer["id"], None)
-    assert (second["payload"]["gate"], second["payload"]["reason"]) == ("GATE_FINANCE_APPROVAL", "approved")
+    assert (second["payload"]["gate"], second["payload"]["reason"]) == (
+        "GATE_FINANCE_APPROVAL",
+        "approved",
+    )
     decision = started["payload"]["decision"]
     assert (decision["verdict"], decision["event"]) == ("allow", second["id"])
     desk.run("replay", "@last").assert_ok()
@@ -121,7 +130,10 @@ def test_what_became_known_while_a_person_thought_counts(desk: Project) -> None:
     desk.write("skills/local/support/rush/skill.yaml", RUSH)
     file = desk.root / "packs/support-desk/4.0.0.yaml"
     text = file.read_text()
-    first, last = text.index("    - rule_id: refund_window"), text.index("    - rule_id: refund_limit")
+    first, last = (
+        text.index("    - rule_id: refund_window"),
+        text.index("    - rule_id: refund_limit"),
+    )
     text = text[:first] + LATER + text[last:]
     text = text.replace("required_evidence: [order.age_days, order.total]", "required_evidence: []")
     file.write_text(text)

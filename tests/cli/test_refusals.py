@@ -32,8 +32,12 @@ def refusing(project: Any, request: pytest.FixtureRequest) -> Any:
     first = project.root / "bindings/local/t.row.read/t_row_read.yaml"
     second = first.read_text().replace("id: t_row_read", "id: second").replace("upper", "other")
     project.write("bindings/local/t.row.read/second.yaml", second.encode())
-    first.write_text(first.read_text() + "metadata: {fallback_binding_id: second, retry_count: 2}\n")
-    project.write("policies/official_default_selection.yaml", "defaults: {t.row.read: t_row_read}\n")
+    first.write_text(
+        first.read_text() + "metadata: {fallback_binding_id: second, retry_count: 2}\n"
+    )
+    project.write(
+        "policies/official_default_selection.yaml", "defaults: {t.row.read: t_row_read}\n"
+    )
     steps = """
         - id: read
           uses: t.row.read
@@ -42,7 +46,10 @@ def refusing(project: Any, request: pytest.FixtureRequest) -> Any:
           output: {text: outputs.text}
     """
     project.skill(
-        "t.refuse", steps, inputs="{text: {type: string, required: true}}", outputs="{text: {type: string}}"
+        "t.refuse",
+        steps,
+        inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string}}",
     )
     return project
 
@@ -55,13 +62,21 @@ def test_it_is_asked_once_and_its_words_are_on_the_screen(refusing: Any) -> None
     assert (refusing.root / "calls").read_text() == "1"
 
 
-def test_reason_message_and_hint_are_in_the_envelope_and_in_the_log_and_replay(refusing: Any) -> None:
+def test_reason_message_and_hint_are_in_the_envelope_and_in_the_log_and_replay(
+    refusing: Any,
+) -> None:
     error = refusing.run(*RUN, "--json").assert_exit(1).json["error"]
-    assert (error["code"], error["reason"], error["retryable"]) == ("call.rejected", "bad-data", False)
+    assert (error["code"], error["reason"], error["retryable"]) == (
+        "call.rejected",
+        "bad-data",
+        False,
+    )
     assert error["hint"] == "write dates as 2024-05-01"
     log = refusing.episode / "events.jsonl"
     events = [json.loads(line) for line in log.read_text().splitlines()]
-    failed = next(each["payload"]["error"] for each in events if each["event_type"] == "step.failed")
+    failed = next(
+        each["payload"]["error"] for each in events if each["event_type"] == "step.failed"
+    )
     assert failed == {
         "code": "call.rejected", "message": "row 3 has no date", "retryable": False,
         "hint": "write dates as 2024-05-01", "reason": "bad-data",

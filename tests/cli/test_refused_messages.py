@@ -15,7 +15,17 @@ from cogcli.core.canonical import digest_of
 
 CARD = "4111111111111111"
 MESSAGE = f"Refund order ord_881 to my card {CARD}"
-INVOKE = ("agent", "invoke", "--pack", "support-desk@4.0.0", "--user", "cust_7", "--session", "mon", "--json")
+INVOKE = (
+    "agent",
+    "invoke",
+    "--pack",
+    "support-desk@4.0.0",
+    "--user",
+    "cust_7",
+    "--session",
+    "mon",
+    "--json",
+)
 NOTICE = "[withheld: must_refuse:card]"
 
 
@@ -62,7 +72,9 @@ def test_a_message_that_a_guardrail_refuses_is_stored_as_hash_and_reason(
     assert request["message_hash"] == digest_of(MESSAGE)
     (row,) = interactions(desk)
     assert row["query"] == f"{NOTICE} {digest_of(MESSAGE)}"
-    shown = desk.run("agent", "sessions", "show", "mon", "--user", "cust_7", "--tenant", "acme", "--json")
+    shown = desk.run(
+        "agent", "sessions", "show", "mon", "--user", "cust_7", "--tenant", "acme", "--json"
+    )
     (message,) = shown.assert_ok().json["session"]["messages"]
     assert (message["content"], message["message_hash"]) == (NOTICE, digest_of(MESSAGE))
     desk.run("replay", "@last").assert_ok()
@@ -104,7 +116,12 @@ def test_rerun_names_no_command_that_would_ask_with_the_notice(desk: Project) ->
 @pytest.mark.parametrize(
     ("message", "flags", "code", "reason"),
     [
-        ("Refund order ord_881, it is zarquon", ("--budget", "tokens.context=40"), 1, "context.overpacked"),
+        (
+            "Refund order ord_881, it is zarquon",
+            ("--budget", "tokens.context=40"),
+            1,
+            "context.overpacked",
+        ),
         ("zarquon", (), 4, "unknown_intent"),
     ],
 )
@@ -115,17 +132,23 @@ def test_of_a_message_that_was_never_planned_the_stores_keep_hash_and_reason(
     desk.run(*INVOKE, "--message", message, *flags).assert_exit(code)
     desk.run("agent", "jobs", "run").assert_ok()
     assert server.requests == []
-    assert [path for path in stored_with(desk, "zarquon") if path.name.startswith("memory.db")] == []
+    assert [
+        path for path in stored_with(desk, "zarquon") if path.name.startswith("memory.db")
+    ] == []
     assert interactions(desk)[0]["query"] == f"[withheld: {reason}] {digest_of(message)}"
 
 
-def test_nothing_is_learned_of_a_message_that_a_person_rejects(desk: Project, server: TinyModel) -> None:
+def test_nothing_is_learned_of_a_message_that_a_person_rejects(
+    desk: Project, server: TinyModel
+) -> None:
     use_learning_model(desk, server)
     desk.run(*INVOKE, "--message", "Refund order ord_881 or my lawyer calls").assert_exit(5)
     desk.run("resume", "@last", "--reject", "GATE_OPERATOR", "--by", "ann").assert_exit(4)
     desk.run("agent", "jobs", "run").assert_ok()
     assert server.requests == []
-    assert [path for path in stored_with(desk, "lawyer calls") if path.name.startswith("memory.db")] == []
+    assert [
+        path for path in stored_with(desk, "lawyer calls") if path.name.startswith("memory.db")
+    ] == []
 
 
 def test_a_job_that_an_older_version_queued_for_a_refused_message_asks_no_model(

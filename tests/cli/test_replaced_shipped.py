@@ -63,18 +63,25 @@ def fewer(project: Any) -> Any:
 
 
 def usable(project: Any) -> set[str]:
-    return {row["id"] for row in project.run("skills", "ls", "--usable", "--json").assert_ok().json["skills"]}
+    return {
+        row["id"]
+        for row in project.run("skills", "ls", "--usable", "--json").assert_ok().json["skills"]
+    }
 
 
 def test_the_project_has_no_error_and_no_warning(fewer: Any) -> None:
     checked = fewer.run("validate").assert_ok()
-    assert "cannot be used with the specs that replace shipped ones here: cogcli doctor" in checked.err
+    assert (
+        "cannot be used with the specs that replace shipped ones here: cogcli doctor" in checked.err
+    )
     problems = fewer.run("validate", "--json").assert_ok().json["problems"]
     assert [each for each in problems if each["code"] != "env.extra"] == []
 
 
 def test_a_shipped_skill_that_misses_something_says_which_file_replaced_what(fewer: Any) -> None:
-    refused = fewer.run("run", "text.brief", "-p", "text=hello", "--json").assert_exit(3).json["error"]
+    refused = (
+        fewer.run("run", "text.brief", "-p", "text=hello", "--json").assert_exit(3).json["error"]
+    )
     assert refused["code"] == "step.output-unknown"
     assert refused["hint"].startswith(f"{FILE} replaces the shipped `text.entity.extract`\n")
     assert "builtin = false" in refused["hint"]
@@ -84,7 +91,9 @@ def test_a_shipped_skill_that_misses_something_says_which_file_replaced_what(few
 def test_lists_doctor_and_plan_agree_on_what_can_run(fewer: Any) -> None:
     assert "t.own" in usable(fewer)
     assert not usable(fewer) & {"text.brief", "text.profile", "doc.digest"}
-    plan = fewer.run("run", "text.brief", "-p", "text=hello", "--plan", "--json").assert_exit(3).json
+    plan = (
+        fewer.run("run", "text.brief", "-p", "text=hello", "--plan", "--json").assert_exit(3).json
+    )
     missing = plan["plan"]["needs"]["missing"]
     assert [need["kind"] for need in missing] == ["replaced"]
     assert missing[0]["cure"].startswith(f"{FILE} replaces")
@@ -111,13 +120,16 @@ def test_a_shipped_binding_that_cannot_serve_is_not_used_and_says_why(project: A
         "write a binding of your own for it",
     )
     assert (
-        f"{FILE}, which replaces the shipped capability, requires the output `people`" in refused["message"]
+        f"{FILE}, which replaces the shipped capability, requires the output `people`"
+        in refused["message"]
     )
     rows = project.run("bindings", "ls", "--usable", "--json").assert_ok().json["bindings"]
     assert not [row["id"] for row in rows if row["capability"] == "text.entity.extract"]
 
 
-def test_the_projects_own_binding_stands_in_for_a_shipped_default_that_cannot_serve(project: Any) -> None:
+def test_the_projects_own_binding_stands_in_for_a_shipped_default_that_cannot_serve(
+    project: Any,
+) -> None:
     project.write(FILE, OTHER)
     project.services("def people(text):\n    return {'people': text.split()}\n")
     project.write(
@@ -174,7 +186,9 @@ def test_less_safety_than_shipped_may_be_declared_but_is_not_called(unsafe: Any)
 
 def test_an_agent_is_not_given_a_tool_with_less_safety_than_shipped(unsafe: Any) -> None:
     root = str(unsafe.root)
-    registry = Registry(layers_for(project=root, project_trusted=True), protocols=PROTOCOLS, base=root)
+    registry = Registry(
+        layers_for(project=root, project_trusted=True), protocols=PROTOCOLS, base=root
+    )
     found = check_agent(registry.reach("t.read"), options=SelectionOptions())
     assert ("safety.weakened", "E") in {(each.code, each.severity) for each in found}
 
@@ -193,19 +207,27 @@ def test_only_a_trusted_project_answers_for_a_shipped_gate(project: Any) -> None
         response: {allowed: true, reason: response.language}
         """,
     )
-    project.write("policies/official_default_selection.yaml", "defaults: {doc.path.check: lenient}\n")
+    project.write(
+        "policies/official_default_selection.yaml", "defaults: {doc.path.check: lenient}\n"
+    )
     project.write("note.txt", "hello")
     project.write("cogcli.toml", "")
     run = ("run", "secrets.file", "-p", "path=note.txt", "--json")
     project.run(*run).assert_ok()
-    assert project.run("bindings", "explain", "doc.path.check").out.startswith("doc.path.check → lenient")
+    assert project.run("bindings", "explain", "doc.path.check").out.startswith(
+        "doc.path.check → lenient"
+    )
     del project.env["COGCLI_TRUST_PROJECT"]
     ran = project.run(*run).assert_ok().json  # the shipped skill behind the shipped gate
     assert [each["code"] for each in ran["warnings"]] == ["service.untrusted"]
-    started = json.loads((Path(project.root) / ran["dir"] / "events.jsonl").read_text().splitlines()[0])
+    started = json.loads(
+        (Path(project.root) / ran["dir"] / "events.jsonl").read_text().splitlines()[0]
+    )
     assert started["payload"]["selection"]["doc.path.check"]["primary_binding_id"] != "lenient"
     shipped = Path(builtin_root(), "skills/official/secrets/file/skill.yaml").read_text()
-    project.write("skills/local/own/file/skill.yaml", shipped.replace("id: secrets.file", "id: own.file"))
+    project.write(
+        "skills/local/own/file/skill.yaml", shipped.replace("id: secrets.file", "id: own.file")
+    )
     run = ("run", "own.file", "-p", "path=note.txt", "--json")
     refused = project.run(*run).assert_exit(3).json["error"]
     assert refused["code"] == "service.untrusted"
@@ -214,7 +236,9 @@ def test_only_a_trusted_project_answers_for_a_shipped_gate(project: Any) -> None
     assert "own.file" not in usable(project)
 
 
-def test_what_wants_a_confirmation_is_not_called_by_bindings_of_an_untrusted_project(project: Any) -> None:
+def test_what_wants_a_confirmation_is_not_called_by_bindings_of_an_untrusted_project(
+    project: Any,
+) -> None:
     """A capability that says nothing of safety would write a file, such as `.git/config`, with nobody asked."""
     project.write(
         "capabilities/note.text.keep.yaml",
@@ -259,7 +283,9 @@ def test_what_wants_a_confirmation_is_not_called_by_bindings_of_an_untrusted_pro
     assert kept.read_text() == "after"
 
 
-def test_open_are_the_shipped_functions_that_compute_or_read_files_and_that_nobody_has_to_confirm() -> None:
+def test_open_are_the_shipped_functions_that_compute_or_read_files_and_that_nobody_has_to_confirm() -> (
+    None
+):
     catalog = Registry(layers_for(), protocols=PROTOCOLS, base=".").everything()
     open_to_all = set()
     for binding in catalog.bindings.values():
@@ -351,7 +377,9 @@ def test_a_project_that_is_not_trusted_leaves_nothing_out(unsafe: Any) -> None:
     """The safety of shipped capabilities holds for what it declares in their place."""
     unsafe.write("cogcli.toml", "builtin = false\n")
     del unsafe.env["COGCLI_TRUST_PROJECT"]
-    assert "text.brief" in {row["id"] for row in unsafe.run("skills", "ls", "--json").json["skills"]}
+    assert "text.brief" in {
+        row["id"] for row in unsafe.run("skills", "ls", "--json").json["skills"]
+    }
     refused = unsafe.run("run", "t.read", "-p", "path=note.txt", "--json").assert_exit(3).json
     assert "safety.weakened" in {each["code"] for each in refused["problems"]}
 
@@ -361,4 +389,6 @@ def test_leaving_out_what_is_shipped_is_a_part_of_what_was_trusted(unsafe: Any) 
     unsafe.run("config", "trust").assert_ok()
     unsafe.write("cogcli.toml", "builtin = false\n")
     assert "added cogcli.toml" in unsafe.run("config", "show", "trust").out
-    assert "text.brief" in {row["id"] for row in unsafe.run("skills", "ls", "--json").json["skills"]}
+    assert "text.brief" in {
+        row["id"] for row in unsafe.run("skills", "ls", "--json").json["skills"]
+    }

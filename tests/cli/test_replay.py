@@ -29,7 +29,12 @@ RUNS: dict[str, list[str]] = {
     "doc.review": ["-p", f"path={SAMPLES}/release-notes.md"],
     "pdf.brief": ["-p", f"path={SAMPLES}/trial-report.pdf"],
     "web.brief": ["-p", f"html=@{SAMPLES}/notice.html"],
-    "data.check": ["-p", f"data=@{SAMPLES}/orders.json", "-p", f"schema=@{SAMPLES}/orders.schema.json"],
+    "data.check": [
+        "-p",
+        f"data=@{SAMPLES}/orders.json",
+        "-p",
+        f"schema=@{SAMPLES}/orders.schema.json",
+    ],
     "table.summary": [
         "-p",
         f"text=@{SAMPLES}/arrivals.csv",
@@ -99,7 +104,9 @@ def test_what_ended_within_the_grace_of_a_signal_is_told_again(demo: Any, twice:
     process = subprocess.Popen(command, cwd=demo.root, env=demo.env, stderr=subprocess.DEVNULL)
 
     def logged(text: str) -> bool:
-        return any(text in log.read_text() for log in demo.root.glob(".cogcli/episodes/*/events.jsonl"))
+        return any(
+            text in log.read_text() for log in demo.root.glob(".cogcli/episodes/*/events.jsonl")
+        )
 
     wait_until(lambda: (demo.root / "began-a").exists() and (demo.root / "began-b").exists())
     process.send_signal(signal.SIGTERM)
@@ -178,7 +185,9 @@ def test_another_answer_in_the_log_is_the_first_difference(demo: Any) -> None:
     event = json.loads(lines[index])
     del event["sum"]
     event["payload"]["writes"][0]["value"] = "forged"
-    lines[index] = line_with_sum(json.dumps(event, separators=(",", ":")).encode()).decode().rstrip()
+    lines[index] = (
+        line_with_sum(json.dumps(event, separators=(",", ":")).encode()).decode().rstrip()
+    )
     log.write_text("\n".join(lines) + "\n")
     difference = demo.run("replay", "@last", "--json").assert_exit(1).json["replay"]["difference"]
     assert difference["seq"] == index
@@ -208,7 +217,9 @@ def test_a_moment_is_the_projection_of_the_events_up_to_it(demo: Any) -> None:
 
 
 @pytest.mark.parametrize("config", ["", ", config: {foreach: {items: [a, b], max_parallel: 2}}"])
-def test_a_run_whose_last_call_ended_within_the_grace_is_told_again(project: Any, config: str) -> None:
+def test_a_run_whose_last_call_ended_within_the_grace_is_told_again(
+    project: Any, config: str
+) -> None:
     """Nothing was kept from beginning: the signal shows in the end alone."""
     project.services(
         "import os, time\ndef stop(text: str) -> dict[str, object]:\n"
@@ -230,7 +241,9 @@ def test_a_run_whose_last_call_ended_within_the_grace_is_told_again(project: Any
 def test_specs_may_have_ids_that_sound_like_secrets(demo: Any) -> None:
     demo.capability("demo.text.get_secret", "upper")
     steps = "- {id: api_key, uses: demo.text.get_secret, input: {text: inputs.text}, output: {text: outputs.text}}"
-    demo.skill("demo.secret", steps, inputs="{text: {type: string}}", outputs="{text: {type: string}}")
+    demo.skill(
+        "demo.secret", steps, inputs="{text: {type: string}}", outputs="{text: {type: string}}"
+    )
     bind = ("--bind", "demo.text.get_secret=demo_text_get_secret")
     demo.run("run", "demo.secret", "-p", "text=hi", *bind).assert_ok()
     (log,) = (folder / "events.jsonl" for folder in demo.episodes)

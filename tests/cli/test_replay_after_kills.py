@@ -33,7 +33,9 @@ def asking(project: Any) -> Any:
     for name, more in (("asked", "safety: {requires_confirmation: true}\n"), ("paid", "")):
         file = project.root / f"capabilities/t.{name}.yaml"
         properties = "properties: {side_effects: true, idempotent: false}"
-        file.write_text(file.read_text().replace("properties: {side_effects: false}", properties) + more)
+        file.write_text(
+            file.read_text().replace("properties: {side_effects: false}", properties) + more
+        )
     project.skill("t.asks", STEPS, outputs="{text: {type: any}}")
     return project
 
@@ -60,7 +62,8 @@ def cut_before(episode: Path, event_type: str, step: str, home: str) -> None:
     ids=["paused", "rejected", "aborted", "failed"],
 )
 @pytest.mark.parametrize(
-    ("event", "step"), [("step.completed", "pays"), ("step.started", "reads"), ("step.completed", "reads")]
+    ("event", "step"),
+    [("step.completed", "pays"), ("step.started", "reads"), ("step.completed", "reads")],
 )
 def test_a_run_that_was_killed_while_a_person_was_asked_replays_equal(
     asking: Any, answers: tuple[str, ...], event: str, step: str

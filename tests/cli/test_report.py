@@ -67,7 +67,9 @@ def test_a_reply_that_lacks_something_is_framed_as_the_binding_was_pinned(demo: 
     assert "{&#34;result&#34;: &#34;hi&#34;}" in html
 
 
-def test_the_same_episode_gives_the_same_bytes_wherever_it_lies(demo: Project, tmp_path: Path) -> None:
+def test_the_same_episode_gives_the_same_bytes_wherever_it_lies(
+    demo: Project, tmp_path: Path
+) -> None:
     demo.run("run", "demo.review", "-p", "text=hi")
     first = demo.run("report", "-o", "-").out_bytes
     copy = tmp_path / "mailed" / demo.episode.name
@@ -77,7 +79,9 @@ def test_the_same_episode_gives_the_same_bytes_wherever_it_lies(demo: Project, t
 
 
 def test_what_data_says_is_text_and_nothing_else(demo: Project) -> None:
-    hostile = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>&amp;{{ 7*7 }}\x1b[31m\u202e"
+    hostile = (
+        "</pre><script>alert(1)</script><img src=x onerror=alert(2)>&amp;{{ 7*7 }}\x1b[31m\u202e"
+    )
     demo.run("run", "demo.greet", "--input", json.dumps({"text": hostile}), "--tag", "a=<b>")
     html = demo.run("report", "-o", "-").assert_ok().out
     page = read_page(html)
@@ -122,7 +126,10 @@ def test_the_page_of_the_default_name_is_written_again(demo: Project) -> None:
         == f"{name}  {len(written) / 1000:.0f} kB, replaced\n"
     )
     page.unlink()
-    assert demo.run("report", env=terminal).assert_ok().out == f"{name}  {len(written) / 1000:.0f} kB\n"
+    assert (
+        demo.run("report", env=terminal).assert_ok().out
+        == f"{name}  {len(written) / 1000:.0f} kB\n"
+    )
     answer = demo.run("report", "--json").assert_ok().json
     assert (answer["file"], answer["bytes"]) == (name, len(written))
 
@@ -155,7 +162,9 @@ def test_open_shows_the_file_in_the_browser_of_the_user(demo: Project) -> None:
     demo.run("run", "demo.greet", "-p", "text=hi").assert_ok()
     browser = demo.write("browser.sh", 'printf "%s" "$1" > opened.txt\n')
     # The standard library looks for browsers once in a process.
-    demo.installed("report", "-o", "page.html", "--open", env={"BROWSER": f"sh {browser} %s"}).assert_ok()
+    demo.installed(
+        "report", "-o", "page.html", "--open", env={"BROWSER": f"sh {browser} %s"}
+    ).assert_ok()
     assert (demo.root / "opened.txt").read_text() == (demo.root / "page.html").as_uri()
 
 
@@ -164,7 +173,10 @@ def test_a_run_that_waits_says_for_whom_and_how_to_answer(desk: Project) -> None
     page = page_of(desk)
     assert page.headings[1] == "Not finished"
     assert "? Waits for a person" in page.text
-    assert f"cogcli resume {desk.episode.name[:15]} --approve payments.refund --by $USER:finance" in page.text
+    assert (
+        f"cogcli resume {desk.episode.name[:15]} --approve payments.refund --by $USER:finance"
+        in page.text
+    )
     assert "args.amount 240 > 200; 200 or less would wait for GATE_OPERATOR" in page.text
     assert "unfinished" in page.text
 
@@ -235,12 +247,16 @@ def test_an_episode_of_state_alone_has_a_page(demo: Project) -> None:
 EPISODES = Path(__file__).parents[1] / "episodes"
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in EPISODES.glob("*/events.jsonl")))
+@pytest.mark.parametrize(
+    "name", sorted(path.parent.name for path in EPISODES.glob("*/events.jsonl"))
+)
 def test_every_kind_of_episode_has_a_page(project: Project, name: str) -> None:
     result = project.run("report", str(EPISODES / name), "-o", "-").assert_ok()
     page = read_page(result.out)
     assert page.headings[-1] == "Is it unaltered?"
-    assert ("Not finished" in page.headings) == (name in ("interrupted", "paused", "rules-2-paused"))
+    assert ("Not finished" in page.headings) == (
+        name in ("interrupted", "paused", "rules-2-paused")
+    )
     assert (name in ("foreign-labels", "foreign-replanned", "seed-example")) == (
         "another tool's log" in page.text
     )
@@ -277,7 +293,9 @@ def test_several_episodes_stand_side_by_side(demo: Project) -> None:
 
 def test_a_thousand_steps_fit_into_two_megabytes() -> None:
     source = big_source(1000)
-    html = html_page(lambda limit: [build(source, limit)], version="0.0.0", events=len(source.events))
+    html = html_page(
+        lambda limit: [build(source, limit)], version="0.0.0", events=len(source.events)
+    )
     assert len(html) <= LARGEST
     page = read_page(html.decode())
     assert sum(tag == "details" and "id" in a for tag, a in page.tags) == 1000
@@ -289,7 +307,12 @@ def big_source(count: int) -> PageSource:
     long = {"text": '"' * 5000}
     events = [event(0, "run.started", "start", {"skill": {"id": "a.b", "version": "1"}})]
     for n in range(count):
-        began = {"step_id": f"s{n}", "step_status": "running", "input": long, "reads": ["inputs.text"]}
+        began = {
+            "step_id": f"s{n}",
+            "step_status": "running",
+            "input": long,
+            "reads": ["inputs.text"],
+        }
         ended = {"step_id": f"s{n}", "step_status": "done", "output": long, "attempts": [{"reply": long}],
                  "writes": [{"target": f"vars.v{n}", "value": long}]}  # fmt: skip
         events += [

@@ -24,7 +24,9 @@ pytestmark = pytest.mark.slow
 def browser() -> Iterator[Any]:
     """A browser that is installed here; `COGCLI_CHROMIUM` names another."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = os.environ.get("COGCLI_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = os.environ.get("COGCLI_CHROMIUM") or next(
+        filter(None, map(shutil.which, BROWSERS)), None
+    )
     if found is None:
         pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is installed")
     with playwright.sync_playwright() as started:

@@ -53,7 +53,9 @@ def test_taken_over_steps_say_where_their_result_comes_from(ran: Any) -> None:
     for _ in range(2):
         ran.run("rerun", "@last", "--from", "c", "-q").assert_ok()
     events = [json.loads(line) for line in (ran.episode / "events.jsonl").read_text().splitlines()]
-    reused = {e["step_id"]: e["payload"]["reused_from"] for e in events if "reused_from" in e["payload"]}
+    reused = {
+        e["step_id"]: e["payload"]["reused_from"] for e in events if "reused_from" in e["payload"]
+    }
     assert set(reused) == {"a", "b", "side"}
     assert all(origin["episode"] == earlier for origin in reused.values())
     assert not any(e["event_type"] == "step.started" and e["step_id"] in reused for e in events)
@@ -88,7 +90,10 @@ def test_no_call_is_handed_what_the_log_holds_masked_only(demo: Any) -> None:
     )
     inputs = "{text: {type: string, required: true}, api_key: {type: string, required: true}}"
     demo.capability(
-        "demo.text.note", "note", inputs=inputs, request="{text: input.text, api_key: input.api_key}"
+        "demo.text.note",
+        "note",
+        inputs=inputs,
+        request="{text: input.text, api_key: input.api_key}",
     )
     demo.skill(
         "demo.secret",
@@ -160,9 +165,14 @@ def test_of_a_loop_only_the_items_that_are_left_run_again(project: Any, at_once:
     file.write_text(file.read_text().replace("side_effects: false", "side_effects: true"))
     inputs = "{text: {type: string, required: true}, names: {type: array, required: true}}"
     project.skill(
-        "demo.each", EACH % at_once, inputs=inputs, outputs="{text: {type: string}, paid: {type: array}}"
+        "demo.each",
+        EACH % at_once,
+        inputs=inputs,
+        outputs="{text: {type: string}, paid: {type: array}}",
     )
-    project.run("run", "demo.each", "-p", "text=x", "-p", 'names=["a", "b", "c", "d"]', "-q").assert_exit(1)
+    project.run(
+        "run", "demo.each", "-p", "text=x", "-p", 'names=["a", "b", "c", "d"]', "-q"
+    ).assert_exit(1)
     done = [word for word in _calls(project) if word.startswith("paid")]
     assert {"paid-a", "paid-b"} <= set(done)
     project.write("mended", "")

@@ -109,7 +109,11 @@ def test_an_effect_in_doubt_has_no_answer_to_take(paying: Any) -> None:
     error = _refused(paying, "@last", "--from", "pay")
     assert [command.split("=")[-1] for command in error["next"]] == ["fail", "repeat"]
     assert "in doubt" in error["message"]
-    wrong = paying.run("rerun", "@last", "--effects", "pay=reuse", "--json").assert_exit(2).json["error"]
+    wrong = (
+        paying.run("rerun", "@last", "--effects", "pay=reuse", "--json")
+        .assert_exit(2)
+        .json["error"]
+    )
     assert wrong["code"] == "usage.value"
     for decided in ("skip", "fail"):
         paying.run("resume", _episodes(paying)[0], "--in-doubt", decided, "-q")
@@ -123,9 +127,9 @@ def test_what_a_person_said_it_answered_can_be_taken(paying: Any) -> None:
     die.unlink()
     done = ("--in-doubt", "done", "--output", '{"receipt": "said"}')
     paying.run("resume", "@last", *done, "-q").assert_ok()
-    assert paying.run("rerun", "@last", "--effects", "pay=reuse", "--json", "-q").json["outputs"] == {
-        "text": "said"
-    }
+    assert paying.run("rerun", "@last", "--effects", "pay=reuse", "--json", "-q").json[
+        "outputs"
+    ] == {"text": "said"}
     _clean(paying)
 
 
@@ -148,7 +152,9 @@ def test_a_rerun_of_a_rerun_knows_where_it_happened(paying: Any) -> None:
     again = _refused(paying, "@last")
     assert _pasted(paying, again["next"][0]).assert_ok().json["outputs"] == {"text": "x1"}
     events = map(json.loads, (paying.episode / "events.jsonl").read_text().splitlines())
-    (origin,) = [e["payload"]["reused_from"] for e in events if e["payload"].get("step_id") == "pay"]
+    (origin,) = [
+        e["payload"]["reused_from"] for e in events if e["payload"].get("step_id") == "pay"
+    ]
     assert origin["episode"] == first
     assert _ledger(paying) == ["x"]
     _clean(paying)
@@ -164,7 +170,9 @@ def test_a_killed_rerun_goes_on_with_what_was_said(paying: Any) -> None:
     (paying.episode / "learn.jsonl").write_bytes(b"")
     log.write_bytes(b"".join(lines[:2]))
     vouch(paying.episode, paying.home)
-    assert paying.run("resume", "@last", "--json", "-q").assert_ok().json["outputs"] == {"text": "x1"}
+    assert paying.run("resume", "@last", "--json", "-q").assert_ok().json["outputs"] == {
+        "text": "x1"
+    }
     assert _ledger(paying) == ["x"]
     _clean(paying)
 
@@ -241,7 +249,9 @@ def test_an_idempotent_effect_keeps_its_key_while_its_input_is_the_same(paying: 
 
     def key() -> str:
         events = map(json.loads, (paying.episode / "events.jsonl").read_text().splitlines())
-        (intent,) = [e for e in events if e["event_type"] == "step.started" and e["step_id"] == "pay"]
+        (intent,) = [
+            e for e in events if e["event_type"] == "step.started" and e["step_id"] == "pay"
+        ]
         return str(intent["payload"]["idempotency_key"])
 
     first = key()
@@ -250,7 +260,9 @@ def test_an_idempotent_effect_keeps_its_key_while_its_input_is_the_same(paying: 
         assert key() == first
         _clean(paying)
     skill = paying.root / "skills/local/demo/three/skill.yaml"
-    skill.write_text(skill.read_text().replace("input: {text: vars.a}", 'input: {text: {$literal: "other"}}'))
+    skill.write_text(
+        skill.read_text().replace("input: {text: vars.a}", 'input: {text: {$literal: "other"}}')
+    )
     paying.run("rerun", "@last", "-q").assert_ok()
     assert key() != first
 
@@ -310,7 +322,9 @@ def test_an_item_takes_no_answer_that_was_for_another_input(paying: Any, items: 
     paying.run("run", "demo.loop", "-p", 'items:=["x", "y"]', "-q").assert_ok()
     skill = paying.root / "skills/local/demo/loop/skill.yaml"
     skill.write_text(skill.read_text().replace("items: inputs.items", f"items: {items}"))
-    told = paying.run("rerun", "@last", "--effects", "each=reuse", "--json", "-q").assert_exit(1).json
+    told = (
+        paying.run("rerun", "@last", "--effects", "each=reuse", "--json", "-q").assert_exit(1).json
+    )
     assert (told["error"]["code"], _ledger(paying)) == ("call.rejected", ["x", "y"])
     _clean(paying)
     error = _refused(paying, "@last")
@@ -324,9 +338,15 @@ def test_a_step_takes_no_answer_that_was_for_another_input(paying: Any) -> None:
     rerun = ("rerun", "@last", "--from", "pay", "--effects", "pay=reuse", "--json", "-q")
     assert paying.run(*rerun).assert_ok().json["outputs"] == {"text": "x1"}
     skill = paying.root / "skills/local/demo/three/skill.yaml"
-    skill.write_text(skill.read_text().replace("input: {text: vars.a}", 'input: {text: {$literal: "other"}}'))
+    skill.write_text(
+        skill.read_text().replace("input: {text: vars.a}", 'input: {text: {$literal: "other"}}')
+    )
     told = paying.run(*rerun).assert_exit(1).json
-    assert (told["error"]["code"], told["error"]["step"], _ledger(paying)) == ("call.rejected", "pay", ["x"])
+    assert (told["error"]["code"], told["error"]["step"], _ledger(paying)) == (
+        "call.rejected",
+        "pay",
+        ["x"],
+    )
     _clean(paying)
 
 
@@ -355,7 +375,9 @@ def test_an_answer_is_taken_for_an_input_that_the_log_holds_masked(paying: Any) 
 def test_the_plan_shows_what_would_be_reused_called_and_asked(paying: Any) -> None:
     paying.run("run", "demo.three", "-p", "text=x", "-q").assert_ok()
     before = _episodes(paying)
-    plan = paying.run("rerun", "@last", "--from", "pay", "--plan", "--json").assert_ok().json["plan"]
+    plan = (
+        paying.run("rerun", "@last", "--from", "pay", "--plan", "--json").assert_ok().json["plan"]
+    )
     assert [(step["id"], step["what"]) for step in plan["steps"]] == [
         ("a", "reused"),
         ("pay", "asked"),
@@ -370,8 +392,14 @@ def test_the_plan_shows_what_would_be_reused_called_and_asked(paying: Any) -> No
     assert plan["steps"][1]["effects"] == [told]
     shown = paying.run("rerun", "@last", "--plan").assert_ok().out
     assert "pay  asked: needs a" in shown
-    assert "demo.pay is done: --effects pay=reuse, --effects pay=repeat, --effects pay=fail" in shown
-    said = paying.run("rerun", "@last", "--plan", "--effects", "pay=reuse", "--json").assert_ok().json["plan"]
+    assert (
+        "demo.pay is done: --effects pay=reuse, --effects pay=repeat, --effects pay=fail" in shown
+    )
+    said = (
+        paying.run("rerun", "@last", "--plan", "--effects", "pay=reuse", "--json")
+        .assert_ok()
+        .json["plan"]
+    )
     assert (said["steps"][1]["what"], said["effects"]) == ("reused", {"pay": "reuse"})
     assert _episodes(paying) == before
 

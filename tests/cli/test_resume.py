@@ -83,7 +83,9 @@ def _ledger(project: Any) -> list[str]:
 
 
 def _events(project: Any) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (project.episode / "events.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line) for line in (project.episode / "events.jsonl").read_text().splitlines()
+    ]
 
 
 def _clean(project: Any) -> None:
@@ -119,7 +121,8 @@ def test_an_effect_in_doubt_is_asked_about(stopped: Any) -> None:
     _kill_in(stopped, "second")
     shown = stopped.run("trace").assert_ok()
     ways = [
-        f"cogcli resume {stopped.episode.name[:15]} --in-doubt {way}" for way in ("rerun", "skip", "fail")
+        f"cogcli resume {stopped.episode.name[:15]} --in-doubt {way}"
+        for way in ("rerun", "skip", "fail")
     ]
     assert "! b demo.text.second in doubt" in " ".join(shown.out.split())
     assert "in doubt  b: demo.text.second may have happened" in shown.out
@@ -128,7 +131,11 @@ def test_an_effect_in_doubt_is_asked_about(stopped: Any) -> None:
     assert result["error"]["code"] == "effect.in-doubt"
     assert result["error"]["next"] == ways
     told = stopped.run("trace", "--json").json["trace"]
-    assert (told["status"], told["steps"][1]["status"], told["next"]) == ("pending", "in doubt", ways)
+    assert (told["status"], told["steps"][1]["status"], told["next"]) == (
+        "pending",
+        "in doubt",
+        ways,
+    )
     assert _ledger(stopped) == ["first\n", "second\n"]
 
 
@@ -137,7 +144,9 @@ def test_an_effect_in_doubt_is_asked_about(stopped: Any) -> None:
     [("rerun", 0, 2), ("skip", 1, 1), ("fail", 1, 1)],
     ids=["rerun", "skip", "fail"],
 )
-def test_a_person_decides_about_an_effect_in_doubt(stopped: Any, choice: str, code: int, calls: int) -> None:
+def test_a_person_decides_about_an_effect_in_doubt(
+    stopped: Any, choice: str, code: int, calls: int
+) -> None:
     _kill_in(stopped, "second")
     stopped.run("resume", "@last", "-q").assert_exit(5)
     why = ("--by", "ana", "--reason", "looked at the other side")
@@ -168,7 +177,9 @@ def test_a_person_decides_about_an_effect_in_doubt(stopped: Any, choice: str, co
         ("rerun", "policy.decided"),
     ],
 )
-def test_what_a_person_decided_stands_after_another_crash(stopped: Any, choice: str, after: str) -> None:
+def test_what_a_person_decided_stands_after_another_crash(
+    stopped: Any, choice: str, after: str
+) -> None:
     _kill_in(stopped, "second")
     code = 0 if choice == "rerun" else 1
     stopped.run("resume", "@last", "--in-doubt", choice, "-q").assert_exit(code)
@@ -244,7 +255,9 @@ def test_a_run_that_ended_is_sealed_to_the_same_bytes_and_told_the_same(stopped:
 @pytest.mark.parametrize("cut", ["run.terminated", None])
 def test_a_resumed_run_is_signed_like_any_other(stopped: Any, cut: str | None) -> None:
     private = Ed25519PrivateKey.generate()
-    key = stopped.write("key.pem", private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    key = stopped.write(
+        "key.pem", private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
     key.chmod(0o600)
     _declare(stopped, "side_effects: false")
     if cut is None:
@@ -253,7 +266,10 @@ def test_a_resumed_run_is_signed_like_any_other(stopped: Any, cut: str | None) -
         stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_ok()
         stopped.cut_after(cut)
     stopped.run("resume", "@last", "-q", env={"COGCLI_SIGNING_KEY": str(key)}).assert_ok()
-    assert json.loads((stopped.episode / "manifest.json").read_bytes())["signature"]["alg"] == "ed25519"
+    assert (
+        json.loads((stopped.episode / "manifest.json").read_bytes())["signature"]["alg"]
+        == "ed25519"
+    )
 
 
 def test_a_changed_spec_is_named_and_refused_unless_allowed(stopped: Any) -> None:
@@ -295,7 +311,9 @@ def test_a_change_allowed_where_there_is_none_is_none(stopped: Any) -> None:
     _clean(stopped)
 
 
-def test_a_spec_that_cannot_be_used_any_more_is_refused_before_anything_goes_on(stopped: Any) -> None:
+def test_a_spec_that_cannot_be_used_any_more_is_refused_before_anything_goes_on(
+    stopped: Any,
+) -> None:
     _declare(stopped, "side_effects: false")
     _kill_in(stopped, "second")
     service = stopped.root / "services/local/demo.yaml"
@@ -309,7 +327,9 @@ def test_a_spec_that_cannot_be_used_any_more_is_refused_before_anything_goes_on(
 
 
 def test_a_run_waits_for_approval_and_goes_on_in_another_process(stopped: Any) -> None:
-    _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
+    _declare(
+        stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n"
+    )
     stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
     assert _ledger(stopped) == ["first\n"]
     stopped.run("resume", "@last", "-q").assert_exit(5)
@@ -319,7 +339,15 @@ def test_a_run_waits_for_approval_and_goes_on_in_another_process(stopped: Any) -
     for way in ("--approve", "--reject"):
         assert f"cogcli resume {stopped.episode.name[:15]} {way} demo.text.second\n" in shown.err
     stopped.run(
-        "resume", "@last", "--approve", "demo.text.second", "--by", "ana", "--reason", "looked at it", "-q"
+        "resume",
+        "@last",
+        "--approve",
+        "demo.text.second",
+        "--by",
+        "ana",
+        "--reason",
+        "looked at it",
+        "-q",
     ).assert_ok()
     assert _ledger(stopped) == ["first\n", "second\n", "first\n"]
     granted = [event for event in _events(stopped) if event["event_type"] == "approval.granted"]
@@ -331,10 +359,14 @@ def test_a_run_waits_for_approval_and_goes_on_in_another_process(stopped: Any) -
 
 
 def test_a_rejection_vetoes_the_step(stopped: Any) -> None:
-    _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
+    _declare(
+        stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n"
+    )
     stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
     result = (
-        stopped.run("resume", "@last", "--reject", "demo.text.second", "--json", "-q").assert_exit(4).json
+        stopped.run("resume", "@last", "--reject", "demo.text.second", "--json", "-q")
+        .assert_exit(4)
+        .json
     )
     assert result["error"]["code"] == "safety.rejected"
     assert _ledger(stopped) == ["first\n"]
@@ -342,20 +374,28 @@ def test_a_rejection_vetoes_the_step(stopped: Any) -> None:
 
 
 def test_an_approval_of_something_nobody_asked_for_is_refused(stopped: Any) -> None:
-    _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
+    _declare(
+        stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n"
+    )
     stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
     result = (
-        stopped.run("resume", "@last", "--approve", "demo.text.third", "--json", "-q").assert_exit(2).json
+        stopped.run("resume", "@last", "--approve", "demo.text.third", "--json", "-q")
+        .assert_exit(2)
+        .json
     )
     assert result["error"]["code"] == "episode.unknown-approval"
 
 
 def test_who_approves_and_rejects_the_same_request_has_said_nothing(stopped: Any) -> None:
-    _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
+    _declare(
+        stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n"
+    )
     stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
     asked = next(e for e in _events(stopped) if e["event_type"] == "approval.requested")["payload"]
     names = asked["capability"], asked["approval_id"]
-    both = stopped.run("resume", "@last", "--approve", names[0], "--reject", names[1]).assert_exit(2)
+    both = stopped.run("resume", "@last", "--approve", names[0], "--reject", names[1]).assert_exit(
+        2
+    )
     assert "both approved and rejected" in both.err
     assert _ledger(stopped) == ["first\n"]
     stopped.run("resume", "@last", "--approve", names[0], "--approve", names[1], "-q").assert_ok()
@@ -364,7 +404,9 @@ def test_who_approves_and_rejects_the_same_request_has_said_nothing(stopped: Any
 
 
 def test_an_approval_does_not_hold_for_another_input(stopped: Any) -> None:
-    _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
+    _declare(
+        stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n"
+    )
     stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
     skill = stopped.root / "skills/local/demo/three/skill.yaml"
     skill.write_text(
@@ -374,7 +416,13 @@ def test_an_approval_does_not_hold_for_another_input(stopped: Any) -> None:
     )
     result = (
         stopped.run(
-            "resume", "@last", "--approve", "demo.text.second", "--allow-changed-specs", "--json", "-q"
+            "resume",
+            "@last",
+            "--approve",
+            "demo.text.second",
+            "--allow-changed-specs",
+            "--json",
+            "-q",
         )
         .assert_exit(5)
         .json
@@ -393,8 +441,12 @@ EFFECT = "side_effects: true, idempotent: false"
 CHANGED = ("--allow-changed-specs", "-q")
 
 
-@pytest.mark.parametrize("change", ["no confirmation", "no safety", "no effect", "another capability"])
-def test_what_a_person_was_asked_stays_asked_whatever_the_specs_say_now(stopped: Any, change: str) -> None:
+@pytest.mark.parametrize(
+    "change", ["no confirmation", "no safety", "no effect", "another capability"]
+)
+def test_what_a_person_was_asked_stays_asked_whatever_the_specs_say_now(
+    stopped: Any, change: str
+) -> None:
     _declare(stopped, EFFECT, "safety: {requires_confirmation: true, trust_level: standard}\n")
     stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
     if change == "another capability":
@@ -422,7 +474,9 @@ def test_what_a_person_rejected_stays_rejected_whatever_the_specs_say_now(stoppe
 
 
 @pytest.mark.parametrize("on_fail", ["block", "require_human", None])
-def test_a_gate_that_the_specs_name_no_more_is_asked_still(stopped: Any, on_fail: str | None) -> None:
+def test_a_gate_that_the_specs_name_no_more_is_asked_still(
+    stopped: Any, on_fail: str | None
+) -> None:
     """Its answer counts as it did, also where it was weakened; it is loaded though nothing present names it."""
     stopped.capability(
         "demo.gate.person", "refuse", outputs="{allowed: {type: boolean, required: true}, reason: {type: string}}",
@@ -436,7 +490,9 @@ def test_a_gate_that_the_specs_name_no_more_is_asked_still(stopped: Any, on_fail
 
 
 def _gate(on_fail: str) -> str:
-    return f"safety: {{mandatory_pre_gates: [{{capability: demo.gate.person, on_fail: {on_fail}}}]}}\n"
+    return (
+        f"safety: {{mandatory_pre_gates: [{{capability: demo.gate.person, on_fail: {on_fail}}}]}}\n"
+    )
 
 
 def test_an_output_withheld_by_a_post_gate_is_used_without_a_second_call(stopped: Any) -> None:
@@ -451,7 +507,9 @@ def test_an_output_withheld_by_a_post_gate_is_used_without_a_second_call(stopped
         "id: gate_person\ncapability: demo.gate.person\nservice: demo\nprotocol: pythoncall\noperation: refuse\n"
         "request: {text: input.text}\nresponse: {allowed: response.allowed, reason: response.reason}\n",
     )
-    gate = "safety: {mandatory_post_gates: [{capability: demo.gate.person, on_fail: require_human}]}\n"
+    gate = (
+        "safety: {mandatory_post_gates: [{capability: demo.gate.person, on_fail: require_human}]}\n"
+    )
     _declare(stopped, "side_effects: true, idempotent: false", gate)
     stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
     assert _ledger(stopped) == ["first\n", "second\n"]
@@ -483,7 +541,9 @@ def _closed(project: Any, *skipped: str) -> dict[str, Any]:
     project.run("replay", "@last").assert_ok()
     state: dict[str, Any] = json.loads((project.episode / "state.json").read_text())
     assert state["outcomes"]["status"] == "aborted"
-    assert [step["id"] for step in state["plan"]["steps"] if step["status"] == "skipped"] == list(skipped)
+    assert [step["id"] for step in state["plan"]["steps"] if step["status"] == "skipped"] == list(
+        skipped
+    )
     assert "closed by ana: superseded" in (project.episode / "events.jsonl").read_text()
     project.run("resume", "@last").assert_exit(2)
     return state
@@ -522,14 +582,18 @@ def test_a_resume_says_what_is_kept(project: Any) -> None:
         project.capability(f"demo.text.{name}", "say")
         file = project.root / f"capabilities/demo.text.{name}.yaml"
         file.write_text(file.read_text() + more)
-    steps = "- {id: first, uses: demo.text.one, input: {text: {$literal: x}}, output: {text: vars.x}}\n"
+    steps = (
+        "- {id: first, uses: demo.text.one, input: {text: {$literal: x}}, output: {text: vars.x}}\n"
+    )
     project.skill("demo.both", steps + "- {id: then, uses: demo.text.two, input: {text: vars.x}}")
     project.run("run", "demo.both").assert_exit(5)
     resume = ("resume", "@last", "--approve", "demo.text.two")
     assert "kept from before: first\n" in project.run(*resume).assert_ok().err
     project.run("run", "demo.both").assert_exit(5)
     assert "kept from before" not in project.run(*resume, "-q").assert_ok().err
-    assert "kept from before" not in project.run("resume", "@last").assert_exit(2).err, "nothing goes on"
+    assert "kept from before" not in project.run("resume", "@last").assert_exit(2).err, (
+        "nothing goes on"
+    )
 
 
 def test_without_an_episode_it_says_what_can_be_resumed(demo: Any) -> None:

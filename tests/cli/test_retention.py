@@ -92,5 +92,8 @@ def test_without_a_terminal_the_suggested_line_says_all(desk: Project) -> None:
     _denied(desk)
     late = {"COGCLI_FAKE_CLOCK": str(START + 100 * DAY)}
     refused = desk.run("gc", "--expired", "--json", env=late).assert_exit(2)
-    assert refused.json["error"]["next"] == ["cogcli gc --expired --dry-run", "cogcli gc --expired --yes"]
+    assert refused.json["error"]["next"] == [
+        "cogcli gc --expired --dry-run",
+        "cogcli gc --expired --yes",
+    ]
     desk.run("gc", "--expired", "--pin", "@last").assert_exit(2)

@@ -64,15 +64,15 @@ def served(project: Project) -> Project:
         project.capability(f"demo.text.{name}", name)
         step = f"- {{id: {name}, uses: demo.text.{name}, input: {{text: inputs.text}}, output: {{text: outputs.text}}}}"
         project.skill(f"demo.{name}", step, inputs=TEXT, outputs=TEXT)
-    safety = (
-        "properties: {side_effects: true}\nsafety: {trust_level: standard, requires_confirmation: true}\n"
-    )
+    safety = "properties: {side_effects: true}\nsafety: {trust_level: standard, requires_confirmation: true}\n"
     project.capability("demo.text.send", "upper")
     sent = project.root / "capabilities/demo.text.send.yaml"
     sent.write_text(sent.read_text().replace("properties: {side_effects: false}\n", safety))
     steps = "- {id: send, uses: demo.text.send, input: {text: inputs.text}, output: {text: outputs.text}}"
     project.skill("demo.send", steps, inputs=TEXT, outputs=TEXT)
-    project.skill("demo.absent", steps.replace("text.send", "text.nowhere"), inputs=TEXT, outputs=TEXT)
+    project.skill(
+        "demo.absent", steps.replace("text.send", "text.nowhere"), inputs=TEXT, outputs=TEXT
+    )
     two = """
     - {id: first, uses: demo.text.upper, input: {text: inputs.text}, output: {text: vars.text}}
     - {id: wait, uses: demo.text.slow, input: {text: vars.text}, output: {text: vars.more}}
@@ -90,7 +90,10 @@ def over_stdio(
 
     async def main() -> None:
         command = StdioServerParameters(
-            command=COGCLI, args=["serve", "mcp", "-q", *arguments], env=project.env, cwd=project.root
+            command=COGCLI,
+            args=["serve", "mcp", "-q", *arguments],
+            env=project.env,
+            cwd=project.root,
         )
         with anyio.fail_after(90):
             async with mcp.Client(command, mode=mode) as client:
@@ -124,7 +127,9 @@ def test_a_client_lists_and_calls_skills(served: Project, mode: str) -> None:
             told.append((done, total, message))
 
         meta = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
-        result = await client.call_tool("demo__long", {"text": "hi"}, progress_callback=progress, meta=meta)
+        result = await client.call_tool(
+            "demo__long", {"text": "hi"}, progress_callback=progress, meta=meta
+        )
         assert not result.is_error
         assert result.structured_content == {"text": "HI"} == json.loads(text_of(result))
         assert told == [(1, 3, "first done"), (2, 3, "wait done"), (3, 3, "last done")]
@@ -165,7 +170,9 @@ def test_what_goes_wrong_is_told_with_code_and_hint(served: Project) -> None:
         assert waiting.meta["cogcli/next"] == [command]
 
     over_stdio(served, talk)
-    resumed = served.run("resume", served.episode.name[:15], "--approve", "demo.text.send").assert_ok()
+    resumed = served.run(
+        "resume", served.episode.name[:15], "--approve", "demo.text.send"
+    ).assert_ok()
     assert resumed.json == {"text": "X"}
 
 
@@ -266,7 +273,9 @@ def test_every_call_has_its_line_and_a_cancelled_one_is_told_no_more(served: Pro
         server.start()
         server.send(calling(1, "demo__long", {"text": "x"}, progressToken="t"))
         assert server.frame(method="notifications/progress")["params"]["progress"] == 1
-        server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        server.send(
+            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+        )
         line = server.said("tool.called")
         assert "tool=demo__long status=aborted episode=" in line
         assert line.split()[-1] == f"episode={served.episode.name}"
@@ -277,8 +286,12 @@ def test_every_call_has_its_line_and_a_cancelled_one_is_told_no_more(served: Pro
         ]  # fmt: skip
         server.send(calling(3, "demo__upper", {"text": "x"}))
         assert server.frame(3)["result"]["structuredContent"] == {"text": "X"}
-        assert f"tool=demo__upper status=ok episode={served.episode.name}" in server.said("tool.called")
-        server.send({"jsonrpc": "2.0", "id": 4, "method": "tools/list", "params": {"cursor": "made-up"}})
+        assert f"tool=demo__upper status=ok episode={served.episode.name}" in server.said(
+            "tool.called"
+        )
+        server.send(
+            {"jsonrpc": "2.0", "id": 4, "method": "tools/list", "params": {"cursor": "made-up"}}
+        )
         assert server.frame(4)["error"]["code"] == -32602
         assert server.leave() == 0
         told = [json.loads(line).get("method") for line in server.out]
@@ -298,7 +311,9 @@ NO_IDS = (b"null", b"1.5", b"true", b"[1]", b"{}")
 """What MCP allows no request for an id."""
 
 
-def test_standard_output_carries_frames_only_and_bad_ones_cost_only_themselves(served: Project) -> None:
+def test_standard_output_carries_frames_only_and_bad_ones_cost_only_themselves(
+    served: Project,
+) -> None:
     bad = [
         (b"hello", -32700, None),
         (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', -32700, None),
@@ -340,7 +355,9 @@ def test_what_the_how_to_says_works_when_it_is_pasted(served: Project) -> None:
             async def talk(command: Any = command) -> None:
                 with anyio.fail_after(90):
                     async with mcp.Client(command) as client:
-                        assert "demo__upper" in {tool.name for tool in (await client.list_tools()).tools}
+                        assert "demo__upper" in {
+                            tool.name for tool in (await client.list_tools()).tools
+                        }
                         assert not (await client.call_tool("demo__upper", {"text": "x"})).is_error
 
             anyio.run(talk)
@@ -351,7 +368,9 @@ def names_of(tools: dict[str, Any]) -> set[str]:
 
 
 SERVED: dict[str, Callable[[set[str]], bool]] = {
-    "--skill": lambda names: "text__brief" in names and all(re.match("text__brief$|doc__", n) for n in names),
+    "--skill": lambda names: (
+        "text__brief" in names and all(re.match("text__brief$|doc__", n) for n in names)
+    ),
     "--tool-names": lambda names: "text.brief" in names,
 }
 """What holds for the names of the tools, by the flag of a line."""
@@ -395,7 +414,10 @@ def asked(url: str, body: bytes = b"{}", **headers: str) -> tuple[int, bytes]:
     host, _, path = url.removeprefix("http://").partition("/")
     connection = http.client.HTTPConnection(host, timeout=60)
     try:
-        given = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        given = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.putrequest("POST", f"/{path}", skip_host="Host" in named)
         for name, value in {**given, **named, "Content-Length": str(len(body))}.items():
@@ -415,7 +437,9 @@ def test_a_client_calls_skills_over_http(served: Project) -> None:
         async def main() -> None:
             for mode in ("auto", "legacy"):
                 async with mcp.Client(url, mode=mode) as client:
-                    assert "demo__upper" in {tool.name for tool in (await client.list_tools()).tools}
+                    assert "demo__upper" in {
+                        tool.name for tool in (await client.list_tools()).tools
+                    }
                     result = await client.call_tool("demo__upper", {"text": "hi"})
                     assert result.structured_content == {"text": "HI"}
 
@@ -441,7 +465,9 @@ def test_a_client_calls_skills_over_http(served: Project) -> None:
 def test_a_token_is_asked_of_everybody(served: Project) -> None:
     token = served.write("token", "0123456789abcdef-token\n")
     token.chmod(0o600)
-    with serving(served, "--http", "127.0.0.1:0", "--token-file", "token", "--skill", "demo.upper") as server:
+    with serving(
+        served, "--http", "127.0.0.1:0", "--token-file", "token", "--skill", "demo.upper"
+    ) as server:
         url = url_of(server)
         assert asked(url)[0] == 401
         assert asked(url, Authorization="Bearer 0123456789abcdef-tokem")[0] == 401

@@ -69,11 +69,15 @@ def served(project: Any, tmp_path: Path) -> Served:
     return Served(project, tmp_path)
 
 
-def test_accepting_locks_the_tools_and_a_change_is_shown_refused_and_accepted(served: Served) -> None:
+def test_accepting_locks_the_tools_and_a_change_is_shown_refused_and_accepted(
+    served: Served,
+) -> None:
     first = served.refresh("--json").assert_exit(1)
     told = first.json["services"][0]
     assert (told["locked"], told["accepted"]) == (False, False)
-    assert {"tool": "echo", "change": "added", "fields": [], "breaking": False} in told["differences"]
+    assert {"tool": "echo", "change": "added", "fields": [], "breaking": False} in told[
+        "differences"
+    ]
     assert told["verdict"] == "compatible", "nothing was agreed to that could break"
     assert not served.lock.exists()
 
@@ -81,7 +85,14 @@ def test_accepting_locks_the_tools_and_a_change_is_shown_refused_and_accepted(se
     lock = json.loads(served.lock.read_text())
     assert lock["schema"] == "cogcli.lock/1"
     echo = next(tool for tool in lock["services"]["tools"]["tools"] if tool["name"] == "echo")
-    assert set(echo) == {"name", "description", "inputSchema", "outputSchema", "annotations", "sha256"}
+    assert set(echo) == {
+        "name",
+        "description",
+        "inputSchema",
+        "outputSchema",
+        "annotations",
+        "sha256",
+    }
     served.refresh().assert_ok()
     served.run().assert_ok()
 
@@ -91,9 +102,12 @@ def test_accepting_locks_the_tools_and_a_change_is_shown_refused_and_accepted(se
     assert "`echo` has changed: description" in refused["message"]
     changed = served.refresh("--json").assert_exit(1).json["services"][0]
     assert changed["verdict"] == "breaking"
-    assert {"tool": "echo", "change": "changed", "fields": ["description"], "breaking": True} in changed[
-        "differences"
-    ]
+    assert {
+        "tool": "echo",
+        "change": "changed",
+        "fields": ["description"],
+        "breaking": True,
+    } in changed["differences"]
     assert "~ echo  description\n" in served.refresh().assert_exit(1).out
 
     served.refresh("--accept").assert_ok()
@@ -114,12 +128,16 @@ def test_the_lock_is_among_the_pins_of_a_run(served: Served) -> None:
     """A run that waits continues with what was agreed to when it began, or not at all."""
     capability = served.project.root / "capabilities/demo.text.echo.yaml"
     asks = "safety: {trust_level: standard, requires_confirmation: true}\n"
-    capability.write_text(capability.read_text().replace("side_effects: false", "side_effects: true") + asks)
+    capability.write_text(
+        capability.read_text().replace("side_effects: false", "side_effects: true") + asks
+    )
     served.refresh("--accept").assert_ok()
     for change, code in (("", 0), ("Does something else.", 3), ("gone", 3)):
         episode = served.run().assert_exit(5).json["episode_id"]
         began = json.loads(
-            (served.project.root / ".cogcli/episodes" / episode / "events.jsonl").read_text().splitlines()[0]
+            (served.project.root / ".cogcli/episodes" / episode / "events.jsonl")
+            .read_text()
+            .splitlines()[0]
         )
         assert began["payload"]["pins"]["specs"]["lock:tools"]
         if change == "gone":
@@ -137,7 +155,9 @@ def test_the_lock_is_among_the_pins_of_a_run(served: Served) -> None:
 def test_a_damaged_lock_lets_nothing_through(served: Served) -> None:
     served.refresh("--accept").assert_ok()
     lock = json.loads(served.lock.read_text())
-    next(t for t in lock["services"]["tools"]["tools"] if t["name"] == "echo")["description"] = "Edited."
+    next(t for t in lock["services"]["tools"]["tools"] if t["name"] == "echo")["description"] = (
+        "Edited."
+    )
     served.lock.write_text(json.dumps(lock))
     assert served.run().assert_exit(3).json["error"]["code"] == "wire.document"
     assert served.refresh("--json").assert_exit(4).json["error"]["code"] == "safety.scope"
@@ -194,12 +214,16 @@ class Described:
 
 API: dict[str, Any] = {
     "openapi": "3.1.0",
-    "paths": {"/notes": {"get": {"operationId": "list", "responses": {"200": {"description": "ok"}}}}},
+    "paths": {
+        "/notes": {"get": {"operationId": "list", "responses": {"200": {"description": "ok"}}}}
+    },
 }
 RPC: dict[str, Any] = {
     "openrpc": "1.3.2",
     "info": {"title": "t", "version": "1"},
-    "methods": [{"name": "add", "params": [], "result": {"name": "r", "schema": {"type": "integer"}}}],
+    "methods": [
+        {"name": "add", "params": [], "result": {"name": "r", "schema": {"type": "integer"}}}
+    ],
 }
 
 
@@ -212,7 +236,11 @@ def test_a_live_document_is_fetched_compared_and_replaces_the_file_when_accepted
         live.at(server.url, 'metadata: {headers: {X-Key: "${LIVE_KEY}"}}\n')
         demo.env["LIVE_KEY"] = "sesame-open"
         told = live.refresh("--json").assert_exit(1).json["services"][0]
-        assert (told["locked"], told["verdict"], told["operations"]) == (False, "compatible", ["list"])
+        assert (told["locked"], told["verdict"], told["operations"]) == (
+            False,
+            "compatible",
+            ["list"],
+        )
         assert not live.file.exists()
         live.refresh("--accept").assert_ok()
         assert server.requests[0].headers["x-key"] == "sesame-open"
@@ -220,7 +248,10 @@ def test_a_live_document_is_fetched_compared_and_replaces_the_file_when_accepted
         assert (same["locked"], same["verdict"]) == (True, "same")
 
         before = live.file.read_bytes()
-        live.value = {**API, "paths": {"/notes": {"post": {"operationId": "list", "responses": {}}}}}
+        live.value = {
+            **API,
+            "paths": {"/notes": {"post": {"operationId": "list", "responses": {}}}},
+        }
         changed = live.refresh().assert_exit(1)
         assert "~ list  GET /notes -> POST /notes  200: removed  (breaking)\n" in changed.out
         assert live.file.read_bytes() == before
@@ -257,8 +288,12 @@ def test_services_that_are_accepted_at_once_are_all_locked(served: Served) -> No
     file = served.project.root / "services/local/tools.yaml"
     ids = [f"tools{n}" for n in range(8)]
     for id in ids:
-        served.project.write(f"services/local/{id}.yaml", file.read_text().replace("id: tools", f"id: {id}"))
+        served.project.write(
+            f"services/local/{id}.yaml", file.read_text().replace("id: tools", f"id: {id}")
+        )
     with ThreadPoolExecutor(len(ids)) as pool:
-        for done in pool.map(lambda id: served.project.installed("services", "refresh", id, "--accept"), ids):
+        for done in pool.map(
+            lambda id: served.project.installed("services", "refresh", id, "--accept"), ids
+        ):
             done.assert_ok()
     assert sorted(json.loads(served.lock.read_text())["services"]) == ids

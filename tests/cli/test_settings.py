@@ -16,9 +16,15 @@ def test_flag_beats_environment_beats_project_beats_user(demo: Any) -> None:
     demo.write("cogcli.toml", "# ours\nmax_workers = 4\n")
     origin = ("config", "show", "max_workers", "--origin")
     assert demo.run(*origin).assert_ok().out == "max_workers = 4   cogcli.toml:2\n"
-    assert demo.run(*origin, env={"COGCLI_MAX_WORKERS": "6"}).out == "max_workers = 6   COGCLI_MAX_WORKERS\n"
+    assert (
+        demo.run(*origin, env={"COGCLI_MAX_WORKERS": "6"}).out
+        == "max_workers = 6   COGCLI_MAX_WORKERS\n"
+    )
     assert demo.run("config", "show", "step_timeout").out == "5\n"
-    assert demo.run("config", "show", "durability", "--origin").out == "durability = process   default\n"
+    assert (
+        demo.run("config", "show", "durability", "--origin").out
+        == "durability = process   default\n"
+    )
     demo.run("run", "demo.greet", "-p", "text=hi", "--max-workers", "3", "-q").assert_ok()
     (line, *_) = (demo.episode / "events.jsonl").read_text().splitlines()
     assert '"max_workers":3' in line
@@ -76,7 +82,10 @@ def test_a_projects_table_of_agents_counts_only_once_it_is_trusted(demo: Any) ->
     assert demo.run(*shown).assert_ok().out == "agent.profile = review   default\n"
     trusted = demo.run(*shown, env={"COGCLI_TRUST_PROJECT": "1"}).assert_ok()
     assert trusted.out == "agent.profile = auto   cogcli.toml:2\n"
-    assert "COGCLI_AGENT_PROFILE" in demo.run(*shown, env={"COGCLI_AGENT_PROFILE": "auto"}).assert_ok().out
+    assert (
+        "COGCLI_AGENT_PROFILE"
+        in demo.run(*shown, env={"COGCLI_AGENT_PROFILE": "auto"}).assert_ok().out
+    )
 
 
 def test_a_wrong_environment_variable_is_a_usage_error(demo: Any) -> None:
@@ -106,7 +115,9 @@ def test_registries_of_all_sources_add_up_and_later_wins(demo: Any, tmp_path: An
         == "From two."
     )
     assert (
-        demo.run(*described, "--registry", first, env={"COGCLI_REGISTRY": second}).json["spec"]["description"]
+        demo.run(*described, "--registry", first, env={"COGCLI_REGISTRY": second}).json["spec"][
+            "description"
+        ]
         == "From one."
     )
     shadows = demo.run(*described, "--registry", first).json["spec"]["shadows"]
@@ -203,5 +214,6 @@ def test_episodes_live_where_the_flag_then_the_environment_says(demo: Any) -> No
     assert demo.run(*where).out == "runs_dir = .cogcli/episodes   project\n"
     assert demo.run(*where, env={"COGCLI_RUNS_DIR": "a"}).out == "runs_dir = a   COGCLI_RUNS_DIR\n"
     assert (
-        demo.run(*where, "--runs-dir", "b", env={"COGCLI_RUNS_DIR": "a"}).out == "runs_dir = b   --runs-dir\n"
+        demo.run(*where, "--runs-dir", "b", env={"COGCLI_RUNS_DIR": "a"}).out
+        == "runs_dir = b   --runs-dir\n"
     )

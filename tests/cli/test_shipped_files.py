@@ -20,7 +20,9 @@ YES = ("--trust-level", "elevated", "--confirm", "table.sheet.write")
 def files(ordinary_path: Path, warm_cache: Path) -> Project:
     """A project with a table, and a skill that copies tables."""
     project = Project(ordinary_path, warm_cache)
-    project.skill("demo.copy", STEPS, inputs=INPUTS, outputs="{rows: {type: number, required: true}}")
+    project.skill(
+        "demo.copy", STEPS, inputs=INPUTS, outputs="{rows: {type: number, required: true}}"
+    )
     project.write("a.csv", "ship,t\nPetrel,9\n")
     return project
 
@@ -35,23 +37,28 @@ def test_a_table_is_written_after_a_person_said_yes(files: Project) -> None:
 
 @pytest.mark.parametrize("place", ["../b.csv", "/etc/b.csv"])
 def test_nothing_is_written_outside_of_the_working_directory(files: Project, place: str) -> None:
-    done = files.run("run", "demo.copy", "-p", "path=a.csv", "-p", f"to={place}", *YES, "--json").assert_exit(
-        1
-    )
+    done = files.run(
+        "run", "demo.copy", "-p", "path=a.csv", "-p", f"to={place}", *YES, "--json"
+    ).assert_exit(1)
     assert done.json["error"]["code"] == "call.rejected"
     assert not (files.root.parent / "b.csv").exists()
 
 
 @pytest.mark.parametrize(
-    "name", ["table.sheet.read", "fs.file.read", "fs.file.list", "pdf.document.read", "git.log.read"]
+    "name",
+    ["table.sheet.read", "fs.file.read", "fs.file.list", "pdf.document.read", "git.log.read"],
 )
-def test_of_a_project_that_is_not_trusted_nothing_outside_is_read(files: Project, name: str) -> None:
+def test_of_a_project_that_is_not_trusted_nothing_outside_is_read(
+    files: Project, name: str
+) -> None:
     """The path is the project's own, not one that a person named."""
     del files.env["COGCLI_TRUST_PROJECT"]
     (files.root.parent / "other").mkdir()
     (files.root.parent / "other" / "a.csv").write_text("secret\n1\n")
     place = "../other" if name in ("fs.file.list", "git.log.read") else "../other/a.csv"
-    files.skill("demo.peek", f"- {{id: peek, uses: {name}, input: {{path: {place}}}, output: {{}}}}")
+    files.skill(
+        "demo.peek", f"- {{id: peek, uses: {name}, input: {{path: {place}}}, output: {{}}}}"
+    )
     done = files.run("run", "demo.peek", "--json").assert_exit(3)
     assert done.json["error"]["code"] == "service.untrusted"
     assert "secret" not in done.out
@@ -59,9 +66,7 @@ def test_of_a_project_that_is_not_trusted_nothing_outside_is_read(files: Project
 
 @pytest.mark.slow
 def test_code_is_run_for_whom_all_is_trusted_and_who_said_yes(files: Project) -> None:
-    step = (
-        "- {id: run, uses: code.snippet.execute, input: {code: inputs.code, language: python}, output: OUT}"
-    )
+    step = "- {id: run, uses: code.snippet.execute, input: {code: inputs.code, language: python}, output: OUT}"
     files.skill(
         "demo.run",
         step.replace("OUT", "{stdout: outputs.out}"),
@@ -69,7 +74,10 @@ def test_code_is_run_for_whom_all_is_trusted_and_who_said_yes(files: Project) ->
         outputs="{out: {type: string}}",
     )
     command = ("run", "demo.run", "-p", "code=print(1 + 1)", "--confirm", "code.snippet.execute")
-    assert files.run(*command, "--trust-level", "elevated", "--json").json["error"]["code"] == "safety.trust"
+    assert (
+        files.run(*command, "--trust-level", "elevated", "--json").json["error"]["code"]
+        == "safety.trust"
+    )
     done = files.run(*command, "--trust-level", "privileged", "--json")
     if done.code == 0:
         assert done.json["outputs"] == {"out": "2\n"}
@@ -84,7 +92,9 @@ def test_roots_bound_folders_as_they_bound_files(files: Project, name: str) -> N
     files.write("docs/a.txt", "a")
     files.write("cogcli.toml", '[files]\nroots = ["docs"]\n')
     files.skill(
-        "demo.peek", f"- {{id: peek, uses: {name}, input: {{path: inputs.path}}, output: {{}}}}", inputs=PATH
+        "demo.peek",
+        f"- {{id: peek, uses: {name}, input: {{path: inputs.path}}, output: {{}}}}",
+        inputs=PATH,
     )
     outside = "../other" if name != "fs.file.read" else "a.csv"
     done = files.run("run", "demo.peek", "-p", f"path={outside}", "--json")

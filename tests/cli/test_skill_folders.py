@@ -17,7 +17,10 @@ HEAD = "---\nname: release-notes\ndescription: Write release notes. Use when a r
 
 
 def folder(
-    project: Project, body: str = "Ships wait in the bay.\n", head: str = HEAD, name: str = "release-notes"
+    project: Project,
+    body: str = "Ships wait in the bay.\n",
+    head: str = HEAD,
+    name: str = "release-notes",
 ) -> Path:
     project.write("cogcli.toml", "")
     return project.write(f"in/{name}/SKILL.md", f"{head}---\n{body}".encode()).parent
@@ -105,7 +108,9 @@ def test_an_imported_folder_is_a_skill_that_runs(project: Project) -> None:
     assert "`allowed-tools` grants nothing" in result.err
     assert "left out: .hidden" in result.err
     project.run("validate", "--strict").assert_ok()
-    spec = project.run("skills", "show", "imported.release-notes", "--json").assert_ok().json["spec"]
+    spec = (
+        project.run("skills", "show", "imported.release-notes", "--json").assert_ok().json["spec"]
+    )
     assert spec["description"] == "Write release notes. Use when a release is near."
     run = project.run("run", "imported.release-notes").assert_ok()
     assert "Tugs bring them in." in run.json["summary"]
@@ -113,10 +118,14 @@ def test_an_imported_folder_is_a_skill_that_runs(project: Project) -> None:
     assert "# How" in call.out
     script = project.root / "skills/local/imported/release-notes/_files/scripts/run.sh"
     assert not os.access(script, os.X_OK)
-    assert sha256(script.read_bytes()).hexdigest() in script.parents[2].joinpath("skill.yaml").read_text()
+    assert (
+        sha256(script.read_bytes()).hexdigest()
+        in script.parents[2].joinpath("skill.yaml").read_text()
+    )
     assert not list(project.root.rglob("owned"))
     assert [
-        row["id"] for row in project.run("skills", "ls", "--domain", "imported", "--json").json["skills"]
+        row["id"]
+        for row in project.run("skills", "ls", "--domain", "imported", "--json").json["skills"]
     ] == ["imported.release-notes"]
 
 
@@ -207,7 +216,11 @@ def test_what_cannot_be_imported_is_refused_and_leaves_nothing(project: Project)
         "alias": ("x", HEAD + "metadata: &a {x: *a}\n", "yaml.alias"),
         "twice": ("x", HEAD + "name: other\n", "yaml.duplicate-key"),
         "other name": ("x", HEAD.replace("name: release-notes", "name: other"), "usage.value"),
-        "path as name": ("x", HEAD.replace("name: release-notes", "name: ../../etc"), "usage.value"),
+        "path as name": (
+            "x",
+            HEAD.replace("name: release-notes", "name: ../../etc"),
+            "usage.value",
+        ),
         "long description": ("x", HEAD.replace("Write", "W" * 2000), "usage.value"),
         "no description": ("x", HEAD.partition("description")[0], "usage.value"),
     }
@@ -215,7 +228,9 @@ def test_what_cannot_be_imported_is_refused_and_leaves_nothing(project: Project)
         folder(project, body, head)
         if not head:
             (good / "SKILL.md").write_text(body)
-        refused = project.run("skills", "import", "in/release-notes", *SUMMARIZE, "--json").assert_exit(2)
+        refused = project.run(
+            "skills", "import", "in/release-notes", *SUMMARIZE, "--json"
+        ).assert_exit(2)
         assert refused.json["error"]["code"] == code, (body[:20], refused.json["error"])
         assert not (project.root / "skills").exists()
 
@@ -224,7 +239,9 @@ def test_hostile_files_are_refused(project: Project) -> None:
     good = folder(project)
 
     def refused() -> None:
-        result = project.run("skills", "import", "in/release-notes", *SUMMARIZE, "--json").assert_exit(2)
+        result = project.run(
+            "skills", "import", "in/release-notes", *SUMMARIZE, "--json"
+        ).assert_exit(2)
         assert result.json["error"]["code"] == "usage.value"
         assert not (project.root / "skills").exists()
 

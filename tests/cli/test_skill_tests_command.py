@@ -38,7 +38,9 @@ def test_a_failure_is_told_with_lines_that_run(cases: Project) -> None:
     again = cases.run(*lines["re-run"][1:]).assert_exit(1)
     assert "1 failed" in again.out
     assert "good" not in again.out
-    assert cases.run(*lines["look"][1:], "--json").assert_ok().json["trace"]["skill"] == "demo.greet"
+    assert (
+        cases.run(*lines["look"][1:], "--json").assert_ok().json["trace"]["skill"] == "demo.greet"
+    )
 
 
 def test_envelope_reports_and_exit_codes(cases: Project) -> None:
@@ -86,7 +88,9 @@ def test_a_secret_in_a_case_is_not_shown(cases: Project) -> None:
     assert secret not in envelope
 
 
-def test_a_project_without_cases_checks_nothing_and_the_help_says_how_to_make_one(demo: Project) -> None:
+def test_a_project_without_cases_checks_nothing_and_the_help_says_how_to_make_one(
+    demo: Project,
+) -> None:
     done = demo.run("test").assert_exit(3)
     assert (
         "help  they are in the folder `tests` next to a skill; `cogcli test --record EP` makes one"
@@ -104,7 +108,9 @@ def test_an_episode_becomes_a_case_and_new_outputs_are_accepted(cases: Project) 
     first = (cases.root / made[0]).read_text().partition("\n")[0]
     assert first == f"# yaml-language-server: $schema={'../' * 5}.cogcli/schemas/case.schema.json"
     assert ((cases.root / made[0]).parent / first.partition("=")[2]).is_file()
-    assert cases.run("test", "--record", "@last").assert_exit(2).err.startswith("error[output.exists]")
+    assert (
+        cases.run("test", "--record", "@last").assert_exit(2).err.startswith("error[output.exists]")
+    )
     assert cases.run("test", "demo.greet", "--record", "@last").assert_exit(2)
     done = cases.run("test", "demo.greet/bad", "--update").assert_exit(1)
     assert "-  outputs: {text: hi}\n+  outputs: {text: HI}\n" in done.out

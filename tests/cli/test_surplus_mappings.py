@@ -12,17 +12,23 @@ from support.remote_project import RUN, remote
 
 GIVEN = {
     "content": {
-        "application/json": {"schema": {"type": "object", "properties": {"word": {"type": "string"}}}}
+        "application/json": {
+            "schema": {"type": "object", "properties": {"word": {"type": "string"}}}
+        }
     }
 }
-CLOSED = {"content": {"application/json": {"schema": {"type": "object", "additionalProperties": False}}}}
+CLOSED = {
+    "content": {"application/json": {"schema": {"type": "object", "additionalProperties": False}}}
+}
 
 
 def ok(conversation: Conversation) -> None:
     conversation.reply(b'{"text": "found", "more": 1}')
 
 
-def project_with(project: Any, url: str, responses: dict[str, Any], response: str) -> tuple[str, ...]:
+def project_with(
+    project: Any, url: str, responses: dict[str, Any], response: str
+) -> tuple[str, ...]:
     document = {
         "openapi": "3.1.0",
         "paths": {"/ask": {"post": {"operationId": "ask", "responses": responses}}},
@@ -44,7 +50,9 @@ def test_a_reply_that_the_document_does_not_describe_is_read_with_a_warning(
     assert codes & {"response.field", "wire.response"} == {"response.field", "wire.response"}
 
 
-@pytest.mark.parametrize("responses", [{"204": {}}, {"200": CLOSED}, {"200": {"content": {"text/html": {}}}}])
+@pytest.mark.parametrize(
+    "responses", [{"204": {}}, {"200": CLOSED}, {"200": {"content": {"text/html": {}}}}]
+)
 def test_a_path_that_no_reply_can_hold_is_an_error(project: Any, responses: dict[str, Any]) -> None:
     project_with(project, "http://127.0.0.1:9", responses, "{text: response.text}")
     (problem,) = project.run(*RUN).assert_exit(3).json["problems"]

@@ -33,7 +33,8 @@ COMMANDS = {
 def place(demo: Project) -> Path:
     """Where the commands of the demo project keep temporary files."""
     demo.write(
-        "skills/local/demo/greet/tests/case.yaml", "inputs: {text: hi}\nexpect: {outputs: {text: HI}}\n"
+        "skills/local/demo/greet/tests/case.yaml",
+        "inputs: {text: hi}\nexpect: {outputs: {text: HI}}\n",
     )
     return Path(demo.env["TMPDIR"])
 
@@ -41,11 +42,17 @@ def place(demo: Project) -> Path:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize(("ending", "code"), ENDS)
-def test_a_signal_leaves_no_folder(demo: Project, place: Path, name: str, ending: str, code: int) -> None:
+def test_a_signal_leaves_no_folder(
+    demo: Project, place: Path, name: str, ending: str, code: int
+) -> None:
     demo.write("demo_services.py", SLOW)
     demo.write("late.json", DELAYED)
     command = subprocess.Popen(
-        [COGCLI, *COMMANDS[name]], cwd=demo.root, env=demo.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [COGCLI, *COMMANDS[name]],
+        cwd=demo.root,
+        env=demo.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     with command:
         wait_until(lambda: command.poll() is not None or [*place.rglob("events.jsonl")])
@@ -61,7 +68,8 @@ def test_an_end_leaves_what_it_names_and_nothing_else(demo: Project, place: Path
     demo.run("openapi", "verify-bindings", "--scenario", "data.schema.validate.mock").assert_ok()
     assert not [*place.iterdir()]
     demo.write(
-        "skills/local/demo/greet/tests/case.yaml", "inputs: {text: hi}\nexpect: {outputs: {text: ho}}\n"
+        "skills/local/demo/greet/tests/case.yaml",
+        "inputs: {text: hi}\nexpect: {outputs: {text: ho}}\n",
     )
     told = demo.run("test").assert_exit(1).out
     (kept,) = place.rglob("ep_*")

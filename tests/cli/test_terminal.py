@@ -193,7 +193,13 @@ def test_nobody_is_asked_without_a_terminal_on_both_sides(project: Any) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "code", "calls"),
-    [("what\rreuse\r", 0, 1), ("repeat\r", 0, 2), ("fail\r", 1, 1), ("quit\r", 2, 1), ("\x04", 2, 1)],
+    [
+        ("what\rreuse\r", 0, 1),
+        ("repeat\r", 0, 2),
+        ("fail\r", 1, 1),
+        ("quit\r", 2, 1),
+        ("\x04", 2, 1),
+    ],
     ids=["reuse", "repeat", "fail", "quit", "end"],
 )
 def test_a_rerun_asks_about_each_effect(project: Any, typed: str, code: int, calls: int) -> None:

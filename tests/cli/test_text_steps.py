@@ -26,7 +26,10 @@ STEPS = """
 @pytest.fixture
 def letters(project: Any) -> Any:
     project.services("def echo(text: str) -> dict[str, object]:\n    return {'text': text}\n")
-    for id, more in (("demo.text.echo", ""), ("demo.text.ask", "safety: {requires_confirmation: true}\n")):
+    for id, more in (
+        ("demo.text.echo", ""),
+        ("demo.text.ask", "safety: {requires_confirmation: true}\n"),
+    ):
         project.capability(id, "echo", outputs="{text: {type: string, required: true}}", extra=more)
     project.skill(
         "demo.letter",
@@ -78,6 +81,8 @@ def test_a_secret_is_masked_in_a_text_under_its_name(letters: Any) -> None:
     assert f'"text": "{len(SECRET) + 7}"' in run.out
     assert "secret.literal" not in run.err
     assert [
-        path for path in letters.root.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()
+        path
+        for path in letters.root.rglob("*")
+        if path.is_file() and SECRET.encode() in path.read_bytes()
     ] == []
     letters.run("replay", "@last").assert_ok()

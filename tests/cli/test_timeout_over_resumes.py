@@ -35,7 +35,9 @@ def late(project: Any) -> Any:
         project.capability(f"demo.text.{name}", name)
     text = "{text: {type: string, required: true}}"
     project.skill("demo.two", STEPS, inputs=text, outputs=text)
-    result = project.run("run", "demo.two", "-p", "text=x", "--timeout", "1", "--json").assert_exit(6)
+    result = project.run("run", "demo.two", "-p", "text=x", "--timeout", "1", "--json").assert_exit(
+        6
+    )
     assert result.json["error"]["code"] == "run.timeout"
     return project
 
@@ -59,7 +61,10 @@ def test_a_new_limit_counts_from_where_it_is_given(late: Any) -> None:
     assert error_of(short) == ("run.timeout", "exceeded 0.4 s")
     late.run("replay", "@last").assert_ok()
     late.cut_after("run.resumed")
-    assert error_of(late.run("resume", "@last", "--json").assert_exit(6)) == ("run.timeout", "exceeded 0.4 s")
+    assert error_of(late.run("resume", "@last", "--json").assert_exit(6)) == (
+        "run.timeout",
+        "exceeded 0.4 s",
+    )
     late.cut_after("run.resumed")
     assert late.run("resume", "@last", "--timeout", "9").assert_ok().json == {"text": "x12"}
     late.run("replay", "@last").assert_ok()

@@ -25,7 +25,15 @@ from support.user_seed import interaction
 
 from cogcli.stores.agent_store import AgentStore
 
-APPROVE: Final = ("resume", "@last", "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance", "--json")
+APPROVE: Final = (
+    "resume",
+    "@last",
+    "--approve",
+    "GATE_FINANCE_APPROVAL",
+    "--by",
+    "ann:finance",
+    "--json",
+)
 SCRIPTS: Final[dict[str, list[str | dict[str, Any]]]] = {
     "pays": [{"tool_calls": [LOOKUP]}, {"tool_calls": [REFUND]}, {"response": "Refunded."}],
     "natively": [
@@ -127,10 +135,14 @@ def test_a_model_that_fails_ends_the_run_as_its_failure_says(
     desk: Project, adapter: str, fault: str, exit_code: int, code: str, retried: list[str], more: tuple[str, ...]
 ) -> None:  # fmt: skip
     if adapter == "anthropic" and fault in ("cut", "slow"):
-        pytest.skip("what happens on the way is the same for each provider, and waits between tries")
+        pytest.skip(
+            "what happens on the way is the same for each provider, and waits between tries"
+        )
     result, server = asked(desk, f"fault:{fault}", adapter=adapter, more=more)
     assert (result.code, result.json["error"]["code"]) == (exit_code, code)
-    assert [each["reason"] for each in payloads(episode_of(desk, result), "model.retried")] == retried
+    assert [
+        each["reason"] for each in payloads(episode_of(desk, result), "model.retried")
+    ] == retried
     assert len(server.requests) == len(retried) + 1
     assert require_governed(desk, result) == f"failed {code}"
 
@@ -211,7 +223,9 @@ def test_the_installed_command_asks_retries_and_repairs(desk: Project) -> None:
     with TinyModel(scripts=scripts) as server:
         scripts["mends"].append('{"response": "Which order?"}')
         use(desk, server, "fault:429:1:script:mends", "anthropic")
-        result = desk.installed("agent", "invoke", "requests/needs-finance.json", "--json").assert_exit(1)
+        result = desk.installed(
+            "agent", "invoke", "requests/needs-finance.json", "--json"
+        ).assert_exit(1)
         require_counted(result, episode_of(desk, result), server)
     assert purposes(desk, result) == ["judgment", "repair", "repair"]
     assert require_governed(desk, result) == "completed order.age_days"

@@ -57,9 +57,17 @@ def test_data_of_an_invalid_id_is_shown_and_forgotten(project: Project) -> None:
     for user in ("../etc", "-x", ""):
         seed_user(path, user=user, word="canary")
         assert b"canary" in path.read_bytes()
-        shown = project.run("agent", "profile", "show", "--json", "--", user).assert_ok().json["profile"]
+        shown = (
+            project.run("agent", "profile", "show", "--json", "--", user)
+            .assert_ok()
+            .json["profile"]
+        )
         assert (shown["user_id"], shown["interaction_count"] > 0) == (user, True)
-        error = project.run("agent", "profile", "forget", "--json", "--", user).assert_exit(2).json["error"]
+        error = (
+            project.run("agent", "profile", "forget", "--json", "--", user)
+            .assert_exit(2)
+            .json["error"]
+        )
         for command in error["next"]:
             project.run(*_words(command)).assert_ok()
         assert b"canary" not in path.read_bytes()

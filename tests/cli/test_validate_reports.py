@@ -42,7 +42,11 @@ def test_reports_stand_beside_an_unchanged_answer(demo: Any) -> None:
     assert place["artifactLocation"]["uri"] == GREET
     assert place["region"] == {"startLine": 14, "startColumn": 19, "endColumn": 28}
     envelope = json.loads((demo.root / "e.json").read_text())
-    assert (envelope["command"], envelope["exit_code"], envelope["error"]["line"]) == ("validate", 1, 14)
+    assert (envelope["command"], envelope["exit_code"], envelope["error"]["line"]) == (
+        "validate",
+        1,
+        14,
+    )
     assert f"{GREET}:14:19" in (demo.root / "m.md").read_text()
 
 
@@ -60,7 +64,8 @@ def test_a_warning_fails_its_case_only_with_strict(demo: Any) -> None:
 
     demo.write("services/local/idle.yml", "id: idle\nkind: pythoncall\nmodule: demo_services\n")
     demo.write(
-        "services/local/keyed.yaml", "id: keyed\nkind: openapi\nbase_url: http://h\nauth_ref: env:NO_KEY\n"
+        "services/local/keyed.yaml",
+        "id: keyed\nkind: openapi\nbase_url: http://h\nauth_ref: env:NO_KEY\n",
     )
     assert failed() == []
     assert "env.missing" in (demo.root / "j.xml").read_text()
@@ -95,7 +100,9 @@ def test_jsonl_gives_an_object_a_line(demo: Any) -> None:
         ("md:skills", "is not a regular file"),
     ],
 )
-def test_a_report_that_cannot_be_written_is_refused_before_any_work(demo: Any, value: str, said: str) -> None:
+def test_a_report_that_cannot_be_written_is_refused_before_any_work(
+    demo: Any, value: str, said: str
+) -> None:
     result = demo.run("validate", "--report", value).assert_exit(2)
     assert result.out == ""
     assert "error[usage.value]" in result.err
@@ -126,7 +133,9 @@ def test_stdin_stands_for_the_file_it_names(demo: Any) -> None:
 
 def test_stdin_without_a_name_is_judged_by_its_keys(demo: Any) -> None:
     text = (
-        (demo.root / "capabilities/demo.text.upper.yaml").read_text().replace("type: string", "type: strnig")
+        (demo.root / "capabilities/demo.text.upper.yaml")
+        .read_text()
+        .replace("type: string", "type: strnig")
     )
     result = demo.run("validate", "-", "--format", "concise", input=text).assert_exit(1)
     assert result.out.startswith("<stdin>:")
@@ -148,9 +157,9 @@ def test_stdin_of_a_new_file_is_checked_against_the_registry(demo: Any) -> None:
 
 
 def test_too_much_on_stdin_is_a_problem_like_in_a_file(demo: Any) -> None:
-    result = demo.run("validate", "-", "--stdin-filename", "a.yaml", input="x: " + "y" * 300_000).assert_exit(
-        1
-    )
+    result = demo.run(
+        "validate", "-", "--stdin-filename", "a.yaml", input="x: " + "y" * 300_000
+    ).assert_exit(1)
     assert "error[yaml.size]" in result.out
 
 

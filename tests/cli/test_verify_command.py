@@ -35,7 +35,10 @@ def test_an_unknown_episode_is_consistent_and_no_more(ran: Any) -> None:
     (ran.episode / "checkpoint.jsonl").unlink()
     shown = ran.run("verify").assert_ok()
     assert f"{ran.episode.name}  consistent, unsigned\n" in shown.out
-    assert "all hashes match, but anyone who can write to the folder could have rewritten it" in shown.out
+    assert (
+        "all hashes match, but anyone who can write to the folder could have rewritten it"
+        in shown.out
+    )
     assert "nothing altered" not in shown.out
     refused = ran.run("verify", "--require-signature", "--json").assert_exit(1).json
     assert refused["error"]["code"] == "signature.missing"
@@ -58,7 +61,9 @@ def test_a_head_kept_elsewhere_anchors(ran: Any) -> None:
 def test_a_run_is_signed_with_the_key_of_the_environment(demo: Any) -> None:
     key, public = demo.root / "key.pem", demo.root / "public.pem"
     subprocess.run(
-        ["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True, capture_output=True
+        ["openssl", "genpkey", "-algorithm", "ed25519", "-out", key],
+        check=True,
+        capture_output=True,
     )
     subprocess.run(
         ["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True, capture_output=True
@@ -77,13 +82,17 @@ def test_a_signing_key_that_cannot_be_used_stops_a_run_before_it_begins(demo: An
     key = demo.write("key.pem", "no key")
     key.chmod(0o644)
     for path in (str(key), "none.pem"):
-        refused = demo.run("run", "demo.greet", "-p", "text=a", "--json", env={"COGCLI_SIGNING_KEY": path})
+        refused = demo.run(
+            "run", "demo.greet", "-p", "text=a", "--json", env={"COGCLI_SIGNING_KEY": path}
+        )
         assert refused.assert_exit(3).json["error"]["code"] == "signing.key"
     assert demo.episodes == []
 
 
 @pytest.mark.parametrize("lost", range(1, 5))
-def test_repair_completes_a_crash_between_two_sealing_steps_to_the_same_bytes(ran: Any, lost: int) -> None:
+def test_repair_completes_a_crash_between_two_sealing_steps_to_the_same_bytes(
+    ran: Any, lost: int
+) -> None:
     before = contents(ran.episode)
     for name in ("manifest.json", "state.json", "summary.json")[:lost]:
         (ran.episode / name).unlink()
@@ -108,7 +117,10 @@ def test_repair_leaves_unfinished_and_altered_episodes_alone(ran: Any) -> None:
     (ran.episode / "learn.jsonl").write_bytes(b"")
     log.write_bytes(b"".join(lines[:4]))
     before = contents(ran.episode)
-    assert ran.run("verify", "--repair", "--json").assert_ok().json["episodes"][0]["level"] == "unfinished"
+    assert (
+        ran.run("verify", "--repair", "--json").assert_ok().json["episodes"][0]["level"]
+        == "unfinished"
+    )
     assert contents(ran.episode) == before
     log.write_bytes(b"".join(lines).replace(b"hello", b"hullo"))
     before = contents(ran.episode)
@@ -120,7 +132,14 @@ def test_reports_say_what_the_answer_says(ran: Any) -> None:
     (ran.episode / "state.json").write_text("{}")
     ran.run("run", "demo.greet", "-p", "text=again").assert_ok()
     ran.run(
-        "verify", "--all", "--report", "junit:v.xml", "--report", "json:v.json", "--report", "md:v.md"
+        "verify",
+        "--all",
+        "--report",
+        "junit:v.xml",
+        "--report",
+        "json:v.json",
+        "--report",
+        "md:v.md",
     ).assert_exit(1)
     root = ET.parse(ran.root / "v.xml").getroot()
     assert (root.attrib["tests"], root.attrib["failures"]) == ("2", "1")

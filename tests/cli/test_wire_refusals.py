@@ -20,9 +20,7 @@ paths:
             application/json:
               schema: {type: object, required: [text], properties: {text: {type: string}}}
 """
-SERVICE = (
-    "id: notes\nkind: openapi\nbase_url: http://127.0.0.1:9\nnetwork: private\nspec_ref: docs/notes.yaml\n"
-)
+SERVICE = "id: notes\nkind: openapi\nbase_url: http://127.0.0.1:9\nnetwork: private\nspec_ref: docs/notes.yaml\n"
 CAPABILITY = """
 id: note.item.read
 version: "1.0.0"
@@ -80,7 +78,13 @@ def rewrite(project: Any, file: str, old: str, new: str) -> None:
             "wire.parameter",
             "notes.yaml:6:1",
         ),
-        ("docs/notes.yaml", "openapi: 3.1.0", "openapi: 2.0.0", "wire.document", "docs/notes.yaml:1:10"),
+        (
+            "docs/notes.yaml",
+            "openapi: 3.1.0",
+            "openapi: 2.0.0",
+            "wire.document",
+            "docs/notes.yaml:1:10",
+        ),
     ],
 )
 def test_a_contradicted_binding_starts_no_run(
@@ -95,7 +99,9 @@ def test_a_contradicted_binding_starts_no_run(
 
 
 def test_a_doubt_stops_nothing(notes: Any) -> None:
-    rewrite(notes, "docs/notes.yaml", "schema: {type: string}}", "schema: {type: string, minLength: 1}}")
+    rewrite(
+        notes, "docs/notes.yaml", "schema: {type: string}}", "schema: {type: string, minLength: 1}}"
+    )
     checked = notes.run("validate", "--json").assert_ok().json
     found = {problem["code"]: problem["message"] for problem in checked["problems"]}
     assert 'may be ""' in found["wire.type"]

@@ -66,7 +66,11 @@ def test_a_message_is_answered_with_the_skill_that_it_means(project: Project) ->
 
 
 def test_the_line_of_the_answer_runs_as_printed(project: Project) -> None:
-    given = _ask(project, "What language is this?", "--param", "text=It's a short text.").assert_exit(1).json
+    given = (
+        _ask(project, "What language is this?", "--param", "text=It's a short text.")
+        .assert_exit(1)
+        .json
+    )
     line = given["outputs"]["response"].splitlines()[-1].strip()
     assert "It needs" not in given["outputs"]["response"]
     project.run(*shlex.split(line)[1:]).assert_ok()
@@ -82,9 +86,17 @@ def test_the_records_need_no_registry(project: Project) -> None:
     episode = _ask(project, "Summarize this text").json["episode_id"]
     decision = json.loads((next(project.root.rglob(episode)) / "decision.json").read_text())
     assert decision["lineage"]["pack_ref"].startswith("builtin.read-only@1.0.0#sha256:")
-    for command in (("verify",), ("replay",), ("policy", "explain"), ("context", "explain"), ("trace",)):
+    for command in (
+        ("verify",),
+        ("replay",),
+        ("policy", "explain"),
+        ("context", "explain"),
+        ("trace",),
+    ):
         project.run(*command, episode).assert_ok()
-    shown = project.run("context", "explain", episode, "--why", "skill:text.summarize", "--json").assert_ok()
+    shown = project.run(
+        "context", "explain", episode, "--why", "skill:text.summarize", "--json"
+    ).assert_ok()
     assert shown.json["context"]["placements"][0]["reason"] == "allowed"
     project.run("metrics", "--pack", "builtin.read-only").assert_ok()
     again = project.run("rerun", episode).assert_exit(2).err
@@ -103,7 +115,9 @@ def test_an_interrupted_run_goes_on_under_its_own_pack(project: Project) -> None
 
 
 def test_a_dry_run_shows_the_tools(project: Project) -> None:
-    shown = project.run("agent", "invoke", "--message", "Summarize this", "--dry-run").assert_ok().out
+    shown = (
+        project.run("agent", "invoke", "--message", "Summarize this", "--dry-run").assert_ok().out
+    )
     assert "cogcli run text.summarize" in shown
     assert "skill:text.summarize: A summary" in shown
     assert project.episodes == []
@@ -137,7 +151,9 @@ def test_its_tools_are_the_skills_that_can_run_and_have_no_effects(project: Proj
     assert found == {"demo.read", "demo.greet", "demo.review"}
     _ask(project, "Summarize this text").assert_exit(1)
     project.env["COGCLI_TRUST_PROJECT"] = "0"
-    assert set(_names(_pack(project))) == before, "functions of a project that is not trusted are not called"
+    assert set(_names(_pack(project))) == before, (
+        "functions of a project that is not trusted are not called"
+    )
 
 
 def test_the_best_of_many_tools_find_room(project: Project) -> None:
@@ -164,7 +180,9 @@ def _planned(project: Project, name: str, args: dict[str, Any]) -> Result:
 
 
 def _log(project: Project) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (project.episode / "events.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line) for line in (project.episode / "events.jsonl").read_text().splitlines()
+    ]
 
 
 def test_a_model_runs_a_skill_of_it(project: Project) -> None:
@@ -172,7 +190,9 @@ def test_a_model_runs_a_skill_of_it(project: Project) -> None:
     found = _planned(project, "skill:text.summarize", {"text": text}).assert_ok()
     assert found.json["outputs"]["response"] == "Done."
     log = _log(project)
-    (closing,) = [each for each in log if each.get("step_id") == "t1_call1" and "output" in each["payload"]]
+    (closing,) = [
+        each for each in log if each.get("step_id") == "t1_call1" and "output" in each["payload"]
+    ]
     assert closing["payload"]["output"]["summary"]
     decided = [each["payload"] for each in log if each["event_type"] == "policy.decided"]
     assert {each["verdict"] for each in decided} == {"allow"}
@@ -195,7 +215,9 @@ def test_a_run_that_was_cut_off_inside_a_skill_goes_on_there(project: Project) -
     project.run("replay", "@last").assert_ok()
 
 
-@pytest.mark.parametrize("name", ["text.content.summarize", "skill:demo.write", "skill:agent.builtin"])
+@pytest.mark.parametrize(
+    "name", ["text.content.summarize", "skill:demo.write", "skill:agent.builtin"]
+)
 def test_a_model_that_asks_for_anything_else_calls_nothing(project: Project, name: str) -> None:
     _planned(project, name, {}).assert_ok()
     (first, *_) = [e["payload"] for e in _log(project) if e["event_type"] == "critic.verified"]

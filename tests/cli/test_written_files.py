@@ -40,7 +40,11 @@ OUTPUT = "{text: {type: string}}"
 
 def row_of(text: str, path: str = "") -> dict[str, Any]:
     data = text.encode()
-    return {"path": path or f"{text}.txt", "size_bytes": len(data), "sha256": sha256(data).hexdigest()}
+    return {
+        "path": path or f"{text}.txt",
+        "size_bytes": len(data),
+        "sha256": sha256(data).hexdigest(),
+    }
 
 
 @pytest.fixture
@@ -94,12 +98,18 @@ def test_files_of_items_and_of_nested_skills_are_those_of_the_run(project_of: An
     )
     project.skill("demo.inner", f"- {NOTE}", inputs=INPUT, outputs=OUTPUT)
     found = outcomes_of(project)["artifacts"]
-    assert [each for each in found if isinstance(each, dict)] == [row_of("a"), row_of("b"), row_of("hello")]
+    assert [each for each in found if isinstance(each, dict)] == [
+        row_of("a"),
+        row_of("b"),
+        row_of("hello"),
+    ]
 
 
 def test_what_a_failed_attempt_wrote_is_no_result(project_of: Any) -> None:
     step = NOTE.replace("demo.text.note", "demo.text.fails-first")
-    project = project_of(f"- {step[:-1]}, config: {{retry: {{max_attempts: 2, backoff_seconds: 0}}}}}}")
+    project = project_of(
+        f"- {step[:-1]}, config: {{retry: {{max_attempts: 2, backoff_seconds: 0}}}}}}"
+    )
     assert outcomes_of(project)["artifacts"] == [row_of("hello")]
     assert (project.root / "first.txt").exists()
 
@@ -127,14 +137,20 @@ def test_shipped_capabilities_record_what_they_wrote(
 ) -> None:
     project.skill("demo.writes", f"- {{id: save, uses: {capability}, input: {{{inputs}}}}}")
     (project.root / "out").mkdir()
-    project.run("run", "demo.writes", "--trust-level", "elevated", "--confirm", capability, "-q").assert_ok()
+    project.run(
+        "run", "demo.writes", "--trust-level", "elevated", "--confirm", capability, "-q"
+    ).assert_ok()
     state = json.loads(next((project.root / ".cogcli").rglob("state.json")).read_bytes())
-    assert state["outcomes"]["artifacts"] == [row_of((project.root / path).read_bytes().decode(), path)]
+    assert state["outcomes"]["artifacts"] == [
+        row_of((project.root / path).read_bytes().decode(), path)
+    ]
 
 
 def test_a_secret_in_a_path_is_masked(project_of: Any) -> None:
     project = project_of(f"- {NOTE}")
-    project.services(WRITES + "def leak(text: str) -> dict[str, object]:\n    return note(sdk.secret())\n")
+    project.services(
+        WRITES + "def leak(text: str) -> dict[str, object]:\n    return note(sdk.secret())\n"
+    )
     secret = "Zk7qWm2xTr9pLs4v"
     project.env["API_TOKEN"] = secret
     project.write(

@@ -40,7 +40,9 @@ def careless(project: Any) -> Any:
 
 def holding(directory: Path) -> list[str]:
     return [
-        path.name for path in directory.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()
+        path.name
+        for path in directory.rglob("*")
+        if path.is_file() and SECRET.encode() in path.read_bytes()
     ]
 
 

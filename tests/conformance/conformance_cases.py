@@ -93,7 +93,10 @@ def _write_capability(root: Path, id: str, capability: dict[str, Any]) -> None:
     inputs = fields(capability.pop("inputs", _TYPES))
     outputs = fields(capability.pop("outputs", {"value": "any"}))
     base = {"id": id, "version": "1.0.0", "description": id, "properties": {"side_effects": False}}
-    _write(root / "capabilities" / f"{id}.yaml", {**base, "inputs": inputs, "outputs": outputs, **capability})
+    _write(
+        root / "capabilities" / f"{id}.yaml",
+        {**base, "inputs": inputs, "outputs": outputs, **capability},
+    )
     if function is not None:
         asked = {name: f"input.{name}" for name in inputs}
         answered = {name: f"response.{name}" for name in outputs}

@@ -27,7 +27,9 @@ def _sound(ran: Ran) -> Differences:
         yield f"exit {ran.exit_code}, the envelope says {ran.envelope['exit_code']}"
     if ran.episode is None:
         return
-    yield from (f"verify: {f.code} {f.message}" for f in verify(ran.episode) if f.severity == "error")
+    yield from (
+        f"verify: {f.code} {f.message}" for f in verify(ran.episode) if f.severity == "error"
+    )
     if read_stored_state(ran.episode) != project_state(ran.episode):
         yield "state.json is not what the events project"
 
@@ -122,8 +124,16 @@ def _writes(expected: dict[str, list[str]], ran: Ran) -> Differences:
 
 def _events(expected: list[str], ran: Ran) -> Differences:
     """Type and step of the events between the plan and the end of the run, `step.started a`."""
-    outside = ("run.started", "plan.created", "run.terminated", "run.paused", "run.state_projection")
-    found = [f"{e['event_type']} {e['step_id']}" for e in ran.events if e["event_type"] not in outside]
+    outside = (
+        "run.started",
+        "plan.created",
+        "run.terminated",
+        "run.paused",
+        "run.state_projection",
+    )
+    found = [
+        f"{e['event_type']} {e['step_id']}" for e in ran.events if e["event_type"] not in outside
+    ]
     yield from _same("events", found, expected)
 
 
@@ -150,7 +160,9 @@ def _bindings(expected: dict[str, Any], ran: Ran) -> Differences:
 def _seconds(expected: list[float], ran: Ran) -> Differences:
     """Bounds of the run's own wall time."""
     (end,) = [
-        e for e in ran.events if e["event_type"] == "run.terminated" and e["run_id"] == ran.envelope["run_id"]
+        e
+        for e in ran.events
+        if e["event_type"] == "run.terminated" and e["run_id"] == ran.envelope["run_id"]
     ]
     took = end["metrics"]["duration_ms"] / 1000
     if not expected[0] <= took <= expected[1]:

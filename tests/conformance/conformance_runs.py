@@ -31,7 +31,10 @@ class Ran(NamedTuple):
         """The payload of a step's closing event, nested steps as `outer/inner`; empty while it has none."""
         found: dict[str, Any] = {}
         for event in self.events:
-            if event.get("step_id") == step and event["payload"].get("step_status") not in (None, "running"):
+            if event.get("step_id") == step and event["payload"].get("step_status") not in (
+                None,
+                "running",
+            ):
                 found = event["payload"]
         return found
 
@@ -55,7 +58,9 @@ def _read(root: Path, done: Result) -> Ran:
     episode = found[0] if found else None
     events, state = [], {}
     if episode is not None:
-        events = [orjson.loads(line) for line in (episode / "events.jsonl").read_bytes().splitlines()]
+        events = [
+            orjson.loads(line) for line in (episode / "events.jsonl").read_bytes().splitlines()
+        ]
         state = orjson.loads((episode / "state.json").read_bytes())["x-cognitive"]
     ledger = root / "ledger"
     lines = ledger.read_text().splitlines() if ledger.exists() else []

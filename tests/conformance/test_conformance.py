@@ -26,7 +26,9 @@ def test_case(case: Case, warm_cache: Path, tmp_path: Path) -> None:
     found = differences(case.raw["expect"], ran)
     assert not found, "\n".join([case.raw["rule"], *found, str(ran.envelope["error"])])
     if ran.sealed and ran.episode is not None:
-        replayed = replay(ran.episode, partial(open_registry, Settings({}, {}, base=str(ran.episode))))
+        replayed = replay(
+            ran.episode, partial(open_registry, Settings({}, {}, base=str(ran.episode)))
+        )
         assert replayed.difference is None, replayed.difference
 
 

@@ -51,12 +51,16 @@ class Target(NamedTuple):
         payload: dict[str, Any] | None = None, effect: str = "none", **metadata: Any,
     ) -> InvocationResponse:  # fmt: skip
         """Make one attempt; the keywords left over are the binding's metadata."""
-        binding = Binding("b", "c.a", self.service.id, self.service.kind, behaviour, {}, {}, metadata)
+        binding = Binding(
+            "b", "c.a", self.service.id, self.service.kind, behaviour, {}, {}, metadata
+        )
         given = {"text": text} if payload is None else payload
         request = InvocationRequest(
             self.service, binding, behaviour, given, effect, "key", "c.a", "run_1", "s", 1
         )
-        return self.invoker.invoke(request, CallLimits(time.monotonic() + seconds, cancel or Cancellation()))
+        return self.invoker.invoke(
+            request, CallLimits(time.monotonic() + seconds, cancel or Cancellation())
+        )
 
     def failure(self, behaviour: str, text: str = "hello", **rest: Any) -> RuntimeErrorBase:
         """The error that an attempt ends with."""
@@ -146,11 +150,15 @@ def _rpc_answer(conversation: Conversation) -> None:
     _answered(conversation, behaviour, replies)
 
 
-def _answered(conversation: Conversation, behaviour: str, replies: dict[str, tuple[str, bytes]]) -> None:
+def _answered(
+    conversation: Conversation, behaviour: str, replies: dict[str, tuple[str, bytes]]
+) -> None:
     if behaviour == "silent":
         conversation.hold()
     elif behaviour == "breaks":
-        conversation.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{")
+        conversation.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+        )
         conversation.close()
     else:
         status, body = replies[behaviour]
@@ -198,7 +206,9 @@ class _Renamed:
         payload = {"fails": {"text": "-32603"}, "secret": {"text": "TOKEN"}}.get(
             request.operation, request.payload
         )
-        body, meta = self._invoker.invoke(request._replace(operation=tool, payload=payload), context)
+        body, meta = self._invoker.invoke(
+            request._replace(operation=tool, payload=payload), context
+        )
         if request.operation == "echo":
             body = {"text": body["said"]}
         return InvocationResponse(body, meta)

@@ -51,9 +51,13 @@ def _server(adapter: str, root: Path) -> Iterator[ModelTarget]:
             "broken": "fault:cut",
             "forbidden": "script:text",
         }
-        keys = {name: {"MODEL_KEY": "sk-other-key" if name == "forbidden" else KEY} for name in names}
+        keys = {
+            name: {"MODEL_KEY": "sk-other-key" if name == "forbidden" else KEY} for name in names
+        }
         models = {
-            behaviour: model(adapter, name, base_url=base, auth_ref="MODEL_KEY", environ=keys[behaviour])
+            behaviour: model(
+                adapter, name, base_url=base, auth_ref="MODEL_KEY", environ=keys[behaviour]
+            )
             for behaviour, name in names.items()
         }
         yield ModelTarget(adapter, models, server.requests)

@@ -38,7 +38,9 @@ def able(target: Target, behaviour: str) -> None:
         pytest.skip(f"{target.name}: no such thing as `{behaviour}`")
 
 
-def silent_call(target: Target, cancel: Cancellation) -> tuple[threading.Thread, list[BaseException]]:
+def silent_call(
+    target: Target, cancel: Cancellation
+) -> tuple[threading.Thread, list[BaseException]]:
     """A call that has reached the service and gets no answer, in a thread of its own, and how it will have ended."""
     errors: list[BaseException] = []
 
@@ -58,9 +60,9 @@ def ended(thread: threading.Thread, errors: list[BaseException]) -> None:
     """Hold a call that nobody waits for any more to ending, with an error of ours that says that it left."""
     thread.join(60)
     assert not thread.is_alive()
-    assert [(isinstance(error, RuntimeErrorBase), getattr(error, "left", error)) for error in errors] == [
-        (True, True)
-    ]
+    assert [
+        (isinstance(error, RuntimeErrorBase), getattr(error, "left", error)) for error in errors
+    ] == [(True, True)]
 
 
 def test_the_suite_covers_every_protocol() -> None:
@@ -135,7 +137,11 @@ def test_a_reply_over_its_cap_is_refused(target: Target) -> None:
 @pytest.mark.parametrize("behaviour", ["nan", "deep"])
 def test_what_is_no_json_for_us_is_no_answer(target: Target, behaviour: str) -> None:
     error = target.failure(behaviour)
-    wrong = ("response.not-json",) if target.name != "mcp" else ("response.not-json", "call.server-error")
+    wrong = (
+        ("response.not-json",)
+        if target.name != "mcp"
+        else ("response.not-json", "call.server-error")
+    )
     assert error.code in wrong
     assert error.left is True
     assert target.call("echo").body == {"text": "hello"}

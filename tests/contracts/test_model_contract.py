@@ -57,14 +57,18 @@ def test_tools_are_called_under_their_own_names(target: ModelTarget, stream: boo
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_model_with_too_much_to_do_says_when_to_ask_again(target: ModelTarget, stream: bool) -> None:
+def test_a_model_with_too_much_to_do_says_when_to_ask_again(
+    target: ModelTarget, stream: bool
+) -> None:
     error = failure(target.models["busy"], ASKED, stream=stream)
     assert (error.kind, error.retryable, error.retry_after) == ("rate_limited", True, 0)
     assert error.to_error().code == "call.overloaded"
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_key_that_is_not_accepted_is_named_by_its_setting_alone(target: ModelTarget, stream: bool) -> None:
+def test_a_key_that_is_not_accepted_is_named_by_its_setting_alone(
+    target: ModelTarget, stream: bool
+) -> None:
     error = failure(target.models["forbidden"], ASKED, stream=stream)
     assert (error.kind, error.retryable, error.to_error().exit_code) == ("auth", False, 3)
     assert "sk-other-key" not in json.dumps(error.to_payload())

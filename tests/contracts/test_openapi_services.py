@@ -51,7 +51,9 @@ def test_a_skill_reads_through_the_services_own_document(project: Any, notes: An
     project.run("verify", "--all").assert_ok()
 
 
-def test_a_skill_writes_with_a_token_and_meets_the_services_own_validation(project: Any, notes: Any) -> None:
+def test_a_skill_writes_with_a_token_and_meets_the_services_own_validation(
+    project: Any, notes: Any
+) -> None:
     url, document = notes
     project.write("docs/notes.json", json.dumps(document))
     command = remote(
@@ -83,7 +85,9 @@ def test_the_service_gives_the_document_it_goes_by(notes: Any) -> None:
     from cogcli.protocols.live_document import live_document
 
     url, document = notes
-    service = Service("notes", "openapi", network="private", trusted=True, settings={"base_url": f"{url}/v1"})
+    service = Service(
+        "notes", "openapi", network="private", trusted=True, settings={"base_url": f"{url}/v1"}
+    )
     assert live_document(service, surroundings(), 10) == json.loads(json.dumps(document))
 
 
@@ -93,7 +97,10 @@ def test_calls_go_through_the_environments_proxy_where_that_is_asked_for(project
             project, "openapi", "http://nobody.example/api", "ask", network="public",
             outputs="{text: {type: string, required: true}}",
         )  # fmt: skip
-        env = {"http_proxy": f"http://me:{SECRET}@127.0.0.1:{proxy.port}", "COGCLI_USE_ENV_PROXY": "1"}
+        env = {
+            "http_proxy": f"http://me:{SECRET}@127.0.0.1:{proxy.port}",
+            "COGCLI_USE_ENV_PROXY": "1",
+        }
         done = project.run(*command, env=env).assert_ok()
         assert done.json["outputs"] == {"text": "by proxy"}
         assert proxy.requests[0].line == "POST http://nobody.example/api/ask HTTP/1.1"
@@ -130,7 +137,9 @@ def total(body):
 """
 
 
-def test_a_service_that_validates_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_validates_both_ways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from connexion import AsyncApp
 
     (tmp_path / "api.yaml").write_text(CONNEXION)
@@ -139,7 +148,10 @@ def test_a_service_that_validates_both_ways(tmp_path: Path, monkeypatch: pytest.
     app = AsyncApp("sums", specification_dir=str(tmp_path))
     app.add_api("api.yaml", strict_validation=True, validate_responses=True)
     operation = "connexion_sums.total"
-    with serving_app(app) as url, calling("openapi", url, document=CONNEXION, folder=tmp_path) as call:
+    with (
+        serving_app(app) as url,
+        calling("openapi", url, document=CONNEXION, folder=tmp_path) as call,
+    ):
         assert call(operation, {"numbers": [1, 2.5]}).body == {"total": 3.5}
         refused = call.failure(operation, {"numbers": ["x"]})
         assert (refused.code, "HTTP 400" in refused.message) == ("call.rejected", True)
@@ -148,7 +160,12 @@ def test_a_service_that_validates_both_ways(tmp_path: Path, monkeypatch: pytest.
 
 def payload_of(case: Any) -> dict[str, Any]:
     """A generated request as the payload of a binding."""
-    places = {"path": case.path_parameters, "query": case.query, "header": case.headers, "body": case.body}
+    places = {
+        "path": case.path_parameters,
+        "query": case.query,
+        "header": case.headers,
+        "body": case.body,
+    }
     return {
         f"{place}.{name}": value
         for place, values in places.items()
@@ -166,7 +183,9 @@ def test_generated_inputs_find_no_crash(notes: Any, tmp_path: Path, operation: s
     from hypothesis import HealthCheck, given, settings
 
     url, document = notes
-    generated = schemathesis.openapi.from_dict(document).find_operation_by_id(operation).as_strategy()
+    generated = (
+        schemathesis.openapi.from_dict(document).find_operation_by_id(operation).as_strategy()
+    )
     ends: set[str] = set()
     described = {"document": json.dumps(document), "folder": tmp_path}
     with calling("openapi", url, **described, auth_ref="KEY", environ={"KEY": SECRET}) as call:

@@ -91,7 +91,10 @@ def test_its_errors_are_ours(sums: Any) -> None:
 
 def test_a_notification_is_answered_by_nothing(sums: Any, tmp_path: Path) -> None:
     url, document = sums
-    silent = [{name: method[name] for name in method if name != "result"} for method in document["methods"]]
+    silent = [
+        {name: method[name] for name in method if name != "result"}
+        for method in document["methods"]
+    ]
     told = json.dumps({**document, "methods": silent})
     with calling("openrpc", url, document=told, folder=tmp_path) as call:
         assert call("sum.add", {"a": 1}).body == {}

@@ -54,5 +54,7 @@ def strace() -> None:
     """Skips where no process can be traced."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed: kills are tried by the launcher alone")
-    if subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["strace", "-o", os.devnull, "true"], capture_output=True, check=False
+    ).returncode:
         pytest.skip("tracing processes is not allowed here: kills are tried by the launcher alone")

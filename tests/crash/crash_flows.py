@@ -92,7 +92,9 @@ class Done(NamedTuple):
 class Sandbox:
     """A project, a runs directory, a ledger and a home that nothing else uses."""
 
-    def __init__(self, root: Path, registry: Path, service: Service, zygotes: Zygotes = INSTALLED) -> None:
+    def __init__(
+        self, root: Path, registry: Path, service: Service, zygotes: Zygotes = INSTALLED
+    ) -> None:
         self.root = root
         self.registry = registry
         self.service = service
@@ -120,14 +122,23 @@ class Sandbox:
             script = self.registry / "models" / f"{flow.model}.yaml"
             model = ["--model", f"scripted:{script}"] if flow.model else []
             return ["agent", "invoke", request, *model, *flow.flags, *self.flags()]
-        return ["run", f"crash.{flow.skill or flow.name}", "-p", "text=hello", *flow.flags, *self.flags()]
+        return [
+            "run",
+            f"crash.{flow.skill or flow.name}",
+            "-p",
+            "text=hello",
+            *flow.flags,
+            *self.flags(),
+        ]
 
     def launch(self, *arguments: str, at: int = 0, mode: str = "kill", **environment: str) -> Done:
         """A command whose n-th call that changes something on disk is its last, or fails."""
         name = str(uuid.uuid4())
         out, err, hit = (self.root.parent / f"{name}.{end}" for end in ("out", "err", "hit"))
         more = {"CRASH_AT": str(at), "CRASH_MODE": mode, "CRASH_HIT": str(hit), **environment}
-        code = self.zygotes.run(list(arguments), self.project, {**self.environment, **more}, out, err)
+        code = self.zygotes.run(
+            list(arguments), self.project, {**self.environment, **more}, out, err
+        )
         done = Done(code, out.read_text(), err.read_text(), hit.exists())
         for file in (out, err, hit):
             file.unlink(missing_ok=True)
@@ -188,9 +199,9 @@ class Sandbox:
         if not file.exists():
             return []
         with closing(sqlite3.connect(file)) as store:
-            if not store.execute("SELECT count(*) FROM sqlite_master WHERE name = 'proposed_in'").fetchone()[
-                0
-            ]:
+            if not store.execute(
+                "SELECT count(*) FROM sqlite_master WHERE name = 'proposed_in'"
+            ).fetchone()[0]:
                 return []
             made = "SELECT entity, predicate FROM proposal JOIN proposed_in USING (proposal_id)"
             made += " WHERE class <> 'preference'"
@@ -207,7 +218,9 @@ class Sandbox:
 
     def files(self) -> set[str]:
         """Every file outside episodes, ledger, stores and the user's cache."""
-        found = {str(path.relative_to(self.root)) for path in self.root.rglob("*") if not path.is_dir()}
+        found = {
+            str(path.relative_to(self.root)) for path in self.root.rglob("*") if not path.is_dir()
+        }
         return {
             name
             for name in found

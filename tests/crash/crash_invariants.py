@@ -31,7 +31,14 @@ from cogcli.mapping.apply import apply, initial_state
 from cogcli.state.execution import ExecutionState
 
 Event = dict[str, Any]
-ONCE: Final = ("crash.effect", "crash.posted", "crash.large", "crash.gated", "crash.approved", "crash.fails")
+ONCE: Final = (
+    "crash.effect",
+    "crash.posted",
+    "crash.large",
+    "crash.gated",
+    "crash.approved",
+    "crash.fails",
+)
 """Capabilities whose effect must not happen twice."""
 CALLS: Final = (*ONCE, "crash.again", "crash.flaky", "crash.read", "crash.slow", "crash.fast")
 TEMPORARY: Final = (".ballast", ".tmp-")
@@ -70,7 +77,11 @@ class Scene:
     @property
     def intents(self) -> list[Event]:
         """The intents of calls of the service outside."""
-        return [event for event in self.of("step.started") if event["payload"].get("capability") in CALLS]
+        return [
+            event
+            for event in self.of("step.started")
+            if event["payload"].get("capability") in CALLS
+        ]
 
     @property
     def ends(self) -> dict[str, int]:
@@ -90,7 +101,9 @@ class Scene:
     @property
     def ended_by_disk(self) -> bool:
         """Whether the run ended where its log could not go on."""
-        return any(event["payload"]["status_reason"] == "env.disk" for event in self.of("run.terminated"))
+        return any(
+            event["payload"]["status_reason"] == "env.disk" for event in self.of("run.terminated")
+        )
 
 
 def key_of(event: Event) -> str:
@@ -117,7 +130,9 @@ def _intent_before_effect(scene: Scene) -> Iterator[str]:
 def _result_after_effect(scene: Scene) -> Iterator[str]:
     for event in scene.of("step.completed", "step.answered"):
         payload = event["payload"]
-        called = payload.get("capability") in CALLS or ("output" in payload and "uses" not in payload)
+        called = payload.get("capability") in CALLS or (
+            "output" in payload and "uses" not in payload
+        )
         if called and key_of(event) not in scene.ledger:
             yield f"result of `{key_of(event)}` without an effect"
 
@@ -143,7 +158,10 @@ def _result_or_doubt(scene: Scene) -> Iterator[str]:
             yield f"the intent of `{event['step_id']}` has no end"
         elif closing is None or closing["payload"].get("attempts") or place in decided:
             continue
-        elif event["payload"]["side_effects"] == "effect" or closing["payload"].get("reason") != "cancelled":
+        elif (
+            event["payload"]["side_effects"] == "effect"
+            or closing["payload"].get("reason") != "cancelled"
+        ):
             yield f"`{event['step_id']}` has neither an answer nor anybody's decision"
 
 
@@ -174,8 +192,13 @@ def _manifest(scene: Scene) -> Iterator[str]:
     for path in scene.episode.rglob("*"):
         if path.is_file() and path.name not in ("manifest.json", CHECKPOINT):
             data = path.read_bytes()
-            found[str(path.relative_to(scene.episode))] = (hashlib.sha256(data).hexdigest(), len(data))
-    if {name: (digest.removeprefix("sha256:"), size) for name, (digest, size) in told.items()} != found:
+            found[str(path.relative_to(scene.episode))] = (
+                hashlib.sha256(data).hexdigest(),
+                len(data),
+            )
+    if {
+        name: (digest.removeprefix("sha256:"), size) for name, (digest, size) in told.items()
+    } != found:
         yield "the manifest tells of other files"
     head = "sha256:" + hashlib.sha256(scene.lines[-1]).hexdigest()
     if manifest["chain"] != {"events": len(scene.lines), "head": head}:
@@ -194,7 +217,9 @@ def _waits_in_doubt(scene: Scene) -> Iterator[str]:
     last = scene.of("run.terminated")[-1:]
     if not any(e["payload"]["status"] == "aborted" or scene.ended_by_disk for e in last):
         return
-    over = {(e["run_id"], e["step_id"]) for e in scene.of(*CLOSINGS, "step.answered", "policy.decided")}
+    over = {
+        (e["run_id"], e["step_id"]) for e in scene.of(*CLOSINGS, "step.answered", "policy.decided")
+    }
     for intent in scene.intents:
         if (
             intent["payload"]["side_effects"] == "effect"
@@ -324,10 +349,18 @@ def _decision(scene: Scene) -> Iterator[str]:
     ):
         yield "context.json has other turns"
     used, limits = decision["budget"]["used"], decision["budget"]["limits"]
-    if not len(scene.ledger) <= used["tool_calls.per_workflow"] <= limits["tool_calls.per_workflow"]:
+    if (
+        not len(scene.ledger)
+        <= used["tool_calls.per_workflow"]
+        <= limits["tool_calls.per_workflow"]
+    ):
         yield f"{used} spent, but {len(scene.ledger)} calls of {limits}"
     done = [call["step_id"] for call in decision["calls"] if call["status"] == "done"]
-    ended = [event["step_id"] for event in scene.of("step.completed") if event["payload"].get("capability")]
+    ended = [
+        event["step_id"]
+        for event in scene.of("step.completed")
+        if event["payload"].get("capability")
+    ]
     if done != ended:
         yield f"calls {done}, and the log has {ended}"
 
@@ -364,9 +397,15 @@ def broken(sandbox: Sandbox, *, finished: bool = False) -> list[str]:
         if (episode / "events.jsonl").exists():
             secrets = (SECRET, sandbox.environment["CRASH_TOKEN"])
             scene = Scene(episode, sandbox.ledger, finished=finished, secrets=secrets)
-            found += [f"{name}: {what}" for name, check in INVARIANTS.items() for what in _told(check, scene)]
+            found += [
+                f"{name}: {what}"
+                for name, check in INVARIANTS.items()
+                for what in _told(check, scene)
+            ]
         elif sandbox.ledger or any(episode.iterdir()):
-            found.append(f"no log, but {sorted(path.name for path in episode.iterdir())}, {sandbox.ledger}")
+            found.append(
+                f"no log, but {sorted(path.name for path in episode.iterdir())}, {sandbox.ledger}"
+            )
     if not sandbox.episodes and sandbox.ledger:
         found.append("effects without an episode")
     return found
@@ -387,6 +426,11 @@ def _alive(sandbox: Sandbox) -> Iterator[str]:
         if entry.name.isdigit():
             try:
                 if os.readlink(f"/proc/{entry.name}/cwd") == place:
-                    yield Path(f"/proc/{entry.name}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    yield (
+                        Path(f"/proc/{entry.name}/cmdline")
+                        .read_bytes()
+                        .replace(b"\0", b" ")
+                        .decode()
+                    )
             except OSError:
                 continue

@@ -176,10 +176,14 @@ def _import_all() -> None:
     import cogcli
 
     names = [f"cogcli.cli.commands.{name}" for name in COMMANDS]
-    names += [f"cogcli.protocols.{name}.{part}" for name in PROTOCOLS for part in ("invoker", "checks")]
+    names += [
+        f"cogcli.protocols.{name}.{part}" for name in PROTOCOLS for part in ("invoker", "checks")
+    ]
     rooms = tuple(f"cogcli.{room}." for room in ROOMS)
     names += [
-        each.name for each in pkgutil.walk_packages(cogcli.__path__, "cogcli.") if each.name.startswith(rooms)
+        each.name
+        for each in pkgutil.walk_packages(cogcli.__path__, "cogcli.")
+        if each.name.startswith(rooms)
     ]
     names += ["cogcli.cli.main", "cogcli.cli.typer_app", "cogcli.app.settings.trust"]
     names += ["cogcli.protocols.service_contract", "sqlite3"]

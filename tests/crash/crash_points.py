@@ -141,7 +141,9 @@ class Range:
         """Every point of a flow, or of continuing with it, where something of this kind can happen."""
         calls = enumerate(self.calls(flow, mode, resumed=resumed, doubt=doubt), 1)
         return [
-            Point(flow, at, mode, resumed=resumed, doubt=doubt) for at, name in calls if concerns(mode, name)
+            Point(flow, at, mode, resumed=resumed, doubt=doubt)
+            for at, name in calls
+            if concerns(mode, name)
         ]
 
     def tried(self, point: Point, *, resume: bool = True) -> Outcome:
@@ -169,7 +171,10 @@ class Range:
             if INSTALLED_ONLY:
                 return list(pool.map(lambda point: self.tried(point, resume=resume), points))
             ended = list(pool.map(self._ended, points))
-        return [self._judged(point, *end, resume=resume) for point, end in zip(points, ended, strict=True)]
+        return [
+            self._judged(point, *end, resume=resume)
+            for point, end in zip(points, ended, strict=True)
+        ]
 
     def _resumed(self, sandbox: Sandbox, point: Point, done: Done) -> list[str]:
         if not _begun(sandbox):
@@ -249,8 +254,14 @@ def _not_again_unasked(course: Course) -> Iterator[str]:
 
 
 def _stored_once(course: Course) -> Iterator[str]:
-    proposed = [each for event in _events(course.sandbox) for each in event["payload"].get("proposals") or ()]
-    named = sorted(f"{each['candidate']['entity']} {each['candidate']['predicate']}" for each in proposed)
+    proposed = [
+        each
+        for event in _events(course.sandbox)
+        for each in event["payload"].get("proposals") or ()
+    ]
+    named = sorted(
+        f"{each['candidate']['entity']} {each['candidate']['predicate']}" for each in proposed
+    )
     stored = course.sandbox.remembered
     if named != stored and not (course.failed and not stored):
         yield f"proposed: {named}, stored: {stored}"

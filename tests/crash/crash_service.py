@@ -100,7 +100,9 @@ class _Server(ThreadingHTTPServer):
             self._open.pop(id(request), None)
             self._changed.notify_all()
 
-    def wait_for_those_before(self, request: Any, until: Callable[[], bool] = lambda: False) -> None:
+    def wait_for_those_before(
+        self, request: Any, until: Callable[[], bool] = lambda: False
+    ) -> None:
         """Until every connection that came earlier is over, or something else is so."""
         with self._changed:
             own = self._open.pop(id(request))
@@ -162,7 +164,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Happens: one line in the ledger, on disk before it answers. A request that is not whole is none."""
-        ledger = self.server.ledgers.get((self.headers["Authorization"] or "").removeprefix("Bearer "))
+        ledger = self.server.ledgers.get(
+            (self.headers["Authorization"] or "").removeprefix("Bearer ")
+        )
         size = int(self.headers["Content-Length"])
         body = self.rfile.read(size)
         if ledger is None or len(body) != size:
@@ -178,7 +182,9 @@ class _Handler(BaseHTTPRequestHandler):
         rpc = self.path == "/rpc"
         asked = sent["params"] if rpc else sent
         once = self.headers["Idempotency-Key"] or ""
-        if not self.server.effects.make(ledger, asked["key"], asked.get("value"), once, self.server.go_on):
+        if not self.server.effects.make(
+            ledger, asked["key"], asked.get("value"), once, self.server.go_on
+        ):
             self.send_error(409)
             return
         answer = {"value": asked.get("value"), "api_key": SECRET}

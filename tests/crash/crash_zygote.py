@@ -24,10 +24,17 @@ class Zygote:
         own = {"CRASH_PACKAGE": str(package)} if package else {"PYTHONDONTWRITEBYTECODE": "1"}
         environment = {**os.environ, **own, "CRASH_IMPORTS": " ".join(imports)}
         self._process = subprocess.Popen(
-            words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            words,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
         )
 
-    def run(self, arguments: list[str], cwd: Path, env: dict[str, str], out: Path, err: Path) -> int:
+    def run(
+        self, arguments: list[str], cwd: Path, env: dict[str, str], out: Path, err: Path
+    ) -> int:
         """How a command ended; a signal is a negative number."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -67,7 +74,9 @@ class Zygotes:
         self._idle: queue.SimpleQueue[Zygote] = queue.SimpleQueue()
         self._all: list[Zygote] = []
 
-    def run(self, arguments: list[str], cwd: Path, env: dict[str, str], out: Path, err: Path) -> int:
+    def run(
+        self, arguments: list[str], cwd: Path, env: dict[str, str], out: Path, err: Path
+    ) -> int:
         """How a command ended."""
         try:
             zygote = self._idle.get_nowait()

@@ -252,6 +252,8 @@ def planted(bug: Bug, folder: Path) -> Path:
             (folder / name).symlink_to(PACKAGE.parent / name)
     file = copy / bug.file
     text = file.read_text(encoding="utf-8")
-    assert text.count(bug.good) == 1, f"{bug.name}: the code to replace in {bug.file} is not there once"
+    assert text.count(bug.good) == 1, (
+        f"{bug.name}: the code to replace in {bug.file} is not there once"
+    )
     file.write_text(text.replace(bug.good, bug.bad), encoding="utf-8")
     return folder

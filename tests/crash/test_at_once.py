@@ -37,11 +37,15 @@ def sandbox(shooting_range: Range, request: pytest.FixtureRequest) -> Sandbox:
     return shooting_range.sandbox(request.node.name)
 
 
-def test_many_processes_in_one_runs_directory_each_get_a_whole_episode(sandbox: Sandbox, tell: Tell) -> None:
+def test_many_processes_in_one_runs_directory_each_get_a_whole_episode(
+    sandbox: Sandbox, tell: Tell
+) -> None:
     at_once, rounds = (100, 3) if LONG else (8, 1)
     with ThreadPoolExecutor(at_once) as pool:
         codes = list(
-            pool.map(lambda _: sandbox.installed(*sandbox.asked(LINEAR)).code, range(at_once * rounds))
+            pool.map(
+                lambda _: sandbox.installed(*sandbox.asked(LINEAR)).code, range(at_once * rounds)
+            )
         )
     tell(f"{at_once} processes at once", "linear", at_once * rounds, len(codes) - codes.count(0))
     assert set(codes) == {0}
@@ -75,10 +79,16 @@ def _looked_at(episode: Path) -> list[str]:
     # Files may be replaced between two looks at them: then the log, too, has gone on.
     raced = len(list(EventLog(episode))) > len(numbers) or (episode / "manifest.json").exists()
     broken = [] if log.stopped is None else [log.stopped.message]
-    return broken + ([] if numbers == list(range(len(numbers))) else ["gaps"]) + ([] if raced else wrong)
+    return (
+        broken
+        + ([] if numbers == list(range(len(numbers))) else ["gaps"])
+        + ([] if raced else wrong)
+    )
 
 
-def test_of_two_who_reopen_an_episode_one_wins_and_the_other_is_told_who_holds_it(sandbox: Sandbox) -> None:
+def test_of_two_who_reopen_an_episode_one_wins_and_the_other_is_told_who_holds_it(
+    sandbox: Sandbox,
+) -> None:
     sandbox.launch(*sandbox.asked(LINEAR), at=40)
     (episode,) = sandbox.episodes
     script = (
@@ -89,7 +99,10 @@ def test_of_two_who_reopen_an_episode_one_wins_and_the_other_is_told_who_holds_i
         "print('held', flush=True); sys.stdin.read()\n"
     )
     holder = subprocess.Popen(
-        [sys.executable, "-c", script, str(episode)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, str(episode)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"

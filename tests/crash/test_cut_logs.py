@@ -38,7 +38,9 @@ def _tried(flow: Flow, places: range) -> range:
 @pytest.mark.parametrize("flow", [*FLOWS, *MORE], ids=lambda flow: flow.name)
 def test_what_has_ended_stays_ended(shooting_range: Range, tell: Tell, flow: Flow) -> None:
     whole = shooting_range.sandbox(f"cut {flow.name}")
-    done = stopped(whole, flow) if flow.name == "stopped" else whole.command(*whole.asked(flow)).code
+    done = (
+        stopped(whole, flow) if flow.name == "stopped" else whole.command(*whole.asked(flow)).code
+    )
     assert done == flow.exit_code
     finished(whole, flow, whole.command("ls", *whole.flags()))
     assert broken(whole, finished=True) == []
@@ -61,7 +63,11 @@ def test_what_has_ended_stays_ended(shooting_range: Range, tell: Tell, flow: Flo
 def stopped(sandbox: Sandbox, flow: Flow) -> int:
     """End a run by two signals, while it waits for an answer. How it ended."""
     words = [COGCLI, *sandbox.asked(flow)]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
     process = subprocess.Popen(words, cwd=sandbox.project, env=sandbox.environment, **quiet)  # type: ignore[call-overload]
     late = time.monotonic() + 30
     while "b" not in sandbox.ledger and time.monotonic() < late:
@@ -73,14 +79,18 @@ def stopped(sandbox: Sandbox, flow: Flow) -> int:
     return code
 
 
-def gone_on_with(shooting_range: Range, whole: Sandbox, flow: Flow, lines: list[bytes]) -> list[str]:
+def gone_on_with(
+    shooting_range: Range, whole: Sandbox, flow: Flow, lines: list[bytes]
+) -> list[str]:
     """What is wrong once somebody continued with the first lines of a log."""
     events: list[dict[str, Any]] = [json.loads(line) for line in lines]
     sandbox = shooting_range.sandbox(f"cut {flow.name} {len(lines)}")
     episode = sandbox.runs / whole.episodes[0].name
     _left_behind(whole.episodes[0], episode, lines, sandbox.environment["HOME"])
     if any(event["event_type"] == "memory.proposed" for event in events[:-1]):
-        shutil.copytree(whole.root / "state", sandbox.root / "state")  # it was stored before the next event
+        shutil.copytree(
+            whole.root / "state", sandbox.root / "state"
+        )  # it was stored before the next event
     begun = {key_of(event) for event in events if _begins(event)}
     happened = [key for key in whole.ledger if key in begun]
     sandbox.environment["CRASH_SOON"] = "1"
@@ -108,7 +118,9 @@ def _begins(event: dict[str, Any]) -> bool:
     return event["event_type"] == "step.started" and event["payload"].get("capability") in CALLS
 
 
-def test_a_run_that_a_signal_cut_off_ends_as_aborted_and_begins_nothing(shooting_range: Range) -> None:
+def test_a_run_that_a_signal_cut_off_ends_as_aborted_and_begins_nothing(
+    shooting_range: Range,
+) -> None:
     flow = MORE[-1]
     whole = shooting_range.sandbox("aborted")
     assert stopped(whole, flow) == 143

@@ -51,12 +51,16 @@ def whole(shooting_range: Range, flow: Flow, request: pytest.FixtureRequest) -> 
 def spread(count: int, few: int) -> Iterable[int]:
     """All positions in a long run, else a few, the first and the last among them."""
     return (
-        range(count) if LONG or count <= few else sorted({n * (count - 1) // (few - 1) for n in range(few)})
+        range(count)
+        if LONG or count <= few
+        else sorted({n * (count - 1) // (few - 1) for n in range(few)})
     )
 
 
 @pytest.mark.sampled(2)
-def test_a_tail_torn_at_any_byte_is_cut_kept_and_told(whole: Sandbox, flow: Flow, tell: Tell) -> None:
+def test_a_tail_torn_at_any_byte_is_cut_kept_and_told(
+    whole: Sandbox, flow: Flow, tell: Tell
+) -> None:
     """Torn behind the middle of the log and at its last line, with and without NULs where a file system left them."""
     episode = whole.episodes[0]
     log = (episode / "events.jsonl").read_bytes()
@@ -121,11 +125,15 @@ def test_a_run_with_a_torn_tail_is_gone_on_with_to_its_end(
 
 
 @pytest.mark.sampled(2)
-def test_any_flipped_bit_of_a_finished_episode_is_found(whole: Sandbox, flow: Flow, tell: Tell) -> None:
+def test_any_flipped_bit_of_a_finished_episode_is_found(
+    whole: Sandbox, flow: Flow, tell: Tell
+) -> None:
     episode = whole.episodes[0]
     missed = []
     tried = 0
-    for path in sorted(path for path in episode.rglob("*") if path.is_file() and path.name != CHECKPOINT):
+    for path in sorted(
+        path for path in episode.rglob("*") if path.is_file() and path.name != CHECKPOINT
+    ):
         with open(path, "r+b") as file:
             for byte, bit in _bits(path, flow):
                 tried += 1
@@ -159,7 +167,9 @@ def _is_found(episode: Path, file: int, byte: int, mask: int) -> bool:
 
 
 @pytest.mark.sampled(2)
-def test_any_flipped_bit_of_an_unfinished_log_is_refused(whole: Sandbox, flow: Flow, tell: Tell) -> None:
+def test_any_flipped_bit_of_an_unfinished_log_is_refused(
+    whole: Sandbox, flow: Flow, tell: Tell
+) -> None:
     """The newest line, too, which no later one vouches for: nothing of it is read, and nothing goes on from it."""
     episode = whole.episodes[0]
     log = (episode / "events.jsonl").read_bytes()
@@ -187,7 +197,9 @@ def _is_refused(episode: Path, log: bytes, *, sound: int) -> bool:
         return False
     try:
         clock, ids = SystemClock(), SystemIds()
-        Store(episode.parent).reopen(episode, clock=clock, ids=ids, redactor=Redactor()).journal.close()
+        Store(episode.parent).reopen(
+            episode, clock=clock, ids=ids, redactor=Redactor()
+        ).journal.close()
     except CogcliError as error:
         return error.exit_code == 3 and (episode / "events.jsonl").read_bytes() == log
     return False
@@ -240,7 +252,9 @@ def _damaged(whole: Sandbox, sandbox: Sandbox, lines: list[bytes]) -> None:
 
 def test_a_missing_or_another_file_is_found(whole: Sandbox, tell: Tell, flow: Flow) -> None:
     episode = whole.episodes[0]
-    files = sorted(path for path in episode.rglob("*") if path.is_file() and path.name != CHECKPOINT)
+    files = sorted(
+        path for path in episode.rglob("*") if path.is_file() and path.name != CHECKPOINT
+    )
     away = episode.parent.parent / "away"
     for path in files:
         shutil.move(path, away)

@@ -18,7 +18,9 @@ from fakes.logged import is_clean
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.verify.check import verify
 
-MODES = [f"{error}{on}" for error in ("ENOSPC", "EIO", "EINTR", "EMFILE", "EROFS") for on in ("", "+")]
+MODES = [
+    f"{error}{on}" for error in ("ENOSPC", "EIO", "EINTR", "EMFILE", "EROFS") for on in ("", "+")
+]
 
 
 @pytest.fixture(params=FLOWS, ids=lambda flow: flow.name)
@@ -29,7 +31,9 @@ def flow(request: pytest.FixtureRequest) -> Flow:
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
-def test_a_call_that_fails_anywhere_breaks_no_promise(shooting_range: Range, judge: Judge, mode: str) -> None:
+def test_a_call_that_fails_anywhere_breaks_no_promise(
+    shooting_range: Range, judge: Judge, mode: str
+) -> None:
     points = []
     for number, flow in enumerate(FLOWS):
         whole = shooting_range.points(flow, mode)
@@ -61,9 +65,14 @@ def test_a_system_call_that_is_interrupted_or_fails_breaks_no_promise(
         numbers = range(1, 30)
         texts = [f"write:error=EINTR:when={n}" for n in numbers]
         texts += [f"{call}:error=EIO:when={n}" for call in ("fdatasync", "fsync") for n in numbers]
-        texts += [f"write:error={error}:when={n}+" for error in ("ENOSPC", "EIO", "EROFS") for n in numbers]
+        texts += [
+            f"write:error={error}:when={n}+"
+            for error in ("ENOSPC", "EIO", "EROFS")
+            for n in numbers
+        ]
     judge(
-        "a system call fails (strace)", shooting_range.all([Point(FLOWS[0], syscall=text) for text in texts])
+        "a system call fails (strace)",
+        shooting_range.all([Point(FLOWS[0], syscall=text) for text in texts]),
     )
 
 
@@ -75,7 +84,9 @@ def test_a_file_system_without_locks_gets_no_episode(shooting_range: Range) -> N
     assert "No locks available" in done.out
 
 
-def test_a_disk_that_is_really_full_leaves_an_episode_that_says_so(tmp_path: Path, tell: Tell) -> None:
+def test_a_disk_that_is_really_full_leaves_an_episode_that_says_so(
+    tmp_path: Path, tell: Tell
+) -> None:
     """Small disks of many sizes: a run fits, ends as `env.disk` in the room kept for that, or never begins. Where there
     was no room to seal it, that is made up for elsewhere."""
     sizes = range(64, 1065, 50) if LONG else (64, 120, 168)
@@ -101,7 +112,9 @@ def test_a_disk_that_is_really_full_leaves_an_episode_that_says_so(tmp_path: Pat
         if b"unshare" in done.stderr or done.returncode == 99:
             pytest.skip("no small disk can be mounted here")
         _judge_full(copy, done, tmp_path / f"l{size}")
-        assert all(_says(tmp_path, "replay", episode, b'"equal":true') for episode in copy.iterdir())
+        assert all(
+            _says(tmp_path, "replay", episode, b'"equal":true') for episode in copy.iterdir()
+        )
     tell("a disk that is really full", "blobs", len(sizes), 0)
 
 
@@ -109,7 +122,9 @@ def _says(home: Path, command: str, episode: Path, what: bytes) -> bool:
     """Whether a command about an episode ends well and says so."""
     repair = ["--repair"] if command == "verify" else []
     words = [COGCLI, command, str(episode), *repair, "--registry", str(REGISTRY), "--json"]
-    done = subprocess.run(words, env={"HOME": str(home)}, cwd=home, capture_output=True, check=False)
+    done = subprocess.run(
+        words, env={"HOME": str(home)}, cwd=home, capture_output=True, check=False
+    )
     return done.returncode == 0 and what in done.stdout
 
 

@@ -69,7 +69,9 @@ def test_what_a_person_said_in_doubt_stands_after_a_kill(
     judge("killed while resumed in doubt", shooting_range.all(points))
 
 
-def test_a_rerun_killed_anywhere_calls_nothing_that_it_takes_over(shooting_range: Range, tell: Tell) -> None:
+def test_a_rerun_killed_anywhere_calls_nothing_that_it_takes_over(
+    shooting_range: Range, tell: Tell
+) -> None:
     """From the fourth of five steps: what was to be taken over is, though its results were not in the new log yet."""
     linear = FLOWS[0]
     places = range(1, 100) if LONG else (19, 20, 21, 23)
@@ -100,7 +102,9 @@ def test_the_installed_command_killed_at_any_system_call_keeps_its_promises(
 ) -> None:
     if LONG:
         outcomes = [
-            one for syscall in (*SYSCALLS, *flow.syscalls) for one in _every(shooting_range, flow, syscall)
+            one
+            for syscall in (*SYSCALLS, *flow.syscalls)
+            for one in _every(shooting_range, flow, syscall)
         ]
     else:
         text = FEW[EVERY.index(flow) % len(FEW)]

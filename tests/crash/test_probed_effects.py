@@ -133,7 +133,9 @@ def test_with_probes_it_is_finished_without_a_question_nothing_twice_nothing_los
 
 
 @pytest.mark.sampled(2)
-def test_killed_while_a_probe_is_asked_it_is_finished_all_the_same(bench: Bench, tell: Tell) -> None:
+def test_killed_while_a_probe_is_asked_it_is_finished_all_the_same(
+    bench: Bench, tell: Tell
+) -> None:
     calls = bench.points(bench.probed)
     firsts = calls[8::7] if LONG else calls[8::28]
     points = [(at, then) for at in firsts for then in (range(1, 20) if LONG else (4, 9))]
@@ -166,7 +168,9 @@ def asked_and_left(bench: Bench, at: int) -> list[str]:
 
 
 @pytest.mark.sampled(2)
-def test_without_probes_each_doubt_is_asked_about_and_nothing_is_made_again(bench: Bench, tell: Tell) -> None:
+def test_without_probes_each_doubt_is_asked_about_and_nothing_is_made_again(
+    bench: Bench, tell: Tell
+) -> None:
     points = list(sample(bench.points(bench.mute)))
     with ThreadPoolExecutor(2) as pool:
         wrong = list(pool.map(lambda at: asked_and_left(bench, at), points))
@@ -181,7 +185,9 @@ def test_a_service_that_may_yet_act_is_asked_about(bench: Bench) -> None:
     with bench.service.held():
         command = [COGCLI, *sandbox.asked(FLOW)]
         quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with subprocess.Popen(command, cwd=sandbox.project, env=sandbox.environment, **quiet) as process:
+        with subprocess.Popen(
+            command, cwd=sandbox.project, env=sandbox.environment, **quiet
+        ) as process:
             wait_until(lambda: bench.service.has_begun(sandbox.ledger_file))
             process.kill()
         first = sandbox.command("resume", "@last", *sandbox.flags())

@@ -20,12 +20,16 @@ TESTS = Path(__file__).resolve().parents[1]
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
-def test_a_planted_bug_is_caught(shooting_range: Range, tmp_path: Path, bug: Bug, tell: Tell) -> None:
+def test_a_planted_bug_is_caught(
+    shooting_range: Range, tmp_path: Path, bug: Bug, tell: Tell
+) -> None:
     package = planted(bug, tmp_path)
     if bug.test:
         assert _failing_tests(package, bug.test), f"no test of `{bug.test}` notices it"
     else:
-        assert _violations(shooting_range, package, bug), f"no kill of {bug.flow} at {bug.kills} notices it"
+        assert _violations(shooting_range, package, bug), (
+            f"no kill of {bug.flow} at {bug.kills} notices it"
+        )
     tell("a planted bug is caught", "", 1, 0)
 
 
@@ -53,7 +57,10 @@ def _violations(shooting_range: Range, package: Path, bug: Bug) -> bool:
     try:
         every = range(1, len(shooting_range.calls(flow, **bug.leg)) + 1)
         places = dict.fromkeys(
-            (*bug.kills, *sorted(every, key=lambda at: min(abs(at - likely) for likely in bug.kills)))
+            (
+                *bug.kills,
+                *sorted(every, key=lambda at: min(abs(at - likely) for likely in bug.kills)),
+            )
         )
         return any(buggy.tried(Point(flow, at, **bug.leg)).violations for at in places)
     finally:

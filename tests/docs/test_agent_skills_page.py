@@ -16,7 +16,9 @@ def test_the_page_does_what_it_says(project: Project) -> None:
     write_files(project.root.parent / "agent-skill-registry", REGISTRY)
     del project.env["COGCLI_TRUST_PROJECT"]
     printed = (
-        project.run("import", "agent-skills", "../agent-skills", "--json").assert_ok().json["setup"]["files"]
+        project.run("import", "agent-skills", "../agent-skills", "--json")
+        .assert_ok()
+        .json["setup"]["files"]
     )
     reader = Reader(project)
     reader.read(PAGE)

@@ -24,7 +24,9 @@ def tmp_path(ordinary_path: Path) -> Path:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
 def test_a_recipe_does_what_its_page_says(recipe: Path, project: Project) -> None:
-    copytree(recipe, project.root, dirs_exist_ok=True, ignore=ignore_patterns("__pycache__", ".cogcli"))
+    copytree(
+        recipe, project.root, dirs_exist_ok=True, ignore=ignore_patterns("__pycache__", ".cogcli")
+    )
     del project.env["COGCLI_TRUST_PROJECT"]
     port = str(free_port())
     for file in filter(Path.is_file, project.root.rglob("*")):

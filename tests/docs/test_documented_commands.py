@@ -37,7 +37,11 @@ WITH_OUTPUTS = ("probe-effects", "compare-options", "read-logs")
 """Those that show what their own commands print."""
 OF_A_RUN = ("ci", "export-traces", "share-a-run")
 """Those that need nothing but a project with two runs."""
-GUIDES_ELSEWHERE = ("docs/test_editor_page.py", "docs/test_agent_skills_page.py", "cli/test_serve_mcp.py")
+GUIDES_ELSEWHERE = (
+    "docs/test_editor_page.py",
+    "docs/test_agent_skills_page.py",
+    "cli/test_serve_mcp.py",
+)
 """Tests of guides that need more than a directory."""
 FILES = ("python", "yaml")
 BRIEF = '{"text": "The harbour opens at six. Ships wait in the bay. Tugs bring them in."}'
@@ -113,7 +117,9 @@ def test_tutorial(shell: Shell) -> None:
 def test_the_misspelling_that_the_tutorial_suggests_is_explained(shell: Shell) -> None:
     written(shell, ROOT / "docs/tutorial.md")
     skill = shell.root / "skills/local/demo/loud/skill.yaml"
-    skill.write_text(skill.read_text().replace("{text: vars.text, times", "{text: vars.txet, times"))
+    skill.write_text(
+        skill.read_text().replace("{text: vars.text, times", "{text: vars.txet, times")
+    )
     told = shell.run("cogcli validate", code=1)
     assert "skills/local/demo/loud/skill.yaml:" in told
     assert "did you mean `vars.text`" in told
@@ -122,7 +128,9 @@ def test_the_misspelling_that_the_tutorial_suggests_is_explained(shell: Shell) -
     assert len(shell.episodes) == before
 
 
-def written(shell: Shell, document: Path, here: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+def written(
+    shell: Shell, document: Path, here: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
     """Write every file that a document shows and run its commands, in its order; the commands run. `here` has what is
     written instead of addresses."""
     ran = []
@@ -151,7 +159,9 @@ def test_how_to(project: Project, name: str) -> None:
     if name in OF_A_RUN:
         project.write("cogcli.toml", "")
         for _ in range(2):
-            project.run("run", "text.brief", "-p", "text=The harbour opens at six.", "-q").assert_ok()
+            project.run(
+                "run", "text.brief", "-p", "text=The harbour opens at six.", "-q"
+            ).assert_ok()
     if name == "ci":
         project.env["COGCLI_TRUST_PROJECT"] = "1"
         project.run("new", "skill", "demo.hello").assert_ok()
@@ -166,13 +176,17 @@ def test_anchor_episodes(shell: Shell) -> None:
     """All but the bucket: the anchor is pushed to a repository, and finds the episode that is deleted after that."""
     shell.write("cogcli.toml", "")
     shell.env |= {
-        f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        f"GIT_{who}_{what}": "a@example.com"
+        for who in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
     }
     shell.run("git init -q --bare ../remote && git clone -q ../remote ../anchors 2>&1")
     shell.run("git -C ../anchors config push.autoSetupRemote true")
     shell.run("cogcli run text.brief -p text=hello -q")
     page = ROOT / "docs/how-to/anchor-episodes.md"
-    lines = [line for block in blocks(page) if block.language == "sh" for line in commands(block.text)]
+    lines = [
+        line for block in blocks(page) if block.language == "sh" for line in commands(block.text)
+    ]
     write, anchor, push, bucket, check = lines
     assert bucket.endswith('.txt"')
     assert " s3 cp - " in bucket
@@ -221,7 +235,11 @@ def test_pages_about_texts(ordinary_path: Path, warm_cache: Path, name: str) -> 
 def _page_of_the_web(handler: BaseHTTPRequestHandler) -> None:
     found = {
         "results": [
-            {"title": "Hours", "url": "https://harbour.example/", "content": "The harbour opens at six."}
+            {
+                "title": "Hours",
+                "url": "https://harbour.example/",
+                "content": "The harbour opens at six.",
+            }
         ]
     }
     pages = {
@@ -246,7 +264,9 @@ def test_pages_about_what_lies_outside(shell: Shell, name: str) -> None:
     ran = []
     with served(_page_of_the_web) as url:
         for block in page:
-            text = block.text.replace("https://harbour.example", url).replace("https://search.example", url)
+            text = block.text.replace("https://harbour.example", url).replace(
+                "https://search.example", url
+            )
             for line in commands(text) if block.language == "sh" else ():
                 if line.startswith("export "):
                     variable, _, value = line.removeprefix("export ").partition("=")
@@ -336,7 +356,9 @@ def test_testing_a_skill(shell: Shell) -> None:
         here = {"https://shop.example": f"http://127.0.0.1:{server.server_port}\nnetwork: private"}
         assert len(written(shell, ROOT / "docs/how-to/test-a-skill.md", here)) == 7
         server.shutdown()
-    told = shell.run("cogcli test --coverage --json | jq -c '[.tests[].status, .coverage[].branches.ran]'")
+    told = shell.run(
+        "cogcli test --coverage --json | jq -c '[.tests[].status, .coverage[].branches.ran]'"
+    )
     assert told == '["passed","passed","passed",2]\n'
 
 
@@ -414,7 +436,9 @@ def page_at_free_port(project: Project, name: str, port: str) -> Path:
 def test_verifying_bindings(project: Project) -> None:
     del project.env["COGCLI_TRUST_PROJECT"]
     page = page_at_free_port(project, "verify-bindings", "8820")
-    if not LONG:  # seconds of work, and done by tests/cli/test_openapi_commands.py and tests/contracts
+    if (
+        not LONG
+    ):  # seconds of work, and done by tests/cli/test_openapi_commands.py and tests/contracts
         own = r"(?m)^cogcli openapi verify-(errors|invoker --protocol).*\n"
         page.write_text(re.sub(own, "", page.read_text(encoding="utf-8")), encoding="utf-8")
     with Reader(project) as reader:
@@ -442,7 +466,9 @@ class StoppedRuns:
         )
         project.capability("text.note.make", "echo")
         project.capability("text.note.shorten", "shorten")
-        project.capability("release.publish", "echo", extra="safety: {requires_confirmation: true}\n")
+        project.capability(
+            "release.publish", "echo", extra="safety: {requires_confirmation: true}\n"
+        )
         for name, called in (("brief", "text.note.shorten"), ("ship", "release.publish")):
             project.skill(
                 f"notes.{name}",
@@ -494,7 +520,10 @@ def test_connecting_services(project: Project) -> None:
         reader.read(page)
         assert len([line for line in reader.ran if line.startswith("cogcli run")]) == 5
     warned = project.run("validate", "--format", "jsonl")
-    assert {json.loads(line).get("code") for line in warned.out.splitlines()} <= {None, "wire.unpinned"}
+    assert {json.loads(line).get("code") for line in warned.out.splitlines()} <= {
+        None,
+        "wire.unpinned",
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -532,7 +561,9 @@ def test_the_shell_loops_that_follow_the_chain_and_the_checksums(shell: Shell) -
     shell.write("in.json", BRIEF)
     shell.run("cogcli run text.brief --input-file in.json -q")
     chain, sums = (
-        block.text for block in blocks(ROOT / "docs/explanation/episodes.md") if block.language == "sh"
+        block.text
+        for block in blocks(ROOT / "docs/explanation/episodes.md")
+        if block.language == "sh"
     )
     assert len(chain.splitlines()) == 3
     (episode,) = shell.episodes

@@ -33,16 +33,17 @@ from cogcli.specs.skill_shape import STEP
 REFERENCE: Final = Path(__file__).resolve().parents[2] / "docs/reference"
 PAGES: Final = {
     "spec-files": FIELD,
-    **{kind: shape_of(kind, PROTOCOLS) for kind in ("skill", "capability", "binding", "service", "pack")},
+    **{
+        kind: shape_of(kind, PROTOCOLS)
+        for kind in ("skill", "capability", "binding", "service", "pack")
+    },
 }
 FILES: Final = {
     "policies/official_default_selection.yaml": shape_of("policy", PROTOCOLS),
     "overrides.yaml": shape_of("overrides", PROTOCOLS),
 }
 """Small files whose keys the page about bindings describes, too."""
-_HEADED: Final = (
-    r"\| key(?: of `(?P<file>[^`]+)`)?(?: below `(?P<path>[^`]+)`)? \| type \| default \| meaning \|"
-)
+_HEADED: Final = r"\| key(?: of `(?P<file>[^`]+)`)?(?: below `(?P<path>[^`]+)`)? \| type \| default \| meaning \|"
 _BRACES: Final = re.compile(r"\{([^}]+)\}")
 
 
@@ -80,7 +81,9 @@ def spelled_out(path: str) -> Iterator[str]:
 
 def owed(page: str, file: str = "") -> list[Row]:
     """The keys that a page owes its readers: steps are described with skills, wherever they may stand."""
-    apart = {name: words for name, words in ELSEWHERE.items() if page != "skill" or name != id(STEP)}
+    apart = {
+        name: words for name, words in ELSEWHERE.items() if page != "skill" or name != id(STEP)
+    }
     shape: Shape = FILES[file] if file else PAGES[page]
     return list(rows(shape, apart=apart))
 
@@ -145,7 +148,13 @@ _PACK: Final = {
         "guardrails": _GUARDRAILS,
         "gates": {"G": {}},
         "rules": [
-            {"rule_id": "r", "mode": "enforce", "if": {}, "applies_to": {}, "then": {"verdict": "deny"}}
+            {
+                "rule_id": "r",
+                "mode": "enforce",
+                "if": {},
+                "applies_to": {},
+                "then": {"verdict": "deny"},
+            }
         ],
     },
     "tooling_layer": {"capabilities": {"a.b": {}}},
@@ -203,7 +212,13 @@ def with_value(raw: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     place: Any = whole
     *blocks_above, last = re.sub(r"\[\]", ".[]", path).split(".")
     for part in blocks_above:
-        place = place[0] if part == "[]" else next(iter(place.values())) if part == "NAME" else place[part]
+        place = (
+            place[0]
+            if part == "[]"
+            else next(iter(place.values()))
+            if part == "NAME"
+            else place[part]
+        )
     place[last] = value
     return whole
 

@@ -17,7 +17,9 @@ import pictures  # noqa: E402
 def test_the_pictures_are_drawn_again_the_same(ordinary_path: Path, warm_cache: Path) -> None:
     drawn = pictures.pictures(Project(ordinary_path, warm_cache))
     stale = [
-        name for name, text in drawn.items() if text != (pictures.PICTURES / name).read_text(encoding="utf-8")
+        name
+        for name, text in drawn.items()
+        if text != (pictures.PICTURES / name).read_text(encoding="utf-8")
     ]
     assert stale == [], "run python tooling/pictures.py"
     for text in drawn.values():

@@ -31,7 +31,11 @@ def altered(value: Any) -> Any:
     if isinstance(value, list):
         return [altered(inner) for inner in value]
     return (
-        not value if isinstance(value, bool) else f"{value}?"[::-1] if isinstance(value, str) else value + 1
+        not value
+        if isinstance(value, bool)
+        else f"{value}?"[::-1]
+        if isinstance(value, str)
+        else value + 1
     )
 
 
@@ -60,13 +64,18 @@ def test_a_skill_on_a_real_file(sample: Sample, project: Project) -> None:
 def test_the_page_has_an_entry_for_each_with_its_lines() -> None:
     assert list(ENTRIES)[1:] == [anchor(sample) for sample in SAMPLES]
     for sample in SAMPLES:
-        assert "```sh\n" + "\n".join(sample.lines) + "\n```" in ENTRIES[anchor(sample)], sample.skill
+        assert "```sh\n" + "\n".join(sample.lines) + "\n```" in ENTRIES[anchor(sample)], (
+            sample.skill
+        )
     assert len({sample.skill.partition(".")[0] for sample in SAMPLES}) >= 10
 
 
 def test_a_file_that_is_not_here_is_told() -> None:
     absent = SAMPLES[0]._replace(paths=("/usr/share/no-such-folder",))
-    assert absent.absence == "/usr/share/no-such-folder is not here, or empty (Debian package base-files)"
+    assert (
+        absent.absence
+        == "/usr/share/no-such-folder is not here, or empty (Debian package base-files)"
+    )
     absent = SAMPLES[0]._replace(paths=("$PYLIB/no-such-file",), package="")
     assert absent.absence.startswith("$PYLIB/no-such-file is not here")
     assert not SAMPLES[0]._replace(paths=(os.__file__,)).absence

@@ -23,7 +23,9 @@ def test_each_named_test_exists() -> None:
     source = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
     named = re.findall(r"`(tests/[\w/]+\.py|test_\w+)`", PAGE.read_text())
     missing = [
-        name for name in named if not ((ROOT / name).exists() if "/" in name else f"def {name}(" in source)
+        name
+        for name in named
+        if not ((ROOT / name).exists() if "/" in name else f"def {name}(" in source)
     ]
     assert missing == []
 

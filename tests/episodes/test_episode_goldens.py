@@ -79,7 +79,9 @@ def test_the_seeds_complete_example_comes_out_of_its_log() -> None:
 def holds(document: Any, example: Any) -> bool:
     """Whether every member of the example is in the document, lists being equally long."""
     if isinstance(example, dict):
-        return all(key in document and holds(document[key], value) for key, value in example.items())
+        return all(
+            key in document and holds(document[key], value) for key, value in example.items()
+        )
     if isinstance(example, list):
         return len(document) == len(example) and all(map(holds, document, example))
     return bool(document == example)

@@ -14,7 +14,9 @@ def check_shouting(context: CheckContext) -> None:
     """Report skills whose names are in capitals."""
     for skill in context.catalog.skills.values():
         if skill.name.isupper():
-            context.report(skill.file).warn("toy.shouting", ("name",), f"skill `{skill.id}`: it shouts")
+            context.report(skill.file).warn(
+                "toy.shouting", ("name",), f"skill `{skill.id}`: it shouts"
+            )
 
 
 @pytest.mark.parametrize("name", ["QUIET", "quiet"])

@@ -31,7 +31,11 @@ def gave(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]
 def test_it_runs_with_global_flags_on_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
     assert gave(capsys, "greet", "Ana", "--times", "2") == (0, "good day Ana\ngood day Ana\n", "")
     code, out, _ = gave(capsys, "--json", "greet", "Bo", "--tone=short", "-q")
-    assert (code, json.loads(out)["command"], json.loads(out)["explanation"]) == (0, "greet", ["hi Bo"])
+    assert (code, json.loads(out)["command"], json.loads(out)["explanation"]) == (
+        0,
+        "greet",
+        ["hi Bo"],
+    )
 
 
 def test_it_has_help_as_all_have(capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,11 +65,16 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_new_type_is_a_row_a_model_and_a_reducer() -> None:
     start = Event(0, "ev_1", STAMP, "ep_1", "run_1", "t", "start", "run.started", {})
-    event = Event(1, "ev_2", STAMP, "ep_1", "run_1", "t", "governance", "toy.noted", {"decision": "audit"})
+    event = Event(
+        1, "ev_2", STAMP, "ep_1", "run_1", "t", "governance", "toy.noted", {"decision": "audit"}
+    )
     assert problem_of("toy.noted", event.payload) is None
     assert problem_of("toy.noted", {}) == "payload.decision: Field required"
     weighed = ToyNoted(decision="audit", weight=-1).json
-    assert problem_of("toy.noted", weighed) == "payload.weight: Input should be greater than or equal to 0"
+    assert (
+        problem_of("toy.noted", weighed)
+        == "payload.weight: Input should be greater than or equal to 0"
+    )
     state = initial_state(start)
     apply(state, event)
     assert state.iteration == 1
@@ -106,7 +111,9 @@ def test_it_is_chained_projected_sealed_and_verified(tmp_path: Path) -> None:
         parent_run_id=None,
     )
     plan = PlanCreated(source="", rationale="", step_records=[], steps=[])
-    end = RunTerminated(status="ok", status_reason=None, outputs={}, error=None, required_missing=[])
+    end = RunTerminated(
+        status="ok", status_reason=None, outputs={}, error=None, required_missing=[]
+    )
     for payload in (start, plan, ToyNoted(decision="audit"), end):
         journal.append(draft_of(payload, run))
     seal(journal)

@@ -58,16 +58,24 @@ def registry(tmp_path: Path) -> Registry:
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text.lstrip("\n"))
-    return Registry([Layer("project", str(tmp_path), True)], protocols=PROTOCOLS, base=str(tmp_path))
+    return Registry(
+        [Layer("project", str(tmp_path), True)], protocols=PROTOCOLS, base=str(tmp_path)
+    )
 
 
 def test_without_its_row_the_strategy_is_refused(registry: Registry) -> None:
     messages = [problem.message for problem in check(registry.everything())]
-    assert any('"prepend"' in message and "`deep_merge`" in message for message in messages), messages
+    assert any('"prepend"' in message and "`deep_merge`" in message for message in messages), (
+        messages
+    )
 
 
-def test_a_row_is_all_that_a_strategy_needs(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(STRATEGIES, "prepend", Strategy(lambda present, value: [*value, *present], "list"))
+def test_a_row_is_all_that_a_strategy_needs(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        STRATEGIES, "prepend", Strategy(lambda present, value: [*value, *present], "list")
+    )
     catalog = registry.everything()
     assert not any("prepend" in problem.message for problem in check(catalog))
     assert '"prepend"' in json.dumps(schema_of("skill", PROTOCOLS))

@@ -47,7 +47,9 @@ def toy(project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_skill_over_a_toy_protocol_validates_explains_runs_resumes_and_replays(toy: Any) -> None:
     toy.run("validate", "--strict").assert_ok()
     explained = toy.run("skills", "explain", "toy.both").assert_ok().out
-    assert "toy_reverse" in toy.run("bindings", "explain", "toy.text.reverse").assert_ok().out, explained
+    assert "toy_reverse" in toy.run("bindings", "explain", "toy.text.reverse").assert_ok().out, (
+        explained
+    )
     toy.run("run", "toy.both", "-p", "text=abc", "-q").assert_exit(5)
     resumed = toy.run("resume", "@last", "--approve", "toy.text.repeat", "-q").assert_ok().json
     assert resumed == {"text": "cba!cba!!"}

@@ -12,7 +12,9 @@ from cogcli.app.checks.reports import RENDERERS
 from cogcli.cli.report_files import parse_reports
 from cogcli.report.check_report import Case, CaseFailure, CheckReport
 
-REPORT = CheckReport("validate", 0.5, (Case("skill", "a.yaml", (CaseFailure("ref.unwritten", "no", "no"),)),))
+REPORT = CheckReport(
+    "validate", 0.5, (Case("skill", "a.yaml", (CaseFailure("ref.unwritten", "no", "no"),)),)
+)
 
 
 def toy(report: CheckReport) -> str:

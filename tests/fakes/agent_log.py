@@ -25,16 +25,25 @@ _CONTEXT = {
 }
 _WRITES: dict[str, dict[str, Any]] = {
     "budget_gate": {"gate_decision": {"proceed": True}},
-    "perception": {"events": [{"id": "e0", "type": "user_message"}, {"id": "e1", "type": "session_resumed"}]},
+    "perception": {
+        "events": [{"id": "e0", "type": "user_message"}, {"id": "e1", "type": "session_resumed"}]
+    },
     "focus": {},
-    "attention": {"focus": ["order:ord_881", "e0"], "salience_scores": {"order:ord_881": 0.91, "e0": 0.4}},
+    "attention": {
+        "focus": ["order:ord_881", "e0"],
+        "salience_scores": {"order:ord_881": 0.91, "e0": 0.4},
+    },
     "identity": {"agent_self": {"role": "support_agent", "voice": "neutral_concise"}},
     "goals": {"intent": "support.refund", "active_goals": []},
     "judgment": {"candidate": {"candidate_plan_id": "plan_refund_01"}},
     "policy_gate": {"verdict": "allow", "obligations": []},
     "action": {"effects": []},
-    "consolidation": {"proposals": [{"candidate": {"entity": "order:ord_881", "predicate": "age_days"}}]},
-    "reflection": {"reflection": {"goal_met": True, "budget": {"turns": 5, "tool_calls.per_turn": 0}}},
+    "consolidation": {
+        "proposals": [{"candidate": {"entity": "order:ord_881", "predicate": "age_days"}}]
+    },
+    "reflection": {
+        "reflection": {"goal_met": True, "budget": {"turns": 5, "tool_calls.per_turn": 0}}
+    },
 }
 _STEPS = {"t1_order": "orders.lookup", "t1_rule": "policy.eval", "t1_refund": "payments.refund"}
 
@@ -52,7 +61,11 @@ class AgentLog:
                 "task": "Issue refund for order ord_881",
                 "skill": {"id": "agent.support-desk", "version": "4.0.0"},
                 "inputs": {},
-                "policy": {"pack": "support-desk@4.0.0", "intent": "support.refund", "user": "cust_7"},
+                "policy": {
+                    "pack": "support-desk@4.0.0",
+                    "intent": "support.refund",
+                    "user": "cust_7",
+                },
                 "agent": {"limits": {"turns": 6, "tool_calls.per_turn": 8}, "request": {}},
             },
         )
@@ -66,32 +79,58 @@ class AgentLog:
 
     def layer(self, name: str, turn: int = 1, **writes: Any) -> Event:
         skipped = {"skipped": "off"} if name == "focus" else {}
-        payload = {"turn": turn, "layer": name, "reads": [], "writes": {**_WRITES[name], **writes}, **skipped}
+        payload = {
+            "turn": turn,
+            "layer": name,
+            "reads": [],
+            "writes": {**_WRITES[name], **writes},
+            **skipped,
+        }
         return self.add("layer.completed", LAYERS[name].phase, payload)
 
     def plan(self, turn: int = 1) -> AgentLog:
         """From the beginning of a turn to its plan."""
         for name in ("budget_gate", "perception", "focus", "attention", "identity", "goals"):
             self.layer(name, turn)
-        self.add("context.compiled", "interpret", {"turn": turn, "context_hash": "h", "context": _CONTEXT})
+        self.add(
+            "context.compiled",
+            "interpret",
+            {"turn": turn, "context_hash": "h", "context": _CONTEXT},
+        )
         candidate = {"turn": turn, "planner": "template", "template": "refund_with_eligibility"}
         self.add("candidate.proposed", "action_candidate", candidate)
         self.layer("judgment", turn)
-        self.add("critic.verified", "governance", {"turn": turn, "verdict": "ok", "reason": "", "fails": []})
+        self.add(
+            "critic.verified",
+            "governance",
+            {"turn": turn, "verdict": "ok", "reason": "", "fails": []},
+        )
         self.layer("policy_gate", turn)
         records = [{"id": id, "uses": uses, "capability": uses} for id, uses in _STEPS.items()]
         self.add("plan.created", "plan", {"turn": turn, "step_records": records})
         return self
 
     def decided(self, step: str, verdict: str = "allow", **more: Any) -> None:
-        payload = {"decision": "allow", "verdict": verdict, "enforced": True, "reason": "no_rule", **more}
+        payload = {
+            "decision": "allow",
+            "verdict": verdict,
+            "enforced": True,
+            "reason": "no_rule",
+            **more,
+        }
         self.add("policy.decided", "governance", payload, step_id=step)
 
     def call(self, step: str, status: str = "done") -> None:
         uses = _STEPS[step]
         begun = {"step_id": step, "step_status": "running", "uses": uses, "binding": "b"}
         self.add("step.started", "act", begun, step_id=step)
-        ended = {"step_id": step, "step_status": status, "uses": uses, "capability": uses, "latency_ms": 3}
+        ended = {
+            "step_id": step,
+            "step_status": status,
+            "uses": uses,
+            "capability": uses,
+            "latency_ms": 3,
+        }
         self.add("step.completed", "act", ended, step_id=step)
 
     def until_gate(self) -> AgentLog:
@@ -110,7 +149,11 @@ class AgentLog:
     def to_end(self) -> AgentLog:
         """The rest of the turn, after somebody of finance said yes."""
         self.add("run.resumed", "runtime", {"reason": "resume"})
-        self.add("approval.granted", "governance", {"approval_id": "ap_1", "by": "ann", "role": "finance"})
+        self.add(
+            "approval.granted",
+            "governance",
+            {"approval_id": "ap_1", "by": "ann", "role": "finance"},
+        )
         self.call("t1_refund")
         self.close_turn()
         decided = {"decision_id": "dc_1", "decision_key": "support.refund", "status": "completed",
@@ -125,7 +168,13 @@ class AgentLog:
         self.add(
             "critic.scored",
             "governance",
-            {"turn": turn, "verdict": "accept", "reason": "", "goal_met": True, "evidence_gates": _GATES},
+            {
+                "turn": turn,
+                "verdict": "accept",
+                "reason": "",
+                "goal_met": True,
+                "evidence_gates": _GATES,
+            },
         )
         self.layer("consolidation", turn)
         found = {**_WRITES["reflection"]["reflection"], **reflection}

@@ -59,7 +59,10 @@ class ScriptedPlanner:
 
 def calls(*named: tuple[str, dict[str, Any]]) -> Candidate:
     """A candidate of calls in order."""
-    made = [ProposedCall(f"c{n}", capability, arguments) for n, (capability, arguments) in enumerate(named)]
+    made = [
+        ProposedCall(f"c{n}", capability, arguments)
+        for n, (capability, arguments) in enumerate(named)
+    ]
     return Candidate("model", calls=tuple(made))
 
 
@@ -169,7 +172,9 @@ def invoke(
         model=access,
     )
     runner = ScriptedRunner({**SCRIPTS, **(scripts or {})})
-    running = engine_for(runner, called.values(), catalog.skills.values(), policy=made.policy, **engine)
+    running = engine_for(
+        runner, called.values(), catalog.skills.values(), policy=made.policy, **engine
+    )
     asked = Request(
         made.task,
         dict(given.intent.params),

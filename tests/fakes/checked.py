@@ -16,7 +16,8 @@ from cogcli.specs.skill import Skill
 def problems_of(*skills: Skill, capabilities: Iterable[Capability] = ()) -> list[Problem]:
     """The problems of skills with each other and with what they call."""
     catalog = Catalog(
-        skills={skill.id: skill for skill in skills}, capabilities={each.id: each for each in capabilities}
+        skills={skill.id: skill for skill in skills},
+        capabilities={each.id: each for each in capabilities},
     )
     context = CheckContext(catalog, SelectionOptions())
     check_skills(context)

@@ -28,7 +28,9 @@ class FakeModel:
             raise outcome
         return outcome
 
-    def stream(self, request: ModelRequest, cancel: Cancellation) -> Generator[Delta, None, ModelReply]:
+    def stream(
+        self, request: ModelRequest, cancel: Cancellation
+    ) -> Generator[Delta, None, ModelReply]:
         reply = self.generate(request, cancel)
         for letter in reply.text:
             yield Delta(letter)

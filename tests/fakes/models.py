@@ -14,10 +14,17 @@ from cogcli.protocols.secrets import Secrets
 
 
 def model(
-    adapter: str, name: str, *, environ: Mapping[str, str] | None = None, sent: int = 0, **settings: Any
+    adapter: str,
+    name: str,
+    *,
+    environ: Mapping[str, str] | None = None,
+    sent: int = 0,
+    **settings: Any,
 ) -> LanguageModel:
     """The model that these settings name."""
-    context = ModelContext(Secrets(environ or {}, lambda secret: None), estimate, environ or {}, sent)
+    context = ModelContext(
+        Secrets(environ or {}, lambda secret: None), estimate, environ or {}, sent
+    )
     return MODELS[adapter].open(ModelSettings(adapter, name, **settings), context)
 
 
@@ -31,7 +38,9 @@ def request(text: str = "hello", **members: Any) -> ModelRequest:
     return ModelRequest(messages, timeout_ms=members.pop("timeout_ms", 30_000), **members)
 
 
-def ask(asked: LanguageModel, request: ModelRequest, cancel: Cancellation | None = None) -> ModelReply:
+def ask(
+    asked: LanguageModel, request: ModelRequest, cancel: Cancellation | None = None
+) -> ModelReply:
     """The answer, not streamed."""
     return asked.generate(request, cancel or Cancellation())
 

@@ -36,7 +36,9 @@ def children() -> set[int]:
         with suppress(
             FileNotFoundError, ProcessLookupError
         ):  # it ended meanwhile, and its children are another's
-            found |= {int(pid) for pid in Path(f"/proc/self/task/{thread}/children").read_text().split()}
+            found |= {
+                int(pid) for pid in Path(f"/proc/self/task/{thread}/children").read_text().split()
+            }
     return found
 
 

@@ -50,9 +50,12 @@ class Log:
         }
         self.add(ms, "step.started", "act", payload, step_id=id, **more)
 
-    def ended(self, ms: int, id: str, took: int, writes: list[Any], reads: list[str], **more: Any) -> None:
+    def ended(
+        self, ms: int, id: str, took: int, writes: list[Any], reads: list[str], **more: Any
+    ) -> None:
         told = [
-            {"target": target, "strategy": strategy, "value": value} for target, strategy, value in writes
+            {"target": target, "strategy": strategy, "value": value}
+            for target, strategy, value in writes
         ]
         payload = {
             "step_id": id, "step_status": "done", "latency_ms": took, "writes": told, "reads": reads,
@@ -64,7 +67,10 @@ class Log:
 def risk_review(*, until: int = 100) -> list[Event]:
     """The log, or its first events."""
     log = Log()
-    start = {"skill": {"id": "risk.review", "version": "0.4.1"}, "inputs": {"url": "https://example.com"}}
+    start = {
+        "skill": {"id": "risk.review", "version": "0.4.1"},
+        "inputs": {"url": "https://example.com"},
+    }
     log.add(0, "run.started", "start", start)
     records = [{"id": id, "description": uses, "depends_on": needs} for id, uses, needs in STEPS]
     log.add(0, "plan.created", "plan", {"step_records": records})
@@ -76,11 +82,22 @@ def risk_review(*, until: int = 100) -> list[Event]:
     log.began(430, "entities", ["vars.text"])
     _nested(log)
     log.ended(1332, "entities", 902, [("working.entities", "overwrite", [1, 2, 3])], ["vars.text"])
-    log.ended(2060, "risks", 1630, [("working.risks", "append", [1, 2, 3, 4, 5, 6, 7])], ["vars.text"])
+    log.ended(
+        2060, "risks", 1630, [("working.risks", "append", [1, 2, 3, 4, 5, 6, 7])], ["vars.text"]
+    )
     reads = ["working.risks", "working.entities"]
     log.began(2060, "score", reads)
-    error = {"code": "call.rejected", "message": "HTTP 422 `entities[0].vat` is required (sent: name, kind)"}
-    failed = {"step_id": "score", "step_status": "failed", "latency_ms": 204, "error": error, "reads": reads}
+    error = {
+        "code": "call.rejected",
+        "message": "HTTP 422 `entities[0].vat` is required (sent: name, kind)",
+    }
+    failed = {
+        "step_id": "score",
+        "step_status": "failed",
+        "latency_ms": 204,
+        "error": error,
+        "reads": reads,
+    }
     log.add(2264, "step.failed", "act", {**failed, "writes": []}, step_id="score")
     skipped = {
         "step_id": "report",
@@ -101,5 +118,10 @@ def _nested(log: Log) -> None:
             step_id="risks")  # fmt: skip
     log.began(440, "risks/extract", ["inputs.text"], run_id=CHILD)
     log.ended(
-        1640, "risks/extract", 1200, [("outputs.risks", "overwrite", [1])], ["inputs.text"], run_id=CHILD
+        1640,
+        "risks/extract",
+        1200,
+        [("outputs.risks", "overwrite", [1])],
+        ["inputs.text"],
+        run_id=CHILD,
     )

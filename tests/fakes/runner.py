@@ -35,7 +35,9 @@ class ScriptedRunner:
 
     def chain(self, capability_id: str) -> BindingChain:
         if capability_id not in self.scripts:
-            raise BindingResolutionError("binding.none", f"capability `{capability_id}`: no binding")
+            raise BindingResolutionError(
+                "binding.none", f"capability `{capability_id}`: no binding"
+            )
         members = self.members.get(capability_id) or (member(f"b_{capability_id}"),)
         return BindingChain(members, {}, self.passed_over.get(capability_id, ()))
 

@@ -143,7 +143,9 @@ class Running:
         started = time.monotonic()
         try:
             finished = execute(self.engine, self.engine.plan_of(skill.id), request(inputs), RUN_ID)
-            self._ran.append(Ran(finished, self.engine.sink, self.runner, time.monotonic() - started))
+            self._ran.append(
+                Ran(finished, self.engine.sink, self.runner, time.monotonic() - started)
+            )
         except BaseException as error:
             self._ran.append(error)
 

@@ -60,7 +60,9 @@ class Server:
         """The next frame; with `id` the answer of that request, with `method` the next such notification."""
         while True:
             found: dict[str, Any] = json.loads(self._frames.get(timeout=_PATIENCE))
-            if (id is ... or found.get("id") == id) and (not method or found.get("method") == method):
+            if (id is ... or found.get("id") == id) and (
+                not method or found.get("method") == method
+            ):
                 return found
 
     def start(self) -> None:

@@ -23,7 +23,8 @@ def slow_run(project: Any) -> subprocess.Popen[bytes]:
     project.services(SLOW)
     project.capability("demo.text.wait", "wait")
     project.skill(
-        "demo.slow", "- {id: a, uses: demo.text.wait, input: {text: {$literal: x}}, output: {text: vars.t}}"
+        "demo.slow",
+        "- {id: a, uses: demo.text.wait, input: {text: {$literal: x}}, output: {text: vars.t}}",
     )
     process = subprocess.Popen([COGCLI, "run", "demo.slow"], cwd=project.root, env=project.env,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip

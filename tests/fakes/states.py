@@ -8,5 +8,7 @@ from typing import Any
 def whole(value: Any) -> Any:
     """Everything that a state, or a block of one, holds."""
     return (
-        {name: whole(member) for name, member in vars(value).items()} if hasattr(value, "__dict__") else value
+        {name: whole(member) for name, member in vars(value).items()}
+        if hasattr(value, "__dict__")
+        else value
     )

@@ -43,7 +43,8 @@ def policy(of: Pack) -> Policy:
 
 def capability(id: str, inputs: dict[str, str], outputs: dict[str, str], **more: Any) -> Capability:
     fields = [
-        {name: {"type": type, "required": True} for name, type in each.items()} for each in (inputs, outputs)
+        {name: {"type": type, "required": True} for name, type in each.items()}
+        for each in (inputs, outputs)
     ]
     raw = {
         "id": id,

@@ -28,7 +28,9 @@ class Target(NamedTuple):
 
 def texts_of(words: Sequence[str], most: int = 60) -> st.SearchStrategy[str]:
     """Texts of words of a format, with any other characters between them."""
-    return st.lists(st.one_of(st.sampled_from(list(words)), st.text(max_size=4)), max_size=most).map("".join)
+    return st.lists(
+        st.one_of(st.sampled_from(list(words)), st.text(max_size=4)), max_size=most
+    ).map("".join)
 
 
 def bytes_of(words: Sequence[str], most: int = 60) -> st.SearchStrategy[bytes]:
@@ -109,7 +111,9 @@ def try_long(target: Target) -> None:
 def _run(target: Target, examples: int, number: int | None) -> None:
     phases = (Phase.generate, Phase.shrink)
 
-    @settings(max_examples=examples, database=None, phases=phases, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples, database=None, phases=phases, suppress_health_check=list(HealthCheck)
+    )
     @given(target.inputs)
     def check(value: Any) -> None:
         answer = target.feed(value)

@@ -197,7 +197,9 @@ def _expression(case: tuple[str, Any]) -> object:
 
 def _rule(case: tuple[Any, Any]) -> object:
     source, data = case
-    return jsonlogic.evaluate(jsonlogic.compile_rule(source), {"args": data, "facts": data, "input": data})
+    return jsonlogic.evaluate(
+        jsonlogic.compile_rule(source), {"args": data, "facts": data, "input": data}
+    )
 
 
 @contextlib.contextmanager
@@ -304,7 +306,9 @@ MAIL: Final = (
     b"Content-Disposition: attachment; filename=a.pdf\n\n"
     b"JVBERi0=\n--x--\n"
 )
-LOCK: Final = b'{"schema":"cogcli.lock/1","services":{"s":{"tools":{"t":"sha256:' + b"0" * 64 + b'"}}}}'
+LOCK: Final = (
+    b'{"schema":"cogcli.lock/1","services":{"s":{"tools":{"t":"sha256:' + b"0" * 64 + b'"}}}}'
+)
 
 
 def _targets() -> dict[str, Target]:
@@ -321,12 +325,15 @@ def _targets() -> dict[str, Target]:
         "JSON files": Target(bytes_of(JSON_WORDS), _json_file),
         "settings": Target(texts_of(TOML_WORDS), _settings),
         "patterns": Target(st.tuples(texts_of(REGEX_WORDS, 15), st.text(max_size=40)), _pattern),
-        "schemas": Target(st.tuples(json_values(SCHEMA_WORDS), json_values(SCHEMA_WORDS, 10)), _schema),
+        "schemas": Target(
+            st.tuples(json_values(SCHEMA_WORDS), json_values(SCHEMA_WORDS, 10)), _schema
+        ),
         "OpenAPI": document(openapi.OpenApiDocument),
         "OpenRPC": document(openrpc.OpenRpcDocument),
         "MCP messages": Target(
             st.one_of(
-                bytes_of(JSON_WORDS), json_values(MCP_WORDS).map(lambda value: json.dumps(value).encode())
+                bytes_of(JSON_WORDS),
+                json_values(MCP_WORDS).map(lambda value: json.dumps(value).encode()),
             ),
             _frame,
         ),
@@ -348,18 +355,23 @@ def _targets() -> dict[str, Target]:
             partial(_official, "sheets", "read_sheet", "x.csv"),
         ),
         "logs of episodes": Target(
-            st.deferred(lambda: mutated([_episode()["events.jsonl"]])), partial(_sealed, "events.jsonl")
+            st.deferred(lambda: mutated([_episode()["events.jsonl"]])),
+            partial(_sealed, "events.jsonl"),
         ),
         "manifests": Target(
-            st.deferred(lambda: mutated([_episode()["manifest.json"]])), partial(_sealed, "manifest.json")
+            st.deferred(lambda: mutated([_episode()["manifest.json"]])),
+            partial(_sealed, "manifest.json"),
         ),
         "locks": Target(st.one_of(mutated([LOCK]), bytes_of(JSON_WORDS)), _lock),
         "expressions": Target(
             st.tuples(texts_of(EXPRESSION_WORDS, 25), json_values(("a", "b"), 6)), _expression
         ),
-        "JsonLogic": Target(st.tuples(json_values(LOGIC_WORDS), json_values(("a", "b", "x"), 8)), _rule),
+        "JsonLogic": Target(
+            st.tuples(json_values(LOGIC_WORDS), json_values(("a", "b", "x"), 8)), _rule
+        ),
         "knowledge": Target(
-            st.deferred(lambda: mutated([_database(KnowledgeStore)])), partial(_store, KnowledgeStore)
+            st.deferred(lambda: mutated([_database(KnowledgeStore)])),
+            partial(_store, KnowledgeStore),
         ),
         "memory": Target(
             st.deferred(lambda: mutated([_database(MemoryStore)])), partial(_store, MemoryStore)

@@ -61,7 +61,9 @@ def attack(
     begun = time.monotonic()
     env = {"PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
     if installed or wrap or before:
-        outcome = _started([*wrap, COGCLI, *arguments], project.root, {**project.env, **env}, input, before)
+        outcome = _started(
+            [*wrap, COGCLI, *arguments], project.root, {**project.env, **env}, input, before
+        )
     else:
         result = project.run(*arguments, input=input, env=env)
         outcome = Outcome(result.code, result.out_bytes, result.err_bytes)
@@ -75,9 +77,18 @@ def attack(
     return outcome
 
 
-def _started(words: list[str], cwd: Path, env: Mapping[str, str], input: bytes, before: Any) -> Outcome:
+def _started(
+    words: list[str], cwd: Path, env: Mapping[str, str], input: bytes, before: Any
+) -> Outcome:
     done = subprocess.run(
-        words, cwd=cwd, env=env, input=input, capture_output=True, timeout=60, preexec_fn=before, check=False
+        words,
+        cwd=cwd,
+        env=env,
+        input=input,
+        capture_output=True,
+        timeout=60,
+        preexec_fn=before,
+        check=False,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 
@@ -110,7 +121,10 @@ def _tree(project: Any) -> dict[Path, tuple[int, int]]:
         for place in places - kept:
             status = os.lstat(place)
             is_folder = os.path.isdir(place)
-            found[Path(place)] = (0 if is_folder else status.st_size, 0 if is_folder else status.st_mtime_ns)
+            found[Path(place)] = (
+                0 if is_folder else status.st_size,
+                0 if is_folder else status.st_mtime_ns,
+            )
     return found
 
 

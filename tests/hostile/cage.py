@@ -28,9 +28,7 @@ PUBLIC: Final = "93.184.216.34"
 """What DNS answers for a name, unless the name starts with `inner`: a globally routable address."""
 INNER: Final = "10.9.8.7"
 NOBODY: Final = 65534
-REPLY: Final = (
-    b'{"text": "from the recorder", "result": {"text": "x"}, "jsonrpc": "2.0", "id": 1, "choices": []}'
-)
+REPLY: Final = b'{"text": "from the recorder", "result": {"text": "x"}, "jsonrpc": "2.0", "id": 1, "choices": []}'
 SECONDS: Final = 120
 
 _NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
@@ -80,7 +78,9 @@ def enter_machine() -> str:
             _route_everything(socket.AF_INET6)
         _name_servers()
         if uid == 0:
-            _open_to_others((sys.base_prefix, sys.prefix, os.path.dirname(os.path.abspath(__file__))))
+            _open_to_others(
+                (sys.base_prefix, sys.prefix, os.path.dirname(os.path.abspath(__file__)))
+            )
     except OSError as error:
         return f"no namespaces: {error}"
     return "machine"
@@ -187,7 +187,9 @@ def _is_whole(request: bytes) -> bool:
     """Whether a request has its head and, where it names a length, its body."""
     head, end, body = request.partition(b"\r\n\r\n")
     lengths = [
-        line.partition(b":")[2] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")
+        line.partition(b":")[2]
+        for line in head.lower().split(b"\r\n")
+        if line.startswith(b"content-length")
     ]
     return bool(end) and len(body) >= (int(lengths[0]) if lengths else 0)
 
@@ -297,7 +299,9 @@ class Watcher:
                 number, mask, _, length = struct.unpack_from("iIII", data, at)
                 name = data[at + 16 : at + 16 + length].rstrip(b"\0").decode("utf-8", "replace")
                 path = (
-                    os.path.join(self._names.get(number, "?"), name) if name else self._names.get(number, "?")
+                    os.path.join(self._names.get(number, "?"), name)
+                    if name
+                    else self._names.get(number, "?")
                 )
                 for bit, word in _WATCHED.items():
                     if mask & bit:

@@ -100,7 +100,11 @@ def list_services(outside: Path, marks: Path) -> dict[str, dict[str, Any]]:
     for number, url in enumerate(PRIVATE_URLS):
         found[f"api_private_{number}"] = {**api, "base_url": url, "network": "private"}
         found[f"rpc_private_{number}"] = {**rpc, "url": url, "network": "private"}
-        found[f"tools_private_{number}"] = {"kind": "mcp", "url": f"{url}/mcp", "network": "private"}
+        found[f"tools_private_{number}"] = {
+            "kind": "mcp",
+            "url": f"{url}/mcp",
+            "network": "private",
+        }
     return found
 
 
@@ -222,7 +226,13 @@ _GUARDRAIL: Final = {
     "reason": BAIT,
     "gate": "GATE_OPERATOR",
 }
-_EVERY: Final = ["trap.use.api", "trap.use.program", "trap.use.module", "trap.use.tools", "trap.use.rpc"]
+_EVERY: Final = [
+    "trap.use.api",
+    "trap.use.program",
+    "trap.use.module",
+    "trap.use.tools",
+    "trap.use.rpc",
+]
 PACK: Final = {
     "contract_meta": {"contract_version": "1.0", "issuer": BAIT},
     "pack_meta": {
@@ -352,9 +362,19 @@ class HostileProject:
         mark = f"open({str(self.marks / 'module')!r}, 'w').close()\n"
         function = "def answer(text=None, **more):\n    return {'text': 'from the project'}\n"
         self.write("canary_module.py", f"import os\n{mark}\n\n{function}")
-        for name in ("sitecustomize", "usercustomize", "yaml", "orjson", "mcp", "httpx", "conftest"):
+        for name in (
+            "sitecustomize",
+            "usercustomize",
+            "yaml",
+            "orjson",
+            "mcp",
+            "httpx",
+            "conftest",
+        ):
             self.write(f"{name}.py", mark)
-        self.write("canary.sh", f"#!/bin/sh\ntouch {self.marks}/program-of-the-project\n").chmod(0o755)
+        self.write("canary.sh", f"#!/bin/sh\ntouch {self.marks}/program-of-the-project\n").chmod(
+            0o755
+        )
         api = {
             "openapi": "3.0.0", "info": {"title": BAIT, "version": "1"}, "servers": [{"url": f"{URL}/described"}],
             "paths": {"/ask": {"post": {"operationId": "ask",
@@ -382,9 +402,14 @@ class HostileProject:
             "metadata": metadata,
         })  # fmt: skip
         self.skill(name, capability, {"text": "inputs.text"})
-        case = {"inputs": {"text": BAIT}, "real": [capability], "options": {"trust_level": "privileged"}}
+        case = {
+            "inputs": {"text": BAIT},
+            "real": [capability],
+            "options": {"trust_level": "privileged"},
+        }
         self.spec(
-            f"skills/local/trap/{slug(name)}/tests/own.yaml", {"cases": [case, {"inputs": {"text": BAIT}}]}
+            f"skills/local/trap/{slug(name)}/tests/own.yaml",
+            {"cases": [case, {"inputs": {"text": BAIT}}]},
         )
 
     def _plant_host_files(self) -> None:
@@ -429,7 +454,11 @@ class HostileProject:
                 "protocol": self.services[service]["kind"], "operation": "ask",
                 "request": {each: f"input.{each}" for each in inputs}, "response": {output: "response.text"},
             })  # fmt: skip
-        for name, after in (("program", "everything_api"), ("api", "everything_module"), ("module", None)):
+        for name, after in (
+            ("program", "everything_api"),
+            ("api", "everything_module"),
+            ("module", None),
+        ):
             kind = self.services[name]["kind"]
             self.spec(f"bindings/local/trap.use.everything/{name}.yaml", {
                 "id": f"everything_{name}", "capability": "trap.use.everything", "service": f"trap_{name}",
@@ -465,10 +494,17 @@ class HostileProject:
         }
         for path in sorted((CHECKOUT / f"bindings/official/{id}").glob("*.yaml")):
             binding = read(path)
-            if "$file" in json.dumps(binding):  # a file is sent only after a gate looked at its path
-                bare["safety"] = {"mandatory_pre_gates": capability["safety"]["mandatory_pre_gates"]}
+            if "$file" in json.dumps(
+                binding
+            ):  # a file is sent only after a gate looked at its path
+                bare["safety"] = {
+                    "mandatory_pre_gates": capability["safety"]["mandatory_pre_gates"]
+                }
             own = f"trap.own.{binding['id']}"
-            self.spec(f"capabilities/{own}.yaml", {**bare, "id": own, "properties": {"side_effects": False}})
+            self.spec(
+                f"capabilities/{own}.yaml",
+                {**bare, "id": own, "properties": {"side_effects": False}},
+            )
             metadata = {
                 key: value
                 for key, value in (binding.get("metadata") or {}).items()

@@ -36,7 +36,12 @@ YAML = (
     _case("Y03", "aliases that multiply", _LAUGHS, "yaml.alias"),
     _case("Y05", "an alias of what it stands in", "a: &a [*a]\n", "yaml.alias"),
     _case("Y05a", "a merge key", "a: {b: 1}\nc:\n  <<: {d: 1}\n", "yaml.alias"),
-    _case("Y08", "a tag that names a call", 'x: !!python/object/apply:os.system ["touch pwn"]\n', "yaml.tag"),
+    _case(
+        "Y08",
+        "a tag that names a call",
+        'x: !!python/object/apply:os.system ["touch pwn"]\n',
+        "yaml.tag",
+    ),
     _case("Y08a", "a tag that names a new object", "x: !!python/object/new:str [a]\n", "yaml.tag"),
     _case("Y09", "a tag of one's own", "x: !foo bar\n", "yaml.tag"),
     _case("Y09a", "a harmless tag", "x: !!str bar\n", "yaml.tag"),
@@ -52,19 +57,33 @@ YAML = (
     _case("Y13", "a comment one byte over the size limit", "#" + "x" * 262_144, "yaml.size"),
     _case("Y13a", "a comment at the size limit, but no value", "#" + "x" * 262_143, "yaml.empty"),
     _case("Y14", "two documents", "a: 1\n---\nb: 2\n", "yaml.documents"),
-    _case("Y14a", "two documents, the second after an end mark", "a: 1\n...\nb: 2\n", "yaml.documents"),
+    _case(
+        "Y14a", "two documents, the second after an end mark", "a: 1\n...\nb: 2\n", "yaml.documents"
+    ),
     _case("Y15", "an empty file", "", "yaml.empty"),
     _case("Y15a", "only comments", "# a\n# b\n", "yaml.empty"),
     _case("Y15b", "only a document mark", "---\n", "yaml.empty"),
     _case("Y15c", "only a null", "null\n", "yaml.root"),
     _case("Y19", "a duration that some read as ninety", "timeout: 1:30\n", "yaml.ambiguous"),
     _case("Y20", "octal numbers, new and old", "mode: 0o17\nold: 017\n", "yaml.ambiguous"),
-    _case("Y20a", "words that some read as booleans", "a: yes\nb: No\nc: ON\nd: oFF\n", "yaml.ambiguous"),
+    _case(
+        "Y20a",
+        "words that some read as booleans",
+        "a: yes\nb: No\nc: ON\nd: oFF\n",
+        "yaml.ambiguous",
+    ),
     _case("Y20b", "hexadecimal and grouped digits", "a: 0x1F\nb: 1_000\n", "yaml.ambiguous"),
     _case("Y21", "what is not a number", "x: .nan\ny: .inf\n", "yaml.ambiguous"),
     _case("Y21a", "a float that overflows", "x: 1e400\n", "yaml.number"),
-    _case("Y22", "an integer that not every reader keeps", "x: 99999999999999999999\n", "yaml.number"),
-    _case("Y22a", "the first integer that not every reader keeps", "x: 9007199254740992\n", "yaml.number"),
+    _case(
+        "Y22", "an integer that not every reader keeps", "x: 99999999999999999999\n", "yaml.number"
+    ),
+    _case(
+        "Y22a",
+        "the first integer that not every reader keeps",
+        "x: 9007199254740992\n",
+        "yaml.number",
+    ),
     _case("Y22b", "the last integer that every reader keeps", "x: 9007199254740991\n"),
     _case("Y23", "an integer of five thousand digits", "x: " + "9" * 5000, "yaml.number"),
     _case("Y25", "a list as key", "? [a]\n: 1\n", "yaml.key"),
@@ -88,7 +107,9 @@ JSON = (
     _case("J02a", "infinity", '{"x": Infinity}', "json.number"),
     _case("J02b", "infinity below", '{"x": -Infinity}', "json.number"),
     _case("J03", "a float that overflows", '{"x": 1e400}', "json.number"),
-    _case("J04", "an integer that not every reader keeps", '{"x": 9007199254740993}', "json.number"),
+    _case(
+        "J04", "an integer that not every reader keeps", '{"x": 9007199254740993}', "json.number"
+    ),
     _case("J04a", "an integer of five thousand digits", '{"x": ' + "9" * 5000 + "}", "json.number"),
     _case("J08", "a hundred levels", "[" * 100 + "]" * 100),
     _case("J08a", "a hundred and one levels", "[" * 101 + "]" * 101, "json.depth"),

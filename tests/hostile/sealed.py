@@ -82,7 +82,9 @@ def forged(folder: Path) -> None:
     from cogcli.episode.project import project, project_bytes, snapshot_outcomes
     from cogcli.episode.summary import summary_of
 
-    chained(folder, [json.loads(json.dumps(event).replace('"HI"', '"HO"')) for event in events(folder)])
+    chained(
+        folder, [json.loads(json.dumps(event).replace('"HI"', '"HO"')) for event in events(folder)]
+    )
     log = [event for _, event in EventLog(folder)]
     account = LogFold(lambda _: None)
     for event in log:
@@ -92,12 +94,17 @@ def forged(folder: Path) -> None:
         if event["event_type"] == "run.state_projection":
             evidence, data = project(log[:number]), project_bytes(log[:number])
             event["payload"].update({key: evidence[key] for key in ("outcomes", "links")})
-            event["payload"]["state"] = {"sha256": sha256(data).hexdigest(), "size_bytes": len(data)}
+            event["payload"]["state"] = {
+                "sha256": sha256(data).hexdigest(),
+                "size_bytes": len(data),
+            }
             if event["payload"].get("snapshot"):
                 event["payload"]["outcomes"] = snapshot_outcomes(evidence["outcomes"])
     chained(folder, renewed)
     if (folder / "state.json").exists():
-        last = max(n for n, event in enumerate(renewed) if event["event_type"] == "run.state_projection")
+        last = max(
+            n for n, event in enumerate(renewed) if event["event_type"] == "run.state_projection"
+        )
         (folder / "state.json").write_bytes(project_bytes(log[: last + 1]))
     if not (folder / "manifest.json").exists():
         return

@@ -77,7 +77,9 @@ def test_a_file_that_a_program_would_load_ends_the_trust(tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize("command", ["./server", "bin/server.py"])
-def test_a_file_next_to_a_program_of_the_project_ends_the_trust(tmp_path: Path, command: str) -> None:
+def test_a_file_next_to_a_program_of_the_project_ends_the_trust(
+    tmp_path: Path, command: str
+) -> None:
     project = accepted(tmp_path, f"command: {command}", command)
     (project.root / command).chmod(0o755)
     project.run("config", "trust", "--yes").assert_ok()
@@ -87,7 +89,9 @@ def test_a_file_next_to_a_program_of_the_project_ends_the_trust(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("planted", ["evil.pth", "sitecustomize.py", "usercustomize.py"])
-def test_a_file_that_an_environment_runs_at_its_start_ends_the_trust(tmp_path: Path, planted: str) -> None:
+def test_a_file_that_an_environment_runs_at_its_start_ends_the_trust(
+    tmp_path: Path, planted: str
+) -> None:
     packages = ".venv/lib/python3.11/site-packages"
     files = [".venv/bin/python", ".venv/pyvenv.cfg", f"{packages}/known.pth", "server.py"]
     project = accepted(tmp_path, "command: .venv/bin/python\nargs: [server.py]", *files)
@@ -100,9 +104,12 @@ def test_a_file_that_an_environment_runs_at_its_start_ends_the_trust(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("command", "changed"), [("npm", "package.json"), ("uv", "pyproject.toml"), ("make", "Makefile")]
+    ("command", "changed"),
+    [("npm", "package.json"), ("uv", "pyproject.toml"), ("make", "Makefile")],
 )
-def test_a_file_that_says_what_is_started_ends_the_trust(tmp_path: Path, command: str, changed: str) -> None:
+def test_a_file_that_says_what_is_started_ends_the_trust(
+    tmp_path: Path, command: str, changed: str
+) -> None:
     project = accepted(tmp_path, f"command: {command}\nargs: [start]", changed)
     project.write(changed, "start: evil\n")
     assert changed in state(project)
@@ -126,7 +133,9 @@ def test_python_loads_what_these_arguments_say(tmp_path: Path) -> None:
     """Why `-m` and `-c` count: both import from the working directory."""
     (tmp_path / "server.py").write_text("import helper\n")
     (tmp_path / "helper.py").write_text("print('loaded')\n")
-    done = subprocess.run([PYTHON, "-um", "server"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [PYTHON, "-um", "server"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "loaded\n"
 
 
@@ -145,7 +154,9 @@ def test_bytecode_next_to_an_accepted_source_is_not_loaded(tmp_path: Path, flags
     project.write("helper.py", f"open({str(tmp_path / 'good')!r}, 'w')\n")
     project.write("bindings/local/own.text.ask/ask.yaml", BINDING)
     project.write("capabilities/own.text.ask.yaml", CAPABILITY)
-    project.skill("own.ask", "- {id: ask, uses: own.text.ask, input: {}, output: {text: vars.text}}")
+    project.skill(
+        "own.ask", "- {id: ask, uses: own.text.ask, input: {}, output: {text: vars.text}}"
+    )
     project.run("config", "trust", "--yes").assert_ok()
     _plant_bytecode(project.root / "helper.py", f"open({str(tmp_path / 'evil')!r}, 'w')\n")
     assert state(project).startswith("accepted")
@@ -170,7 +181,9 @@ def test_a_worker_loads_no_bytecode_next_to_an_accepted_module(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("folder", [".hidden", "node_modules", "__pycache__", "env"])
-def test_a_module_is_not_imported_from_a_folder_that_was_not_accepted(tmp_path: Path, folder: str) -> None:
+def test_a_module_is_not_imported_from_a_folder_that_was_not_accepted(
+    tmp_path: Path, folder: str
+) -> None:
     project = Project(tmp_path)
     project.services(f"""
         import os, sys

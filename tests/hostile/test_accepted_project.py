@@ -166,7 +166,9 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_of_each_kind_ends_the_trust_by_each_change_and_is_named(shop: Project, kind: str) -> None:
+def test_a_file_of_each_kind_ends_the_trust_by_each_change_and_is_named(
+    shop: Project, kind: str
+) -> None:
     path = KINDS[kind]
     file = shop.root / path
     if not file.exists():
@@ -237,7 +239,12 @@ def test_the_next_command_names_the_file_in_one_line(shop: Project) -> None:
         ("trace", "text.brief", "-p", "text=A."),
     ):
         told = shop.run(*line).assert_ok().err
-        assert told.count(f"changed since it was accepted (changed {SEND})\nnext: cogcli config trust\n") == 1
+        assert (
+            told.count(
+                f"changed since it was accepted (changed {SEND})\nnext: cogcli config trust\n"
+            )
+            == 1
+        )
     warnings = shop.run("skills", "ls", "--json").json["warnings"]
     assert [warning["code"] for warning in warnings] == ["service.untrusted"]
     assert SEND in warnings[0]["message"]
@@ -347,32 +354,44 @@ def test_a_capability_that_replaces_a_shipped_one_with_less_safety_is_shown(rich
     assert "    capability code.snippet.execute has no safety block any more" in shown
 
 
-def test_a_weakened_declaration_is_not_hidden_by_a_stricter_one_of_the_same_name(rich: Project) -> None:
+def test_a_weakened_declaration_is_not_hidden_by_a_stricter_one_of_the_same_name(
+    rich: Project,
+) -> None:
     other = ".agent-skills/capabilities/bank.money.send.yaml"
     rich.write(other, (rich.root / SEND).read_text())
     rich.run("config", "trust", "--yes").assert_ok()
     edit(rich, SEND, (SAFETY, ""))
     edit(rich, other, ("trust_level: standard", "trust_level: privileged"))
     changes = rich.run("config", "trust", "--yes", "--json").assert_ok().json["changes"]
-    assert {change["name"]: bool(change["meaning"]) for change in changes} == {SEND: True, other: False}
+    assert {change["name"]: bool(change["meaning"]) for change in changes} == {
+        SEND: True,
+        other: False,
+    }
 
 
 def test_a_capability_that_is_gone_is_named_with_its_guards(rich: Project) -> None:
     (rich.root / SEND).unlink()
     shown = rich.run("config", "trust").assert_exit(2).err
-    assert f"  removed {SEND}\n    capability bank.money.send is gone, with its safety block\n" in shown
+    assert (
+        f"  removed {SEND}\n    capability bank.money.send is gone, with its safety block\n"
+        in shown
+    )
 
 
 def test_a_change_of_many_meanings_is_cut_and_a_large_text_is_not_shown(rich: Project) -> None:
     operations = {f"/p{n}": {"get": {"operationId": f"o{n}"}} for n in range(90)}
-    rich.write(DOCUMENT, json.dumps({"openapi": "3.0.3", "paths": operations, "x-more": "x" * 600_000}))
+    rich.write(
+        DOCUMENT, json.dumps({"openapi": "3.0.3", "paths": operations, "x-more": "x" * 600_000})
+    )
     shown = rich.run("config", "trust", "--diff").assert_exit(2).err
     summary = shown.partition("since it was accepted: ")[2]
     assert summary.count("operation") == 39
     assert "not shown: 51 meanings, 0 files; all of it: cogcli config trust --diff\n" in summary
     assert shown.count(": operation o") == 129
     (line,) = [
-        line for line in shown.splitlines() if line.startswith(f"{DOCUMENT}: too large to be shown; all: ")
+        line
+        for line in shown.splitlines()
+        if line.startswith(f"{DOCUMENT}: too large to be shown; all: ")
     ]
     done = subprocess.run(
         line.partition("; all: ")[2], shell=True, cwd=rich.root, capture_output=True, check=False
@@ -387,7 +406,8 @@ def test_a_flood_of_harmless_changes_hides_no_grave_one(rich: Project) -> None:
     for number in range(60):
         rich.write(f".agent-skills/a{number:02}.yaml", "# nothing\n")
     rich.write(
-        DOCUMENT, json.dumps({"paths": {f"/p{n}": {"get": {"operationId": f"o{n}"}} for n in range(60)}})
+        DOCUMENT,
+        json.dumps({"paths": {f"/p{n}": {"get": {"operationId": f"o{n}"}} for n in range(60)}}),
     )
     with (rich.root / "cogcli.toml").open("a") as file:
         file.write("".join(f"x-a{n} = 1\n" for n in range(60)))
@@ -517,13 +537,24 @@ def writing(shop: Project) -> Project:
         .read_text()
         .replace("id: bank_order_read", "id: second"),
     )
-    shop.write("policies/official_default_selection.yaml", "defaults: {bank.order.read: bank_order_read}\n")
-    shop.write("in/notes/SKILL.md", "---\nname: notes\ndescription: Writes notes.\n---\nWrite notes.\n")
+    shop.write(
+        "policies/official_default_selection.yaml", "defaults: {bank.order.read: bank_order_read}\n"
+    )
+    shop.write(
+        "in/notes/SKILL.md", "---\nname: notes\ndescription: Writes notes.\n---\nWrite notes.\n"
+    )
     shop.write("in/notes/part.md", "more\n")
-    paths = {"/things": {"get": {"operationId": "listThings", "responses": {"200": {"description": "ok"}}}}}
+    paths = {
+        "/things": {
+            "get": {"operationId": "listThings", "responses": {"200": {"description": "ok"}}}
+        }
+    }
     info = {"title": "Things", "version": "1"}
     server = [{"url": "https://things.example"}]
-    shop.write("api.json", json.dumps({"openapi": "3.0.3", "info": info, "servers": server, "paths": paths}))
+    shop.write(
+        "api.json",
+        json.dumps({"openapi": "3.0.3", "info": info, "servers": server, "paths": paths}),
+    )
     shop.run("config", "trust", "--yes").assert_ok()
     return shop
 
@@ -532,9 +563,21 @@ WRITERS: dict[str, list[tuple[str, ...]]] = {
     "activate": [("bindings", "activate", "bank.order.read", "second")],
     "skill": [("new", "skill", "own.first"), ("new", "skill", "own.second", "--like", "bank.pay")],
     "capability": [("new", "capability", "own.thing.read")],
-    "pack": [("new", "pack", "own"), ("pack", "pin", "own@1.0.0"), ("pack", "pin", "own", "--remove")],
+    "pack": [
+        ("new", "pack", "own"),
+        ("pack", "pin", "own@1.0.0"),
+        ("pack", "pin", "own", "--remove"),
+    ],
     "binding": [
-        ("new", "binding", "own.thing.list", "--from-openapi", "api.json", "--operation", "listThings")
+        (
+            "new",
+            "binding",
+            "own.thing.list",
+            "--from-openapi",
+            "api.json",
+            "--operation",
+            "listThings",
+        )
     ],
     "scenario": [("new", "scenario", "bank_order_read")],
     "case": [("run", "bank.order"), ("test", "--record", "@last")],
@@ -591,8 +634,14 @@ def test_fixes_and_accepted_outputs_keep_the_trust(shop: Project) -> None:
 
 
 def test_an_accepted_document_of_a_service_keeps_the_trust(tmp_path: Path) -> None:
-    paths = {"/things": {"get": {"operationId": "things", "responses": {"200": {"description": "ok"}}}}}
-    document: dict[str, Any] = {"openapi": "3.0.3", "info": {"title": "T", "version": "1"}, "paths": paths}
+    paths = {
+        "/things": {"get": {"operationId": "things", "responses": {"200": {"description": "ok"}}}}
+    }
+    document: dict[str, Any] = {
+        "openapi": "3.0.3",
+        "info": {"title": "T", "version": "1"},
+        "paths": paths,
+    }
     with serving(lambda c: c.reply(json.dumps(document).encode())) as server:
         project = Project(tmp_path)
         del project.env["COGCLI_TRUST_PROJECT"]

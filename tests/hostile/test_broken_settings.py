@@ -68,7 +68,9 @@ def test_what_is_of_the_project_and_what_looks_at_it_reports_the_error(broken: P
 
 
 def test_a_trusted_project_is_stopped_by_its_file(broken: Project) -> None:
-    result = broken.run("run", "text.language", "-p", "text=x", "--json", env={"COGCLI_TRUST_PROJECT": "1"})
+    result = broken.run(
+        "run", "text.language", "-p", "text=x", "--json", env={"COGCLI_TRUST_PROJECT": "1"}
+    )
     if (broken.root / "cogcli.toml").is_symlink():
         result.assert_ok()  # a trusted project may have links, and the file behind this one is sound
     else:
@@ -77,7 +79,7 @@ def test_a_trusted_project_is_stopped_by_its_file(broken: Project) -> None:
 
 
 def test_a_root_that_the_user_names_has_to_exist(broken: Project) -> None:
-    result = broken.run("run", "text.language", "-p", "text=x", "--registry", "absent", "--json").assert_exit(
-        2
-    )
+    result = broken.run(
+        "run", "text.language", "-p", "text=x", "--registry", "absent", "--json"
+    ).assert_exit(2)
     assert result.json["error"]["code"] == "registry.missing"

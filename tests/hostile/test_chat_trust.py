@@ -29,7 +29,9 @@ def test_a_project_that_changed_since_the_message_before_runs_nothing(tmp_path: 
             return {{"text": text}}
     """)
     project.capability("demo.wumpus.feed", "feed")
-    step = "- {id: feed, uses: demo.wumpus.feed, input: {text: \"'x'\"}, output: {text: outputs.text}}"
+    step = (
+        "- {id: feed, uses: demo.wumpus.feed, input: {text: \"'x'\"}, output: {text: outputs.text}}"
+    )
     project.skill("demo.wumpus", step, outputs="{text: {type: string}}")
     project.run("config", "trust").assert_ok()
     terminal = Terminal(project, "agent", "chat", rows=60, columns=100)

@@ -61,7 +61,9 @@ def test_other_names_do_not(name: str) -> None:
 
 
 @given(st.text(max_size=6), st.text(". ", max_size=4), st.sampled_from(["", ":", "::$DATA"]))
-def test_what_a_file_system_ignores_does_not_change_a_name(mark: str, end: str, stream: str) -> None:
+def test_what_a_file_system_ignores_does_not_change_a_name(
+    mark: str, end: str, stream: str
+) -> None:
     ignored = "".join(char for char in mark if char in "\u200b\u200c\u200d\u2060\ufeff\u202e")
     assert is_user_folder(f".g{ignored}IT{ignored}{end}{stream}")
     assert credential_reason(f"/a/.e{ignored}NV{ignored}{end}{stream}")
@@ -81,7 +83,8 @@ def _reader(project: Project, path: str) -> None:
     """A skill of a project that is not trusted reads a literal path by a capability without a gate."""
     project.env.pop("COGCLI_TRUST_PROJECT", None)
     project.write(
-        "services/own_document.yaml", "id: own_document\nkind: pythoncall\nmodule: cogcli.official.document\n"
+        "services/own_document.yaml",
+        "id: own_document\nkind: pythoncall\nmodule: cogcli.official.document\n",
     )
     project.capability(
         "canary.read",
@@ -96,7 +99,9 @@ def _reader(project: Project, path: str) -> None:
 
 
 @pytest.mark.parametrize("folder", [".git", *GIT])
-def test_a_project_that_is_not_trusted_reads_no_spelling_of_git(tmp_path: Path, folder: str) -> None:
+def test_a_project_that_is_not_trusted_reads_no_spelling_of_git(
+    tmp_path: Path, folder: str
+) -> None:
     project = Project(tmp_path)
     project.write(f"sub/{folder}/config", "url = https://me:canary@host/x")
     _reader(project, f"sub/{folder}/config")
@@ -121,13 +126,20 @@ def online(tmp_path: Path) -> Project:
     _reader(project, "docs/prod.env")
     project.env["COGCLI_TRUST_PROJECT"] = "1"
     project.write(
-        "services/web.yaml", "id: web\nkind: openapi\nbase_url: http://127.0.0.1:9\nnetwork: private\n"
+        "services/web.yaml",
+        "id: web\nkind: openapi\nbase_url: http://127.0.0.1:9\nnetwork: private\n",
     )
     project.capability("canary.send", "send")
     binding = project.root / "bindings/local/canary.send/canary_send.yaml"
-    text = binding.read_text().replace("service: demo", "service: web").replace("pythoncall", "openapi")
+    text = (
+        binding.read_text()
+        .replace("service: demo", "service: web")
+        .replace("pythoncall", "openapi")
+    )
     binding.write_text(text.replace("operation: send", "operation: /send"))
-    read = "- {id: ask, uses: canary.read, input: {path: inputs.path}, output: {text: outputs.text}}"
+    read = (
+        "- {id: ask, uses: canary.read, input: {path: inputs.path}, output: {text: outputs.text}}"
+    )
     send = "- {id: send, uses: canary.send, input: {text: inputs.other}, config: {condition: 'inputs.other is null'}}"
     project.skill("canary.offline", read, inputs=INPUTS, outputs="{text: {type: any}}")
     project.skill("canary.online", f"{read}\n{send}", inputs=INPUTS, outputs="{text: {type: any}}")
@@ -143,7 +155,9 @@ def _scope(project: Project, *arguments: str) -> None:
     assert not any(SECRET.encode() in path.read_bytes() for path in written)
 
 
-def test_a_run_that_may_reach_a_network_reads_no_credentials_that_were_not_typed(online: Project) -> None:
+def test_a_run_that_may_reach_a_network_reads_no_credentials_that_were_not_typed(
+    online: Project,
+) -> None:
     _scope(online, "canary.online")
     online.write("given.json", json.dumps({"path": "docs/prod.env"}))
     _scope(online, "canary.online", "--input-file", "given.json")
@@ -197,7 +211,8 @@ def sending(online: Project) -> Iterator[tuple[Project, Any]]:
             outputs="{allowed: {type: boolean, required: true}, reason: {type: string}}",
         )  # fmt: skip
         online.write(
-            "services/web.yaml", f"id: web\nkind: openapi\nbase_url: {server.url}\nnetwork: private\n"
+            "services/web.yaml",
+            f"id: web\nkind: openapi\nbase_url: {server.url}\nnetwork: private\n",
         )
         online.capability(
             "canary.upload", "/take", request="{data: {$file: input.path, as: base64}}",
@@ -205,7 +220,11 @@ def sending(online: Project) -> Iterator[tuple[Project, Any]]:
             extra="safety: {trust_level: standard, mandatory_pre_gates: [{capability: canary.look, on_fail: block}]}\n",
         )  # fmt: skip
         binding = online.root / "bindings/local/canary.upload/canary_upload.yaml"
-        text = binding.read_text().replace("service: demo", "service: web").replace("pythoncall", "openapi")
+        text = (
+            binding.read_text()
+            .replace("service: demo", "service: web")
+            .replace("pythoncall", "openapi")
+        )
         binding.write_text(text)
         step = "- {id: ask, uses: canary.upload, input: {path: inputs.path}, output: {text: outputs.text}}"
         online.skill("canary.sender", step, inputs=INPUTS, outputs="{text: {type: any}}")

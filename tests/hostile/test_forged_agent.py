@@ -80,7 +80,11 @@ def test_a_forged_first_event_of_an_agent_stops_its_resumption(asked: Any) -> No
     started = log[0]["payload"]
     for document in ("state.json", "summary.json", "manifest.json", "checkpoint.jsonl"):
         (folder / document).unlink()
-    typed = [place for place in places({"agent": started["agent"]}) if len(place) > 2 and not FREE & {*place}]
+    typed = [
+        place
+        for place in places({"agent": started["agent"]})
+        if len(place) > 2 and not FREE & {*place}
+    ]
     if not LONG:
         typed = random.sample(typed, TRIED // 4)
     wrong = []

@@ -99,6 +99,8 @@ def test_a_run_with_permissions_that_was_really_killed_goes_on(paying: Project) 
     command = ("run", "demo.pays", "-p", "text=a", "--confirm", PAY)
     assert paying.installed(*command, env={"STOP": "1"}).code == -signal.SIGKILL
     log = events(paying.episode)
-    assert [event["step_id"] for event in log if event["event_type"] == "step.completed"] == ["find"]
+    assert [event["step_id"] for event in log if event["event_type"] == "step.completed"] == [
+        "find"
+    ]
     paying.run("resume", "@last").assert_ok()
     assert paid(paying) == ["A"]

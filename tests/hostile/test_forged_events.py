@@ -16,7 +16,11 @@ FORGED: dict[str, tuple[str, tuple[str | int, ...], Any]] = {
     "usage": ("step.completed", ("usage",), True),
     "a step": ("step.started", ("step_id",), ["a"]),
     "an option": ("run.started", ("options", "step_timeout_seconds"), "text"),
-    "a binding": ("run.started", ("selection", "demo.text.upper", "members", 0, "binding_id"), None),
+    "a binding": (
+        "run.started",
+        ("selection", "demo.text.upper", "members", 0, "binding_id"),
+        None,
+    ),
     "a pin": ("run.started", ("pins", "specs"), [{}]),
     "a plan": ("plan.created", ("step_records",), "text"),
 }

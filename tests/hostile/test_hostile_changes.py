@@ -219,7 +219,11 @@ def test_a_change_is_accepted_without_a_terminal_by_a_flag_alone(tmp_path: Path)
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of every value that is not a mapping and no list, and of every empty one."""
     members = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
     )
     found = False
     for name, item in members:
@@ -248,7 +252,9 @@ def _with(value: Any, path: tuple[Any, ...], change: Callable[[Any], Any]) -> An
 
 
 JSON_FILES = {
-    kind: name for kind, name in FILES.items() if name.endswith((".yaml", ".json")) and kind != "API document"
+    kind: name
+    for kind, name in FILES.items()
+    if name.endswith((".yaml", ".json")) and kind != "API document"
 }
 
 

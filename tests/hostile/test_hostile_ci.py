@@ -115,7 +115,9 @@ def test_the_hook_imports_nothing_from_the_checkout(checkout: Any, search_path: 
     if search_path is not None:
         env["PYTHONPATH"] = search_path.replace("checkout", str(checkout.root))
     command = [word for word in shlex.split(hook["entry"]) if word != "--strict"]
-    done = subprocess.run(command, cwd=checkout.root, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=checkout.root, env=env, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert _imported(checkout) == []
 
@@ -130,13 +132,19 @@ MARKS = {
 
 
 @pytest.mark.parametrize("mark", MARKS)
-@pytest.mark.parametrize("form", [("--report", "github"), ("--format", "github")], ids=["report", "format"])
-def test_no_mark_of_a_file_name_reaches_the_log(demo: Any, mark: str, form: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "form", [("--report", "github"), ("--format", "github")], ids=["report", "format"]
+)
+def test_no_mark_of_a_file_name_reaches_the_log(
+    demo: Any, mark: str, form: tuple[str, ...]
+) -> None:
     text = "id: demo.x\nversion: '1'\nnmae: x\n"
     demo.write(f"skills/local/demo/a{MARKS[mark]},file=b::c/skill.yaml", text)
     done = demo.run("validate", *form).assert_exit(1)
     output = done.out + done.err
-    lines = [line for line in output.splitlines() if line.startswith("::") and "local/demo/a" in line]
+    lines = [
+        line for line in output.splitlines() if line.startswith("::") and "local/demo/a" in line
+    ]
     assert lines
     assert not any(set("\x1b\x07\x9b\u202e\u2066\u200b") & set(line) for line in lines)
     assert all(",file=b" not in line.partition("::error ")[2].partition("::")[0] for line in lines)
@@ -145,12 +153,18 @@ def test_no_mark_of_a_file_name_reaches_the_log(demo: Any, mark: str, form: tupl
 def test_the_end_of_a_line_in_a_file_name_begins_no_command(demo: Any) -> None:
     demo.write("skills/local/demo/a\n::error::no\r::notice::no/skill.yaml", "id: demo.x\nnmae: x\n")
     done = demo.run("validate", "--report", "github").assert_exit(1)
-    assert not [line for line in done.err.split("\n") if line.startswith(("::error::no", "::notice::no"))]
+    assert not [
+        line for line in done.err.split("\n") if line.startswith(("::error::no", "::notice::no"))
+    ]
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("search_path", ["modules", "./modules", "/nowhere:modules:", "../project/modules"])
-@pytest.mark.parametrize("start", [(sys.executable, "-m", "cogcli"), (COGCLI,)], ids=["python-m", "script"])
+@pytest.mark.parametrize(
+    "search_path", ["modules", "./modules", "/nowhere:modules:", "../project/modules"]
+)
+@pytest.mark.parametrize(
+    "start", [(sys.executable, "-m", "cogcli"), (COGCLI,)], ids=["python-m", "script"]
+)
 def test_a_relative_entry_of_the_search_path_is_dropped(
     demo: Any, start: tuple[str, ...], search_path: str
 ) -> None:
@@ -159,7 +173,9 @@ def test_a_relative_entry_of_the_search_path_is_dropped(
         demo.write(f"modules/{name}.py", f"open({str(mark)!r}, 'w').close()\n")
     env = {**demo.env, "PYTHONPATH": search_path}
     for command in (("skills", "ls", "--json"), ("run", "demo.greet", "-p", "text=hi", "--json")):
-        done = subprocess.run([*start, *command], cwd=demo.root, env=env, capture_output=True, check=False)
+        done = subprocess.run(
+            [*start, *command], cwd=demo.root, env=env, capture_output=True, check=False
+        )
         assert done.returncode == 0, done.stderr
     assert not mark.exists()
 

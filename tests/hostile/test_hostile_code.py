@@ -222,7 +222,8 @@ def test_a_function_cannot_leave_its_step(project: Any, case: Case) -> None:
 def test_C04_a_module_that_may_not_be_called_is_not_even_imported(project: Any) -> None:
     command = prepared(project, "writes_on_import", "good")
     project.write(
-        "writes_on_import.py", f"open({str(project.root / 'mark')!r}, 'w')\n{MODULE.format(mark='')}"
+        "writes_on_import.py",
+        f"open({str(project.root / 'mark')!r}, 'w')\n{MODULE.format(mark='')}",
     )
     outcome = attack(project, *command, env={"COGCLI_TRUST_PROJECT": ""})
     assert (outcome.code, outcome.error) == (3, "service.untrusted")
@@ -249,14 +250,20 @@ def test_C06_modules_in_the_working_directory_shadow_nothing(project: Any, name:
 
 
 @pytest.mark.parametrize("search_path", [None, ":", ".", ":/nowhere"])
-@pytest.mark.parametrize("start", [(sys.executable, "-m", "cogcli"), (COGCLI,)], ids=["python-m", "script"])
+@pytest.mark.parametrize(
+    "start", [(sys.executable, "-m", "cogcli"), (COGCLI,)], ids=["python-m", "script"]
+)
 def test_C06_nothing_is_imported_from_the_working_directory(
     project: Any, start: tuple[str, ...], search_path: str | None
 ) -> None:
     project.write("json.py", f"open({str(project.root / 'mark')!r}, 'w')\n")
     env = project.env if search_path is None else {**project.env, "PYTHONPATH": search_path}
     done = subprocess.run(
-        [*start, "skills", "ls", "--json"], cwd=project.root, env=env, capture_output=True, check=True
+        [*start, "skills", "ls", "--json"],
+        cwd=project.root,
+        env=env,
+        capture_output=True,
+        check=True,
     )
     assert json.loads(done.stdout)["exit_code"] == 0
     assert not (project.root / "mark").exists()
@@ -270,7 +277,9 @@ def test_C10_a_function_that_never_returns_is_left_behind_in_time(project: Any) 
 
 
 def test_C10_in_a_process_it_is_killed_and_uses_no_time_any_more(project: Any) -> None:
-    command = prepared(project, "hostile_services", "endless_told", metadata="{timeout_seconds: 1.5}")
+    command = prepared(
+        project, "hostile_services", "endless_told", metadata="{timeout_seconds: 1.5}"
+    )
     service(project, "hostile_services", isolation="process")
     file = project.root / ".cogcli" / "pid"
     file.parent.mkdir(exist_ok=True)
@@ -313,6 +322,8 @@ def test_C15_a_function_that_changes_its_input_changes_only_its_copy(project: An
     assert attack(project, *prepared(project, "hostile_services", "mutates")).code == 0
     shown = attack(project, "state", "show", "--path", "x-cognitive.inputs.record", "--json")
     assert shown.envelope["value"] == {"inner": []}
-    excerpt = attack(project, "state", "show", "--path", "outcomes.actions[0].input_excerpt", "--json")
+    excerpt = attack(
+        project, "state", "show", "--path", "outcomes.actions[0].input_excerpt", "--json"
+    )
     assert '{"inner":[]}' in excerpt.envelope["value"]
     hold_all_episodes(project)

@@ -41,7 +41,9 @@ def _limit_memory() -> None:
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_in_the_settings_of_a_project_is_refused_with_its_place(demo: Any, bomb: str) -> None:
+def test_a_bomb_in_the_settings_of_a_project_is_refused_with_its_place(
+    demo: Any, bomb: str
+) -> None:
     demo.write("cogcli.toml", f"trust_level = 'standard'\n{BOMBS[bomb]}")
     outcome = attack(demo, "run", "demo.greet", "-p", "text=hi", "--json", before=_limit_memory)
     assert (outcome.code, outcome.error) == (3, "config.key")
@@ -127,4 +129,8 @@ def test_no_text_hides_a_long_key_from_the_bounds(text: str, parts: int) -> None
 def test_the_bounds_are_those_of_the_reference() -> None:
     assert (MOST_LEVELS, LONGEST_KEY) == (16, 1000)
     assert find_excess(".".join("k" * MOST_LEVELS) + " = 1") is None
-    assert find_excess(".".join("k" * (MOST_LEVELS + 1)) + " = 1") == ("a key has more than 16 parts", 1, 1)
+    assert find_excess(".".join("k" * (MOST_LEVELS + 1)) + " = 1") == (
+        "a key has more than 16 parts",
+        1,
+        1,
+    )

@@ -21,7 +21,9 @@ def untrusted(tmp_path: Path) -> Project:
     project = Project(tmp_path)
     del project.env["COGCLI_TRUST_PROJECT"]
     project.capability(
-        CAPABILITY, "normalize", extra="safety: {trust_level: elevated, requires_confirmation: true}\n"
+        CAPABILITY,
+        "normalize",
+        extra="safety: {trust_level: elevated, requires_confirmation: true}\n",
     )
     binding = project.root / f"bindings/local/{CAPABILITY}/demo_text_guarded.yaml"
     binding.write_text(binding.read_text().replace("service: demo", "service: official_text"))
@@ -43,7 +45,9 @@ def _confirmation(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return events[:2]
 
 
-def _forged(project: Project, forge: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> bytes:
+def _forged(
+    project: Project, forge: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> bytes:
     """Rewrite the log of the newest episode, as its sender would: without a checkpoint of this user."""
     folder = project.episode
     events = [json.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
@@ -183,7 +187,9 @@ GATED, GATED_SKILL = "demo.text.gated", "demo.gated"
 def _gated(project: Project, text: str, when: str = "pre", also: str = "") -> Project:
     """A capability with a gate that looks at its text as at a path; what it calls comes with cogcli."""
     gate = f"{{capability: doc.path.check, input: {{path: {'input' if when == 'pre' else 'output'}.text}}}}"
-    project.capability(GATED, "normalize", extra=f"safety: {{mandatory_{when}_gates: [{gate}{also}]}}\n")
+    project.capability(
+        GATED, "normalize", extra=f"safety: {{mandatory_{when}_gates: [{gate}{also}]}}\n"
+    )
     binding = project.root / f"bindings/local/{GATED}/demo_text_gated.yaml"
     binding.write_text(binding.read_text().replace("service: demo", "service: official_text"))
     project.skill(
@@ -225,12 +231,17 @@ def test_a_gate_that_lets_nothing_go_any_more_is_no_consent(untrusted: Project) 
     """It refused, or its call was answered already: an honest run that waits is continued with."""
     ask = ", {capability: doc.path.check, input: {path: input.text}, on_fail: require_human}"
     _gated(untrusted, "/proc/version", "pre", "").run("run", GATED_SKILL).assert_exit(4)
-    _forged(untrusted, lambda events: events[: 1 + [e["event_type"] for e in events].index("gate.decided")])
+    _forged(
+        untrusted,
+        lambda events: events[: 1 + [e["event_type"] for e in events].index("gate.decided")],
+    )
     untrusted.run("resume", "@last").assert_exit(4)
     project = _gated(untrusted, "/proc/version")
     capability = project.root / f"capabilities/{GATED}.yaml"
     text = capability.read_text()
-    capability.write_text(text[: text.index("safety:")] + f"safety: {{mandatory_pre_gates: [{ask[2:]}]}}\n")
+    capability.write_text(
+        text[: text.index("safety:")] + f"safety: {{mandatory_pre_gates: [{ask[2:]}]}}\n"
+    )
     project.run("run", GATED_SKILL).assert_exit(5)
     project.run("resume", "@last", "--approve", GATED).assert_ok()
 
@@ -255,7 +266,9 @@ def test_looking_at_an_unknown_episode_is_free(untrusted: Project) -> None:
     assert "consistent, unsigned" in untrusted.run("verify", "@last").assert_ok().out
 
 
-def test_the_variables_that_a_log_records_do_not_count_either(untrusted: Project, tmp_path: Path) -> None:
+def test_the_variables_that_a_log_records_do_not_count_either(
+    untrusted: Project, tmp_path: Path
+) -> None:
     """A variable may be a program: resuming a log that came with a mail would start it."""
     mark = tmp_path / "started"
     words = ["-p", "text=The quay is closed.", "-p", "target_language=fr"]
@@ -276,5 +289,8 @@ def test_the_variables_that_a_log_records_do_not_count_either(untrusted: Project
 
     _forged(untrusted, start_program)
     error = _refused(untrusted, "@last", env=env)
-    assert f"other variables of service `official_commands`: translate=touch {mark}" in error["message"]
+    assert (
+        f"other variables of service `official_commands`: translate=touch {mark}"
+        in error["message"]
+    )
     assert not mark.exists()

@@ -56,7 +56,11 @@ def look(project: Any, *screens: str) -> None:
     pieces = [WORDS[:10], "second line of", "third line of"]
     for screen in screens:
         assert not [piece for piece in pieces if piece in screen], screen[:3000]
-    files = [path for path in Path(project.root.parent).rglob("*") if path.is_file() and path.suffix != ".py"]
+    files = [
+        path
+        for path in Path(project.root.parent).rglob("*")
+        if path.is_file() and path.suffix != ".py"
+    ]
     for path in files:
         data = path.read_bytes()
         assert not [piece for piece in pieces if piece.encode() in data], path
@@ -72,7 +76,9 @@ def run(project: Any, *arguments: str) -> None:
 
 
 FUNCTIONS = ("raises", "refuses", "prints", "misfits", "twice")
-CALLS = [(name, where) for name in FUNCTIONS for where in ("thread", "process")] + [("dies", "process")]
+CALLS = [(name, where) for name in FUNCTIONS for where in ("thread", "process")] + [
+    ("dies", "process")
+]
 
 
 @pytest.mark.parametrize(("function", "isolation"), CALLS)
@@ -88,7 +94,10 @@ def test_what_a_function_raises_and_prints(project: Any, function: str, isolatio
     )
     outputs = "{text: {type: any}, number: {type: number}}"
     project.capability(
-        "demo.text.try", function, outputs=outputs, response="{text: response.text, number: response.number}"
+        "demo.text.try",
+        function,
+        outputs=outputs,
+        response="{text: response.text, number: response.number}",
     )
     project.skill(
         "demo.try",
@@ -144,7 +153,9 @@ def test_what_a_json_rpc_service_replies(project: Any, where: str) -> None:
             "answer": "x" * 40 + SECRET,
             "id": {"jsonrpc": "2.0", "id": "x" * 40 + SECRET, "result": 1},
         }
-        body = json.dumps(replies[where]).encode() if where in replies else b"x" * 60 + SECRET.encode()
+        body = (
+            json.dumps(replies[where]).encode() if where in replies else b"x" * 60 + SECRET.encode()
+        )
         conversation.reply(body)
 
     with serving(answer) as server:
@@ -226,7 +237,11 @@ def test_what_tools_are_locked_and_pinned_as(project: Any) -> None:
 
 
 def test_what_a_fetched_document_holds(project: Any) -> None:
-    operation = {"operationId": "ask", "description": SECRET, "responses": {"200": {"description": "ok"}}}
+    operation = {
+        "operationId": "ask",
+        "description": SECRET,
+        "responses": {"200": {"description": "ok"}},
+    }
     about = {"title": SECRET, "version": "1"}
     document = {"openapi": "3.1.0", "info": about, "paths": {"/ask": {"get": operation}}}
     with serving(lambda c: c.reply(json.dumps(document).encode())) as server:
@@ -238,7 +253,9 @@ def test_what_a_fetched_document_holds(project: Any) -> None:
 
 def test_bytes_that_are_recorded_in_base64_are_masked_before(project: Any) -> None:
     body = b"\xff\xfe" + ENCODED
-    with serving(lambda c: c.reply(body, status="500 No", headers="Content-Type: image/png")) as server:
+    with serving(
+        lambda c: c.reply(body, status="500 No", headers="Content-Type: image/png")
+    ) as server:
         project.run(*remote(project, "openapi", server.url, "ask", service=AUTH), env=ENV)
     log = (project.episode / "events.jsonl").read_text()
     recorded = log.partition('"body_base64":"')[2].partition('"')[0]

@@ -74,7 +74,9 @@ def bind(
         assert {
             each for each in changed if "/.cogcli/schemas/" not in each
         } <= made  # editors know the new ids
-        project.run("validate", "--strict", env={"API_TOKEN": "x" * 20, "API_API_KEY": "y" * 20}).assert_ok()
+        project.run(
+            "validate", "--strict", env={"API_TOKEN": "x" * 20, "API_API_KEY": "y" * 20}
+        ).assert_ok()
     return result
 
 
@@ -100,7 +102,11 @@ def test_what_is_no_document_is_told_with_its_place(begun: Project, value: Any) 
 
 def test_a_remote_reference_is_never_fetched(begun: Project) -> None:
     with serving(lambda conversation: None) as server:
-        for target in (f"http://127.0.0.1:{server.port}/x.json", "other.json#/x", "file:///etc/passwd"):
+        for target in (
+            f"http://127.0.0.1:{server.port}/x.json",
+            "other.json#/x",
+            "file:///etc/passwd",
+        ):
             value = document(
                 {"/a": {"get": {"operationId": "a", "responses": {"200": reply({"$ref": target})}}}}
             )
@@ -133,7 +139,11 @@ def test_texts_of_others_stay_texts(begun: Project) -> None:
     paths = {}
     for number, text in enumerate(HOSTILE):
         short = text[:1000]
-        schema = {"type": "object", "description": text, "properties": {"a": {"enum": [short, "b"]}}}
+        schema = {
+            "type": "object",
+            "description": text,
+            "properties": {"a": {"enum": [short, "b"]}},
+        }
         parameter = {"name": "q", "in": "query", "description": text, "schema": {"const": short}}
         paths[f"/{number}"] = {
             "post": {
@@ -145,9 +155,13 @@ def test_texts_of_others_stay_texts(begun: Project) -> None:
     made = bind(
         begun, document(paths, info={"title": HOSTILE[0], "version": "1"}), "--all", id="api"
     ).assert_ok()
-    skipped = [each["message"] for each in made.json["warnings"] if each["message"].startswith("skipped")]
+    skipped = [
+        each["message"] for each in made.json["warnings"] if each["message"].startswith("skipped")
+    ]
     assert all("character" in each or "two lines" in each for each in skipped), skipped
-    assert len(skipped) == 3, "control and bidirectional characters in a value cannot stand in a file"
+    assert len(skipped) == 3, (
+        "control and bidirectional characters in a value cannot stand in a file"
+    )
     for path in begun.root.rglob("*.yaml"):
         assert all(len(line) < 2000 for line in path.read_text().splitlines())
 
@@ -159,7 +173,9 @@ def test_names_of_others_become_names(begun: Project) -> None:
     for number, name in enumerate(NAMES):
         parameters = [{"name": name, "in": place, "schema": TEXT} for place in ("query", "header")]
         required = {"200": reply({"type": "object", "properties": every, "required": [name]})}
-        paths[f"/{number}"] = {"post": {"parameters": parameters, "requestBody": body, "responses": required}}
+        paths[f"/{number}"] = {
+            "post": {"parameters": parameters, "requestBody": body, "responses": required}
+        }
     bind(begun, document(paths), "--all", id="api").assert_ok()
     assert len(list(begun.root.glob("capabilities/*"))) == len(NAMES)
     (first,) = begun.root.glob("bindings/local/api.post-0/*.yaml")
@@ -184,7 +200,8 @@ def test_ids_of_operations_lead_nowhere(begun: Project) -> None:
         "a.b",
     )
     paths = {
-        f"/{n}": {"get": {"operationId": id, "responses": {"200": reply(TEXT)}}} for n, id in enumerate(ids)
+        f"/{n}": {"get": {"operationId": id, "responses": {"200": reply(TEXT)}}}
+        for n, id in enumerate(ids)
     }
     made = bind(begun, document(paths), "--all", id="api").assert_ok()
     for name in made.json["created"]:
@@ -206,23 +223,35 @@ def test_credentials_come_from_variables_named_after_the_service(begun: Project)
     }
     paths = {
         f"/{name}": {
-            "get": {"operationId": name, "security": [{name: []}], "responses": {"200": reply(TEXT)}}
+            "get": {
+                "operationId": name,
+                "security": [{name: []}],
+                "responses": {"200": reply(TEXT)},
+            }
         }
         for name in schemes
     }
     value = document(
-        paths, components={"securitySchemes": schemes}, info={"title": "OPENAI ${HOME}", "version": "1"}
+        paths,
+        components={"securitySchemes": schemes},
+        info={"title": "OPENAI ${HOME}", "version": "1"},
     )
     made = bind(begun, value, "--all", id="api").assert_ok()
     service = (begun.root / "services/local/api.yaml").read_text()
-    assert set(re.findall(r"[A-Z][A-Z_]{5,}", service)) == {"API_TOKEN", "API_API_KEY", "OPENAI", "HOME"} - {
-        "HOME"
-    }
+    assert set(re.findall(r"[A-Z][A-Z_]{5,}", service)) == {
+        "API_TOKEN",
+        "API_API_KEY",
+        "OPENAI",
+        "HOME",
+    } - {"HOME"}
     assert "$API_TOKEN is sent to https://api.example: set it" in [
         each["message"] for each in made.json["warnings"]
     ]
     bound = {name for name in made.json["created"] if name.startswith("capabilities/")}
-    assert bound == {"capabilities/api.openai-api-key.yaml", "capabilities/api.aws-secret-access-key.yaml"}
+    assert bound == {
+        "capabilities/api.openai-api-key.yaml",
+        "capabilities/api.aws-secret-access-key.yaml",
+    }
 
 
 RECURSIVE = {"$ref": "#/components/schemas/T"}
@@ -254,11 +283,17 @@ def test_any_schema_is_bound_or_refused(begun: Project) -> None:
     for number, schema in enumerate(SCHEMAS):
         body = {"required": True, "content": {"application/json": {"schema": schema}}}
         paths[f"/reply/{number}"] = {"get": {"responses": {"200": reply(schema)}}}
-        paths[f"/body/{number}"] = {"post": {"requestBody": body, "responses": {"200": reply(TEXT)}}}
+        paths[f"/body/{number}"] = {
+            "post": {"requestBody": body, "responses": {"200": reply(TEXT)}}
+        }
         parameter = {"name": "q", "in": "query", "schema": schema}
-        paths[f"/query/{number}"] = {"get": {"parameters": [parameter], "responses": {"200": reply(TEXT)}}}
+        paths[f"/query/{number}"] = {
+            "get": {"parameters": [parameter], "responses": {"200": reply(TEXT)}}
+        }
     made = bind(begun, document(paths, components=components), "--all", id="api").assert_ok()
-    skipped = [each["message"] for each in made.json["warnings"] if each["message"].startswith("skipped")]
+    skipped = [
+        each["message"] for each in made.json["warnings"] if each["message"].startswith("skipped")
+    ]
     bound = [name for name in made.json["created"] if name.startswith("capabilities/")]
     assert len(skipped) + len(bound) == 3 * len(SCHEMAS)
     for number in range(len(SOUND)):
@@ -271,11 +306,13 @@ def test_any_schema_is_bound_or_refused(begun: Project) -> None:
 @pytest.mark.sampled(3)
 def test_ten_thousand_operations_are_refused_at_once_and_bound_one_by_one(begun: Project) -> None:
     paths = {
-        f"/{n}": {"get": {"operationId": f"op{n}", "responses": {"200": reply(TEXT)}}} for n in range(10_000)
+        f"/{n}": {"get": {"operationId": f"op{n}", "responses": {"200": reply(TEXT)}}}
+        for n in range(10_000)
     }
     value = document(paths)
     assert (
-        "10,000 operations" in bind(begun, value, "--all", id="api").assert_exit(2).json["error"]["message"]
+        "10,000 operations"
+        in bind(begun, value, "--all", id="api").assert_exit(2).json["error"]["message"]
     )
     many = bind(begun, value).assert_exit(2).json["error"]
     assert len(json.dumps(many)) < 2000
@@ -284,17 +321,24 @@ def test_ten_thousand_operations_are_refused_at_once_and_bound_one_by_one(begun:
 
 def test_operations_that_are_too_large_together_are_bound_one_by_one(begun: Project) -> None:
     many = {
-        f"S{n}": {"type": "object", "properties": {"next": {"$ref": f"#/components/schemas/S{n + 1}"}}}
+        f"S{n}": {
+            "type": "object",
+            "properties": {"next": {"$ref": f"#/components/schemas/S{n + 1}"}},
+        }
         for n in range(200)
     }
     many["S200"] = TEXT
-    one = {"responses": {"200": reply({"type": "array", "items": {"$ref": "#/components/schemas/S0"}})}}
+    one = {
+        "responses": {"200": reply({"type": "array", "items": {"$ref": "#/components/schemas/S0"}})}
+    }
     value = document({f"/{n}": {"get": one} for n in range(60)}, components={"schemas": many})
     (begun.root / "openapi.json").write_text(json.dumps(value))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cogcli.app.authoring.api_binding.MOST_PARTS", 6_000)
         made = bind(begun, value, "--all", id="api").assert_ok()
-    skipped = [each["message"] for each in made.json["warnings"] if each["message"].startswith("skipped")]
+    skipped = [
+        each["message"] for each in made.json["warnings"] if each["message"].startswith("skipped")
+    ]
     assert len(skipped) > 50
     assert all("too large to be made with those of the others" in each for each in skipped)
     bind(begun, value, "--operation", "GET /59").assert_ok()

@@ -54,7 +54,9 @@ def on_events(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[Path],
 
 def one_byte(log: list[bytes]) -> None:
     log[3] = (
-        log[3].replace(b"HI", b"HO") if b"HI" in log[3] else log[3].replace(b'"attempt":1', b'"attempt":2')
+        log[3].replace(b"HI", b"HO")
+        if b"HI" in log[3]
+        else log[3].replace(b'"attempt":1', b'"attempt":2')
     )
 
 
@@ -85,7 +87,12 @@ def appended(log: list[dict[str, Any]]) -> None:
 def by_nobody(log: list[dict[str, Any]]) -> None:
     place = next(n for n, event in enumerate(log) if event["event_type"] == "step.completed")
     payload = {**log[place]["payload"], "step_id": "ghost"}
-    ghost = {**log[place], "id": "ev_7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "step_id": "ghost", "payload": payload}
+    ghost = {
+        **log[place],
+        "id": "ev_7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+        "step_id": "ghost",
+        "payload": payload,
+    }
     log.insert(place + 1, ghost)
     for number, event in enumerate(log):
         event["seq"] = number
@@ -101,12 +108,16 @@ def name_twice(manifest: dict[str, Any]) -> None:
 
 def key_twice(folder: Path) -> None:
     path = folder / "manifest.json"
-    path.write_bytes(path.read_bytes().replace(b'"signature"', b'"signature": null,\n  "signature"', 1))
+    path.write_bytes(
+        path.read_bytes().replace(b'"signature"', b'"signature": null,\n  "signature"', 1)
+    )
 
 
 def with_hash(name: str) -> Callable[[Path], None]:
     """A manifest whose hashes are another algorithm's, or none."""
-    return edit("manifest.json", lambda manifest: [entry.update(sha256=name) for entry in manifest["files"]])
+    return edit(
+        "manifest.json", lambda manifest: [entry.update(sha256=name) for entry in manifest["files"]]
+    )
 
 
 def a_file_too_many(folder: Path) -> None:
@@ -179,7 +190,9 @@ def test_tampering_is_found_and_reading_goes_on(demo: Any, case: Case) -> None:
     case.tamper(folder)
     verified = attack(demo, "verify", "@last", "--json")
     assert case.code in verified.findings, verified.findings
-    errors = [finding for finding in verified.envelope["findings"] if finding["severity"] == "error"]
+    errors = [
+        finding for finding in verified.envelope["findings"] if finding["severity"] == "error"
+    ]
     assert verified.code == (1 if errors else 0)
     assert errors or case.code == "episode.unsealed"
     assert all(finding["file"] for finding in errors)
@@ -229,7 +242,9 @@ def test_E18_a_log_far_larger_than_the_memory_allowed_is_verified(demo: Any) -> 
         (folder / name).unlink()
     log = events(folder)[:-2]
     chained(folder, log)
-    lengthen(folder, [event for event in log if event["event_type"].startswith("step.")][:2], 16_000)
+    lengthen(
+        folder, [event for event in log if event["event_type"].startswith("step.")][:2], 16_000
+    )
     room = 320 * 2**20
     outcome = attack(
         demo, "verify", "@last", "--json", seconds=60,

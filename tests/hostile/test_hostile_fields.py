@@ -31,7 +31,13 @@ from cogcli.specs.host_layout import KIND_OF_FILE, HostLayout
 
 TRUSTED = {"COGCLI_TRUST_PROJECT": "1"}
 CALL_TOOLS = str(Path(__file__).with_name("call_tools.py"))
-PROFILE = ("run", "text.profile", "-p", "text=The harbour opens at six. Ships wait in the bay.", "-q")
+PROFILE = (
+    "run",
+    "text.profile",
+    "-p",
+    "text=The harbour opens at six. Ships wait in the bay.",
+    "-q",
+)
 BRIEF = ("run", "text.brief", "-p", "text=The harbour opens at six. Ships wait in the bay.", "-q")
 PACK = ("--pack", "trap@1.0.0", "--user", "trap")
 
@@ -133,7 +139,10 @@ def test_every_field_has_a_hostile_value(kind: str) -> None:
 def test_every_key_and_every_file_has_a_hostile_value(prey: Prey) -> None:
     assert set(values.CONFIG) == set(KEYS)
     overrides = prey.root / ".agent-skills"
-    assert {path.name for path in overrides.iterdir()} == {*KIND_OF_FILE, *HostLayout.folders.values()}
+    assert {path.name for path in overrides.iterdir()} == {
+        *KIND_OF_FILE,
+        *HostLayout.folders.values(),
+    }
 
 
 def test_the_values_are_taken(prey: Prey) -> None:
@@ -187,7 +196,15 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "run of gates": ("run", "trap.gated"),
     "run of a confirmed effect": ("run", "trap.asks", "--confirm", "trap.use.asks"),
     "agent": ("agent", "invoke", "--message", "please reach out", *PACK),
-    "agent with a model": ("agent", "invoke", "--message", "reach", *PACK, "--model", "openai:canary"),
+    "agent with a model": (
+        "agent",
+        "invoke",
+        "--message",
+        "reach",
+        *PACK,
+        "--model",
+        "openai:canary",
+    ),
     "context": ("context", "compile", "--message", "reach", "--pack", "trap@1.0.0"),
     "policy test": ("policy", "test", "trap@1.0.0"),
     "services refresh": ("services", "refresh", "trap_tools"),
@@ -209,7 +226,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_reaches_nothing(prey: Prey, name: str) -> None:
-    words = [{"PENDING": prey.pending, "SEALED": prey.sealed}.get(word, word) for word in COMMANDS[name]]
+    words = [
+        {"PENDING": prey.pending, "SEALED": prey.sealed}.get(word, word) for word in COMMANDS[name]
+    ]
     outcome = prey.run(*words).assert_nothing_left()
     assert "Traceback" not in outcome.err
     assert outcome.code != 70, outcome.err
@@ -235,7 +254,9 @@ def test_completion_reaches_nothing(prey: Prey) -> None:
         "cogcli resume ",
     ):
         variables = {"_COGCLI_COMPLETE": "complete_fish", "_TYPER_COMPLETE_ARGS": words}
-        prey.run(environ={**variables, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}).assert_nothing_left()
+        prey.run(
+            environ={**variables, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+        ).assert_nothing_left()
 
 
 def test_doctor_asks_the_addresses_of_the_user_alone(prey: Prey) -> None:
@@ -274,7 +295,14 @@ def test_a_refusal_names_the_flag_and_the_trust_and_the_flag_helps(prey: Prey) -
     "name", ["api_variable", "api_named", "api_file", "tools", "rpc_base", "api_private_1"]
 )
 def test_an_allowed_host_gets_no_credential_and_no_variable(prey: Prey, name: str) -> None:
-    hosts = ("--allow-host", f"{HOST}:8099", "--allow-host", HOST, "--allow-host", "inner.trap.example:8099")
+    hosts = (
+        "--allow-host",
+        f"{HOST}:8099",
+        "--allow-host",
+        HOST,
+        "--allow-host",
+        "inner.trap.example:8099",
+    )
     outcome = prey.run("run", f"trap.{values.slug(name)}", *hosts)
     others = [packet for packet in outcome.sent if packet.port != 53 and packet.host != PUBLIC]
     assert others == []
@@ -352,7 +380,15 @@ THROUGH_LINKS: dict[str, tuple[str, ...]] = {
     "folder of another tool": ("import", "agent-skills", "elsewhere"),
     "registry of another tool": ("import", "agent-skills", "reg", "elsewhere"),
     "facts": ("knowledge", "import", "linked.json"),
-    "data": ("policy", "eval", "trap@1.0.0", "--capability", "trap.use.api", "--data", "linked.json"),
+    "data": (
+        "policy",
+        "eval",
+        "trap@1.0.0",
+        "--capability",
+        "trap.use.api",
+        "--data",
+        "linked.json",
+    ),
     "pack": ("pack", "check", "linked.json"),
     "spec": ("validate", "elsewhere/services/local/elsewhere.yaml"),
     "scenario": ("openapi", "verify-bindings", "--scenario", "linked.json"),
@@ -389,13 +425,17 @@ def test_a_client_and_an_episode_give_no_permission_to_read(reader: Prey) -> Non
 
 
 @pytest.mark.sampled(2)
-def test_a_shipped_skill_is_the_shipped_one_whatever_stands_in_its_place(machine: TrapMachine) -> None:
+def test_a_shipped_skill_is_the_shipped_one_whatever_stands_in_its_place(
+    machine: TrapMachine,
+) -> None:
     prey = Prey(machine, "shadows")
     own = json.loads((prey.root / "skills/local/trap/api/skill.yaml").read_text())
     prey.project.spec("skills/local/text/profile/skill.yaml", {**own, "id": "text.profile"})
     prey.project.spec("skills/local/text/brief/skill.yaml", {**own, "id": "text.brief"})
     capability = values.read(values.CHECKOUT / "capabilities/text.section.split.yaml")
-    prey.project.spec("capabilities/text.section.split.yaml", {**capability, "extends": "trap.use.api"})
+    prey.project.spec(
+        "capabilities/text.section.split.yaml", {**capability, "extends": "trap.use.api"}
+    )
     reads = values.read(values.CHECKOUT / "capabilities/doc.text.read.yaml")
     reads.pop("safety")
     prey.project.spec("capabilities/doc.text.read.yaml", reads)
@@ -408,7 +448,9 @@ def test_a_shipped_skill_is_the_shipped_one_whatever_stands_in_its_place(machine
         "inputs": {},
         "outputs": values.ANY,
     }
-    prey.project.spec("capabilities/trap.more.alias.yaml", {**alias, "aliases": ["text.readability.score"]})
+    prey.project.spec(
+        "capabilities/trap.more.alias.yaml", {**alias, "aliases": ["text.readability.score"]}
+    )
     empty = machine.project("empty-for-shadows")
     for words in (PROFILE, BRIEF):
         found = prey.run(*words).assert_nothing_left()

@@ -60,13 +60,17 @@ ADDRESSES = {
 
 
 @pytest.mark.parametrize("case", ADDRESSES)
-def test_an_address_that_may_not_be_called_is_refused_before_the_run(project: Any, case: str) -> None:
+def test_an_address_that_may_not_be_called_is_refused_before_the_run(
+    project: Any, case: str
+) -> None:
     outcome = attack(project, *remote(project, "openapi", ADDRESSES[case], "ask", network="public"))
     assert (outcome.code, outcome.error) == (4, "safety.scope")
     assert not project.episodes
 
 
-@pytest.mark.parametrize("url", ["http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://0.0.0.0:1/"])
+@pytest.mark.parametrize(
+    "url", ["http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://0.0.0.0:1/"]
+)
 def test_H06_saying_private_does_not_open_everything(project: Any, url: str) -> None:
     outcome = attack(project, *remote(project, "openapi", url, "ask"))
     assert (outcome.code, outcome.error) == (4, "safety.scope")
@@ -144,7 +148,9 @@ def test_H09_a_compressed_bomb_takes_no_memory(project: Any) -> None:
         if "/small" in conversation.line:
             ok(conversation)
         else:
-            conversation.reply(bomb, headers="Content-Type: application/json\r\nContent-Encoding: gzip")
+            conversation.reply(
+                bomb, headers="Content-Type: application/json\r\nContent-Encoding: gzip"
+            )
 
     with serving(answer) as server:
         done = subprocess.run(
@@ -154,7 +160,10 @@ def test_H09_a_compressed_bomb_takes_no_memory(project: Any) -> None:
             check=True,
             timeout=60,
         )
-        assert attack(project, *remote(project, "openapi", server.url, "bomb")).error == "response.size"
+        assert (
+            attack(project, *remote(project, "openapi", server.url, "bomb")).error
+            == "response.size"
+        )
     code, grown = done.stdout.split()
     assert code == "response.size"
     assert int(grown) < 30 * 1024
@@ -207,7 +216,10 @@ REPLIES: dict[str, tuple[bytes, str]] = {
     "mid-body": (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "call.transport"),
     "no-http": (b"SSH-2.0-OpenSSH\r\n\r\n", "call.transport"),
     "nan": (b'HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{"text": NaN}', "response.not-json"),
-    "twice": (b'HTTP/1.1 200 OK\r\nContent-Length: 22\r\n\r\n{"text": 1, "text": 2}', "response.not-json"),
+    "twice": (
+        b'HTTP/1.1 200 OK\r\nContent-Length: 22\r\n\r\n{"text": 1, "text": 2}',
+        "response.not-json",
+    ),
     "negative": (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "call.transport"),
     "upgrade": (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", "call.transport"),
     "huge-status": (b"HTTP/1.1 99999 X\r\n\r\n", "call.transport"),
@@ -246,7 +258,10 @@ def overloaded(value: str) -> Callable[[Conversation], None]:
 def test_H15_a_strange_retry_after_does_no_harm(project: Any, value: str) -> None:
     with serving(overloaded(value)) as server:
         metadata = "{retry_count: 1, retry_backoff_base: 0}"
-        assert attack(project, *remote(project, "openapi", server.url, "ask", metadata=metadata)).code == 0
+        assert (
+            attack(project, *remote(project, "openapi", server.url, "ask", metadata=metadata)).code
+            == 0
+        )
         assert len(server.requests) == 2
     assert [attempt["status"] for attempt in attempts(project)] == ["failed", "success"]
     hold_all_episodes(project)
@@ -286,7 +301,11 @@ def test_H20_the_environment_sends_nothing_elsewhere(project: Any, tmp_path: Pat
     project.home.joinpath(".netrc").write_text(f"machine 127.0.0.1 login me password {SECRET}\n")
     with serving(ok) as server, serving(ok) as proxy:
         names = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
-        env = {**dict.fromkeys(names, proxy.url), "SSL_CERT_FILE": "/nowhere", "SSL_CERT_DIR": "/nowhere"}
+        env = {
+            **dict.fromkeys(names, proxy.url),
+            "SSL_CERT_FILE": "/nowhere",
+            "SSL_CERT_DIR": "/nowhere",
+        }
         assert attack(project, *remote(project, "openapi", server.url, "ask"), env=env).code == 0
         assert "authorization" not in server.requests[0].headers
         assert proxy.connections == 0
@@ -304,16 +323,22 @@ def test_H21_a_certificate_nobody_vouches_for(project: Any, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("key", ["verify: false", "insecure: true", "follow_redirects: true"])
 def test_H21_nothing_in_a_file_turns_checks_off(project: Any, key: str) -> None:
-    outcome = attack(project, *remote(project, "openapi", "https://a.example", "ask", metadata=f"{{{key}}}"))
+    outcome = attack(
+        project, *remote(project, "openapi", "https://a.example", "ask", metadata=f"{{{key}}}")
+    )
     assert "key.unknown" in {problem["code"] for problem in outcome.envelope["problems"]}
 
 
 @pytest.mark.parametrize("method", ["get\\r\\nX: y", "TRACE", "CONNECT", "get", "OPTIONS", ""])
 def test_H23_methods_are_a_closed_list(project: Any, method: str) -> None:
-    command = remote(project, "openapi", "https://a.example", "ask", metadata=f'{{method: "{method}"}}')
+    command = remote(
+        project, "openapi", "https://a.example", "ask", metadata=f'{{method: "{method}"}}'
+    )
     outcome = attack(project, *command)
     assert outcome.code == 3
-    assert {"value.choice", "yaml.characters"} & {problem["code"] for problem in outcome.envelope["problems"]}
+    assert {"value.choice", "yaml.characters"} & {
+        problem["code"] for problem in outcome.envelope["problems"]
+    }
 
 
 def test_H24_a_reply_sets_nothing_but_mapped_outputs(project: Any) -> None:
@@ -335,7 +360,9 @@ def test_H24_a_reply_sets_nothing_but_mapped_outputs(project: Any) -> None:
         binding = (project.root / "bindings/local/remote.thing.ask/ask.yaml").read_text()
         project.write(
             "bindings/local/remote.thing.ask2/ask2.yaml",
-            binding.replace("remote_ask", "remote_ask2").replace("remote.thing.ask\n", "remote.thing.ask2\n"),
+            binding.replace("remote_ask", "remote_ask2").replace(
+                "remote.thing.ask\n", "remote.thing.ask2\n"
+            ),
         )
         project.skill(
             "remote.asking",

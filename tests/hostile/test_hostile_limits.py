@@ -31,10 +31,25 @@ def _values(count: int) -> bytes:
     return b'{"text":"x","times":[' + b"0," * count + b"0]}"
 
 
-NUMBERS = ("-1", "true", "1e308", "NaN", "nan", "inf", "9223372036854775808", "", "0x10", "\u0661", "1_0")
+NUMBERS = (
+    "-1",
+    "true",
+    "1e308",
+    "NaN",
+    "nan",
+    "inf",
+    "9223372036854775808",
+    "",
+    "0x10",
+    "\u0661",
+    "1_0",
+)
 REFUSED = (
     *(Case(f"L02 seed {text}", ("--seed", text), "usage.value") for text in NUMBERS),
-    *(Case(f"L02 workers {text}", ("--max-workers", text), "usage.value") for text in (*NUMBERS, "0", "257")),
+    *(
+        Case(f"L02 workers {text}", ("--max-workers", text), "usage.value")
+        for text in (*NUMBERS, "0", "257")
+    ),
     *(
         Case(f"L01 timeout {text}", ("--timeout", text), "usage.value")
         for text in (*NUMBERS[:6], "0", "1e400")
@@ -80,7 +95,11 @@ def test_the_largest_input_allowed_is_read_within_its_memory(demo: Any) -> None:
     demo.write("large.json", json.dumps({"text": text}))
     run = [COGCLI, *GREET, "-q", "--input-file", "large.json"]
     done = subprocess.run(
-        [sys.executable, "-c", MEASURE, *run], cwd=demo.root, env=demo.env, capture_output=True, check=True
+        [sys.executable, "-c", MEASURE, *run],
+        cwd=demo.root,
+        env=demo.env,
+        capture_output=True,
+        check=True,
     )
     code, memory = map(int, done.stdout.split())
     body = json.loads((demo.root / "answer.json").read_bytes())
@@ -125,7 +144,9 @@ def test_what_a_function_answers_is_bounded(demo: Any, case: Answer) -> None:
     outcome = attack(demo, *GREET, "-q", "-p", "text=hi")
     assert (outcome.code, outcome.error) == (case.exit, case.error)
     metrics = outcome.envelope["metrics"]
-    assert all(metrics[name] >= 0 for name in ("tokens_in", "tokens_out", "llm_calls", "tool_calls"))
+    assert all(
+        metrics[name] >= 0 for name in ("tokens_in", "tokens_out", "llm_calls", "tool_calls")
+    )
     hold_all_episodes(demo)
 
 

@@ -13,9 +13,7 @@ pytestmark = pytest.mark.sampled(2)
 SECRET = "sk-live-canary0123456789ab"
 API = "id: a\nkind: openapi\nbase_url: https://a.example\n"
 MCP = "id: a\nkind: mcp\n"
-BINDING = (
-    "id: b\ncapability: demo.a\nservice: a\nprotocol: openapi\noperation: x\nresponse: {t: response.t}\n"
-)
+BINDING = "id: b\ncapability: demo.a\nservice: a\nprotocol: openapi\noperation: x\nresponse: {t: response.t}\n"
 SKILL = (
     'id: demo.s\nversion: "1.0.0"\nname: s\ndescription: d\nsteps:\n'
     "  - {id: a, uses: text.content.normalize, input: {text: x, api_key: SECRET}}\n"
@@ -23,7 +21,8 @@ SKILL = (
 SERVICES = {
     "header": API + "metadata: {headers: {X-Api-Key: SECRET}}\n",
     "header in a list": API + "metadata: {headers: {X-Api-Key: [SECRET]}}\n",
-    "header in a list of lines": API + "metadata:\n  headers:\n    Authorization:\n      - Bearer SECRET\n",
+    "header in a list of lines": API
+    + "metadata:\n  headers:\n    Authorization:\n      - Bearer SECRET\n",
     "header in an object": API + "metadata:\n  headers:\n    X-Api-Key:\n      value: SECRET\n",
     "header of another name": API + "metadata:\n  headers:\n    X-Other:\n      - Bearer SECRET\n",
     "auth_ref": API + "auth_ref: SECRET\n",
@@ -71,7 +70,12 @@ def _is_nowhere(project: Project, file: Path) -> str:
         assert result.code != 70
         told += result.out + result.err
     assert SECRET not in told
-    kept = [path for place in (project.root, project.home) for path in place.rglob("*") if path.is_file()]
+    kept = [
+        path
+        for place in (project.root, project.home)
+        for path in place.rglob("*")
+        if path.is_file()
+    ]
     assert [path for path in kept if path != file and SECRET.encode() in path.read_bytes()] == []
     return told
 
@@ -83,7 +87,9 @@ def test_a_literal_of_a_service_is_told_by_its_place_alone(project: Project, nam
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_literal_where_nothing_of_its_kind_stands_is_not_shown_either(project: Project, name: str) -> None:
+def test_a_literal_where_nothing_of_its_kind_stands_is_not_shown_either(
+    project: Project, name: str
+) -> None:
     path, text = OTHERS[name]
     _is_nowhere(project, project.write(path, text.replace("SECRET", SECRET).encode()))
 
@@ -96,7 +102,8 @@ def test_a_literal_in_settings_is_not_shown(project: Project, text: str) -> None
 def test_what_only_looks_like_one_is_shown(project: Project) -> None:
     (project.root / "skills").mkdir()
     project.write(
-        "services/a.yaml", (API + "metadata: {headers: [X-Trace]}\nnote: a token of thanks\n").encode()
+        "services/a.yaml",
+        (API + "metadata: {headers: [X-Trace]}\nnote: a token of thanks\n").encode(),
     )
     result = project.run("validate", env={"COGCLI_FORCE_TTY": "100"})
     told = result.out + result.err

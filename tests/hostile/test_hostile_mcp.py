@@ -40,7 +40,12 @@ class Tools:
         )
 
     def tool(
-        self, tool: str, *, service: str = "tools", effects: str = "{side_effects: false}", safety: str = ""
+        self,
+        tool: str,
+        *,
+        service: str = "tools",
+        effects: str = "{side_effects: false}",
+        safety: str = "",
     ) -> None:
         """A skill `tools.NAME` that calls a tool."""
         name = tool.replace("_", "-")
@@ -68,7 +73,9 @@ class Tools:
         name = tool.replace("_", "-")
         if not (self.project.root / f"skills/local/tools/{name}/skill.yaml").exists():
             self.tool(tool)
-        outcome = attack(self.project, "run", f"tools.{name}", *arguments, "--json", seconds=SECONDS, **more)
+        outcome = attack(
+            self.project, "run", f"tools.{name}", *arguments, "--json", seconds=SECONDS, **more
+        )
         hold_all_episodes(self.project)
         return outcome
 
@@ -82,7 +89,9 @@ class Tools:
         """The only attempt of a step of the last run, as it was recorded."""
         lines = (self.project.episode / "events.jsonl").read_text().splitlines()
         events = [event for event in map(json.loads, lines) if event.get("step_id") == step]
-        return next(event["payload"]["attempts"][0] for event in events if event["payload"].get("attempts"))
+        return next(
+            event["payload"]["attempts"][0] for event in events if event["payload"].get("attempts")
+        )
 
     @property
     def alive(self) -> list[int]:
@@ -148,7 +157,9 @@ def test_M02_a_flood_of_stderr_is_drained(tour: Tour) -> None:
 
 def test_M03_answers_to_other_requests_are_dropped_and_noted(tour: Tour) -> None:
     assert tour.body("foreign_id")["text"] == "own"
-    assert any("to no request of ours" in notice for notice in tour.attempt("foreign_id")["notices"])
+    assert any(
+        "to no request of ours" in notice for notice in tour.attempt("foreign_id")["notices"]
+    )
 
 
 def test_M03_only_the_first_answer_counts(tour: Tour) -> None:
@@ -198,7 +209,10 @@ def test_M17_demands_of_a_server_are_refused_and_recorded(tour: Tour) -> None:
 def test_M17_what_was_refused_shows_wherever_the_run_is_looked_at(tour: Tour) -> None:
     project = tour.tools.project
     refused = tour.attempt("demands")["notices"]
-    steps = {step["step_id"]: step for step in project.run("trace", "@last", "--json").json["trace"]["steps"]}
+    steps = {
+        step["step_id"]: step
+        for step in project.run("trace", "@last", "--json").json["trace"]["steps"]
+    }
     assert steps["demands"]["notices"] == refused
     assert "notices" not in steps["echo"]
     for flags in ((), ("--io", "--step", "demands")):
@@ -250,7 +264,9 @@ def test_M11_equal_tools_of_two_servers_are_told_apart_by_service(make: Make) ->
         ("--tools=2001", "response.size", "more than 2,000 tools"),
     ],
 )
-def test_M12_a_list_of_tools_without_end_is_given_up(make: Make, option: str, code: str, said: str) -> None:
+def test_M12_a_list_of_tools_without_end_is_given_up(
+    make: Make, option: str, code: str, said: str
+) -> None:
     tools = make(option)
     outcome = tools.run("echo")
     assert (outcome.code, outcome.error) == (1, code)
@@ -284,10 +300,14 @@ def test_M20_nothing_of_a_server_lives_on_when_the_command_is_killed(make: Make)
     for tool in ("breeds", "hangs"):
         tools.tool(tool)
         steps.append(f"- {{id: {tool}, uses: tools.{tool}.call, input: {{text: inputs.text}}}}")
-    tools.project.skill("tools.both", "\n".join(steps), inputs="{text: {type: string, default: hello}}")
+    tools.project.skill(
+        "tools.both", "\n".join(steps), inputs="{text: {type: string, default: hello}}"
+    )
     command = [COGCLI, "run", "tools.both", "-q"]
     project, ledger = tools.project, tools.files / "tools"
-    with subprocess.Popen(command, cwd=project.root, env=project.env, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, cwd=project.root, env=project.env, stdout=subprocess.DEVNULL
+    ) as process:
         wait_until(lambda: ledger.exists() and "call hangs" in ledger.read_text())
         process.kill()
     assert len(pids(tools.files / "pids")) == 4
@@ -320,7 +340,9 @@ def test_S04_a_secret_in_pieces_on_stderr_is_masked_everywhere(make: Make) -> No
     tools.project.env["MY_TOKEN"] = token
     outcome = tools.run("secret", "-p", "text=KEY")
     assert (outcome.code, outcome.error) == (6, "call.transport")
-    assert "the server ended with exit status 3: key [masked]" in outcome.envelope["error"]["message"]
+    assert (
+        "the server ended with exit status 3: key [masked]" in outcome.envelope["error"]["message"]
+    )
     assert token.encode() not in outcome.out + outcome.err
     for file in tools.project.episode.rglob("*"):
         assert not file.is_file() or token.encode() not in file.read_bytes(), file

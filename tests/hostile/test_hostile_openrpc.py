@@ -31,18 +31,25 @@ def test_R01_a_foreign_id_is_no_answer(project: Any, id: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "members", [{"result": 1, "error": {"code": 1, "message": "x"}}, {"result": 1, "error": None}, {}]
+    "members",
+    [{"result": 1, "error": {"code": 1, "message": "x"}}, {"result": 1, "error": None}, {}],
 )
 def test_R02_both_or_neither_of_result_and_error(project: Any, members: Any) -> None:
     assert answered(project, **members).error == "call.server-error"
 
 
 def test_R04_error_data_has_a_cap_and_is_masked_before(project: Any) -> None:
-    error = {"code": -32000, "message": f"no {SECRET}", "data": {"token": "t" * 40, "echo": [SECRET] * 100}}
+    error = {
+        "code": -32000,
+        "message": f"no {SECRET}",
+        "data": {"token": "t" * 40, "echo": [SECRET] * 100},
+    }
     assert answered(project, error=error).error == "call.server-error"
     huge = {"code": -32000, "message": "no", "data": SECRET + "x" * 20_000_000}
     assert answered(project, error=huge).error == "response.size"
-    assert sum(file.stat().st_size for file in project.root.rglob("*") if file.is_file()) < 1_000_000
+    assert (
+        sum(file.stat().st_size for file in project.root.rglob("*") if file.is_file()) < 1_000_000
+    )
 
 
 @pytest.mark.parametrize("method", ["rpc.discover\nX", "rpc.discover", "a b", "a\x00", "m" * 129])

@@ -271,8 +271,12 @@ def test_a_working_directory_that_is_gone_is_told(demo: Any, arguments: tuple[st
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such devices here")
-@pytest.mark.parametrize("runs_dir", ["/dev/null", "/dev/null/x", "notes.md", "notes.md/x", "/proc/nothing"])
-def test_a_runs_directory_that_is_none_is_told_before_anything_runs(demo: Any, runs_dir: str) -> None:
+@pytest.mark.parametrize(
+    "runs_dir", ["/dev/null", "/dev/null/x", "notes.md", "notes.md/x", "/proc/nothing"]
+)
+def test_a_runs_directory_that_is_none_is_told_before_anything_runs(
+    demo: Any, runs_dir: str
+) -> None:
     demo.write("notes.md", "x")
     outcome = attack(demo, *GREET, "--runs-dir", runs_dir, "--json")
     assert (outcome.code, outcome.error) == (3, "env.runs-dir")

@@ -29,7 +29,10 @@ def untrusted(tmp_path: Path) -> Project:
     (project.home / "notes.txt").write_text(NOTES)
     project.write("docs/own.txt", "own words")
     project.skill(
-        "canary.reader", READ.format(uses="doc.text.read", path="inputs.path"), inputs=PATH, outputs=TEXT
+        "canary.reader",
+        READ.format(uses="doc.text.read", path="inputs.path"),
+        inputs=PATH,
+        outputs=TEXT,
     )
     return project
 
@@ -104,7 +107,9 @@ def test_a_link_does_not_lead_out(untrusted: Project, way: str) -> None:
 
 
 @pytest.mark.parametrize("path", [".git/config", ".cogcli/episodes/note.txt", "sub/.git/config"])
-def test_what_lies_in_the_folder_and_did_not_come_with_it_is_not_read(untrusted: Project, path: str) -> None:
+def test_what_lies_in_the_folder_and_did_not_come_with_it_is_not_read(
+    untrusted: Project, path: str
+) -> None:
     untrusted.write(path, "url = https://me:canary@host/x")
     _literal(untrusted, path, _own(untrusted, "own_document"))
     result = untrusted.run("run", "canary.literal", "--json").assert_exit(3)
@@ -113,7 +118,12 @@ def test_what_lies_in_the_folder_and_did_not_come_with_it_is_not_read(untrusted:
 
 def test_its_own_files_are_read(untrusted: Project) -> None:
     (untrusted.root / "docs/inner").symlink_to("own.txt")
-    for path in ("docs/own.txt", str(untrusted.root / "docs/own.txt"), "docs/inner", "docs/../docs/own.txt"):
+    for path in (
+        "docs/own.txt",
+        str(untrusted.root / "docs/own.txt"),
+        "docs/inner",
+        "docs/../docs/own.txt",
+    ):
         assert (
             untrusted.run("run", "canary.reader", "-p", f"path={path}").assert_ok().json["text"]
             == "own words"
@@ -141,7 +151,9 @@ def test_what_the_person_names_is_read(untrusted: Project, isolation: str) -> No
         assert untrusted.run("run", "canary.reader", *flags).assert_ok().json["text"] == NOTES
 
 
-def test_typed_inside_a_list_or_as_a_folder_counts_and_a_sentence_does_not(untrusted: Project) -> None:
+def test_typed_inside_a_list_or_as_a_folder_counts_and_a_sentence_does_not(
+    untrusted: Project,
+) -> None:
     notes = str(untrusted.home / "notes.txt")
     _literal(untrusted, notes)
     skill = untrusted.root / "skills/local/canary/literal/skill.yaml"
@@ -149,7 +161,9 @@ def test_typed_inside_a_list_or_as_a_folder_counts_and_a_sentence_does_not(untru
     for said in (untrusted.home / "temporary", f"what does {notes} say?", f"{notes}/"):
         _refused(untrusted, "run", "canary.literal", "-p", f"said={said}")
     untrusted.run("run", "canary.literal", "-p", f"said={untrusted.home}").assert_ok()
-    untrusted.run("run", "canary.literal", "-p", f"said:={json.dumps({'files': [notes]})}").assert_ok()
+    untrusted.run(
+        "run", "canary.literal", "-p", f"said:={json.dumps({'files': [notes]})}"
+    ).assert_ok()
 
 
 def test_a_file_of_inputs_and_a_default_are_not_the_persons_word(untrusted: Project) -> None:
@@ -164,7 +178,9 @@ def test_a_file_of_inputs_and_a_default_are_not_the_persons_word(untrusted: Proj
     _refused(untrusted, "run", "canary.reader")
 
 
-def test_an_episode_of_another_does_not_name_files_for_the_person(untrusted: Project, tmp_path: Path) -> None:
+def test_an_episode_of_another_does_not_name_files_for_the_person(
+    untrusted: Project, tmp_path: Path
+) -> None:
     """In an own episode the typed path still counts."""
     notes = str(untrusted.home / "notes.txt")
     untrusted.run("run", "canary.reader", "-p", f"path={notes}").assert_ok()

@@ -25,7 +25,9 @@ def echoing(status: str, content_type: str = "application/json") -> Any:
             "base64": base64.b64encode(token.encode()).decode(), "hex": token.encode().hex(),
         }  # fmt: skip
         body = json.dumps(told).encode()
-        conversation.reply(body, status=status, headers=f"Content-Type: {content_type}\r\nX-Echo: {token}")
+        conversation.reply(
+            body, status=status, headers=f"Content-Type: {content_type}\r\nX-Echo: {token}"
+        )
 
     return answer
 
@@ -62,7 +64,9 @@ def test_S03_a_token_in_a_failure_to_connect_is_nowhere(project: Any) -> None:
 
 @pytest.mark.parametrize("query", ["?api_key=abc", "?x=1&token=abc", "?access_token=${A_KEY}"])
 def test_S06_a_secret_in_a_url_is_refused(project: Any, query: str) -> None:
-    outcome = attack(project, *remote(project, "openapi", f"https://a.example/{query}", "ask"), env=ENV)
+    outcome = attack(
+        project, *remote(project, "openapi", f"https://a.example/{query}", "ask"), env=ENV
+    )
     assert outcome.code == 3
     assert "service.url" in {problem["code"] for problem in outcome.envelope["problems"]}
 
@@ -70,14 +74,23 @@ def test_S06_a_secret_in_a_url_is_refused(project: Any, query: str) -> None:
 @pytest.mark.parametrize("where", ["service", "binding", "auth_ref"])
 def test_S07_an_untrusted_project_reads_no_variable(project: Any, where: str) -> None:
     header = 'headers: {X: "${AWS_SECRET_ACCESS_KEY}"}'
-    lines = {"service": f"metadata: {{{header}}}\n", "auth_ref": "auth_ref: AWS_SECRET_ACCESS_KEY\n"}.get(
-        where, ""
-    )
+    lines = {
+        "service": f"metadata: {{{header}}}\n",
+        "auth_ref": "auth_ref: AWS_SECRET_ACCESS_KEY\n",
+    }.get(where, "")
     metadata = f"{{{header}}}" if where == "binding" else "{}"
     command = remote(
-        project, "openapi", "https://a.example", "ask", service=lines, metadata=metadata, network="public"
+        project,
+        "openapi",
+        "https://a.example",
+        "ask",
+        service=lines,
+        metadata=metadata,
+        network="public",
     )
-    outcome = attack(project, *command, env={"COGCLI_TRUST_PROJECT": "", "AWS_SECRET_ACCESS_KEY": SECRET})
+    outcome = attack(
+        project, *command, env={"COGCLI_TRUST_PROJECT": "", "AWS_SECRET_ACCESS_KEY": SECRET}
+    )
     assert (outcome.code, outcome.error) == (3, "service.untrusted")
     assert SECRET.encode() not in outcome.out + outcome.err
     assert not project.episodes
@@ -101,7 +114,9 @@ def test_S08_a_value_that_looks_like_a_variable_is_text(project: Any) -> None:
 def test_S09_what_stood_on_the_command_line_under_a_secret_name_is_masked(project: Any) -> None:
     fields = "{token: {type: string, required: true}}"
     with serving(lambda c: c.reply(b'{"text": "fine"}')) as server:
-        command = remote(project, "openapi", server.url, "ask", inputs=fields, request="{token: input.token}")
+        command = remote(
+            project, "openapi", server.url, "ask", inputs=fields, request="{token: input.token}"
+        )
         outcome = attack(project, *command, "--input", json.dumps({"token": SECRET}))
         assert outcome.code == 0
         assert json.loads(server.requests[0].body) == {"token": SECRET}

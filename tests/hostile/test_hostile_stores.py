@@ -90,7 +90,9 @@ def test_a_row_of_the_schema_that_calls_itself_one_of_sqlite_is_refused(tmp_path
     connection = sqlite3.connect(path)
     connection.execute("CREATE TRIGGER planted AFTER INSERT ON edge BEGIN DELETE FROM edge; END")
     connection.execute("PRAGMA writable_schema = ON")
-    connection.execute("UPDATE sqlite_master SET name = 'sqlite_autoindex_edge_9' WHERE name = 'planted'")
+    connection.execute(
+        "UPDATE sqlite_master SET name = 'sqlite_autoindex_edge_9' WHERE name = 'planted'"
+    )
     connection.commit()
     connection.close()
     with pytest.raises(EnvironmentRefusal) as refused:
@@ -144,7 +146,10 @@ def test_the_name_of_a_planted_table_writes_no_escape_to_the_terminal(project: A
     project.write("cogcli.toml", "")
     propose(project.root, payload("email"))
     _plant(
-        project.root / ".cogcli/memory.db", ('CREATE TABLE "x\x1b]0;owned\x07\u202e\nerror: no" (x)',), "", ""
+        project.root / ".cogcli/memory.db",
+        ('CREATE TABLE "x\x1b]0;owned\x07\u202e\nerror: no" (x)',),
+        "",
+        "",
     )
     outcome = attack(project, "memory", "ls", env={"COGCLI_FORCE_TTY": "120"})
     assert outcome.code == 3
@@ -169,7 +174,9 @@ with store._database.reading() as connection:
 
 def test_a_signal_ends_a_statement_that_does_not_end(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WAITS, str(tmp_path / "knowledge.db")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             assert process.stderr is not None
@@ -200,7 +207,12 @@ def _plant_journal(path: Path, victim: Path) -> None:
     magic, page, name = bytes.fromhex("d9d505f920a163d7"), 4096, str(victim).encode()
     pages = path.stat().st_size // page
     head = (magic + struct.pack(">IIIII", 0, 0, pages, 512, page)).ljust(512, b"\0")
-    tail = struct.pack(">I", 0x40000000 // page + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+    tail = (
+        struct.pack(">I", 0x40000000 // page + 1)
+        + name
+        + struct.pack(">II", len(name), sum(name))
+        + magic
+    )
     path.with_name(f"{path.name}-journal").write_bytes(head + tail)
 
 
@@ -240,7 +252,9 @@ def test_looking_at_episodes_deletes_nothing_that_a_journal_names(
 
 
 @pytest.mark.parametrize("planted", ["table", "generated column", "trigger", "view"])
-def test_an_index_of_episodes_with_a_planted_schema_is_removed_unread(demo: Any, planted: str) -> None:
+def test_an_index_of_episodes_with_a_planted_schema_is_removed_unread(
+    demo: Any, planted: str
+) -> None:
     index = _make_index(demo)
     listed = json.loads(demo.run("ls", "--json").assert_ok().out)["episodes"]
     _plant(index, PLANTED[planted], "episode", "id")

@@ -18,10 +18,16 @@ GREET = ("run", "demo.greet", "-p", "text=hi")
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("room", [0, 200, 1000, 2000, 3000, 4000, 5000, 6000, 20_000])
-def test_a_disk_that_takes_no_more_ends_the_run_and_keeps_what_is_there(demo: Any, room: int) -> None:
+def test_a_disk_that_takes_no_more_ends_the_run_and_keeps_what_is_there(
+    demo: Any, room: int
+) -> None:
     attack(demo, *GREET)
     outcome = attack(
-        demo, *GREET, "--json", "-q", before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+        demo,
+        *GREET,
+        "--json",
+        "-q",
+        before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
     )
     assert (outcome.code, outcome.error) in ((3, "env.disk"), (3, "env.runs-dir"), (0, None))
     for command in (("ls",), ("trace",), ("state", "show"), ("verify", "--all")):
@@ -72,7 +78,9 @@ def test_what_stands_under_a_secret_key_is_in_no_file_and_on_no_screen(demo: Any
     binding.write_text(binding.read_text().replace("{text: response.text}", "{text: response}"))
     capability = demo.root / "capabilities/demo.text.upper.yaml"
     capability.write_text(
-        capability.read_text().replace("outputs: {text: {type: string", "outputs: {text: {type: any")
+        capability.read_text().replace(
+            "outputs: {text: {type: string", "outputs: {text: {type: any"
+        )
     )
     demo.skill(
         "demo.keeper",
@@ -108,7 +116,11 @@ def test_what_stands_under_a_secret_key_is_in_no_file_and_on_no_screen(demo: Any
 
 
 def test_what_was_typed_is_not_echoed_when_a_secret_is_in_it(demo: Any) -> None:
-    for command in (("run", "demo.gret"), ("rn", "demo.greet"), ("run", "demo.greet", "-p", "txt=x")):
+    for command in (
+        ("run", "demo.gret"),
+        ("rn", "demo.greet"),
+        ("run", "demo.greet", "-p", "txt=x"),
+    ):
         outcome = attack(demo, *command, "-p", f"api_key={SECRET}", "--json")
         assert outcome.code == 2
         assert SECRET.encode() not in outcome.out + outcome.err

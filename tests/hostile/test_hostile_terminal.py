@@ -44,7 +44,9 @@ def clean(*streams: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", EVIL)
-def test_control_characters_from_data_reach_no_terminal_and_no_envelope(demo: Any, name: str) -> None:
+def test_control_characters_from_data_reach_no_terminal_and_no_envelope(
+    demo: Any, name: str
+) -> None:
     evil = EVIL[name]
     run = ("run", "demo.review", "-p", f"text={evil}", "--goal", evil, "--tag", f"a={evil}")
     for terminal in ({"COGCLI_FORCE_TTY": "100", "NO_COLOR": "1"}, {}):
@@ -85,13 +87,21 @@ def test_names_of_files_are_data_too(demo: Any) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("trace", "--view", "events"), ("ls",), ("state", "show"), ("explain", "--list"), ("verify", "--json")],
+    [
+        ("trace", "--view", "events"),
+        ("ls",),
+        ("state", "show"),
+        ("explain", "--list"),
+        ("verify", "--json"),
+    ],
     ids=" ".join,
 )
 def test_X07_a_reader_that_has_seen_enough_is_no_error(demo: Any, command: tuple[str, ...]) -> None:
     demo.run("run", "demo.greet", "-p", "text=hi").assert_ok()
     line = f"{shlex.join([COGCLI, *command])} | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], cwd=demo.root, env=demo.env, capture_output=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=demo.root, env=demo.env, capture_output=True, check=True
+    )
     assert (done.stdout, done.stderr) == (b"0\n", b"")
 
 
@@ -100,7 +110,9 @@ def test_X09_a_cell_that_a_spreadsheet_would_compute_is_text(demo: Any, begin: s
     formula = f"{begin}HYPERLINK(1)"
     skill = demo.root / "skills/local/demo/greet/skill.yaml"
     text = skill.read_text().replace("The skill demo.greet.", formula.replace("\t", "\\t"))
-    skill.write_text(text.replace("description: ", 'description: "').replace("HYPERLINK(1)", 'HYPERLINK(1)"'))
+    skill.write_text(
+        text.replace("description: ", 'description: "').replace("HYPERLINK(1)", 'HYPERLINK(1)"')
+    )
     outcome = attack(demo, "skills", "ls", "--format", "csv", "--domain", "demo")
     cells = [cell for row in csv.reader(io.StringIO(outcome.out.decode())) for cell in row]
     assert any("HYPERLINK" in cell for cell in cells)
@@ -113,8 +125,15 @@ def test_X09_a_cell_that_a_spreadsheet_would_compute_is_text(demo: Any, begin: s
 )
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("columns", ["1", "20", "40"])
-def test_narrow_and_plain_terminals_break_nothing(demo: Any, env: dict[str, str], columns: str) -> None:
+def test_narrow_and_plain_terminals_break_nothing(
+    demo: Any, env: dict[str, str], columns: str
+) -> None:
     demo.run("run", "demo.review", "-p", "text=h\u00e9 \u4e2d\u6587")
     for command in (*SCREENS, ("doctor",), ("skills", "ls"), ("validate",), ("verify",)):
         # An interpreter reads its encoding when it starts.
-        attack(demo, *command, env={**env, "COGCLI_FORCE_TTY": columns}, installed="PYTHONIOENCODING" in env)
+        attack(
+            demo,
+            *command,
+            env={**env, "COGCLI_FORCE_TTY": columns},
+            installed="PYTHONIOENCODING" in env,
+        )

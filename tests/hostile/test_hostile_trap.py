@@ -20,15 +20,27 @@ def machine() -> Iterator[TrapMachine]:
 
 
 CALLS = {
-    "a public name": (f"urllib.request.urlopen('{URL}/' + os.environ['A_CANARY'])", "sent a canary"),
+    "a public name": (
+        f"urllib.request.urlopen('{URL}/' + os.environ['A_CANARY'])",
+        "sent a canary",
+    ),
     "a private address": ("socket.create_connection(('10.1.2.3', 8099))", "sent to 10.1.2.3:8099"),
     "this machine": ("socket.create_connection(('127.0.0.1', 8099))", "sent to 127.0.0.1:8099"),
-    "a port where nothing answers": ("socket.create_connection(('8.8.8.8', 4711))", "sent to 8.8.8.8:4711"),
+    "a port where nothing answers": (
+        "socket.create_connection(('8.8.8.8', 4711))",
+        "sent to 8.8.8.8:4711",
+    ),
     "IPv6": ("socket.create_connection(('2606:4700::1', 80))", "sent to 2606:4700::1:80"),
-    "a datagram": ("socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('1.2.3.4', 9))", "sent to 1.2.3.4:9"),
+    "a datagram": (
+        "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('1.2.3.4', 9))",
+        "sent to 1.2.3.4:9",
+    ),
     "a name alone": (f"socket.getaddrinfo('x.{HOST}', 80)", "sent to 127.0.0.1:53"),
     "a file": ("open(os.environ['HOME'] + '/.ssh/id_rsa').read()", "opened"),
-    "a file that is printed": ("print(open(os.environ['HOME'] + '/notes.txt').read())", "printed a canary"),
+    "a file that is printed": (
+        "print(open(os.environ['HOME'] + '/notes.txt').read())",
+        "printed a canary",
+    ),
     "a written file": ("open(os.environ['HOME'] + '/../outside/new.txt', 'w')", "wrote"),
     "a program": (
         "subprocess.run(['canary-program'], stdin=subprocess.DEVNULL)",
@@ -50,7 +62,9 @@ def test_the_trap_sees(machine: TrapMachine, name: str) -> None:
 
 
 def test_the_trap_is_silent_where_nothing_leaves(machine: TrapMachine) -> None:
-    outcome = machine.run(machine.project("silent"), "run", "text.profile", "-p", "text=Some words here.")
+    outcome = machine.run(
+        machine.project("silent"), "run", "text.profile", "-p", "text=Some words here."
+    )
     assert outcome.code == 0, outcome.err
     assert outcome.assert_nothing_left().json
     assert machine.leaks(machine.root / "projects/silent") == []

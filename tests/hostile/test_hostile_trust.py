@@ -137,7 +137,9 @@ class Trap:
         secret.chmod(0o600)
         self.root = root
         self.kinds = kinds(server.url, str(secret))
-        self.targets = [(tag, kind) for tag in PLACES for kind in self.kinds if _is_tried(tag, kind)]
+        self.targets = [
+            (tag, kind) for tag in PLACES for kind in self.kinds if _is_tried(tag, kind)
+        ]
         for index, (tag, place) in enumerate(PLACES.items()):
             self._plant(tag, root / place, BUILT_IN[index])
         (self.project.root / "link").symlink_to(root / "elsewhere/linked")
@@ -168,8 +170,13 @@ class Trap:
             if not host:
                 self._write(root / f"services/{id}.yaml", text)
         if host:
-            told = (text.partition("\n")[2].replace("\n", "\n    ").rstrip() for text in services.values())
-            entries = "".join(f"  {id}:\n    {text}\n" for id, text in zip(services, told, strict=True))
+            told = (
+                text.partition("\n")[2].replace("\n", "\n    ").rstrip()
+                for text in services.values()
+            )
+            entries = "".join(
+                f"  {id}:\n    {text}\n" for id, text in zip(services, told, strict=True)
+            )
             self._write(root / "services.yaml", f"services:\n{entries}")
         for name, kind in self.kinds.items():
             if not _is_tried(tag, name):
@@ -203,7 +210,9 @@ class Trap:
     def _lay_out(self) -> None:
         """What a project holds besides services, each time so that it leads to them."""
         write = self.project.write
-        lines = "\n".join(KEY_LINES.values()).replace("{outside}", str(self.root / "elsewhere/outside"))
+        lines = "\n".join(KEY_LINES.values()).replace(
+            "{outside}", str(self.root / "elsewhere/outside")
+        )
         write("cogcli.toml", f"{lines}\n".replace("{url}", self.server.url))
         write("reg/cogcli.toml", 'registry = ["inner"]\n')
         write(
@@ -213,14 +222,27 @@ class Trap:
         )
         write("policies/own.yaml", "defaults: {text.content.normalize: mine}\n")
         write(".agent-skills/active_bindings.json", '{"text.content.normalize": "mine"}\n')
-        for tag, name in (("openapi", "api"), ("openapi", "header"), ("mcp", "command"), ("mcp", "known")):
+        for tag, name in (
+            ("openapi", "api"),
+            ("openapi", "header"),
+            ("mcp", "command"),
+            ("mcp", "known"),
+        ):
             write(
                 f"tooling/{tag}_scenarios/{name}.json",
                 f'{{"id": "{name}", "capability_id": "canary.{tag}.{name}", "binding_id": "{tag}_{name}",'
                 ' "input": {"text": "x"}, "expected_output": {"text": "x"}}\n',
             )
         # Names that Python, or a tool that we import, might look for beside its work.
-        for name in ("sitecustomize", "usercustomize", "orjson", "yaml", "mcp", "cogcli_plugin", "conftest"):
+        for name in (
+            "sitecustomize",
+            "usercustomize",
+            "orjson",
+            "yaml",
+            "mcp",
+            "cogcli_plugin",
+            "conftest",
+        ):
             write(f"{name}.py", f"open({str(self.marks / f'beside-{name}')!r}, 'w').close()\n")
 
     def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> tuple[int, str]:
@@ -239,7 +261,9 @@ class Trap:
 
     def leaks(self) -> list[Path]:
         """The files that hold a secret: episodes, caches, whatever was written."""
-        files = [path for path in self.root.rglob("*") if path.is_file() and path.name != "secret.txt"]
+        files = [
+            path for path in self.root.rglob("*") if path.is_file() and path.name != "secret.txt"
+        ]
         return [path for path in files if any(secret in path.read_bytes() for secret in SECRETS)]
 
     def forget(self) -> None:
@@ -250,7 +274,9 @@ class Trap:
         self.server.connections = 0
 
 
-def _become(arguments: tuple[str, ...], directory: Path, environ: Mapping[str, str], out: Path) -> None:
+def _become(
+    arguments: tuple[str, ...], directory: Path, environ: Mapping[str, str], out: Path
+) -> None:
     """Be the command, and nothing afterwards."""
     code = 99
     try:
@@ -312,7 +338,11 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
             ("run", SKILL, "--plan"),
             ("run", SKILL, "--trust-level", "privileged", "--bind", f"{CAPABILITY}=own_thread"),
         ],
-        "trace": [("trace", SKILL), ("trace", sealed, "--io"), ("trace", "text.brief", "-p", "text=words")],
+        "trace": [
+            ("trace", SKILL),
+            ("trace", sealed, "--io"),
+            ("trace", "text.brief", "-p", "text=words"),
+        ],
         "state show": [("state", "show", sealed)],
         "ls": [("ls",)],
         "diff": [("diff", sealed, pending)],
@@ -320,10 +350,17 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         "graph": [("graph", SKILL), ("graph", sealed)],
         "gc": [("gc", "--keep", "9", "--dry-run")],
         "verify": [("verify", sealed)],
-        "resume": [("resume", pending, "--approve", "canary.own.asks"), ("resume", pending, "--abort")],
+        "resume": [
+            ("resume", pending, "--approve", "canary.own.asks"),
+            ("resume", pending, "--abort"),
+        ],
         "rerun": [("rerun", sealed), ("rerun", sealed, "--from", "ask")],
         "replay": [("replay", sealed)],
-        "validate": [("validate",), ("validate", "reg"), ("validate", "tooling/mcp_scenarios/registry")],
+        "validate": [
+            ("validate",),
+            ("validate", "reg"),
+            ("validate", "tooling/mcp_scenarios/registry"),
+        ],
         "doctor": [("doctor",), ("doctor", "--net")],
         **{
             f"registry {name}": [("registry", name, "canary.*")]
@@ -334,7 +371,10 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         "openapi verify-bindings": [
             ("openapi", "verify-bindings", "--all", *more, "--protocol", protocol)
             for protocol in ("openapi", "mcp")
-            for more in (("--live",), ("--live", "--scenarios-dir", f"tooling/{protocol}_scenarios"))
+            for more in (
+                ("--live",),
+                ("--live", "--scenarios-dir", f"tooling/{protocol}_scenarios"),
+            )
         ],
         "openapi verify-invoker": [("openapi", "verify-invoker")],
         "openapi verify-errors": [("openapi", "verify-errors", "--help")],
@@ -352,7 +392,10 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         "bindings explain": [("bindings", "explain", CAPABILITY)],
         "agent chat": [("agent", "chat", "--pack", "canary@1.0.0")],
         "agent invoke": [("agent", "invoke", "--message", "x", "--pack", "canary@1.0.0")],
-        "pack check": [("pack", "check", "canary@1.0.0"), ("pack", "check", "packs/canary/1.0.0.yaml")],
+        "pack check": [
+            ("pack", "check", "canary@1.0.0"),
+            ("pack", "check", "packs/canary/1.0.0.yaml"),
+        ],
         "pack hash": [("pack", "hash", "canary@1.0.0"), ("pack", "hash", "canary")],
         "pack pin": [("pack", "pin", "canary@1.0.0"), ("pack", "pin", "canary", "--remove")],
         "policy check": [("policy", "check", "canary@1.0.0")],
@@ -392,11 +435,15 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
             for service in services
             if service.startswith("own") or LONG
             for more in ((), ("--accept",))
-            if not service.endswith(("thread", "process")) and (service.endswith("_command") or not more)
+            if not service.endswith(("thread", "process"))
+            and (service.endswith("_command") or not more)
         ],
         "skills export": [("skills", "export", SKILL, "--to", "exported")],
         "skills import": [("skills", "import", "exported", "--capability", CAPABILITY)],
-        "import agent-skills": [("import", "agent-skills", ".", "reg"), ("import", "agent-skills", "reg")],
+        "import agent-skills": [
+            ("import", "agent-skills", ".", "reg"),
+            ("import", "agent-skills", "reg"),
+        ],
         "new project": [("new", "project", ".")],
         "new skill": [("new", "skill", "new.one"), ("new", "skill", "new.two", "--like", SKILL)],
         "new capability": [("new", "capability", "new.one")],
@@ -554,7 +601,9 @@ def test_a_root_that_the_person_names_is_trusted_whoever_else_names_it(tmp_path:
         assert trap.sprung() == set()
 
 
-def test_a_project_cannot_have_a_root_of_the_person_overruled_by_naming_it_first(tmp_path: Path) -> None:
+def test_a_project_cannot_have_a_root_of_the_person_overruled_by_naming_it_first(
+    tmp_path: Path,
+) -> None:
     with trapped(tmp_path) as trap:
         for tag in ("beside", "outside"):
             text = (trap.project.root / f"skills/local/canary/{tag}-thread/skill.yaml").read_text()
@@ -606,7 +655,11 @@ def test_a_call_is_trusted_only_where_service_and_binding_are(tmp_path: Path, mi
 
 @pytest.mark.parametrize(
     ("users", "projects", "counts"),
-    [("sandbox", "standard", "sandbox"), ("elevated", "sandbox", "sandbox"), ("elevated", None, "elevated")],
+    [
+        ("sandbox", "standard", "sandbox"),
+        ("elevated", "sandbox", "sandbox"),
+        ("elevated", None, "elevated"),
+    ],
 )
 def test_a_project_raises_no_level_above_what_its_user_gives(
     project: Any, users: str, projects: str | None, counts: str

@@ -177,13 +177,17 @@ def _states(root: Path, *, signed: bool) -> States:
     steps = "\n".join([call % ("one", GUARDED, "[]"), call % ("two", GUARDED, "[one]")])
     fields = {"inputs": "{text: {type: string}}", "outputs": "{text: {type: string}}"}
     demo.skill("demo.waits", steps, **fields)
-    steps = "\n".join([call % ("one", "demo.text.upper", "[]"), call % ("two", "demo.text.die", "[one]")])
+    steps = "\n".join(
+        [call % ("one", "demo.text.upper", "[]"), call % ("two", "demo.text.die", "[one]")]
+    )
     demo.skill("demo.dies", steps, **fields)
     secret, public = demo.home / "key.pem", demo.home / "key.pub.pem"
     make = ["openssl", "genpkey", "-algorithm", "ed25519", "-out", secret]
     subprocess.run(make, check=True, capture_output=True)
     subprocess.run(
-        ["openssl", "pkey", "-in", secret, "-pubout", "-out", public], check=True, capture_output=True
+        ["openssl", "pkey", "-in", secret, "-pubout", "-out", public],
+        check=True,
+        capture_output=True,
     )
     secret.chmod(0o600)
     env = {"COGCLI_SIGNING_KEY": str(secret)} if signed else {}
@@ -324,9 +328,12 @@ def _cell(states: States, tmp_path: Path, run: str, attack: str, column: str) ->
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("run", ["sealed", "paused", "killed"])
-def test_the_table_holds(unsigned: States, signed: States, tmp_path: Path, run: str, attack: str) -> None:
+def test_the_table_holds(
+    unsigned: States, signed: States, tmp_path: Path, run: str, attack: str
+) -> None:
     found = tuple(
-        _cell(signed if column == "signed" else unsigned, tmp_path, run, attack, column) for column in COLUMNS
+        _cell(signed if column == "signed" else unsigned, tmp_path, run, attack, column)
+        for column in COLUMNS
     )
     assert found == TABLE[run, attack]
 

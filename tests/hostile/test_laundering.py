@@ -19,7 +19,9 @@ def keys(demo: Any) -> tuple[dict[str, str], str]:
     make = ["openssl", "genpkey", "-algorithm", "ed25519", "-out", secret]
     subprocess.run(make, check=True, capture_output=True)
     subprocess.run(
-        ["openssl", "pkey", "-in", secret, "-pubout", "-out", public], check=True, capture_output=True
+        ["openssl", "pkey", "-in", secret, "-pubout", "-out", public],
+        check=True,
+        capture_output=True,
     )
     secret.chmod(0o600)
     return {"COGCLI_SIGNING_KEY": str(secret)}, str(public)
@@ -78,7 +80,9 @@ def test_resuming_a_forged_log_signs_only_what_comes_after(
         assert f"{folder.name}  consistent, vouched for in part\n" in shown
         assert "nothing altered" not in shown
     refused = (
-        demo.run("verify", "@last", "--key", public, "--require-signature", "--json").assert_exit(1).json
+        demo.run("verify", "@last", "--key", public, "--require-signature", "--json")
+        .assert_exit(1)
+        .json
     )
     assert refused["error"]["code"] == "signature.missing"
     manifest["unsigned"] = []

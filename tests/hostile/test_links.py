@@ -116,7 +116,10 @@ LINES: dict[str, tuple[str, ...]] = {
     "registry catalog": ("registry", "catalog"),
     "doctor": ("doctor", "--fix"),
     "openapi verify-bindings": ("openapi", "verify-bindings", "--all"),
-    "openapi verify-invoker": ("openapi", "verify-bindings"),  # the rules of an invoker lie in the package
+    "openapi verify-invoker": (
+        "openapi",
+        "verify-bindings",
+    ),  # the rules of an invoker lie in the package
     "openapi verify-errors": ("openapi", "verify-bindings"),
     "skills ls": ("skills", "ls"),
     "skills show": ("skills", "show", "demo.greet"),
@@ -146,7 +149,15 @@ LINES: dict[str, tuple[str, ...]] = {
     "pack pin": ("pack", "pin", "none", "--remove"),
     "policy check": ("policy", "check", "none"),
     "policy test": ("policy", "test", "none"),
-    "policy eval": ("policy", "eval", "none", "--capability", "demo.text.upper", "--data", "facts.jsonl"),
+    "policy eval": (
+        "policy",
+        "eval",
+        "none",
+        "--capability",
+        "demo.text.upper",
+        "--data",
+        "facts.jsonl",
+    ),
     "policy explain": ("policy", "explain", "@last"),
     "policy diff": ("policy", "diff", "none@1.0.0", "none@2.0.0"),
     "context compile": ("context", "compile", "--message", "hi", "--pack", "none"),
@@ -178,7 +189,11 @@ LINES: dict[str, tuple[str, ...]] = {
     "new pack": ("new", "pack", "demo-desk"),
     "serve mcp": ("serve", "mcp"),
     "config show": ("config", "show"),
-    "config trust": ("config", "trust", "--revoke"),  # to trust a project is to accept what its links lead to
+    "config trust": (
+        "config",
+        "trust",
+        "--revoke",
+    ),  # to trust a project is to accept what its links lead to
     "completion show": ("completion", "show", "bash"),
     "completion install": ("completion", "install", "fish"),
     "help": ("help", "inputs"),
@@ -228,7 +243,11 @@ class Outside:
 
     def _tree(self) -> dict[str, bytes]:
         paths = [self.target, *self.target.rglob("*")]
-        return {str(path): path.read_bytes() if path.is_file() else b"" for path in paths if path.exists()}
+        return {
+            str(path): path.read_bytes() if path.is_file() else b""
+            for path in paths
+            if path.exists()
+        }
 
     def require_untouched(self) -> None:
         """Fail if anything outside was read, changed, added or removed."""
@@ -317,7 +336,10 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "a skill is made": ("skills/local", ("new", "skill", "demo.fresh")),
     "specs are listed": ("skills", ("skills", "ls")),
-    "a spec is shown": ("capabilities/demo.text.upper.yaml", ("capabilities", "show", "demo.text.upper")),
+    "a spec is shown": (
+        "capabilities/demo.text.upper.yaml",
+        ("capabilities", "show", "demo.text.upper"),
+    ),
     "settings are read": ("cogcli.toml", ("skills", "ls")),
     "a replay compares specs": ("skills/local", ("replay", "@last")),
     "scenarios are read": ("tooling/openapi_scenarios", ("openapi", "verify-bindings", "--all")),
@@ -366,7 +388,10 @@ def by_a_folder(link: Path, target: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [chain, relative, inner_chain, process_root, by_a_folder])
 @pytest.mark.parametrize("words", [("gc", "--keep", "0", "--yes"), BRIEF, ("ls",)], ids=" ".join)
 def test_no_form_of_a_link_leads_out(
-    untrusted: Project, tmp_path: Path, make: Callable[[Path, Path, Path], None], words: tuple[str, ...]
+    untrusted: Project,
+    tmp_path: Path,
+    make: Callable[[Path, Path, Path], None],
+    words: tuple[str, ...],
 ) -> None:
     if make is process_root and sys.platform != "linux":
         make = chain

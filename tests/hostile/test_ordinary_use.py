@@ -29,7 +29,14 @@ ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = re.compile(r"(?<=127\.0\.0\.1)(:|\", )88\d\d\b")
 """The addresses of the servers that recipes start."""
 RECIPES = sorted(path.parent for path in (ROOT / "docs/cookbook").glob("*/README.md"))
-FETCHES = ("run", "api.json-check", "-p", f"url={URL}/data.json", "-p", 'schema:={"type": "object"}')
+FETCHES = (
+    "run",
+    "api.json-check",
+    "-p",
+    f"url={URL}/data.json",
+    "-p",
+    'schema:={"type": "object"}',
+)
 SHIPPED = (
     ("run", "text.brief", "-p", "text=The harbour opens at six. Ships wait."),
     ("run", "text.profile", "-p", "text=The harbour opens at six. Ships wait."),
@@ -50,7 +57,9 @@ def hostile(machine: TrapMachine) -> Path:
     """A project without trust in which every field is hostile."""
     project = machine.project("hostile")
     HostileProject(project, machine.outside, machine.marks).plant(shipped=False)
-    (project / "notes.md").write_text("# Notes\n\nThe harbour opens at six. Ships wait in the bay.\n")
+    (project / "notes.md").write_text(
+        "# Notes\n\nThe harbour opens at six. Ships wait in the bay.\n"
+    )
     return project
 
 
@@ -94,14 +103,22 @@ def test_a_shipped_skill_needs_no_flag_in_a_project_without_trust(
 
 def _targets(outcome: Outcome) -> list[str]:
     """Where calls went, without look-ups of names."""
-    return [URL if packet.host == PUBLIC else packet.host for packet in outcome.sent if packet.port != 53]
+    return [
+        URL if packet.host == PUBLIC else packet.host
+        for packet in outcome.sent
+        if packet.port != 53
+    ]
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
-def test_a_recipe_works_where_the_checkout_is_trusted_by_a_variable(recipe: Path, project: Project) -> None:
+def test_a_recipe_works_where_the_checkout_is_trusted_by_a_variable(
+    recipe: Path, project: Project
+) -> None:
     """As in CI: the variable stands for each `config trust` of the page."""
-    copytree(recipe, project.root, dirs_exist_ok=True, ignore=ignore_patterns("__pycache__", ".cogcli"))
+    copytree(
+        recipe, project.root, dirs_exist_ok=True, ignore=ignore_patterns("__pycache__", ".cogcli")
+    )
     assert project.env["COGCLI_TRUST_PROJECT"] == "1"
     port = str(free_port())
     for file in filter(Path.is_file, project.root.rglob("*")):
@@ -110,7 +127,8 @@ def test_a_recipe_works_where_the_checkout_is_trusted_by_a_variable(recipe: Path
     page = project.root / "README.md"
     lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
     page.write_text(
-        "".join(line for line in lines if not line.startswith("cogcli config trust")), encoding="utf-8"
+        "".join(line for line in lines if not line.startswith("cogcli config trust")),
+        encoding="utf-8",
     )
     with Reader(project) as reader:
         reader.read(page, write=False)

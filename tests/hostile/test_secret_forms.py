@@ -162,7 +162,10 @@ class Echoing:
             "id: held\nkind: pythoncall\nmodule: echo_services\nisolation: thread\nauth_ref: A_KEY\n",
         )
         write("services/local/worker.yaml", "id: worker\nkind: pythoncall\nmodule: echo_services\n")
-        write("services/local/web.yaml", f"id: web\nkind: openapi\nbase_url: {url}\nnetwork: private\n")
+        write(
+            "services/local/web.yaml",
+            f"id: web\nkind: openapi\nbase_url: {url}\nnetwork: private\n",
+        )
         write(
             "services/local/tool.yaml",
             f'id: tool\nkind: mcp\ncommand: {sys.executable}\nargs: [echo_server.py]\nenv: {{A_KEY: "${{A_KEY}}"}}\n',
@@ -188,7 +191,9 @@ class Echoing:
             )
         outputs = f"{{{', '.join(f'{way}: {{type: any}}' for way in STEPS)}}}"
         each = f"foreach: {{items: {list(range(len(self.echoes) + 1))}}}"
-        config = {way: f"{{{RETRY}, {each}}}" if way in REPEATED else f"{{{RETRY}}}" for way in STEPS}
+        config = {
+            way: f"{{{RETRY}, {each}}}" if way in REPEATED else f"{{{RETRY}}}" for way in STEPS
+        }
         steps = "\n".join(
             f"- {{id: {way}, uses: echo.{way}.ask, output: {{text: outputs.{way}}}, config: {config[way]}}}"
             for way in STEPS
@@ -261,7 +266,11 @@ def test_no_form_of_a_secret_is_found_anywhere(echoing: Echoing) -> None:
     log = (echoing.project.episode / "events.jsonl").read_text()
     assert log.count("[masked]") > len(REPEATED) * len(echoing.echoes)
     assert "[masked]" in shown
-    for arguments in (("trace", "@last", "-v"), ("trace", "@last", "--io"), ("state", "show", "@last")):
+    for arguments in (
+        ("trace", "@last", "-v"),
+        ("trace", "@last", "--io"),
+        ("state", "show", "@last"),
+    ):
         echoing.run(*arguments)
     echoing.run("report", "@last", "-o", "page.html")
     assert (echoing.project.root / "page.html").exists()

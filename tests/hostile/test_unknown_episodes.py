@@ -23,7 +23,9 @@ STEP = f"- {{id: make, uses: {SUMMARY}, input: {{text: inputs.text}}, output: {{
 
 def _model_binding() -> str:
     folder = Path(builtin_root(), "bindings/official", SUMMARY)
-    (found,) = [path for path in folder.glob("*.yaml") if "service: model_openai" in path.read_text()]
+    (found,) = [
+        path for path in folder.glob("*.yaml") if "service: model_openai" in path.read_text()
+    ]
     return found.read_text().split("id: ", 1)[1].split("\n", 1)[0]
 
 
@@ -65,7 +67,9 @@ def _to_model(payload: dict[str, Any]) -> None:
     """Choose the model, at an address of the forger."""
     payload["options"]["prefer"] = ["model_openai"]
     payload["selection"] = {}
-    payload["pins"]["variables"] = {"model_openai": {"base": "http://forger.example/v1", "model": "m"}}
+    payload["pins"]["variables"] = {
+        "model_openai": {"base": "http://forger.example/v1", "model": "m"}
+    }
 
 
 def _set(*path: str, to: Any) -> Callable[[dict[str, Any]], None]:
@@ -78,17 +82,25 @@ def _set(*path: str, to: Any) -> Callable[[dict[str, Any]], None]:
 
 
 FORGED = {
-    "address of a key": (_to_model, "variables of service `model_openai`: base=http://forger.example/v1"),
+    "address of a key": (
+        _to_model,
+        "variables of service `model_openai`: base=http://forger.example/v1",
+    ),
     "preference": (_set("options", "prefer", to=["model_openai"]), f"`{SUMMARY}` through"),
     "binding": (_set("options", "binds", to={SUMMARY: _model_binding()}), f"`{SUMMARY}` through"),
     "user": (_set("policy", "user", to="admin"), "user `admin`"),
     "typed file": (_set("typed", to=["text"]), "file of the input `text`"),
-    "lenient": (_set("contracts", to={"lenient": ["skill:own.brief"], "found": []}), "lenient contracts of"),
+    "lenient": (
+        _set("contracts", to={"lenient": ["skill:own.brief"], "found": []}),
+        "lenient contracts of",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", FORGED)
-def test_what_nothing_vouches_for_is_refused_and_named(host: tuple[Project, LoopbackHost], what: str) -> None:
+def test_what_nothing_vouches_for_is_refused_and_named(
+    host: tuple[Project, LoopbackHost], what: str
+) -> None:
     project, loopback = host
     change, named = FORGED[what]
 
@@ -117,13 +129,17 @@ def test_a_recorded_chain_that_the_user_does_not_choose_is_refused(
     assert len(loopback.model.requests) == 1
 
 
-def test_an_unknown_episode_that_asks_for_nothing_goes_on(host: tuple[Project, LoopbackHost]) -> None:
+def test_an_unknown_episode_that_asks_for_nothing_goes_on(
+    host: tuple[Project, LoopbackHost],
+) -> None:
     project, _ = host
     _begun(project, "own.brief", "-p", "text=Ships wait in the bay.")
     project.run("resume", "@last").assert_ok()
 
 
-def test_a_rerun_of_an_unknown_episode_chooses_as_the_user_does(host: tuple[Project, LoopbackHost]) -> None:
+def test_a_rerun_of_an_unknown_episode_chooses_as_the_user_does(
+    host: tuple[Project, LoopbackHost],
+) -> None:
     project, loopback = host
     _begun(project, "own.brief", "-p", "text=Ships wait in the bay.", "--prefer", "model_openai")
     loopback.model.requests.clear()
@@ -144,7 +160,10 @@ def test_a_typed_path_counts_in_a_run_that_goes_on_if_its_record_is_known(
     notes.write_text(KEPT)
     words = ("own.read", "-p", f"text={notes}")
     folder = _begun(project, *words)
-    assert project.run("resume", "@last", "--json").assert_exit(3).json["error"]["code"] == "resume.untrusted"
+    assert (
+        project.run("resume", "@last", "--json").assert_exit(3).json["error"]["code"]
+        == "resume.untrusted"
+    )
     vouch(folder, project.home)
     assert project.run("resume", "@last", "--json").assert_ok().json["outputs"]["text"] == KEPT
     assert project.run("rerun", "@last", "--json").assert_ok().json["outputs"]["text"] == KEPT
@@ -181,7 +200,12 @@ def test_what_nothing_vouches_for_in_the_run_of_an_agent_is_refused(
     request = log[0]["payload"]["agent"]["request"]
     request["user"] = {"user_id": "root", "role": "admin", "consent": ["memory"]}
     request["session_id"] = "s-1"
-    log[0]["payload"]["pins"]["model"] = {"adapter": "openai", "name": "m", "seed": None, "features": []}
+    log[0]["payload"]["pins"]["model"] = {
+        "adapter": "openai",
+        "name": "m",
+        "seed": None,
+        "features": [],
+    }
     log[0]["payload"]["agent"] |= {"mode": "proposal", "timeout_s": 60.0}
     chained(folder, log)
     for name in ("state.json", "summary.json", "manifest.json", "checkpoint.jsonl"):
@@ -207,7 +231,9 @@ def test_the_next_command_keeps_what_was_typed(host: tuple[Project, LoopbackHost
     for words in (typed, (*typed, "--head", f"sha256:{'0' * 64}")):
         error = project.run(*words, "--json").assert_exit(3).json["error"]
         (_, line) = error["next"]
-        assert line.startswith(f"cogcli resume {folder.name} --timeout 50 --by 'a b' --json --head sha256:")
+        assert line.startswith(
+            f"cogcli resume {folder.name} --timeout 50 --by 'a b' --json --head sha256:"
+        )
         assert line.count("--head") == 1
     line = project.run("rerun", "@last", "--tag", "a=b").assert_exit(3).err.partition("next: ")[2]
     assert line.startswith("cogcli rerun @last --tag a=b --trust-level elevated\n")
@@ -227,7 +253,9 @@ MISSHAPEN = (
 )
 
 
-def test_a_first_event_of_another_form_is_refused_in_words(host: tuple[Project, LoopbackHost]) -> None:
+def test_a_first_event_of_another_form_is_refused_in_words(
+    host: tuple[Project, LoopbackHost],
+) -> None:
     project, _ = host
     folder = _begun(project, "own.brief", "-p", "text=Ships wait in the bay.")
     log = events(folder)

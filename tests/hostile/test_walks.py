@@ -93,14 +93,18 @@ def require_size_error(done: subprocess.CompletedProcess[bytes], root: Path) -> 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("trust", ["", "1"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_huge_tree_is_an_error_that_names_its_root(huge: Project, command: str, trust: str) -> None:
+def test_a_huge_tree_is_an_error_that_names_its_root(
+    huge: Project, command: str, trust: str
+) -> None:
     done = limited(huge, *COMMANDS[command], "--json", env={"COGCLI_TRUST_PROJECT": trust})
     require_size_error(done, huge.root)
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_links_that_multiply_are_an_error_that_names_the_root(looped: Project, command: str) -> None:
+def test_links_that_multiply_are_an_error_that_names_the_root(
+    looped: Project, command: str
+) -> None:
     done = limited(looped, *COMMANDS[command], "--json", env={"COGCLI_TRUST_PROJECT": ""})
     require_size_error(done, looped.root)
 

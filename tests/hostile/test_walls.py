@@ -73,7 +73,10 @@ def project(project: Project) -> Project:
     service = "id: demo\nkind: pythoncall\nmodule: demo_services\nisolation: sandbox\n"
     service += "metadata: {timeout_seconds: 20}\n"
     project.write("services/local/demo.yaml", service)
-    inputs, outputs = "{target: {type: object, required: true}}", "{found: {type: object, required: true}}"
+    inputs, outputs = (
+        "{target: {type: object, required: true}}",
+        "{found: {type: object, required: true}}",
+    )
     request, response = "{target: input.target}", "{found: response.found}"
     project.capability(
         "demo.wall.try", "run", inputs=inputs, outputs=outputs, request=request, response=response
@@ -90,7 +93,9 @@ def project(project: Project) -> Project:
     ):
         kind = "object" if name == "target" else "string"
         text = step.replace("USES", uses).replace("NAME", name)
-        project.skill(skill, text, inputs=f"{{{name}: {{type: {kind}, required: true}}}}", outputs=found)
+        project.skill(
+            skill, text, inputs=f"{{{name}: {{type: {kind}, required: true}}}}", outputs=found
+        )
     return project
 
 
@@ -105,7 +110,10 @@ def target(project: Project) -> Iterator[dict[str, Any]]:
         # A process of the same user; this one must not be stopped by an attempt that works.
         other = stack.enter_context(
             subprocess.Popen(
-                [sys.executable, "-c", OTHER], env={"SECRET": secret}, stdout=subprocess.PIPE, text=True
+                [sys.executable, "-c", OTHER],
+                env={"SECRET": secret},
+                stdout=subprocess.PIPE,
+                text=True,
             )
         )
         stack.callback(other.kill)
@@ -141,7 +149,9 @@ def target(project: Project) -> Iterator[dict[str, Any]]:
         victim.unlink(missing_ok=True)
 
 
-def run_as(kind: str, machine: tuple[int, ...], project: Project, target: dict[str, Any]) -> dict[str, str]:
+def run_as(
+    kind: str, machine: tuple[int, ...], project: Project, target: dict[str, Any]
+) -> dict[str, str]:
     """What the attempts got inside a snippet, a function in a sandbox or a parser."""
     environ = {**project.env, "SECRET": target["secret"]}
     if kind == "sandbox":
@@ -178,10 +188,14 @@ def test_the_attempts_work_without_a_wall(project: Project, target: dict[str, An
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kind", ["snippet", "sandbox", "parser"])
-def test_nothing_gets_out(kind: str, machine: str, project: Project, target: dict[str, Any]) -> None:
+def test_nothing_gets_out(
+    kind: str, machine: str, project: Project, target: dict[str, Any]
+) -> None:
     found = run_as(kind, MACHINES[machine], project, target)
     assert found.keys() == wall_attacks.ATTEMPTS.keys()
-    assert {name: result for name, result in found.items() if not result.startswith("blocked: ")} == {}
+    assert {
+        name: result for name, result in found.items() if not result.startswith("blocked: ")
+    } == {}
     assert (project.home / "victim").read_text() == target["secret"]
     assert not (project.home / "new").exists()
 
@@ -204,7 +218,9 @@ os.write(1, json.dumps([wall.text, found]).encode())
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("machine", MACHINES)
-def test_an_unprivileged_user_has_a_wall(machine: str, project: Project, target: dict[str, Any]) -> None:
+def test_an_unprivileged_user_has_a_wall(
+    machine: str, project: Project, target: dict[str, Any]
+) -> None:
     """It is entered without starting Python again, which that user may not be able to read."""
     command = [sys.executable, "-c", UNPRIVILEGED, json.dumps(target), str(ATTACKS.parent)]
     done = subprocess.run(
@@ -215,16 +231,23 @@ def test_an_unprivileged_user_has_a_wall(machine: str, project: Project, target:
     text, found = json.loads(done.stdout)
     assert ("Landlock" in text) == (machine != "without Landlock")
     assert ("name spaces" in text) == (machine != "without name spaces")
-    assert {name: result for name, result in found.items() if not result.startswith("blocked: ")} == {}
+    assert {
+        name: result for name, result in found.items() if not result.startswith("blocked: ")
+    } == {}
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
-    ("what", "code"), [("memory", "call.server-error"), ("output", "response.size"), ("time", "call.timeout")]
+    ("what", "code"),
+    [("memory", "call.server-error"), ("output", "response.size"), ("time", "call.timeout")],
 )
-def test_a_function_in_a_sandbox_spends_no_more_than_it_may(project: Project, what: str, code: str) -> None:
+def test_a_function_in_a_sandbox_spends_no_more_than_it_may(
+    project: Project, what: str, code: str
+) -> None:
     service = project.root / "services/local/demo.yaml"
-    service.write_text(service.read_text().replace("20", "2") if what == "time" else service.read_text())
+    service.write_text(
+        service.read_text().replace("20", "2") if what == "time" else service.read_text()
+    )
     done = project.run("run", "demo.spend", "-p", f"what={what}", "--json")
     assert done.code == (6 if what == "time" else 1)
     assert done.json["error"]["code"] == code
@@ -246,13 +269,17 @@ def test_a_parser_spends_no_more_than_it_may(
 
 
 def _nested_parts(depth: int) -> bytes:
-    heads = [f'Content-Type: multipart/mixed; boundary="b{n}"\r\n\r\n--b{n}\r\n' for n in range(depth)]
+    heads = [
+        f'Content-Type: multipart/mixed; boundary="b{n}"\r\n\r\n--b{n}\r\n' for n in range(depth)
+    ]
     tails = [f"\r\n--b{n}--\r\n" for n in reversed(range(depth))]
     return ("From: a@example.org\r\n" + "".join(heads) + "\r\nhello" + "".join(tails)).encode()
 
 
 BOMBS = {
-    "encoded words": b"From: " + b"=?utf-8?q?=41?= " * 17_500 + b"<a@b.example>\r\nSubject: x\r\n\r\nhello",
+    "encoded words": b"From: "
+    + b"=?utf-8?q?=41?= " * 17_500
+    + b"<a@b.example>\r\nSubject: x\r\n\r\nhello",
     "nested parts": _nested_parts(4_000),
     "nested messages": b"From: a@b.example\r\n"
     + b"Content-Type: message/rfc822\r\n\r\nFrom: a@b.example\r\n" * 5_500
@@ -304,13 +331,17 @@ LONG_HEADERS = {
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("bomb", LONG_HEADERS)
-def test_a_message_with_slow_headers_does_not_take_the_mailbox_along(bomb: str, ordinary_path: Path) -> None:
+def test_a_message_with_slow_headers_does_not_take_the_mailbox_along(
+    bomb: str, ordinary_path: Path
+) -> None:
     from cogcli.official.email import read_mailbox
 
     slow = b"From: a@b.example\r\n" + LONG_HEADERS[bomb] + b"\r\n\r\nslow\r\n\r\n"
     plain = b"From: a@b.example\r\nSubject: plain\r\n\r\nhello\r\n\r\n"
     envelope = b"From a@b.example Mon Jun  1 10:00:00 2026\r\n"
-    (ordinary_path / "in.mbox").write_bytes(b"".join(envelope + each for each in (plain, slow, plain)))
+    (ordinary_path / "in.mbox").write_bytes(
+        b"".join(envelope + each for each in (plain, slow, plain))
+    )
     found = read_mailbox(str(ordinary_path / "in.mbox"))
     assert [each["text"] for each in found["messages"]] == ["hello", "hello"]
     assert found["skipped"] == 1
@@ -339,7 +370,9 @@ def test_a_mailbox_that_explodes_leaves_a_whole_log(project: Project, ordinary_p
     bomb.write_bytes(MAILBOX_BOMB)
     step = "- {id: mail, uses: email.inbox.read, input: {mailbox: inputs.path}, output: {messages: outputs.found}}"
     outputs = "{found: {type: array, required: true}}"
-    project.skill("demo.mail", step, inputs="{path: {type: string, required: true}}", outputs=outputs)
+    project.skill(
+        "demo.mail", step, inputs="{path: {type: string, required: true}}", outputs=outputs
+    )
     done = project.run("run", "demo.mail", "-p", f"path={bomb}", "--json").assert_exit(1)
     assert done.json["error"]["code"] == "call.rejected"
     assert done.json["error"]["reason"] == "too-large"
@@ -395,7 +428,9 @@ def test_without_a_wall_doctor_says_so_and_parsers_keep_their_limits(
     bomb.write_bytes(MAILBOX_BOMB)
     step = "- {id: mail, uses: email.inbox.read, input: {mailbox: inputs.path}, output: {messages: outputs.found}}"
     outputs = "{found: {type: array, required: true}}"
-    project.skill("demo.mail", step, inputs="{path: {type: string, required: true}}", outputs=outputs)
+    project.skill(
+        "demo.mail", step, inputs="{path: {type: string, required: true}}", outputs=outputs
+    )
     done = on_machine_without_wall(project, "run", "demo.mail", "-p", f"path={bomb}", "--json")
     assert json.loads(done.stdout)["error"]["reason"] == "too-large"
 
@@ -410,7 +445,8 @@ def test_a_function_in_a_sandbox_reads_the_files_that_its_input_names(project: P
         """
     )
     project.write(
-        "services/local/demo.yaml", "id: demo\nkind: pythoncall\nmodule: demo_services\nisolation: sandbox\n"
+        "services/local/demo.yaml",
+        "id: demo\nkind: pythoncall\nmodule: demo_services\nisolation: sandbox\n",
     )
     project.write("helpers/__init__.py", "")
     project.write("helpers/reading.py", "def first_line(path):\n    return open(path).readline()\n")
@@ -447,7 +483,8 @@ def test_a_function_in_a_sandbox_reads_no_hidden_name_and_no_credentials_that_we
         """
     )
     project.write(
-        "services/local/demo.yaml", "id: demo\nkind: pythoncall\nmodule: demo_services\nisolation: sandbox\n"
+        "services/local/demo.yaml",
+        "id: demo\nkind: pythoncall\nmodule: demo_services\nisolation: sandbox\n",
     )
     for name in ("seen.txt", ".env", "inner/.git/config"):
         project.write(f"part/{name}", name)
@@ -463,7 +500,9 @@ def test_a_function_in_a_sandbox_reads_no_hidden_name_and_no_credentials_that_we
     )
     step = "- {id: read, uses: demo.file.read, input: {path: inputs.path}, output: {text: outputs.text}}"
     inputs = "{path: {type: string, required: true}}"
-    project.skill("demo.read", step, inputs=inputs, outputs="{text: {type: string, required: true}}")
+    project.skill(
+        "demo.read", step, inputs=inputs, outputs="{text: {type: string, required: true}}"
+    )
     project.write("inputs.json", json.dumps({"path": str(key)}))
     done = project.run("run", "demo.read", "-p", f"path={key}", "--json").assert_ok()
     assert done.json["outputs"]["text"] == "seen.txt    key"
@@ -477,7 +516,9 @@ def test_the_documents_state_the_limits_of_each_parser() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/service.md").read_text(encoding="utf-8")
     part = page.partition('<a id="parsers"></a>')[2].partition("<a id=")[0]
     rows = [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in part.splitlines() if line.startswith("|")
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in part.splitlines()
+        if line.startswith("|")
     ]
     found = [(row[3], int(row[4]), row[5]) for row in rows[2:]]
     shown = [

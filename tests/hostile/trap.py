@@ -25,7 +25,11 @@ BIN: Final = Path(sys.executable).parent
 HOST: Final = "public.trap.example"
 """A name with a public address, where the recorder answers."""
 URL: Final = f"http://{HOST}:8099"
-PRIVATE_URLS: Final = (f"http://{INNER}:8099", "http://inner.trap.example:8099", "http://127.0.0.1:8099")
+PRIVATE_URLS: Final = (
+    f"http://{INNER}:8099",
+    "http://inner.trap.example:8099",
+    "http://127.0.0.1:8099",
+)
 PROGRAMS: Final = (
     "curl",
     "wget",
@@ -39,8 +43,27 @@ PROGRAMS: Final = (
     "canary-program",
 )
 """Programs on the PATH that leave a mark. The shells are the machine's own: programs of Python start them."""
-VARIABLES: Final = ("A_CANARY", "NOTES_TOKEN", "OPENAI_API_KEY", "SMTP_PASSWORD", "AWS_SECRET_ACCESS_KEY")
-ENDINGS: Final = ("txt", "md", "json", "yaml", "csv", "pdf", "png", "wav", "mp4", "mbox", "html", "py")
+VARIABLES: Final = (
+    "A_CANARY",
+    "NOTES_TOKEN",
+    "OPENAI_API_KEY",
+    "SMTP_PASSWORD",
+    "AWS_SECRET_ACCESS_KEY",
+)
+ENDINGS: Final = (
+    "txt",
+    "md",
+    "json",
+    "yaml",
+    "csv",
+    "pdf",
+    "png",
+    "wav",
+    "mp4",
+    "mbox",
+    "html",
+    "py",
+)
 SECRETS: Final = (".ssh/id_rsa", ".aws/credentials", ".netrc", "notes.txt", ".config/other/token")
 """Canaries in the user's home."""
 OTHERS: Final = (
@@ -88,14 +111,22 @@ class Outcome(NamedTuple):
         found += [f"wrote {path}" for path in self.written]
         streams = {"standard output": self.out, "standard error": self.err}
         found += [
-            f"printed a canary on {name}" for name, text in streams.items() if holds_canary(text.encode())
+            f"printed a canary on {name}"
+            for name, text in streams.items()
+            if holds_canary(text.encode())
         ]
         found += [f"sent a canary to {p.host}:{p.port}" for p in self.sent if holds_canary(p.data)]
         return found
 
     def assert_nothing_left(self) -> Outcome:
         """Fail, with what was printed, if anything left the project."""
-        assert not self.escapes, (self.words, self.escapes, self.code, self.out[-3000:], self.err[-3000:])
+        assert not self.escapes, (
+            self.words,
+            self.escapes,
+            self.code,
+            self.out[-3000:],
+            self.err[-3000:],
+        )
         return self
 
     @property
@@ -161,9 +192,13 @@ class TrapMachine:
             Packet(sent["protocol"], sent["host"], int(sent["port"]), bytes.fromhex(sent["data"]))
             for sent in answer["sent"]
         ]
-        out, err = (answer[name].encode("latin-1").decode("utf-8", "replace") for name in ("out", "err"))
+        out, err = (
+            answer[name].encode("latin-1").decode("utf-8", "replace") for name in ("out", "err")
+        )
         after = self._surroundings(project)
-        written = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        written = sorted(
+            path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
+        )
         return Outcome(
             (program, *words), answer["code"], out, err, packets, answer["touched"], marks, written
         )
@@ -176,7 +211,10 @@ class TrapMachine:
         """The files of a project, and of the user's cache and state, that hold the content of a canary."""
         places = [project, self.home / ".cache", self.home / ".local", self.home / "temporary"]
         files = [
-            path for place in places for path in place.rglob("*") if path.is_file() and not path.is_symlink()
+            path
+            for place in places
+            for path in place.rglob("*")
+            if path.is_file() and not path.is_symlink()
         ]
         return [path for path in files if holds_canary(path.read_bytes())]
 
@@ -236,7 +274,10 @@ class TrapMachine:
         own = {
             str(project),
             str(self.marks),
-            *(str(self.home / name) for name in (".cache", ".local", ".config/cogcli", "temporary")),
+            *(
+                str(self.home / name)
+                for name in (".cache", ".local", ".config/cogcli", "temporary")
+            ),
         }
         found = {}
         for folder, below, names in os.walk(self.root):

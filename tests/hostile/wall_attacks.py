@@ -24,7 +24,8 @@ NUMBERS |= {"io_uring_setup": 425, "pidfd_open": 434, "clone3": 435, "openat2": 
 def attempts(target: dict[str, Any]) -> dict[str, str]:
     """By attempt `blocked: WHY`, or `got: WHAT`. The names of files begin with `at:`, so that the call names none."""
     target = {
-        key: value.removeprefix("at:") if isinstance(value, str) else value for key, value in target.items()
+        key: value.removeprefix("at:") if isinstance(value, str) else value
+        for key, value in target.items()
     }
     return {name: _tried(attempt, target) for name, attempt in ATTEMPTS.items()}
 

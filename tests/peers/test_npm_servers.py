@@ -45,13 +45,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     programs = folder / "node_modules" / ".bin"
     if not (programs / "prism").exists():
         install = ["npm", "install", "--no-audit", "--no-fund", "--silent", *PACKAGES]
-        done = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(
+            install, cwd=folder, capture_output=True, text=True, timeout=600, check=False
+        )
         if done.returncode:
             pytest.skip(f"npm: packages cannot be installed: {done.stderr.strip()[-200:]}")
     return programs
 
 
-def mcp(project: Any, installed: Path, program: str, arguments: list[str], tool: str, **fields: str) -> Any:
+def mcp(
+    project: Any, installed: Path, program: str, arguments: list[str], tool: str, **fields: str
+) -> Any:
     """Run a skill of one call of one tool."""
     command = remote(project, "mcp", "", tool, **fields)
     node = os.path.dirname(str(shutil.which("node")))
@@ -74,7 +78,9 @@ def test_the_reference_server_of_the_protocol_answers(project: Any, installed: P
     project.run("verify", "@last").assert_ok()
 
 
-def test_the_filesystem_server_reads_where_it_may_and_nowhere_else(project: Any, installed: Path) -> None:
+def test_the_filesystem_server_reads_where_it_may_and_nowhere_else(
+    project: Any, installed: Path
+) -> None:
     project.write("shared/note.txt", "from a file")
     fields = {
         "request": "{path: input.text}", "response": "{text: response.text}", "metadata": "{response_mode: text}",
@@ -83,10 +89,18 @@ def test_the_filesystem_server_reads_where_it_may_and_nowhere_else(project: Any,
     folder = str(project.root / "shared")
     inputs = f"{{text: {{type: string, default: {json.dumps(folder + '/note.txt')}}}}}"
     done = mcp(
-        project, installed, "mcp-server-filesystem", [folder], "read_text_file", inputs=inputs, **fields
+        project,
+        installed,
+        "mcp-server-filesystem",
+        [folder],
+        "read_text_file",
+        inputs=inputs,
+        **fields,
     )
     assert done.assert_ok().json["outputs"] == {"text": "from a file"}
-    refused = project.run("run", "remote.asking", "--json", "-p", "text=/etc/hostname").assert_exit(1)
+    refused = project.run("run", "remote.asking", "--json", "-p", "text=/etc/hostname").assert_exit(
+        1
+    )
     assert refused.json["error"]["code"] == "call.rejected"
 
 
@@ -178,7 +192,12 @@ API: dict[str, Any] = {
                 "operationId": "getNote",
                 "parameters": [
                     {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}},
-                    {"name": "lang", "in": "query", "required": True, "schema": {"enum": ["de", "en"]}},
+                    {
+                        "name": "lang",
+                        "in": "query",
+                        "required": True,
+                        "schema": {"enum": ["de", "en"]},
+                    },
                 ],
                 "responses": {
                     "200": {
@@ -209,7 +228,12 @@ def prism(installed: Path, document: Path) -> Iterator[str]:
     assert process.stdout is not None
     try:
         found = next(
-            (m for line in process.stdout if (m := re.search(r"listening on (http://[0-9.:]+)", line))), None
+            (
+                m
+                for line in process.stdout
+                if (m := re.search(r"listening on (http://[0-9.:]+)", line))
+            ),
+            None,
         )
         assert found is not None, "prism does not start"
         yield found[1]
@@ -219,7 +243,9 @@ def prism(installed: Path, document: Path) -> Iterator[str]:
         process.stdout.close()
 
 
-def test_a_mock_server_made_of_the_document_takes_our_requests(project: Any, installed: Path) -> None:
+def test_a_mock_server_made_of_the_document_takes_our_requests(
+    project: Any, installed: Path
+) -> None:
     document = project.write("docs/notes.json", json.dumps(API))
     with prism(installed, document) as url:
         command = remote(

@@ -34,7 +34,9 @@ _ERROR: Final = 1
 
 def ran(words: list[str], folder: Path) -> str:
     """The standard output of a command; the test is skipped where it fails."""
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, timeout=600, check=False
+    )
     if done.returncode:
         pytest.skip(f"{words[0]}: cannot be installed: {done.stderr.strip()[-200:]}")
     return done.stdout
@@ -46,7 +48,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = Path(os.environ.get("COGCLI_NPM_DIR") or tmp_path_factory.mktemp("npm"))
     program = folder / "node_modules/yaml-language-server/bin/yaml-language-server"
     if not program.exists():
-        ran(["npm", "install", "--no-audit", "--no-fund", "--silent", "yaml-language-server"], folder)
+        ran(
+            ["npm", "install", "--no-audit", "--no-fund", "--silent", "yaml-language-server"],
+            folder,
+        )
     if int(ran(["node", "--version"], folder)[1:].partition(".")[0]) >= 22:
         return ["node", str(program), "--stdio"]
     wheel = folder / "node-wheel"
@@ -151,7 +156,12 @@ class Editor:
         if message.get("method") == "textDocument/publishDiagnostics":
             self._told.append(message["params"])
         elif message.get("method") == "workspace/configuration":
-            yaml = {"validate": True, "completion": True, "hover": True, "schemaStore": {"enable": False}}
+            yaml = {
+                "validate": True,
+                "completion": True,
+                "hover": True,
+                "schemaStore": {"enable": False},
+            }
             settings = {"yaml": yaml}
             result = [settings.get(item.get("section"), {}) for item in message["params"]["items"]]
             self._send(id=message["id"], result=result)
@@ -194,7 +204,9 @@ outputs: {{}}
 
 
 def test_the_server_completes_keys_values_and_ids(editor: Editor) -> None:
-    assert {"id", "version", "inputs", "steps", "metadata"} <= editor.complete(SKILL, f"{LINE}|").keys()
+    assert {"id", "version", "inputs", "steps", "metadata"} <= editor.complete(
+        SKILL, f"{LINE}|"
+    ).keys()
     step = f"{HEAD}steps:\n  - id: a\n    "
     assert {"uses", "input", "output", "config"} <= editor.complete(SKILL, f"{step}|").keys()
     config = f"{step}uses: shop.order.read\n    config:\n      "
@@ -217,9 +229,7 @@ def test_the_server_completes_keys_values_and_ids(editor: Editor) -> None:
 def test_the_server_explains_keys(editor: Editor) -> None:
     text = f"{HEAD}steps:\n  - id: a\n    u|ses: shop.order.read\n"
     assert "a capability by id or alias" in editor.hover(SKILL, text)
-    text = (
-        f"{HEAD}steps:\n  - id: a\n    uses: shop.order.read\n    config: {{retry: {{max_att|empts: 2}}}}\n"
-    )
+    text = f"{HEAD}steps:\n  - id: a\n    uses: shop.order.read\n    config: {{retry: {{max_att|empts: 2}}}}\n"
     assert "the first one counts" in editor.hover(SKILL, text)
 
 
@@ -243,7 +253,10 @@ WHOLE: Final = INPUTS.replace("outputs: {}", "outputs: {t: {type: string}}") + S
         ("type: string, required", "type: strnig, required"),
         ("name: Report\n", ""),
         ('version: "1.0.0"', "version: 1.0"),
-        ("steps:\n", "steps:\n  - {id: b, uses: shop.order.read, config: {retry: {max_attempts: many}}}\n"),
+        (
+            "steps:\n",
+            "steps:\n  - {id: b, uses: shop.order.read, config: {retry: {max_attempts: many}}}\n",
+        ),
         ("steps:\n", "steps:\n  - {id: b, uses: shop.order.read, config: {kind: detekt}}\n"),
     ],
 )
@@ -253,10 +266,20 @@ def test_the_server_finds_what_validate_finds(
     assert right in WHOLE
     text = WHOLE.replace(right, wrong, 1) if right else WHOLE
     told = {
-        each["range"]["start"]["line"] + 1 for each in editor.open(SKILL, text) if each["severity"] == _ERROR
+        each["range"]["start"]["line"] + 1
+        for each in editor.open(SKILL, text)
+        if each["severity"] == _ERROR
     }
     project.write(SKILL, text)
-    shape = ("capability.unknown", "skill.not-found", "step.uses", "key.", "value.", "id.", "field.")
+    shape = (
+        "capability.unknown",
+        "skill.not-found",
+        "step.uses",
+        "key.",
+        "value.",
+        "id.",
+        "field.",
+    )
     problems = project.run("validate", SKILL, "--json").json["problems"]
     ours = {
         p["line"]

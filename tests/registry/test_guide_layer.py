@@ -74,7 +74,9 @@ def write(path: Path, spec: Any) -> None:
 
 
 def typed(fields: dict[str, dict[str, str]]) -> dict[str, Any]:
-    return {side: {name: field(type) for name, type in names.items()} for side, names in fields.items()}
+    return {
+        side: {name: field(type) for name, type in names.items()} for side, names in fields.items()
+    }
 
 
 class Laid:
@@ -112,14 +114,18 @@ def test_each_skill_runs_or_says_what_it_needs_and_what_to_do(laid: Laid) -> Non
         assert all(need.text and need.cure for need in needs), (id, needs)
         runs += not needs
     able = [id for id in SKILLS if not laid.needs.skill(id)]
-    assert able == [*SKILLS], "what is shipped does not stand in the way of a skill that needs nothing of it"
+    assert able == [*SKILLS], (
+        "what is shipped does not stand in the way of a skill that needs nothing of it"
+    )
     assert runs >= len(SKILLS) + 40
 
 
 @pytest.mark.slow
 def test_what_has_less_safety_than_ours_is_never_called(laid: Laid) -> None:
     weakened = {
-        each.file for each in check(laid.catalog) if each.code == "safety.weakened" and each.severity == "R"
+        each.file
+        for each in check(laid.catalog)
+        if each.code == "safety.weakened" and each.severity == "R"
     }
     assert len(weakened) >= 17
     for id, spec in laid.catalog.capabilities.items():
@@ -139,14 +145,19 @@ def test_what_is_said_to_run_does(project: Any, laid: Laid) -> None:
     able = [id for id in CAPABILITIES if not laid.needs.skill(one_step(id))]
     for id in able[:: len(able) // 4]:
         inputs = sample_inputs(laid.catalog.skills[one_step(id)])
-        given = [word for name, value in inputs.items() for word in ("-p", f"{name}:={json(value)}")]
+        given = [
+            word for name, value in inputs.items() for word in ("-p", f"{name}:={json(value)}")
+        ]
         result = project.run("run", one_step(id), *given, "--json")
         error = result.json.get("error") or {}
         assert error.get("code", "call.rejected") == "call.rejected", (id, result.out)
     name = next(iter(SKILLS))
     inputs = sample_inputs(laid.catalog.skills[name])
     given = [word for key, value in inputs.items() for word in ("-p", f"{key}:={json(value)}")]
-    assert project.run("run", name, *given, "-q").assert_ok().json.keys() == SKILLS[name]["outputs"].keys()
+    assert (
+        project.run("run", name, *given, "-q").assert_ok().json.keys()
+        == SKILLS[name]["outputs"].keys()
+    )
 
 
 def json(value: Any) -> str:

@@ -25,7 +25,11 @@ def server() -> Iterator[TinyModel]:
 
 @pytest.fixture
 def asking(project: Project, server: TinyModel) -> Project:
-    project.env |= {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": KEY, "OPENAI_MODEL": "schema:valid"}
+    project.env |= {
+        "OPENAI_BASE_URL": server.base_url,
+        "OPENAI_API_KEY": KEY,
+        "OPENAI_MODEL": "schema:valid",
+    }
     project.skill(
         "text.keyword-demo",
         """
@@ -43,7 +47,9 @@ def asking(project: Project, server: TinyModel) -> Project:
 def attempts(project: Project) -> list[tuple[str, str]]:
     """Binding and status or code of each attempt of the newest run."""
     lines = (project.episode / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    ended = next(e for e in map(json.loads, lines) if e["event_type"] in ("step.completed", "step.failed"))
+    ended = next(
+        e for e in map(json.loads, lines) if e["event_type"] in ("step.completed", "step.failed")
+    )
     made: list[dict[str, Any]] = ended["payload"]["attempts"]
     return [(each["binding_id"], each.get("code") or each["status"]) for each in made]
 
@@ -65,7 +71,9 @@ def test_a_model_that_is_asked_for_answers(asking: Project, server: TinyModel) -
     assert len(server.requests) == 1
 
 
-def test_where_it_is_busy_the_rules_answer_after_three_attempts(asking: Project, server: TinyModel) -> None:
+def test_where_it_is_busy_the_rules_answer_after_three_attempts(
+    asking: Project, server: TinyModel
+) -> None:
     rules = asking.run(*RUN).assert_ok().json["outputs"]
     asking.env["OPENAI_MODEL"] = "fault:429"
     assert asking.run(*RUN, *MODEL).assert_ok().json["outputs"] == rules
@@ -113,8 +121,18 @@ def test_one_flag_moves_all_that_a_model_can_do(asking: Project, server: TinyMod
     assert len(server.requests) == 3
 
 
-def test_only_a_model_translates_so_without_a_key_nothing_begins(asking: Project, server: TinyModel) -> None:
-    given = ("run", "text.translate-summary", "--json", "-p", f"text={TEXT}", "-p", "target_language=fr")
+def test_only_a_model_translates_so_without_a_key_nothing_begins(
+    asking: Project, server: TinyModel
+) -> None:
+    given = (
+        "run",
+        "text.translate-summary",
+        "--json",
+        "-p",
+        f"text={TEXT}",
+        "-p",
+        "target_language=fr",
+    )
     answer = asking.run(*given).assert_ok().json["outputs"]
     assert answer["translation"] == TEXT
     before = asking.episodes
@@ -124,17 +142,23 @@ def test_only_a_model_translates_so_without_a_key_nothing_begins(asking: Project
     assert len(server.requests) == 1
 
 
-def test_a_picture_goes_to_the_vision_model_twice_at_once(asking: Project, server: TinyModel) -> None:
+def test_a_picture_goes_to_the_vision_model_twice_at_once(
+    asking: Project, server: TinyModel
+) -> None:
     from PIL import Image
 
     Image.new("RGB", (9, 9), "teal").save(asking.root / "quay.png")
     asking.env["OPENAI_VISION_MODEL"] = "schema:valid"
     labels = ("-p", 'labels:=["crane", "ship"]')
-    outputs = asking.run("run", "image.caption-and-classify", "--json", "-p", "image=quay.png", *labels)
+    outputs = asking.run(
+        "run", "image.caption-and-classify", "--json", "-p", "image=quay.png", *labels
+    )
     assert outputs.assert_ok().json["outputs"]["label"] == "crane"
     assert len(server.requests) == 2
     (asking.root / "quay.png").write_bytes(b"%PDF-1.7")
-    refused = asking.run("run", "image.caption-and-classify", "--json", "-p", "image=quay.png", *labels)
+    refused = asking.run(
+        "run", "image.caption-and-classify", "--json", "-p", "image=quay.png", *labels
+    )
     assert refused.assert_exit(4).json["error"]["code"] == "safety.gate"
     assert len(server.requests) == 2
 
@@ -144,7 +168,9 @@ def test_labels_with_keywords_are_told_to_a_model_and_chosen_by_name(
 ) -> None:
     labels = [{"label": "late", "keywords": ["delay"]}, {"label": "early"}]
     given = ("run", "text.detect-language-and-classify", "--json", "-p", f"text={TEXT}")
-    answer = asking.run(*given, "-p", f"labels:={json.dumps(labels)}", "--prefer", "model_openai").assert_ok()
+    answer = asking.run(
+        *given, "-p", f"labels:={json.dumps(labels)}", "--prefer", "model_openai"
+    ).assert_ok()
     assert answer.json["outputs"]["label"] == "late"
     [sent] = [str(request) for request in server.requests]
     assert "delay" in sent

@@ -30,8 +30,12 @@ def narrow(project: Any) -> Any:
 
 
 def test_a_skill_with_those_fields_runs(narrow: Any) -> None:
-    text = "The ships wait in the bay until the harbour opens, and the tugs bring them in one by one."
-    assert narrow.run("run", "t.detect", "-p", f"text={text}", "-q").assert_ok().json == {"language": "en"}
+    text = (
+        "The ships wait in the bay until the harbour opens, and the tugs bring them in one by one."
+    )
+    assert narrow.run("run", "t.detect", "-p", f"text={text}", "-q").assert_ok().json == {
+        "language": "en"
+    }
 
 
 def test_a_binding_of_the_project_may_map_more_outputs_but_no_inputs(narrow: Any) -> None:
@@ -46,7 +50,9 @@ def test_a_binding_of_the_project_may_map_more_outputs_but_no_inputs(narrow: Any
     """
     narrow.write("bindings/local/text.language.detect/own.yaml", binding)
     problems = narrow.run("validate", "--json").json["problems"]
-    own = {(each["code"], each["severity"]) for each in problems if each["file"].endswith("own.yaml")}
+    own = {
+        (each["code"], each["severity"]) for each in problems if each["file"].endswith("own.yaml")
+    }
     assert {("response.field", "W"), ("request.input", "E")} <= own
 
 
@@ -61,5 +67,7 @@ def test_an_alias_asks_for_its_capability_everywhere(project: Any) -> None:
         outputs="{text: {type: string}}",
     )
     project.write("note.pdf", "This is not a PDF.")
-    error = project.run("run", "t.read", "-p", "path=note.pdf", "--json").assert_exit(1).json["error"]
+    error = (
+        project.run("run", "t.read", "-p", "path=note.pdf", "--json").assert_exit(1).json["error"]
+    )
     assert (error["code"], error["capability"]) == ("call.rejected", "pdf.document.read")

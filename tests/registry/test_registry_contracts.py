@@ -62,5 +62,7 @@ def test_each_skill_runs(host: LoopbackHost) -> None:
 def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
     """Without a model, a service of the host and the network."""
     environ = {"HOME": str(tmp_path), "COGCLI_TRUST_PROJECT": "1"}
-    line = sums(check_contracts(Settings({}, environ, base=str(ROOT)), once=True).checked, "contracts")
+    line = sums(
+        check_contracts(Settings({}, environ, base=str(ROOT)), once=True).checked, "contracts"
+    )
     assert f"`{line}`" in PAGE

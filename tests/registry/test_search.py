@@ -15,13 +15,16 @@ from cogcli.specs.word_search import search
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = [
-    json.loads(line) for line in (Path(__file__).parent / "search_questions.jsonl").read_text().splitlines()
+    json.loads(line)
+    for line in (Path(__file__).parent / "search_questions.jsonl").read_text().splitlines()
 ]
 
 
 @cache
 def registry() -> InventoryView:
-    return whole_view(Settings({}, {"HOME": "/nonexistent", "COGCLI_TRUST_PROJECT": "1"}, base=str(ROOT)))
+    return whole_view(
+        Settings({}, {"HOME": "/nonexistent", "COGCLI_TRUST_PROJECT": "1"}, base=str(ROOT))
+    )
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked["skill"])

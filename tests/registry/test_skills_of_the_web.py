@@ -31,7 +31,11 @@ def site(project: Any) -> Iterator[str]:
             reply(body=b'{"up": true}', kind="application/json")(handler)
         elif path == "/search":
             found = [
-                {"title": "Hours", "url": "https://example.org/", "content": "The harbour opens at six."}
+                {
+                    "title": "Hours",
+                    "url": "https://example.org/",
+                    "content": "The harbour opens at six.",
+                }
             ]
             reply(body=json.dumps({"results": found}).encode(), kind="application/json")(handler)
         else:
@@ -45,26 +49,38 @@ def test_pages_are_fetched_and_summarised(project: Any, site: str) -> None:
     found = project.run("run", "web.fetch-summary", "-p", f"url={site}/page", "-q").assert_ok().json
     assert found == {"summary": "The harbour opens at six."}
     checked = project.run(
-        "run", "api.json-check", "-p", f"url={site}/status", "-p", 'schema={"required": ["up"]}', "-q"
+        "run",
+        "api.json-check",
+        "-p",
+        f"url={site}/status",
+        "-p",
+        'schema={"required": ["up"]}',
+        "-q",
     )
     assert checked.assert_ok().json == {"valid": True, "errors": [], "bytes": 12}
 
 
 def test_a_page_that_is_not_there_is_an_error_and_no_summary(project: Any, site: str) -> None:
-    failed = project.run("run", "web.fetch-summary", "-p", f"url={site}/gone", "--json").assert_exit(1)
+    failed = project.run(
+        "run", "web.fetch-summary", "-p", f"url={site}/gone", "--json"
+    ).assert_exit(1)
     assert failed.json["error"]["code"] == "call.rejected"
     assert "IGNORE" not in failed.out
 
 
 def test_without_the_hosts_word_no_page_of_a_private_address_is_read(project: Any) -> None:
     with served(reply(body=PAGE)) as url:
-        failed = project.run("run", "web.fetch-summary", "-p", f"url={url}/page", "--json").assert_exit(4)
+        failed = project.run(
+            "run", "web.fetch-summary", "-p", f"url={url}/page", "--json"
+        ).assert_exit(4)
     assert failed.json["error"]["code"] == "safety.scope"
 
 
 def test_a_search_goes_to_the_server_that_the_host_names(project: Any, site: str) -> None:
     missing = (
-        project.run("run", "web.search-summary", "-p", "query=hours", "--json").assert_exit(3).json["error"]
+        project.run("run", "web.search-summary", "-p", "query=hours", "--json")
+        .assert_exit(3)
+        .json["error"]
     )
     assert missing["code"] == "env.missing"
     assert "SEARXNG_URL" in json.dumps(missing)
@@ -77,20 +93,36 @@ def test_a_search_goes_to_the_server_that_the_host_names(project: Any, site: str
 def test_what_is_stored_is_there_in_the_next_run(project: Any) -> None:
     text = "The harbour opens at six."
     project.write("cogcli.toml", "")
-    project.run("run", "memory.store-summary", "-p", "key=hours", "-p", f"text={text}", "-q").assert_ok()
+    project.run(
+        "run", "memory.store-summary", "-p", "key=hours", "-p", f"text={text}", "-q"
+    ).assert_ok()
     found = project.run("run", "memory.retrieve-summary", "-p", "key=hours", "-q").assert_ok().json
     assert found == {"value": text, "found": True, "summary": text}
-    project.run("run", "memory.store-embedding", "-p", "key=vector", "-p", f"text={text}", "-q").assert_ok()
-    assert project.run("run", "memory.retrieve-summary", "-p", "key=vector", "-q").assert_ok().json["found"]
+    project.run(
+        "run", "memory.store-embedding", "-p", "key=vector", "-p", f"text={text}", "-q"
+    ).assert_ok()
+    assert (
+        project.run("run", "memory.retrieve-summary", "-p", "key=vector", "-q")
+        .assert_ok()
+        .json["found"]
+    )
     (project.root / ".cogcli" / "entries.db").write_bytes(b"damaged" * 1000)
-    failed = project.run("run", "memory.retrieve-summary", "-p", "key=hours", "--json").assert_exit(3)
+    failed = project.run("run", "memory.retrieve-summary", "-p", "key=hours", "--json").assert_exit(
+        3
+    )
     assert failed.json["error"]["code"] == "memory.damaged"
     assert (project.root / ".cogcli" / "entries.db").read_bytes() == b"damaged" * 1000
 
 
 SENDERS = {
-    "email.message.send": ({"to": "ada@example.org", "subject": "Tides", "body": "High water."}, "SMTP_HOST"),
-    "message.notification.send": ({"recipient": "ops", "message": "High water."}, "NOTIFY_WEBHOOKS"),
+    "email.message.send": (
+        {"to": "ada@example.org", "subject": "Tides", "body": "High water."},
+        "SMTP_HOST",
+    ),
+    "message.notification.send": (
+        {"recipient": "ops", "message": "High water."},
+        "NOTIFY_WEBHOOKS",
+    ),
     "agent.task.delegate": ({"task": {"goal": "count"}, "agent": "ops"}, "AGENT_ADDRESSES"),
 }
 
@@ -99,14 +131,21 @@ SENDERS = {
 def test_what_acts_outside_wants_a_host_and_a_person(project: Any, capability: str) -> None:
     inputs, variable = SENDERS[capability]
     lines = "\n".join(f"      {name}: {json.dumps(value)}" for name, value in inputs.items())
-    project.skill("t.sends", f"- id: send\n  uses: {capability}\n  input:\n{lines}\n  output: {{}}\n")
-    missing = project.run("run", "t.sends", "--json", "--trust-level", "elevated", "--confirm", capability)
+    project.skill(
+        "t.sends", f"- id: send\n  uses: {capability}\n  input:\n{lines}\n  output: {{}}\n"
+    )
+    missing = project.run(
+        "run", "t.sends", "--json", "--trust-level", "elevated", "--confirm", capability
+    )
     assert missing.assert_exit(3).json["error"]["code"] == "env.missing"
     assert variable in missing.out
 
     mail = MailServer()
     task = {"result": {"kind": "task", "id": "t-1", "status": {"state": "submitted"}}}
-    with served(reply(body=json.dumps(task).encode(), kind="application/json")) as url, running(mail):
+    with (
+        served(reply(body=json.dumps(task).encode(), kind="application/json")) as url,
+        running(mail),
+    ):
         project.env |= {
             "SMTP_HOST": "127.0.0.1", "SMTP_PORT": mail.port, "SMTP_USER": "me", "SMTP_FROM": "me@example.org",
             "SMTP_PASSWORD": "pass-word-1", "NOTIFY_WEBHOOKS": json.dumps({"ops": url}),
@@ -115,7 +154,9 @@ def test_what_acts_outside_wants_a_host_and_a_person(project: Any, capability: s
         project.run("run", "t.sends", "--json").assert_exit(4)
         project.run("run", "t.sends", "--json", "--trust-level", "elevated").assert_exit(5)
         assert mail.messages == []
-        project.run("run", "t.sends", "-q", "--trust-level", "elevated", "--confirm", capability).assert_ok()
+        project.run(
+            "run", "t.sends", "-q", "--trust-level", "elevated", "--confirm", capability
+        ).assert_ok()
     assert len(mail.messages) == (capability == "email.message.send")
     kept = [path.read_bytes() for path in project.root.rglob("*") if path.is_file()]
     assert not any(secret in text for text in kept for secret in (b"pass-word-1", url.encode()))

@@ -27,7 +27,9 @@ SCRIPTS = {
 def script(name: str, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     environ = {"HOME": str(home), "PATH": os.environ["PATH"], "COGCLI_TRUST_PROJECT": "1"}
     command = [sys.executable, str(ROOT / "tooling" / f"{name}.py"), *arguments]
-    return subprocess.run(command, cwd=home, env=environ, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=home, env=environ, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.sampled(2)
@@ -79,6 +81,8 @@ def test_without_extras_each_runs_or_says_what_it_needs(
 def test_where_all_else_is_there_each_runs_or_says_which_extra_it_needs(tmp_path: Path) -> None:
     done = script("verify_registry_on_loopback", "--without-extras", home=tmp_path)
     assert done.returncode == 0, done.stdout
-    *left, _ = [line for line in done.stdout.splitlines() if not re.match(r"\d+/\d+ contracts", line)]
+    *left, _ = [
+        line for line in done.stdout.splitlines() if not re.match(r"\d+/\d+ contracts", line)
+    ]
     assert left
     assert [line for line in left if " skipped: needs an extra: " not in line] == []

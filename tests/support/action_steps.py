@@ -27,7 +27,9 @@ def run_step(
 
     `python` is the interpreter of the tests. What the step writes to `GITHUB_OUTPUT` goes to `outputs`.
     """
-    inputs = {name: given.get(name, each["default"]) for name, each in read_action()["inputs"].items()}
+    inputs = {
+        name: given.get(name, each["default"]) for name, each in read_action()["inputs"].items()
+    }
     programs = temporary / "programs"
     programs.mkdir(exist_ok=True)
     python = programs / "python"
@@ -40,7 +42,9 @@ def run_step(
     def expand(text: str) -> str:
         text = re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda found: inputs[found[1]], text)
         return re.sub(
-            r"\$\{\{ steps\.(\w+)\.outputs\.(\w+) \}\}", lambda found: outputs[found[1]][found[2]], text
+            r"\$\{\{ steps\.(\w+)\.outputs\.(\w+) \}\}",
+            lambda found: outputs[found[1]][found[2]],
+            text,
         )
 
     env = {
@@ -54,7 +58,9 @@ def run_step(
         **{name: expand(text) for name, text in step.get("env", {}).items()},
     }
     shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-    done = subprocess.run(shell, cwd=project.root, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        shell, cwd=project.root, env=env, capture_output=True, text=True, check=False
+    )
     lines = [line.partition("=") for line in written.read_text().splitlines()]
     outputs[step.get("id", step["name"])] = {name: value for name, _, value in lines}
     return done

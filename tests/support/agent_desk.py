@@ -30,9 +30,7 @@ def with_ledger(desk: Project) -> Project:
     text = (desk.root / "support_desk.py").read_text()
     head, begin, tail = text.partition("def refund(")
     signature, quotes, body = tail.partition('"""\n    ')
-    paying = (
-        f'with open(r"{desk.root / PAID}", "a") as file:\n        file.write(repr(order_id) + chr(10))\n    '
-    )
+    paying = f'with open(r"{desk.root / PAID}", "a") as file:\n        file.write(repr(order_id) + chr(10))\n    '
     desk.write("support_desk.py", (head + begin + signature + quotes + paying + body).encode())
     return desk
 
@@ -103,7 +101,10 @@ def _require_surface(events: list[Event]) -> None:
     for event in events:
         assert problem_of(event.event_type or "", event.payload) is None
         if event.event_type == "context.compiled":
-            surface = {each["capability"] for each in event.payload["context"]["manifests"]["tool_manifest"]}
+            surface = {
+                each["capability"]
+                for each in event.payload["context"]["manifests"]["tool_manifest"]
+            }
         elif event.event_type == "approval.granted":
             answered.add(event.step_id)
         elif event.event_type == "step.started":

@@ -39,7 +39,9 @@ def server_tls(folder: Path, name: str = "127.0.0.1") -> tuple[ssl.SSLContext, P
     chain.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     secret.write_bytes(
         key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
         )
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -13,7 +13,9 @@ from typing import Any
 Event = dict[str, Any]
 
 
-def event(number: int, second: float, episode_id: str, phase: str, payload: Any, **more: Any) -> Event:
+def event(
+    number: int, second: float, episode_id: str, phase: str, payload: Any, **more: Any
+) -> Event:
     """One line with the fields of the shared format; `second` counts from half past ten."""
     return {
         "id": f"ev_{number}", "timestamp": at(second), "episode_id": episode_id, "phase": phase,
@@ -114,7 +116,12 @@ def state_of(events: list[Event], status: str = "ok") -> dict[str, Any]:
         "beliefs": [],
         "plan": {
             "steps": [
-                {"id": "step_1", "kind": "detect", "description": "Read changelog", "status": "done"},
+                {
+                    "id": "step_1",
+                    "kind": "detect",
+                    "description": "Read changelog",
+                    "status": "done",
+                },
                 {"id": "step_2", "kind": "act", "description": "Generate notes", "status": "done"},
             ]
         },
@@ -123,13 +130,20 @@ def state_of(events: list[Event], status: str = "ok") -> dict[str, Any]:
 
 
 def write(
-    directory: Path, events: list[Event], *, status: str = "ok", prefix: str = "", sealed: bool = True
+    directory: Path,
+    events: list[Event],
+    *,
+    status: str = "ok",
+    prefix: str = "",
+    sealed: bool = True,
 ) -> Path:
     """The whole episode on disk; `prefix` stands before the hashes of its manifest."""
     directory.mkdir(parents=True)
     write_log(directory, events)
     (directory / "learn.jsonl").write_text('{"lesson": "read first"}\n')
-    (directory / "state.json").write_text(json.dumps(state_of(events, status), indent=4, sort_keys=True))
+    (directory / "state.json").write_text(
+        json.dumps(state_of(events, status), indent=4, sort_keys=True)
+    )
     if sealed:
         (directory / "summary.json").write_text(
             json.dumps({"schema_version": "summary/1.0", "status": status})
@@ -148,10 +162,14 @@ def write_log(directory: Path, events: list[Event]) -> None:
 
 def write_manifest(directory: Path, *, prefix: str = "", **changes: Any) -> dict[str, Any]:
     """The manifest of what is there now."""
-    paths = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != "manifest.json")
+    paths = sorted(
+        path for path in directory.rglob("*") if path.is_file() and path.name != "manifest.json"
+    )
     manifest = {
         "schema_version": "manifest/1.0",
-        "episode_id": json.loads((directory / "events.jsonl").read_text().splitlines()[0])["episode_id"],
+        "episode_id": json.loads((directory / "events.jsonl").read_text().splitlines()[0])[
+            "episode_id"
+        ],
         "files": [entry(path, str(path.relative_to(directory)), prefix=prefix) for path in paths],
         **changes,
     }

@@ -29,7 +29,9 @@ def assert_linear(work: Callable[[int], object], size: int) -> None:
         large = min(large, _processor_seconds(work, size))
         if large <= MOST * max(small, LEAST_SECONDS):
             return
-    raise AssertionError(f"{size // FACTOR}: {small:.3f} s, {size}: {large:.3f} s of the processor's time")
+    raise AssertionError(
+        f"{size // FACTOR}: {small:.3f} s, {size}: {large:.3f} s of the processor's time"
+    )
 
 
 def _processor_seconds(work: Callable[[int], object], size: int) -> float:

@@ -65,12 +65,18 @@ def read_page(html: str) -> ReadPage:
             if name == "style" or name.startswith("on") or name in ("src", "srcset")
         ]
         assert not bad, (tag, attributes)
-        assert all(attributes[name].startswith("#") for name in ("href", "xlink:href") if name in attributes)
+        assert all(
+            attributes[name].startswith("#")
+            for name in ("href", "xlink:href")
+            if name in attributes
+        )
     assert [tag for tag, _ in page.tags].count("style") == 1
     style = html.partition("<style>")[2].partition("</style>")[0]
     assert "url(" not in style
     assert "@import" not in style
-    policy = next(a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"
+    )
     digest = b64encode(sha256(style.encode()).digest()).decode()
     assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}'")
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]

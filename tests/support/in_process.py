@@ -75,7 +75,9 @@ def run(
 ) -> tuple[int, bytes, bytes]:
     """The exit code and both streams of a command; without data its stdin is closed. Raises NeedsAProcess."""
     _require_no_start(env)
-    if threading.current_thread() is not threading.main_thread() or not _running.acquire(blocking=False):
+    if threading.current_thread() is not threading.main_thread() or not _running.acquire(
+        blocking=False
+    ):
         raise NeedsAProcess("commands at the same time")
     try:
         return _run([_as_argument(word) for word in arguments], cwd, env, data)
@@ -83,7 +85,9 @@ def run(
         _running.release()
 
 
-def _run(argv: list[str], cwd: Path, env: Mapping[str, str], data: bytes | None) -> tuple[int, bytes, bytes]:
+def _run(
+    argv: list[str], cwd: Path, env: Mapping[str, str], data: bytes | None
+) -> tuple[int, bytes, bytes]:
     _forget()
     _over.clear()
     with ExitStack() as stack:
@@ -277,7 +281,11 @@ def _interpreter(argv: list[str]) -> Iterator[None]:
     """Everything else that a command may change in its interpreter."""
     path, finders, modules = sys.path[:], sys.meta_path[:], dict(sys.modules)
     handlers = {number: _signal.getsignal(number) for number in _SIGNALS}
-    depth, digits, switching = sys.getrecursionlimit(), sys.get_int_max_str_digits(), sys.getswitchinterval()
+    depth, digits, switching = (
+        sys.getrecursionlimit(),
+        sys.get_int_max_str_digits(),
+        sys.getswitchinterval(),
+    )
     arguments, writes_no_code, mask = sys.argv, sys.dont_write_bytecode, os.umask(0o022)
     os.umask(mask)
     collects = gc.isenabled()
@@ -293,7 +301,9 @@ def _interpreter(argv: list[str]) -> Iterator[None]:
         _forget_foreign_modules(modules)
         # What an installed library added stays as long as the library does: `six` finds its modules through it.
         added = [finder for finder in sys.meta_path if finder not in finders]
-        sys.meta_path[:] = finders + [each for each in added if type(each).__module__ in sys.modules]
+        sys.meta_path[:] = finders + [
+            each for each in added if type(each).__module__ in sys.modules
+        ]
         for number, handler in handlers.items():
             if handler is not None and _signal.getsignal(number) is not handler:
                 _signal.signal(number, handler)
@@ -342,7 +352,9 @@ def _forget_foreign_modules(known: Mapping[str, Any]) -> None:
         file = _file_of(sys.modules[name])
         if file and not file.startswith(_own_places()):
             del sys.modules[name]
-    for place in [place for place in sys.path_importer_cache if not f"{place}/".startswith(_own_places())]:
+    for place in [
+        place for place in sys.path_importer_cache if not f"{place}/".startswith(_own_places())
+    ]:
         del sys.path_importer_cache[place]
 
 

@@ -30,7 +30,9 @@ class Caller:
             "svc", protocol, settings=settings, network=service.pop("network", "private"),
             trusted=service.pop("trusted", True), **service,
         )  # fmt: skip
-        self.invoker: Invoker = PROTOCOLS[protocol].invoker(surroundings(environ, learn=self.learned.append))
+        self.invoker: Invoker = PROTOCOLS[protocol].invoker(
+            surroundings(environ, learn=self.learned.append)
+        )
 
     def __call__(
         self,
@@ -47,7 +49,15 @@ class Caller:
     ) -> InvocationResponse:
         """Make one attempt; the keywords left over are the binding's metadata."""
         binding = Binding(
-            "b", "c.one", "svc", self._protocol, operation, {}, response or {}, metadata, trusted=trusted
+            "b",
+            "c.one",
+            "svc",
+            self._protocol,
+            operation,
+            {},
+            response or {},
+            metadata,
+            trusted=trusted,
         )
         request = InvocationRequest(
             self.service,
@@ -65,7 +75,9 @@ class Caller:
         context = CallLimits(time.monotonic() + seconds, cancel or Cancellation())
         return self.invoker.invoke(request, context)
 
-    def failure(self, operation: str, payload: dict[str, Any] | None = None, **rest: Any) -> RuntimeErrorBase:
+    def failure(
+        self, operation: str, payload: dict[str, Any] | None = None, **rest: Any
+    ) -> RuntimeErrorBase:
         """The error that an attempt ends with."""
         try:
             answer = self(operation, payload, **rest)

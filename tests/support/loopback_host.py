@@ -42,7 +42,11 @@ def loopback_host(home: Path) -> Iterator[LoopbackHost]:
             task = {"result": {"kind": "task", "id": "t-1", "status": {"state": "submitted"}}}
             reply(body=json.dumps(task).encode(), kind="application/json")(handler)
         elif "/search?" in handler.path:
-            hit = {"title": "Harbour", "url": "http://example.org/", "content": "The harbour opens at six."}
+            hit = {
+                "title": "Harbour",
+                "url": "http://example.org/",
+                "content": "The harbour opens at six.",
+            }
             reply(body=json.dumps({"results": [hit]}).encode(), kind="application/json")(handler)
         else:
             reply(body=PAGE)(handler)

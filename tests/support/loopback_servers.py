@@ -43,7 +43,9 @@ def served(answer: Answer) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
 
 
-def reply(status: int = 200, body: bytes = b"<p>ok</p>", kind: str = "text/html", **headers: str) -> Answer:
+def reply(
+    status: int = 200, body: bytes = b"<p>ok</p>", kind: str = "text/html", **headers: str
+) -> Answer:
     """An answer with these bytes; `_` in the name of a header is `-`."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:

@@ -36,7 +36,12 @@ class Caller:
 
     def __init__(self, environ: Mapping[str, str] | None = None, *, state_dir: str = "") -> None:
         self.learned: list[str] = []
-        given = {"PATH": os.environ["PATH"], "HOME": "/", "SECRET_NAME": "not for servers", **(environ or {})}
+        given = {
+            "PATH": os.environ["PATH"],
+            "HOME": "/",
+            "SECRET_NAME": "not for servers",
+            **(environ or {}),
+        }
         self.invoker = Mcp(surroundings(given, learn=self.learned.append, state_dir=state_dir))
 
     def __call__(
@@ -63,7 +68,9 @@ class Caller:
         context = CallLimits(time.monotonic() + seconds, cancel or Cancellation(), *limits)
         return self.invoker.invoke(request, context)
 
-    def refused(self, tool: str, *arguments: Any, service: Service, **more: Any) -> RuntimeErrorBase:
+    def refused(
+        self, tool: str, *arguments: Any, service: Service, **more: Any
+    ) -> RuntimeErrorBase:
         """The error that a call ends with."""
         with pytest.raises(RuntimeErrorBase) as caught:
             self(tool, *arguments, service=service, **more)

@@ -80,7 +80,9 @@ def polite(message: dict[str, Any]) -> Reply:
     if method == "initialize":
         told = {"name": "scripted", "version": "1"}
         version = message["params"]["protocolVersion"]
-        return answer(id, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": told})
+        return answer(
+            id, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": told}
+        )
     if method == "tools/list":
         return answer(id, {"tools": [{"name": "ask", "inputSchema": {"type": "object"}}]})
     if id is None:

@@ -105,12 +105,18 @@ def not_a_number(id: Any, given: dict[str, Any]) -> Any:
 
 
 def twice_a_key(id: Any, given: dict[str, Any]) -> Any:
-    raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":1,"a":2}}}\n' % id)
+    raw(
+        b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":1,"a":2}}}\n'
+        % id
+    )
 
 
 def deep(id: Any, given: dict[str, Any]) -> Any:
     nested = b"[" * 5000 + b"]" * 5000
-    raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":%s}}}\n' % (id, nested))
+    raw(
+        b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":%s}}}\n'
+        % (id, nested)
+    )
 
 
 def huge(id: Any, given: dict[str, Any]) -> Any:
@@ -144,7 +150,13 @@ def no_object(id: Any, given: dict[str, Any]) -> Any:
 
 
 def notifies(id: Any, given: dict[str, Any]) -> Any:
-    send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "hello"}})
+    send(
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/message",
+            "params": {"level": "info", "data": "hello"},
+        }
+    )
     send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     send({"jsonrpc": "2.0", "method": "notifications/ignore_message", "params": {"x": 1}})
     return text("after")
@@ -152,11 +164,20 @@ def notifies(id: Any, given: dict[str, Any]) -> Any:
 
 def demands(id: Any, given: dict[str, Any]) -> Any:
     message = {"messages": [], "maxTokens": 5}
-    asked = {"sampling/createMessage": message, "roots/list": None, "elicitation/create": {"message": "pw?"}}
+    asked = {
+        "sampling/createMessage": message,
+        "roots/list": None,
+        "elicitation/create": {"message": "pw?"},
+    }
     codes = {}
     for number, (method, params) in enumerate(asked.items()):
         send(
-            {"jsonrpc": "2.0", "id": f"s{number}", "method": method, **({"params": params} if params else {})}
+            {
+                "jsonrpc": "2.0",
+                "id": f"s{number}",
+                "method": method,
+                **({"params": params} if params else {}),
+            }
         )
         with _answered:
             _answered.wait_for(lambda name=f"s{number}": name in _answers, timeout=20)
@@ -228,7 +249,9 @@ def _orphan(sleep: list[str]) -> int:
         "child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, start_new_session=True)\n"
         "print(child.pid, flush=True)"
     )
-    with subprocess.Popen([sys.executable, "-c", source, *sleep], stdout=subprocess.PIPE) as starter:
+    with subprocess.Popen(
+        [sys.executable, "-c", source, *sleep], stdout=subprocess.PIPE
+    ) as starter:
         assert starter.stdout is not None
         return int(starter.stdout.readline())
 
@@ -251,7 +274,10 @@ TOOLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
 }  # fmt: skip
 _OUTPUTS = {
     "breaks_promise": {"type": "object", "properties": {"n": {"type": "number"}}},
-    "slow_pattern": {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}},
+    "slow_pattern": {
+        "type": "object",
+        "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}},
+    },
 }
 
 

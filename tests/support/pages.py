@@ -68,10 +68,14 @@ class Reader:
 
     `presumed` has what a page takes to have happened before a command, by the longest beginning of the command."""
 
-    def __init__(self, project: Project, presumed: Mapping[str, Callable[[], object]] | None = None) -> None:
+    def __init__(
+        self, project: Project, presumed: Mapping[str, Callable[[], object]] | None = None
+    ) -> None:
         self.project = project
         self.presumed = presumed or {}
-        self.project.env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), project.env["PATH"]])
+        self.project.env["PATH"] = os.pathsep.join(
+            [str(Path(sys.executable).parent), project.env["PATH"]]
+        )
         self.last: Result | None = None
         self.ran: list[str] = []
         self._fresh = False

@@ -68,7 +68,9 @@ class Project:
             "TERM": "xterm",
             "COGCLI_TRUST_PROJECT": "1",
             **{
-                name: os.environ[name] for name in ("SYSTEMROOT", "PYTHONPYCACHEPREFIX") if name in os.environ
+                name: os.environ[name]
+                for name in ("SYSTEMROOT", "PYTHONPYCACHEPREFIX")
+                if name in os.environ
             },
             **({"XDG_CACHE_HOME": str(cache)} if cache else {}),
         }
@@ -83,7 +85,13 @@ class Project:
         return file
 
     def skill(
-        self, id: str, steps: str, *, inputs: str = "{}", outputs: str = "{}", channel: str = "local"
+        self,
+        id: str,
+        steps: str,
+        *,
+        inputs: str = "{}",
+        outputs: str = "{}",
+        channel: str = "local",
     ) -> Path:
         """A skill with the YAML of its steps."""
         domain, slug = id.split(".")
@@ -222,7 +230,9 @@ class Project:
         """Leave the newest episode as a crash right after its last event of this type would have."""
         episode = self.episode
         lines = (episode / "events.jsonl").read_bytes().splitlines(keepends=True)
-        last = max(n for n, line in enumerate(lines) if json.loads(line)["event_type"] == event_type)
+        last = max(
+            n for n, line in enumerate(lines) if json.loads(line)["event_type"] == event_type
+        )
         (episode / "events.jsonl").write_bytes(b"".join(lines[: last + 1]))
         (episode / "learn.jsonl").write_bytes(b"")
         for name in ("state.json", "summary.json", "manifest.json"):

@@ -39,7 +39,11 @@ class Conversation:
             self._socket.sendall(data)
 
     def reply(
-        self, body: bytes, *, status: str = "200 OK", headers: str = "Content-Type: application/json"
+        self,
+        body: bytes,
+        *,
+        status: str = "200 OK",
+        headers: str = "Content-Type: application/json",
     ) -> None:
         """A whole, ordinary reply."""
         extra = f"{headers}\r\n" if headers else ""

@@ -73,7 +73,12 @@ def hits(project: Any, secret: str = SECRET) -> list[str]:
     from urllib.parse import quote
 
     raw = secret.encode()
-    forms = {raw, base64.b64encode(raw).rstrip(b"="), quote(secret, safe="").encode(), raw.hex().encode()}
+    forms = {
+        raw,
+        base64.b64encode(raw).rstrip(b"="),
+        quote(secret, safe="").encode(),
+        raw.hex().encode(),
+    }
     files = [path for path in Path(project.root.parent).rglob("*") if path.is_file()]
     return [str(path) for path in files if any(form in path.read_bytes() for form in forms)]
 
@@ -81,4 +86,6 @@ def hits(project: Any, secret: str = SECRET) -> list[str]:
 def attempts(project: Any) -> list[dict[str, Any]]:
     """The attempts that the newest episode recorded, in order."""
     lines = (project.episode / "events.jsonl").read_text().splitlines()
-    return [attempt for line in lines for attempt in json.loads(line)["payload"].get("attempts", [])]
+    return [
+        attempt for line in lines for attempt in json.loads(line)["payload"].get("attempts", [])
+    ]

@@ -107,10 +107,16 @@ def shifted_echoes(secret: str) -> dict[str, tuple[str, str]]:
             found[f"base64{name} after {shift}"] = text, text[first:last]
             twice = base64.b64encode(b"x" * shift + text.encode()).decode()
             begin, end = shift + first, shift + last
-            found[f"base64{name} twice after {shift}"] = twice, twice[(begin * 8 + 5) // 6 : end * 8 // 6]
+            found[f"base64{name} twice after {shift}"] = (
+                twice,
+                twice[(begin * 8 + 5) // 6 : end * 8 // 6],
+            )
     for shift in range(5):
         text = base64.b32encode(b"u" * shift + raw + b"@").decode()
-        found[f"base32 after {shift}"] = text, text[(shift * 8 + 4) // 5 : (shift + len(raw)) * 8 // 5]
+        found[f"base32 after {shift}"] = (
+            text,
+            text[(shift * 8 + 4) // 5 : (shift + len(raw)) * 8 // 5],
+        )
     return found
 
 

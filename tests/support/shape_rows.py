@@ -43,7 +43,9 @@ def rows(shape: Shape, path: str = "", apart: Mapping[int, str] = ELSEWHERE) -> 
     elif isinstance(shape, ListOf | MapOf):
         value = shape.item if isinstance(shape, ListOf) else shape.value
         if id(value) not in apart:
-            yield from rows(value, f"{path}[]" if isinstance(shape, ListOf) else f"{path}.NAME", apart)
+            yield from rows(
+                value, f"{path}[]" if isinstance(shape, ListOf) else f"{path}.NAME", apart
+            )
     elif isinstance(shape, RecordShape):
         for name, key in shape.keys.items():
             below = f"{path}.{name}" if path else name
@@ -62,7 +64,9 @@ def type_of(shape: Shape, apart: Mapping[int, str] = ELSEWHERE) -> str:
             return f"{type_of(first)}, or a list of these"
         return " or ".join(dict.fromkeys(type_of(option, apart) for option in shape.options))
     if isinstance(shape, ListOf):
-        return f"list of {type_of(shape.item, apart)}{_range(shape.least or None, shape.most or None)}"
+        return (
+            f"list of {type_of(shape.item, apart)}{_range(shape.least or None, shape.most or None)}"
+        )
     if isinstance(shape, MapOf):
         return f"mapping to {type_of(shape.value, apart)}"
     if isinstance(shape, Text):

@@ -64,7 +64,9 @@ def list_orders(
     tag: Annotated[list[str], Query()] = [],  # noqa: B006 - what FastAPI's own pages write
 ) -> list[Order]:
     return (
-        [order(number) for number in range(min(limit, 3))][: 1 if status else 3] if "none" not in tag else []
+        [order(number) for number in range(min(limit, 3))][: 1 if status else 3]
+        if "none" not in tag
+        else []
     )
 
 
@@ -97,14 +99,20 @@ def me(session: Annotated[str | None, Cookie()] = None) -> dict[str, str]:
 
 
 @app.get(
-    "/plain", operation_id="plain", response_class=Response, responses={200: {"content": {"text/plain": {}}}}
+    "/plain",
+    operation_id="plain",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}},
 )
 def plain() -> Response:
     return Response("some text", media_type="text/plain")
 
 
 @app.get(
-    "/photo", operation_id="photo", response_class=Response, responses={200: {"content": {"image/png": {}}}}
+    "/photo",
+    operation_id="photo",
+    response_class=Response,
+    responses={200: {"content": {"image/png": {}}}},
 )
 def photo() -> Response:
     return Response(b"\x89PNG", media_type="image/png")

@@ -24,7 +24,9 @@ class Said(NamedTuple):
 @cache
 def modules() -> list[Path]:
     """Every module of the package, but those among the specs that an installed one holds."""
-    return sorted(path for path in PACKAGE.rglob("*.py") if "registry" not in path.relative_to(PACKAGE).parts)
+    return sorted(
+        path for path in PACKAGE.rglob("*.py") if "registry" not in path.relative_to(PACKAGE).parts
+    )
 
 
 @cache
@@ -61,6 +63,10 @@ def _modules(node: ast.AST) -> Iterator[str]:
 
 def _typing_only(tree: ast.Module) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        if (
+            isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
+        ):
             for inner in node.body:
                 yield from ast.walk(inner)

@@ -21,7 +21,12 @@ AUTO = MemoryLayer(auto_promote=("preference",), confidence_floor=0.5)
 
 def interaction(run: str = "run_1", **members: Any) -> Interaction:
     """A run that went well, in two iterations without a call."""
-    given: dict[str, Any] = {"query": "how?", "response": "so", "success": True, "mode_used": "fast"}
+    given: dict[str, Any] = {
+        "query": "how?",
+        "response": "so",
+        "success": True,
+        "mode_used": "fast",
+    }
     given |= {"iterations": 2, "calls": 0, "at": AT, **members}
     return Interaction(run, f"ep_{run}", "evt_1", **given)
 
@@ -33,7 +38,9 @@ def lease(store: AgentStore, now: str = AT, until: str = LATER, passed: Any = ()
     return job
 
 
-def learned(found: dict[str, Any], run: str = "run_1", consent: bool = True, user: str = "u") -> Any:
+def learned(
+    found: dict[str, Any], run: str = "run_1", consent: bool = True, user: str = "u"
+) -> Any:
     """The proposals of what a model said after a run."""
     of = interaction(run, consent=("preference",) if consent else ())
     return proposals_from(statements_of(found, "synthesize", []), user, [of], confidence=0.5, at=AT)
@@ -51,11 +58,16 @@ def seed_user(
         said = [{"role": role, "content": text, "timestamp": AT} for role, text in texts]
         thought = ReasoningContext(f"be {word}", {word: word}, word, (word,), ({"thinking": word},))
         new = session._replace(
-            messages=(*session.messages, *said), reasoning=thought, summary={"text": word}, mode="deep"
+            messages=(*session.messages, *said),
+            reasoning=thought,
+            summary={"text": word},
+            mode="deep",
         )
         made = interaction(run, query=f"{word} asks", response=word, intent=word, failure_code=word)
         store.consolidate(tenant, user, made, session=new)
         found = {"goals": [f"{word} {number}"], "preferences": {"tone": word}}
-        store.finish(lease(store), learned(found, run, user=user), AUTO, at=AT, transcript={"reply": word})
+        store.finish(
+            lease(store), learned(found, run, user=user), AUTO, at=AT, transcript={"reply": word}
+        )
     store.consolidate(tenant, user, interaction(f"run_{word}_last", query=word), session=None)
     store.close()

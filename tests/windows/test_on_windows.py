@@ -20,7 +20,11 @@ TEXT = "A first sentence. A second one."
 
 def cogcli(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "cogcli", *arguments], cwd=cwd, capture_output=True, timeout=120, check=False
+        [sys.executable, "-m", "cogcli", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        timeout=120,
+        check=False,
     )
 
 
@@ -38,7 +42,9 @@ def test_a_lock_keeps_others_out_and_lets_them_read(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_leaves_an_episode_with_slashes_and_newlines_alone(tmp_path: Path) -> None:
-    done = cogcli("run", "text.summarize", "-p", f"text={TEXT}", "--runs-dir", "runs", "--json", cwd=tmp_path)
+    done = cogcli(
+        "run", "text.summarize", "-p", f"text={TEXT}", "--runs-dir", "runs", "--json", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert b"\r" not in done.stdout
     (episode,) = (tmp_path / "runs").glob("ep_*")
@@ -58,4 +64,6 @@ sys.argv = ["cogcli", "--version"]
 __main__.main()
 signal.raise_signal(signal.SIGBREAK)
 """
-    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 130
+    assert (
+        subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 130
+    )

@@ -62,7 +62,8 @@ def test_skills_run_and_episodes_are_read_without_posix(demo: Any) -> None:
     assert list(codes) == COMMANDS.splitlines(), done.stderr
     assert set(codes.values()) == {"0"}, done.stderr
     demo.write(
-        "services/local/demo.yaml", "id: demo\nkind: pythoncall\nmodule: demo_services\nisolation: process\n"
+        "services/local/demo.yaml",
+        "id: demo\nkind: pythoncall\nmodule: demo_services\nisolation: process\n",
     )
     done = run("run", "demo.greet", "-p", "text=hi", cwd=demo.root, env=demo.env)
     assert done.returncode == 6
@@ -81,12 +82,19 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("windows")
 def test_directories_of_the_user_are_those_of_windows() -> None:
-    environ = {"APPDATA": r"C:\Users\a\AppData\Roaming", "LOCALAPPDATA": r"C:\Users\a\AppData\Local"}
+    environ = {
+        "APPDATA": r"C:\Users\a\AppData\Roaming",
+        "LOCALAPPDATA": r"C:\Users\a\AppData\Local",
+    }
     assert user_dirs.config_home(environ) == r"C:\Users\a\AppData\Roaming\cogcli"
     assert (
-        user_dirs.cache_home(environ) == user_dirs.state_home(environ) == r"C:\Users\a\AppData\Local\cogcli"
+        user_dirs.cache_home(environ)
+        == user_dirs.state_home(environ)
+        == r"C:\Users\a\AppData\Local\cogcli"
     )
-    assert user_dirs.config_home({**environ, "XDG_CONFIG_HOME": r"D:\config"}) == r"D:\config\cogcli"
+    assert (
+        user_dirs.config_home({**environ, "XDG_CONFIG_HOME": r"D:\config"}) == r"D:\config\cogcli"
+    )
 
 
 @pytest.mark.usefixtures("windows")
@@ -119,12 +127,19 @@ def _crlf(text: str) -> bytes:
 
 @pytest.mark.parametrize("mark", [True, False])
 def test_an_error_in_a_file_of_windows_has_the_same_place(demo: Any, mark: bool) -> None:
-    file = next(path for path in demo.root.glob("skills/**/*.yaml") if "id: demo.greet" in path.read_text())
+    file = next(
+        path for path in demo.root.glob("skills/**/*.yaml") if "id: demo.greet" in path.read_text()
+    )
     broken = file.read_text().replace("uses: demo.text.upper", "usses: demo.text.upper")
-    for data in (broken.encode(), _crlf(broken) if mark else _crlf(broken).removeprefix(b"\xef\xbb\xbf")):
+    for data in (
+        broken.encode(),
+        _crlf(broken) if mark else _crlf(broken).removeprefix(b"\xef\xbb\xbf"),
+    ):
         file.write_bytes(data)
         report = demo.run("validate", "--json").assert_exit(1).json
-        places = [(each["code"], each.get("line"), each.get("column")) for each in report["problems"]]
+        places = [
+            (each["code"], each.get("line"), each.get("column")) for each in report["problems"]
+        ]
         if data == broken.encode():
             expected = places
     assert places == expected
@@ -133,7 +148,10 @@ def test_an_error_in_a_file_of_windows_has_the_same_place(demo: Any, mark: bool)
 
 def test_settings_inputs_and_requests_are_read_with_the_lines_of_windows(demo: Any) -> None:
     demo.write("cogcli.toml", _crlf("# ours\nmax_workers = 4\n"))
-    assert demo.run("config", "show", "max_workers", "--origin").out == "max_workers = 4   cogcli.toml:2\n"
+    assert (
+        demo.run("config", "show", "max_workers", "--origin").out
+        == "max_workers = 4   cogcli.toml:2\n"
+    )
     demo.write("cogcli.toml", _crlf("# ours\nmax_worker = 4\n"))
     error = demo.run("run", "demo.greet", "-p", "text=hi", "--json").assert_exit(3).json["error"]
     assert (error["file"], error["line"]) == ("cogcli.toml", 2)
@@ -159,7 +177,11 @@ def _text_writes() -> Iterator[tuple[str, int]]:
         for node in ast.walk(ast.parse(source)):
             if not isinstance(node, ast.Call):
                 continue
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            name = (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else getattr(node.func, "id", "")
+            )
             modes = [each.value for each in node.args[1:2] if isinstance(each, ast.Constant)]
             text = name == "write_text" or (
                 name in ("open", "fdopen")

@@ -39,9 +39,7 @@ geteuid getuid getegid getgid getpgid getpgrp getsid getgroups killpg setsid set
 fchown chown lchown uname pread pwrite preadv pwritev readv writev posix_fallocate posix_fadvise posix_spawn fdatasync
 sysconf set_blocking get_blocking mkfifo mknod openpty getloadavg register_at_fork WNOHANG WIFSIGNALED WTERMSIG
 WEXITSTATUS WIFEXITED statvfs sched_getaffinity nice sync wait wait3 wait4 fchdir scandir_fd chroot""".split()
-SIGNALS = (
-    "SIGHUP SIGQUIT SIGKILL SIGCHLD SIGUSR1 SIGUSR2 SIGPIPE SIGALRM SIGTSTP SIGWINCH pthread_sigmask".split()
-)
+SIGNALS = "SIGHUP SIGQUIT SIGKILL SIGCHLD SIGUSR1 SIGUSR2 SIGPIPE SIGALRM SIGTSTP SIGWINCH pthread_sigmask".split()
 
 
 def main(arguments: list[str]) -> int:
@@ -70,15 +68,31 @@ def _remove_posix() -> None:
     sys.modules["msvcrt"] = _msvcrt()
     for name in MODULES:
         sys.modules[name] = None  # type: ignore[assignment]  # so `import` raises ImportError
-    for names, module in ((OS_NAMES, os), (SIGNALS, signal), (("poll", "POLLIN", "POLLOUT"), select)):
+    for names, module in (
+        (OS_NAMES, os),
+        (SIGNALS, signal),
+        (("poll", "POLLIN", "POLLOUT"), select),
+    ):
         for name in names:
             if hasattr(module, name):
                 delattr(module, name)
     for of in (os.supports_dir_fd, os.supports_fd):
         of.clear()
-    for name in ("open", "stat", "mkdir", "unlink", "rmdir", "rename", "listdir", "scandir", "fsync"):
+    for name in (
+        "open",
+        "stat",
+        "mkdir",
+        "unlink",
+        "rmdir",
+        "rename",
+        "listdir",
+        "scandir",
+        "fsync",
+    ):
         setattr(os, name, _as_on_windows(name, getattr(os, name)))
-    sys.platform = "win32"  # for who asks at its import: other libraries would look for what only Windows has
+    sys.platform = (
+        "win32"  # for who asks at its import: other libraries would look for what only Windows has
+    )
     importlib.import_module("cogcli.core.file_lock")
     sys.platform = "linux"
 

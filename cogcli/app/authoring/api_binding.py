@@ -20,7 +20,12 @@ from cogcli.app.authoring.api_service import (
     refused_document,
     service_file,
 )
-from cogcli.app.authoring.binding_files import binding_file, capability_file, fit_capability, id_words
+from cogcli.app.authoring.binding_files import (
+    binding_file,
+    capability_file,
+    fit_capability,
+    id_words,
+)
 from cogcli.app.authoring.new_files import (
     Made,
     NewFile,
@@ -50,7 +55,9 @@ from cogcli.specs.service import Service
 MOST: Final = 500
 MOST_PARTS: Final = 1_000_000
 """The most JSON values in the schemas of all operations at once, each with all that it refers to: about a minute."""
-_TOO_LARGE: Final = "its schemas are too large to be made with those of the others: name it with --operation"
+_TOO_LARGE: Final = (
+    "its schemas are too large to be made with those of the others: name it with --operation"
+)
 _PREFIX: Final = re.compile(r"[a-z0-9]+(?:[_-][a-z0-9]+)*(?:\.[a-z0-9]+(?:[_-][a-z0-9]+)*){0,3}")
 
 
@@ -92,10 +99,14 @@ def _require_id(asked: BindingRequest) -> None:
     if grammar.fullmatch(asked.id) and len(asked.id) <= LONGEST_ID:
         return
     expected = (
-        "1 to 4 words joined by dots, each id is to begin so" if asked.all else "2 to 5 words joined by dots"
+        "1 to 4 words joined by dots, each id is to begin so"
+        if asked.all
+        else "2 to 5 words joined by dots"
     )
     message = f"`{visible(asked.id[:80])}` is not an id of a capability"
-    raise UsageError("usage.value", message, expected=f"{expected}, in small letters, digits, `-` and `_`")
+    raise UsageError(
+        "usage.value", message, expected=f"{expected}, in small letters, digits, `-` and `_`"
+    )
 
 
 def _title(entry: Entry) -> str:
@@ -133,7 +144,9 @@ class _Command:
         if not bound:
             reasons = [f"{title}: {reason}" for title, reason in self._skipped]
             message = "no operation can be bound" if self._asked.all else f"operation {reasons[0]}"
-            raise UsageError("usage.value", message, hint="\n".join(reasons[:5]) if self._asked.all else "")
+            raise UsageError(
+                "usage.value", message, hint="\n".join(reasons[:5]) if self._asked.all else ""
+            )
         return self._summary(bound, files)
 
     def _summary(self, bound: list[_Bound], files: list[NewFile]) -> Made:
@@ -145,7 +158,9 @@ class _Command:
         notes = [f"{each.capability}: {note}" for each in bound for note in each.notes]
         notes += [f"skipped {title}: {reason}" for title, reason in self._skipped]
         url, private = self._address
-        notes += [f"${name} is sent to {url}: set it" for name in self._credentials.variables if url]
+        notes += [
+            f"${name} is sent to {url}: set it" for name in self._credentials.variables if url
+        ]
         commands = [
             f"cogcli new scenario {bound[0].binding}",
             f"cogcli capabilities show {bound[0].capability}",
@@ -161,14 +176,18 @@ class _Command:
         root, known = project_of(self._settings), self._catalog.services.get(self._service)
         if known is not None and known.layer != PROJECT:
             message = f"`{self._service}` is a service already: {known.file}"
-            raise UsageError("usage.value", message, hint="begin the capability's id with another word")
+            raise UsageError(
+                "usage.value", message, hint="begin the capability's id with another word"
+            )
         if known is not None and not self._asked.force:
             self._require_same(known)
             return schema_files(root)
         path = f"services/{self._asked.channel}/{self._service}.yaml"
         kept = known.settings.get("base_url") if known is not None else None
         given = self._asked.base_url or kept
-        self._address = base_url_of(self._document, given, lambda url: self._command("--base-url", url))
+        self._address = base_url_of(
+            self._document, given, lambda url: self._command("--base-url", url)
+        )
         spec_ref, copies = document_file(self._document, root, self._service)
         service = service_file(
             self._document,
@@ -191,7 +210,9 @@ class _Command:
             return
         message = f"the service `{service.id}` exists and {what}: {service.file}"
         raise UsageError(
-            "output.exists", message, hint="begin the capability's id otherwise, or --force to replace it"
+            "output.exists",
+            message,
+            hint="begin the capability's id otherwise, or --force to replace it",
         )
 
     def _one(self) -> list[_Bound]:
@@ -213,30 +234,44 @@ class _Command:
             return entries[0]
         if name is None:
             message = f"the document has {len(entries)} operations"
-            next = (self._command("--operation", titles[0]), self._command("--all")) if titles else ()
+            next = (
+                (self._command("--operation", titles[0]), self._command("--all")) if titles else ()
+            )
             hint = f"name one with --operation: {list_known(titles)}"
             raise UsageError("usage.flag", message, hint=hint, next=next)
         found = [entry for entry in entries if name in (entry.id, entry.title, entry.path)]
         if len(found) != 1:
             what = "several operations" if found else "no operation"
-            hint = suggestion(name, titles) or list_known([_title(each) for each in found] or titles)
-            raise UsageError("usage.value", f"the document has {what} `{visible(name[:80])}`", hint=hint)
+            hint = suggestion(name, titles) or list_known(
+                [_title(each) for each in found] or titles
+            )
+            raise UsageError(
+                "usage.value", f"the document has {what} `{visible(name[:80])}`", hint=hint
+            )
         return found[0]
 
     def _command(self, *more: str) -> str:
         """The command with other flags."""
         asked = self._asked
         words = ["cogcli", "new", "binding", asked.id, "--from-openapi", asked.file, *more]
-        words += ["--operation", asked.operation] if asked.operation and "--operation" not in more else []
+        words += (
+            ["--operation", asked.operation]
+            if asked.operation and "--operation" not in more
+            else []
+        )
         words += ["--all"] if asked.all and "--all" not in more else []
-        words += ["--base-url", asked.base_url] if asked.base_url and "--base-url" not in more else []
+        words += (
+            ["--base-url", asked.base_url] if asked.base_url and "--base-url" not in more else []
+        )
         return shlex.join([*words, *(["--force"] if asked.force else [])])
 
     def _all(self) -> list[_Bound]:
         """Every operation that can be bound; the others are skipped with their reason."""
         entries = self._document.api.entries
         if len(entries) > MOST:
-            message = f"the document has {len(entries):,} operations, at most {MOST} are made at once"
+            message = (
+                f"the document has {len(entries):,} operations, at most {MOST} are made at once"
+            )
             raise UsageError("usage.value", message, hint="name one with --operation")
         return list(self._each(entries))
 
@@ -263,7 +298,9 @@ class _Command:
 
     def _require_room(self, operation: OpenApiOperation) -> None:
         """Count the schemas of an operation: each is checked with all that it refers to. Raises NotBindable."""
-        schemas = [parameter.schema for parameter in operation.parameters] + [*operation.responses.values()]
+        schemas = [parameter.schema for parameter in operation.parameters] + [
+            *operation.responses.values()
+        ]
         size = sum(map(count_parts, [*schemas, operation.body and operation.body.schema]))
         if self._asked.all and size > self._room:
             self._room -= size // 4  # what it took to find this out
@@ -274,7 +311,9 @@ class _Command:
         """What is left without the operations that have problems. Raises UsageError for others."""
         root = self._settings.project
         of_file = {
-            self._settings.display_path(f"{root}/{file.path}"): each for each in bound for file in each.files
+            self._settings.display_path(f"{root}/{file.path}"): each
+            for each in bound
+            for file in each.files
         }
         blamed: dict[str, Problem] = {}
         for problem in problems:  # causes come first
@@ -300,7 +339,8 @@ class _Command:
         files: list[NewFile] = []
         own = f"capabilities/{id}.yaml"
         if known is None or (
-            self._asked.force and known.file == self._settings.display_path(f"{self._settings.project}/{own}")
+            self._asked.force
+            and known.file == self._settings.display_path(f"{self._settings.project}/{own}")
         ):
             files.append(capability_file(own, id, spec, words))
         else:

@@ -128,11 +128,15 @@ def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
         return ""
     names = " or ".join(" and ".join(f"`{s.name}`" for s in each) for each in operation.security)
     return (
-        f"it asks for {names}, and only a bearer token or headers can be given" if operation.security else ""
+        f"it asks for {names}, and only a bearer token or headers can be given"
+        if operation.security
+        else ""
     )
 
 
-def base_url_of(document: ApiDocument, given: str | None, again: Callable[[str], str]) -> tuple[str, bool]:
+def base_url_of(
+    document: ApiDocument, given: str | None, again: Callable[[str], str]
+) -> tuple[str, bool]:
     """The address of the service, and whether it is a private one; `again` makes the command with an address.
 
     Raises UsageError where the document names no single absolute address, or one that is not public.
@@ -140,11 +144,14 @@ def base_url_of(document: ApiDocument, given: str | None, again: Callable[[str],
     url = given or document.api.server
     if url is None:
         servers = [
-            one_line(object_of(each).get("url"), 80) for each in list_of(document.value.get("servers"))
+            one_line(object_of(each).get("url"), 80)
+            for each in list_of(document.value.get("servers"))
         ]
         found = f"its servers are {', '.join(servers)}" if servers else "it names no server"
         message = f"the document does not name the address of the service: {found}"
-        raise UsageError("usage.flag", message, hint="give it: --base-url URL", next=(again(_EXAMPLE),))
+        raise UsageError(
+            "usage.flag", message, hint="give it: --base-url URL", next=(again(_EXAMPLE),)
+        )
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
@@ -186,7 +193,11 @@ def service_file(
         metadata["headers"] = given.headers
     if metadata:
         value["metadata"] = metadata
-    comment = "# Where the API is. Its document, `spec_ref`, decides methods, paths and parameters.\n"
+    comment = (
+        "# Where the API is. Its document, `spec_ref`, decides methods, paths and parameters.\n"
+    )
     if given.variables:
-        comment += f"# Secrets are read from the environment at each call: {', '.join(given.variables)}.\n"
+        comment += (
+            f"# Secrets are read from the environment at each call: {', '.join(given.variables)}.\n"
+        )
     return spec_file("service", path, comment, value)

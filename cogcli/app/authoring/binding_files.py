@@ -40,7 +40,9 @@ def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec
         if key not in sent and spec.inputs[source.removeprefix("input.")].get("required")
     ]
     if missing:
-        raise NotBindable(f"`{capability.id}` has no input named as the required {', '.join(missing[:6])}")
+        raise NotBindable(
+            f"`{capability.id}` has no input named as the required {', '.join(missing[:6])}"
+        )
     lost = [
         f"`{name}`"
         for name, field in capability.outputs.items()
@@ -52,7 +54,9 @@ def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec
         )
     response = {name: path for name, path in spec.response.items() if name in capability.outputs}
     notes = [
-        f"input `{name}` is not sent" for name in capability.inputs if f"input.{name}" not in sent.values()
+        f"input `{name}` is not sent"
+        for name in capability.inputs
+        if f"input.{name}" not in sent.values()
     ]
     return spec._replace(request=sent, response=response, notes=[*spec.notes, *notes])
 
@@ -70,7 +74,9 @@ def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWor
     }
     comment = "# What a step may ask for and gets, whoever does it.\n"
     if spec.properties["side_effects"]:
-        comment += "# To ask a person before each call, add: safety: {requires_confirmation: true}\n"
+        comment += (
+            "# To ask a person before each call, add: safety: {requires_confirmation: true}\n"
+        )
     elif example and whole and not any(map(names_secret, example)):
         # Examples are run to see whether a binding keeps the contract: none that changes something.
         value["metadata"] = {"examples": [{"name": "of the API's document", "inputs": example}]}
@@ -94,5 +100,7 @@ def binding_file(
         metadata["response_mode"] = spec.mode
     if metadata:
         value["metadata"] = metadata
-    comment = f"# How {service} does it: where each input goes, and where each output is in the reply.\n"
+    comment = (
+        f"# How {service} does it: where each input goes, and where each output is in the reply.\n"
+    )
     return spec_file("binding", path, comment, value)

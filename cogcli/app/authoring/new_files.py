@@ -26,7 +26,9 @@ from cogcli.yaml.writer import yaml_text
 
 SCHEMA_LINE: Final = "# yaml-language-server: $schema="
 _LARGEST: Final = 64 * 1024 * 1024
-_OF_SURROUNDINGS: Final = frozenset(("env.missing", "env.extra", "secret.short", "service.untrusted"))
+_OF_SURROUNDINGS: Final = frozenset(
+    ("env.missing", "env.extra", "secret.short", "service.untrusted")
+)
 """Problems that no file can avoid: the environment or the user cures them."""
 
 
@@ -77,7 +79,9 @@ def schema_files(root: str) -> list[NewFile]:
     link leads out of the project, for whoever keeps `.cogcli` elsewhere."""
     if leads_out(root):
         return []
-    made = [NewFile(f"{FOLDER}/{name}.schema.json", schema_file(name), told=False) for name in WRITTEN]
+    made = [
+        NewFile(f"{FOLDER}/{name}.schema.json", schema_file(name), told=False) for name in WRITTEN
+    ]
     return [file for file in made if not os.path.lexists(os.path.join(root, file.path))]
 
 
@@ -115,7 +119,9 @@ class _TakenAway(Exception):
 
 
 @contextmanager
-def placed(settings: Settings, root: str, files: Sequence[NewFile], *, force: bool) -> Iterator[None]:
+def placed(
+    settings: Settings, root: str, files: Sequence[NewFile], *, force: bool
+) -> Iterator[None]:
     """Write the files below `root`; an exception within takes them away and puts back what was there.
 
     Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.

@@ -56,7 +56,9 @@ def operation_spec(operation: OpenApiOperation, words: OperationWords) -> Operat
         "side_effects": operation.method not in _SAFE,
         "idempotent": operation.method in _REPEATABLE,
     }
-    return OperationSpec(made.inputs, made.outputs, made.sent, made.response, effects, mode, made.notes)
+    return OperationSpec(
+        made.inputs, made.outputs, made.sent, made.response, effects, mode, made.notes
+    )
 
 
 class _Maker:
@@ -99,7 +101,11 @@ class _Maker:
         for name, schema in inside.properties.items():
             if isinstance(schema, dict) and schema.get("readOnly") is True:
                 continue
-            if isinstance(schema, dict) and schema.get("deprecated") is True and name not in inside.required:
+            if (
+                isinstance(schema, dict)
+                and schema.get("deprecated") is True
+                and name not in inside.required
+            ):
                 self.notes.append(f"`body.{name}` is left out: it is deprecated")
                 continue
             self._input(f"body.{name}", name, schema, required=name in inside.required)
@@ -133,7 +139,9 @@ class _Maker:
     def _reply(self, schema: Any) -> None:
         """Make an output of each property of the reply, or one output of the reply as a whole."""
         inside = members(schema)
-        usable = [name for name in inside.properties if _is_writable(name) and _SEGMENT.fullmatch(name)]
+        usable = [
+            name for name in inside.properties if _is_writable(name) and _SEGMENT.fullmatch(name)
+        ]
         if not usable or not _is_flat(inside, schema):
             self._output("result", "response", schema, required=not may_be_null(schema))
             return
@@ -170,8 +178,12 @@ class _Maker:
 
 def _good_replies(operation: OpenApiOperation) -> dict[str, Any]:
     """The schemas of the replies of status 2xx; without one that of `default`."""
-    good = {status: schema for status, schema in operation.responses.items() if status.startswith("2")}
-    return good or {status: schema for status, schema in operation.responses.items() if status == "default"}
+    good = {
+        status: schema for status, schema in operation.responses.items() if status.startswith("2")
+    }
+    return good or {
+        status: schema for status, schema in operation.responses.items() if status == "default"
+    }
 
 
 def field_name(text: str) -> str:
@@ -188,7 +200,10 @@ def _is_writable(name: str) -> bool:
 
 def _is_flat(inside: Members, schema: Any) -> bool:
     """Whether a schema is that of an object whose properties are all that there is to say."""
-    is_object = types_of(schema) in ({"object"}, frozenset(TYPES))  # many documents leave the type out
+    is_object = types_of(schema) in (
+        {"object"},
+        frozenset(TYPES),
+    )  # many documents leave the type out
     return is_object and inside.plain and bool(inside.properties)
 
 

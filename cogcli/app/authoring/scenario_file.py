@@ -47,11 +47,16 @@ def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> Made:
     binding = catalog.bindings.get(binding_id)
     if binding is None:
         hint = suggestion(binding_id, catalog.bindings) or "see cogcli bindings ls"
-        raise UsageError("usage.value", f"there is no binding `{visible(binding_id[:80])}`", hint=hint)
+        raise UsageError(
+            "usage.value", f"there is no binding `{visible(binding_id[:80])}`", hint=hint
+        )
     if not PROTOCOLS[binding.protocol].rules:
         hint = "give its capability metadata.examples instead"
         raise UsageError("usage.value", f"there are no scenarios for {binding.protocol}", hint=hint)
-    capability, service = catalog.capability(binding.capability), catalog.services.get(binding.service)
+    capability, service = (
+        catalog.capability(binding.capability),
+        catalog.services.get(binding.service),
+    )
     if capability is None or service is None:
         raise UsageError("usage.value", f"`{binding.id}` has errors", next=("cogcli validate",))
     path = f"{directory_of(binding.protocol)}/{binding.id}.json"
@@ -86,13 +91,18 @@ def _with_outputs(settings: Settings, scenario: Scenario, protocol: str) -> Scen
 
 
 def _verified(settings: Settings, scenario: Scenario, protocol: str) -> CheckResult:
-    source = ScenarioSource(os.path.join(project_of(settings), directory_of(protocol)), trusted=False)
+    source = ScenarioSource(
+        os.path.join(project_of(settings), directory_of(protocol)), trusted=False
+    )
     return verify_bindings(settings, source, [scenario], protocol=protocol).results[0]
 
 
 def _content(scenario: Scenario) -> bytes:
     mock = scenario.mock_server
-    server = mock and {"type": mock.type, "replies": [{"body": reply.body} for reply in mock.replies]}
+    server = mock and {
+        "type": mock.type,
+        "replies": [{"body": reply.body} for reply in mock.replies],
+    }
     value = {
         "id": scenario.id,
         "capability_id": scenario.capability_id,
@@ -131,11 +141,15 @@ def _value(what: str, field: FieldSpec) -> Any:
 
 def _examples(binding: Binding, service: Service) -> dict[str, Any]:
     """The examples that the service's OpenAPI document has of the inputs."""
-    with suppress(DocumentFault):  # none, of another protocol, or one with faults, which the call tells
+    with suppress(
+        DocumentFault
+    ):  # none, of another protocol, or one with faults, which the call tells
         document, value = described(service, OpenApiDocument), described(service, dict)
         if document is not None and value is not None:
             operation = document.operation(binding.operation, binding.metadata.get("method"))
-            entry = next(each for each in document.entries if each[1:] == (operation.method, operation.path))
+            entry = next(
+                each for each in document.entries if each[1:] == (operation.method, operation.path)
+            )
             return example_inputs(binding.request, operation_words(value, entry))
     return {}
 
@@ -150,7 +164,9 @@ def _mock(capability: Capability, binding: Binding, service: Service) -> MockSer
     body: Any = {} if mode == "json" else "text"
     for name, source in binding.response.items():
         if mode == "json" and isinstance(source, str) and source.startswith("response"):
-            body = _put(body, source.split(".")[1:], _value(f"output `{name}`", capability.outputs[name]))
+            body = _put(
+                body, source.split(".")[1:], _value(f"output `{name}`", capability.outputs[name])
+            )
     return MockServer(replies=(CannedReply(body=body),))
 
 

@@ -26,7 +26,13 @@ def field_of(schema: Any, description: str, *, required: bool) -> dict[str, Any]
     whole = _inlined(schema)
     narrow = _inlined(drop_null(whole)) if may_be_null(whole) else whole
     types = types_of(narrow)
-    kind = next(iter(types)) if len(types) == 1 else "number" if types == {"integer", "number"} else "any"
+    kind = (
+        next(iter(types))
+        if len(types) == 1
+        else "number"
+        if types == {"integer", "number"}
+        else "any"
+    )
     field: dict[str, Any] = {"type": kind if kind != "null" else "any"}
     if required:
         field["required"] = True
@@ -49,7 +55,11 @@ def field_of(schema: Any, description: str, *, required: bool) -> dict[str, Any]
 def _inlined(schema: Any) -> Any:
     """A schema that is nothing but a reference as the schema that it refers to."""
     for _ in range(_MOST_REFERENCES):
-        own = {key for key in schema if key not in _ANNOTATIONS} if isinstance(schema, dict) else set()
+        own = (
+            {key for key in schema if key not in _ANNOTATIONS}
+            if isinstance(schema, dict)
+            else set()
+        )
         if own != {"$ref", "$defs"}:
             break
         target = found_at(schema, parse_reference(schema["$ref"]))
@@ -84,7 +94,9 @@ def _used_definitions(part: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             if name in definitions and name not in found:
                 found.add(name)
                 pending.append(definitions[name])
-        pending += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        pending += (
+            value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        )
     return {name: schema for name, schema in definitions.items() if name in found}
 
 
@@ -94,5 +106,7 @@ def _simple_items(rest: dict[str, Any]) -> dict[str, Any]:
     types = types_of(with_definitions(rest, items)) if isinstance(items, dict) else frozenset()
     plain = isinstance(items, dict) and items.keys() <= {"type", "format"} and len(types) == 1
     return (
-        {"type": next(iter(types))} if plain and types <= {"string", "number", "integer", "boolean"} else {}
+        {"type": next(iter(types))}
+        if plain and types <= {"string", "number", "integer", "boolean"}
+        else {}
     )

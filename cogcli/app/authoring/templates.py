@@ -96,16 +96,23 @@ def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Ma
     """
     if not is_plain_name(name):
         raise UsageError(
-            "usage.value", f"`{visible(name[:80])}` is not a name of a directory", expected="NAME, or ."
+            "usage.value",
+            f"`{visible(name[:80])}` is not a name of a directory",
+            expected="NAME, or .",
         )
     root = os.path.abspath(os.path.join(settings.base, name))
     if os.path.lexists(root) and not os.path.isdir(root):
         raise UsageError(
-            "output.exists", f"`{settings.display_path(root)}` is not a directory", hint="give another name"
+            "output.exists",
+            f"`{settings.display_path(root)}` is not a directory",
+            hint="give another name",
         )
     was_empty = not os.path.isdir(root) or not os.listdir(root)
     skill = f"skills/local/{FIRST_SKILL.replace('.', '/')}/skill.yaml"
-    files = [NewFile(PROJECT_FILE, _SETTINGS.encode()), _from_template("skill", skill, _SKILL, FIRST_SKILL)]
+    files = [
+        NewFile(PROJECT_FILE, _SETTINGS.encode()),
+        _from_template("skill", skill, _SKILL, FIRST_SKILL),
+    ]
     ignored = os.path.lexists(os.path.join(root, ".gitignore"))
     if not ignored:
         files.append(NewFile(".gitignore", _IGNORED.encode()))
@@ -113,7 +120,9 @@ def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Ma
         if was_empty:
             accept_folder(root, settings.environ)
         write_schemas(Settings({}, settings.environ, base=root))
-    notes = ["the project is trusted: what is in this folder may start code and read your environment"]
+    notes = [
+        "the project is trusted: what is in this folder may start code and read your environment"
+    ]
     notes = (
         notes
         if was_empty
@@ -122,29 +131,43 @@ def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Ma
     notes += ["add .cogcli/ to .gitignore"] if ignored else []
     where = "" if root == settings.base and not start else f" -C {quote(os.path.join(start, name))}"
     shown = [settings.display_path(os.path.join(root, file.path)) for file in files]
-    return Made(shown, notes, [f"cogcli run {FIRST_SKILL}{where}", f"cogcli validate --strict{where}"])
+    return Made(
+        shown, notes, [f"cogcli run {FIRST_SKILL}{where}", f"cogcli validate --strict{where}"]
+    )
 
 
-def new_skill(settings: Settings, id: str | None, *, like: str | None, channel: str, force: bool) -> Made:
+def new_skill(
+    settings: Settings, id: str | None, *, like: str | None, channel: str, force: bool
+) -> Made:
     """Make a skill: one that runs as it is, or a copy of another one under an id of its own.
 
     Raises UsageError, EnvironmentRefusal `project.none`, `env.disk`.
     """
     root = project_of(settings)
     if id is None and like is None:
-        raise UsageError("usage.flag", "`new skill` needs an ID, or `--like` a skill", expected="ID")
+        raise UsageError(
+            "usage.flag", "`new skill` needs an ID, or `--like` a skill", expected="ID"
+        )
     id = id or _own_id(str(like))
-    _require(SKILL_ID.fullmatch(id) is not None and len(id) <= LONGEST_ID, id, "a skill", "demo.hello")
+    _require(
+        SKILL_ID.fullmatch(id) is not None and len(id) <= LONGEST_ID, id, "a skill", "demo.hello"
+    )
     require_channel(channel)
     path = f"skills/{channel}/{id.replace('.', '/')}/skill.yaml"
     require_free(settings, root, [NewFile(path, b"")], force=force)
     if like is None and id in open_registry(settings).ids("skill") and not force:
         hint = f"to change it, copy it: cogcli new skill {id} --like {id}"
         raise UsageError("output.exists", f"there is a skill `{id}` already", hint=hint)
-    file = _from_template("skill", path, _SKILL, id) if like is None else _copy(settings, like, path, id)
+    file = (
+        _from_template("skill", path, _SKILL, id)
+        if like is None
+        else _copy(settings, like, path, id)
+    )
     _place(settings, [file], force=force)
     look = f"cogcli run {id}" if like is None else f"cogcli skills show {id}"
-    return _made_files(settings, [path], [look, f"cogcli validate {quote(_display_path(settings, path))}"])
+    return _made_files(
+        settings, [path], [look, f"cogcli validate {quote(_display_path(settings, path))}"]
+    )
 
 
 def _own_id(like: str) -> str:
@@ -155,7 +178,10 @@ def _own_id(like: str) -> str:
 
 def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
     """A copy of a skill's file under another id, comments and all. Raises SkillNotFoundError, UsageError."""
-    registry, target = open_registry(settings), os.path.realpath(os.path.join(project_of(settings), path))
+    registry, target = (
+        open_registry(settings),
+        os.path.realpath(os.path.join(project_of(settings), path)),
+    )
     found = registry.paths("skill", like)
     sources = [source for source in found if os.path.realpath(source) != target]
     if not sources:
@@ -167,7 +193,9 @@ def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
     domain, slug = id.split(".")
     said = {"id": id, "channel": path.split("/")[1], "domain": domain, "slug": slug}
     written, lines = parse(text.encode(), file=path).value or {}, text.split("\n")
-    spans = [(Places(text).at_pointer((key,)), value) for key, value in said.items() if written.get(key)]
+    spans = [
+        (Places(text).at_pointer((key,)), value) for key, value in said.items() if written.get(key)
+    ]
     for span, value in sorted(spans, key=lambda each: (each[0].line, each[0].column), reverse=True):
         line = lines[span.line - 1]
         lines[span.line - 1] = f"{line[: span.column - 1]}{value}{line[span.end_column - 1 :]}"
@@ -183,7 +211,9 @@ def new_capability(settings: Settings, id: str, *, force: bool) -> Made:
     path = f"capabilities/{id}.yaml"
     if known is not None and known.file != _display_path(settings, path) and not force:
         hint = "give another id, or --force to put yours in its place"
-        raise UsageError("output.exists", f"there is a capability `{id}` already: {known.file}", hint=hint)
+        raise UsageError(
+            "output.exists", f"there is a capability `{id}` already: {known.file}", hint=hint
+        )
     _place(settings, [_from_template("capability", path, _CAPABILITY, id)], force=force)
     return _made_files(settings, [path], [f"cogcli capabilities show {id}"])
 
@@ -194,14 +224,18 @@ def new_pack(settings: Settings, id: str, *, force: bool) -> Made:
     _require(PLAIN_ID.fullmatch(id) is not None, id, "a pack", "support-desk")
     path = f"packs/{id}/1.0.0.yaml"
     _place(settings, [_from_template("pack", path, _PACK, id)], force=force)
-    return _made_files(settings, [path], [f"cogcli pack check {id}@1.0.0", f"cogcli pack pin {id}@1.0.0"])
+    return _made_files(
+        settings, [path], [f"cogcli pack check {id}@1.0.0", f"cogcli pack pin {id}@1.0.0"]
+    )
 
 
 def require_channel(channel: str) -> None:
     """Raises UsageError for a text that is not a channel."""
     if not CHANNEL.fullmatch(channel):
         message = f"`--channel`: `{visible(channel[:80])}` is not a channel"
-        raise UsageError("usage.value", message, expected="a small letter, then letters, digits and `-`")
+        raise UsageError(
+            "usage.value", message, expected="a small letter, then letters, digits and `-`"
+        )
 
 
 def _require(fits: bool, id: str, what: str, example: str) -> None:

@@ -163,7 +163,8 @@ def check_contracts(
             survey.add(catalog.capabilities[id], once=once)
         folds = tuple(survey.run(place, planned) for (_, place), planned in survey.rounds.items())
         checked = tuple(
-            each._replace(shipped=is_shipped(settings, each.result.file)) for each in map(survey.checked, ids)
+            each._replace(shipped=is_shipped(settings, each.result.file))
+            for each in map(survey.checked, ids)
         )
     return ContractResults(checked, time.monotonic() - begun, folds, catalog)
 
@@ -171,7 +172,9 @@ def check_contracts(
 class _ContractCalls:
     """Plans the calls, runs them in rounds (a run has one binding for a capability), and keeps what came of them."""
 
-    def __init__(self, settings: Settings, catalog: Catalog, folder: str, real: Collection[str]) -> None:
+    def __init__(
+        self, settings: Settings, catalog: Catalog, folder: str, real: Collection[str]
+    ) -> None:
         self.rounds: dict[tuple[int, str], list[_Planned]] = {}
         """By number of the binding and the folder of an example that has one of its own."""
         self._settings = settings
@@ -194,7 +197,9 @@ class _ContractCalls:
         self._checked[capability.id] = capability
         trusted = self._catalog.capabilities.get(capability.id)
         if trusted is None or trusted.file != capability.file:
-            self._needs[capability.id] = (Need("trust", "its layer is not trusted", "cogcli config trust"),)
+            self._needs[capability.id] = (
+                Need("trust", "its layer is not trusted", "cogcli config trust"),
+            )
             return
         called = dict.fromkeys((capability.id, *(gate.capability for gate in capability.gates)))
         needs = tuple(need for id in called for need in self._all_needs.capability(id))
@@ -207,7 +212,11 @@ class _ContractCalls:
             for number, binding in enumerate(self._bindings(capability)[: 1 if once else None]):
                 for planned in self._calls(capability, binding, first=number == 0, once=once):
                     example = planned.call.example
-                    place = self._place_of(capability, example) if example and example.own_folder else ""
+                    place = (
+                        self._place_of(capability, example)
+                        if example and example.own_folder
+                        else ""
+                    )
                     self.rounds.setdefault((number, place), []).append(planned)
 
     def _not_called(self, capability: Capability) -> Iterator[Need]:
@@ -220,7 +229,9 @@ class _ContractCalls:
         shipped = outside is None and {layer.name for layer in layers} == {BUILT_IN}
         if not all(layer.trusted for layer in layers):
             yield Need("trust", "its layer is not trusted", "cogcli config trust")
-        elif outside and (capability.effect != "none" or not variable(self._settings.environ, NETWORK)):
+        elif outside and (
+            capability.effect != "none" or not variable(self._settings.environ, NETWORK)
+        ):
             yield outside._replace(cure=f"{NETWORK}=1" if capability.effect == "none" else "")
         elif capability.effect != "none" and not shipped:
             yield Need("effects", f"its effect class is {capability.effect}")
@@ -334,13 +345,17 @@ class _ContractCalls:
             for check in [judge_call(each.call, outcome, exact=each.exact)]
             if not any(_needed(each, outcome))
         )
-        failed = next(((check, each) for check in checks for each in [check] if not check.passed), None)
+        failed = next(
+            ((check, each) for check in checks for each in [check] if not check.passed), None
+        )
         whole = base._replace(checks=checks, ms=sum(ms for *_, ms in asked))
         if failed:
             reason = f"{failed[0].name}: {failed[0].detail}"
             return Checked(whole._replace(status=FAILED, reason=reason, code="verify.failed"))
         if lacking:
-            return Checked(whole._replace(reason=lacking[0].sentence), tuple(dict.fromkeys(lacking)))
+            return Checked(
+                whole._replace(reason=lacking[0].sentence), tuple(dict.fromkeys(lacking))
+            )
         return Checked(whole._replace(status=PASSED))
 
 
@@ -356,9 +371,13 @@ def _needed(planned: _Planned, outcome: CallOutcome) -> Iterator[Need]:
         yield Need(kind, outcome.message, outcome.hint)
 
 
-def _outcome(view: StepHistory, step: str, capability: Capability, values: Mapping[str, Any]) -> CallOutcome:
+def _outcome(
+    view: StepHistory, step: str, capability: Capability, values: Mapping[str, Any]
+) -> CallOutcome:
     error = view.error
-    outputs = {name: values[f"{step}_{name}"] for name in capability.outputs if f"{step}_{name}" in values}
+    outputs = {
+        name: values[f"{step}_{name}"] for name in capability.outputs if f"{step}_{name}" in values
+    }
     attempted = bool(view.attempts)
     if error is None:
         return CallOutcome(view.status, "", view.reason, outputs, attempted, "", "")
@@ -379,13 +398,20 @@ def _skill(planned: Mapping[str, _Planned]) -> dict[str, Any]:
         }
         for step, each in planned.items()
     ]
-    head = {"id": _SKILL, "name": "Contracts", "description": "Calls of capabilities.", "version": "1.0.0"}
+    head = {
+        "id": _SKILL,
+        "name": "Contracts",
+        "description": "Calls of capabilities.",
+        "version": "1.0.0",
+    }
     return {**head, "inputs": {}, "outputs": {}, "steps": steps}
 
 
 def _without_fallbacks(catalog: Catalog) -> Catalog:
     def alone(binding: Binding) -> Binding:
-        kept = {key: value for key, value in binding.metadata.items() if key != "fallback_binding_id"}
+        kept = {
+            key: value for key, value in binding.metadata.items() if key != "fallback_binding_id"
+        }
         return binding._replace(metadata=kept)
 
     return catalog._replace(bindings={id: alone(one) for id, one in catalog.bindings.items()})

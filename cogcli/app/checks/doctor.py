@@ -92,7 +92,9 @@ def _machine() -> Iterator[DoctorCheck]:
             yield check("schemas", "ok", found)
         else:
             message = f"{found}: a pattern that cannot be shown to take linear time is refused"
-            yield check("schemas", "warning", message, fix="pip install 'jsonschema-rs>=0.60,<0.61'")
+            yield check(
+                "schemas", "warning", message, fix="pip install 'jsonschema-rs>=0.60,<0.61'"
+            )
     yield _wall()
     missing = list(filter(missing_module, EXTRAS))
     if missing:
@@ -119,7 +121,9 @@ def _wall() -> DoctorCheck:
 
 def _project(settings: Settings) -> Iterator[DoctorCheck]:
     for problem in settings.problems:
-        yield DoctorCheck("project", "settings", "error", problem.message, (place_of(problem),), problem.hint)
+        yield DoctorCheck(
+            "project", "settings", "error", problem.message, (place_of(problem),), problem.hint
+        )
     if not settings.problems:
         present = [file.shown for file in settings.files if os.path.exists(file.path)]
         yield DoctorCheck("project", "settings", "ok", ", ".join(present) or "defaults")
@@ -183,7 +187,9 @@ def _episodes(path: str) -> tuple[int, int]:
     for folder in folders:
         count += 1
         try:
-            total += sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(folder.path))
+            total += sum(
+                entry.stat(follow_symlinks=False).st_size for entry in os.scandir(folder.path)
+            )
         except OSError:
             continue
     return count, total
@@ -249,7 +255,9 @@ def _registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
             yield DoctorCheck("registry", kind, "ok", str(count))
 
 
-def _shipped(settings: Settings, found: RegistryCheck, needs: MissingNeeds) -> Iterator[DoctorCheck]:
+def _shipped(
+    settings: Settings, found: RegistryCheck, needs: MissingNeeds
+) -> Iterator[DoctorCheck]:
     """A note, nothing to mend: what is shipped that cannot be used beside what later layers replace."""
     check = partial(DoctorCheck, "registry", "shipped")
     left_in, origin = settings.with_origin("builtin")
@@ -274,7 +282,9 @@ def _shipped(settings: Settings, found: RegistryCheck, needs: MissingNeeds) -> I
     ]
     left_out = sum(problem.code in ("request.input", "response.field") for problem in found.notes)
     parts = (
-        [f"{count_of(len(lines), 'skill or binding', 'skills and bindings')} cannot be used"] if lines else []
+        [f"{count_of(len(lines), 'skill or binding', 'skills and bindings')} cannot be used"]
+        if lines
+        else []
     )
     parts += [f"{count_of(left_out, 'surplus field')} of bindings left out"] if left_out else []
     if parts:

@@ -23,7 +23,9 @@ def job_checks(settings: Settings) -> Iterator[DoctorCheck]:
         yield _check("error", refusal.message, fix=refusal.hint)
         return
     failed = [job for job in jobs if job["state"] == "failed"]
-    details = tuple(f"{job['kind']} of {job['user_id']}: {job['error']}" for job in failed[-_SHOWN:])
+    details = tuple(
+        f"{job['kind']} of {job['user_id']}: {job['error']}" for job in failed[-_SHOWN:]
+    )
     if failed:
         yield _check("warning", f"{len(failed)} failed for good", details, "cogcli agent jobs ls")
     elif jobs:

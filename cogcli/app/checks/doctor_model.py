@@ -17,7 +17,9 @@ from cogcli.models import MODELS
 from cogcli.models.port import LanguageModel, ModelError, ModelRequest
 from cogcli.models.settings import TEMPLATE
 
-_QUESTION: Final = ModelRequest(({"role": "user", "content": "Say: ok"},), max_tokens=16, timeout_ms=30_000)
+_QUESTION: Final = ModelRequest(
+    ({"role": "user", "content": "Say: ok"},), max_tokens=16, timeout_ms=30_000
+)
 _check = partial(DoctorCheck, "project", "model")
 
 
@@ -33,7 +35,10 @@ def model_checks(settings: Settings, *, net: bool) -> Iterator[DoctorCheck]:
         yield _check("error", f"{_title(chosen)}: {error.message}", details, error.hint)
     except CogcliError as error:
         yield _check(
-            "error", f"{_title(chosen)}: {error.message}", tuple(filter(None, [place_of(error)])), error.hint
+            "error",
+            f"{_title(chosen)}: {error.message}",
+            tuple(filter(None, [place_of(error)])),
+            error.hint,
         )
     else:
         yield _check("ok", _title(chosen))
@@ -44,7 +49,9 @@ def model_checks(settings: Settings, *, net: bool) -> Iterator[DoctorCheck]:
 def _title(chosen: ChosenModel | None) -> str:
     if chosen is None:
         return "not known"
-    return chosen.title if chosen.settings.adapter == TEMPLATE else f"{chosen.title} ({chosen.origin})"
+    return (
+        chosen.title if chosen.settings.adapter == TEMPLATE else f"{chosen.title} ({chosen.origin})"
+    )
 
 
 def _untrusted(settings: Settings) -> Iterator[DoctorCheck]:
@@ -65,7 +72,9 @@ def _ask(model: LanguageModel) -> DoctorCheck:
         reply = model.generate(_QUESTION, Cancellation())
     except ModelError as error:
         return _check(
-            "error", error.message, fix=error.hint or "is it running, and are address and name right?"
+            "error",
+            error.message,
+            fix=error.hint or "is it running, and are address and name right?",
         )
     usage = reply.usage
     counted = "estimated" if usage.estimated else "counted"

@@ -65,7 +65,11 @@ def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator
             troubled.add(service.id)
             yield check
     proxies = settings.environ if settings.value("use_env_proxy") else {}
-    known = (service for service in found.catalog.services.values() if _is_set_up(service, settings.environ))
+    known = (
+        service
+        for service in found.catalog.services.values()
+        if _is_set_up(service, settings.environ)
+    )
     yield from _reachability(known, troubled, proxies, net=net)
 
 
@@ -94,7 +98,9 @@ def _problems(
     """The problems in the files of a service and its bindings, a check per code. Variables that are not set are a note
     where the service is not `used`: no call needs them."""
     for code, problems in _problems_by_code(found, service).items():
-        texts = dict.fromkeys(problem.message.partition("`: ")[2] or problem.message for problem in problems)
+        texts = dict.fromkeys(
+            problem.message.partition("`: ")[2] or problem.message for problem in problems
+        )
         fixes = dict.fromkeys(problem.hint for problem in problems if problem.hint)
         text = "; ".join(texts)
         if code == "env.missing" and len(texts) > 1:
@@ -110,7 +116,9 @@ def _problems(
 
 def _problems_by_code(found: RegistryCheck, service: Service) -> dict[str, list[Problem]]:
     """The problems that doctor reports of a service and its bindings, by code."""
-    bindings = {binding.file for binding in found.catalog.bindings.values() if binding.service == service.id}
+    bindings = {
+        binding.file for binding in found.catalog.bindings.values() if binding.service == service.id
+    }
     place = "".join(f"/{part}" for part in service.at)
     by_code: dict[str, list[Problem]] = {}
     for problem in found.problems:
@@ -125,7 +133,9 @@ def _unusable(service: Service) -> Iterator[DoctorCheck]:
     error = partial(DoctorCheck, "services", service.id, "error")
     if reasons := list(untrusted_reasons(service)):
         yield error(
-            "; ".join(reason.text.partition("`: ")[2] for reason in reasons), (), "cogcli config trust"
+            "; ".join(reason.text.partition("`: ")[2] for reason in reasons),
+            (),
+            "cogcli config trust",
         )
     module, extra = PROTOCOLS[service.kind].library, PROTOCOLS[service.kind].extra
     if module and "server" not in service.settings and find_spec(module) is None:
@@ -146,14 +156,20 @@ def _reachability(
     targets = [service for service in remote if service.trusted and service.id not in broken]
     for service in remote:
         if not service.trusted:
-            yield DoctorCheck("services", service.id, "skipped", "not tested: its layer is not trusted")
+            yield DoctorCheck(
+                "services", service.id, "skipped", "not tested: its layer is not trusted"
+            )
     from cogcli.core.http import Http, HttpRequest, proxy_for, proxy_without_user
 
     http = Http(proxies=proxies)
 
     def find_proxy(url: str) -> str:
         parts = urlsplit(url)
-        return proxy_without_user(proxy_for(proxies, parts.scheme, parts.hostname or "")) if proxies else ""
+        return (
+            proxy_without_user(proxy_for(proxies, parts.scheme, parts.hostname or ""))
+            if proxies
+            else ""
+        )
 
     def ask(service: Service) -> DoctorCheck:
         url = _url(service)

@@ -9,7 +9,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.checks.contracts import Checked, check_contracts, ids_named, is_shipped, sound_catalog
+from cogcli.app.checks.contracts import (
+    Checked,
+    check_contracts,
+    ids_named,
+    is_shipped,
+    sound_catalog,
+)
 from cogcli.app.needs import NETWORK, Need, called_first, find_needs, outside_need
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
@@ -41,7 +47,9 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
     Raises ProblemsFound, EnvironmentRefusal, UsageError.
     """
     catalog, begun = sound_catalog(settings), time.monotonic()
-    by_skill: dict[str, list[SkillCase]] = {id: [] for id in ids_named(words, catalog.skills, "skill")}
+    by_skill: dict[str, list[SkillCase]] = {
+        id: [] for id in ids_named(words, catalog.skills, "skill")
+    }
     cases, tested = _tested(settings, by_skill)
     for case in cases:
         by_skill[case.skill_id].append(case)
@@ -49,14 +57,21 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
     results = {result.id: result for result in tested.results.results}
     checked = tuple(
         _checked(
-            settings, catalog, id, needs.skill(id), [(case, results[case.id]) for case in own], tested.runs
+            settings,
+            catalog,
+            id,
+            needs.skill(id),
+            [(case, results[case.id]) for case in own],
+            tested.runs,
         )._replace(shipped=is_shipped(settings, catalog.skills[id].file))
         for id, own in by_skill.items()
     )
     return SkillResults(checked, time.monotonic() - begun)
 
 
-def _tested(settings: Settings, skills: Collection[str]) -> tuple[tuple[SkillCase, ...], CaseResults]:
+def _tested(
+    settings: Settings, skills: Collection[str]
+) -> tuple[tuple[SkillCase, ...], CaseResults]:
     """The cases of skills and what they gave; nothing is kept of their runs. Raises ProblemsFound for files that are
     none."""
     found = all_cases(settings)
@@ -83,7 +98,9 @@ def _checked(
     failures = (result for _, result in ran if result.status == FAILED and result.id not in lacking)
     if failed := next(failures, None):
         reason = f"{failed.id}: {failed.reason}"
-        return Checked(base._replace(status=FAILED, reason=reason, code=failed.code or "test.failed"))
+        return Checked(
+            base._replace(status=FAILED, reason=reason, code=failed.code or "test.failed")
+        )
     outside = dict(_outside(settings, catalog, id))
     if not variable(settings.environ, NETWORK):
         needs = needs or tuple(outside.values())
@@ -101,7 +118,9 @@ def _checked(
     return Checked(base._replace(status=PASSED, checks=passed[0].checks, ms=took))
 
 
-def _needs_of_cases(settings: Settings, cases: list[SkillCase], lacking: Iterable[Need]) -> tuple[Need, ...]:
+def _needs_of_cases(
+    settings: Settings, cases: list[SkillCase], lacking: Iterable[Need]
+) -> tuple[Need, ...]:
     """What a skill needs of which no case passed: what the cases lack, else a case that runs it."""
     unmet = [need for case in cases for need in unmet_needs(settings, case)]
     needs = tuple(dict.fromkeys([*lacking, *unmet]))
@@ -144,7 +163,9 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
     ran: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for fold in called.folds:
         _note(ran, called.catalog, fold, {})
-    outside = {id: dict(_outside(settings, called.catalog, id)).keys() for id in called.catalog.skills}
+    outside = {
+        id: dict(_outside(settings, called.catalog, id)).keys() for id in called.catalog.skills
+    }
     for run in tested.runs.values():
         _note(ran, run.catalog, run.fold, outside)
     counts = {}
@@ -165,7 +186,10 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
 
 
 def _note(
-    ran: Mapping[str, set[str]], catalog: Catalog, fold: History, outside: Mapping[str, Collection[str]]
+    ran: Mapping[str, set[str]],
+    catalog: Catalog,
+    fold: History,
+    outside: Mapping[str, Collection[str]],
 ) -> None:
     """Note what a log says was called and answered, gates and nested runs among it. `outside`: by skill the
     capabilities that it calls outside of this machine."""

@@ -72,7 +72,11 @@ def _respellings(
             found[problem.file].append(each)
     before = {(p.file, p.code, p.path) for p in checked.problems}
     while any(found.values()):
-        contents = {_path(settings, file): respell(texts[file], found[file]) for file in texts if found[file]}
+        contents = {
+            _path(settings, file): respell(texts[file], found[file])
+            for file in texts
+            if found[file]
+        }
         encoded = {path: text.encode() for path, text in contents.items()}
         after = check_registry(settings, list(encoded), contents=encoded).problems
         kept = {file: _without_new_problems(each, after, before) for file, each in found.items()}
@@ -83,7 +87,9 @@ def _respellings(
 
 
 def _without_new_problems(
-    respellings: list[Respelling], after: Sequence[Problem], before: Collection[tuple[str, str, str]]
+    respellings: list[Respelling],
+    after: Sequence[Problem],
+    before: Collection[tuple[str, str, str]],
 ) -> list[Respelling]:
     """Those of one file whose place has no error any more. Of a file that has new errors elsewhere than beside them,
     where nobody could look before, none."""
@@ -109,7 +115,10 @@ def _path(settings: Settings, file: str) -> str:
 
 def _text_of(settings: Settings, file: str, checked: RegistryCheck) -> str | None:
     """The text of a file that may be edited."""
-    path, inside = os.path.realpath(_path(settings, file)), os.path.realpath(settings.project or "") + os.sep
+    path, inside = (
+        os.path.realpath(_path(settings, file)),
+        os.path.realpath(settings.project or "") + os.sep,
+    )
     if not _kind(file, checked.files[file]) or not path.startswith(inside):
         return None
     try:
@@ -136,8 +145,14 @@ def _kind(file: str, kinds: str) -> str:
     return _KINDS.get(kinds, "")
 
 
-def _file_fix(settings: Settings, file: str, texts: tuple[str, str], problems: frozenset[Problem]) -> FileFix:
+def _file_fix(
+    settings: Settings, file: str, texts: tuple[str, str], problems: frozenset[Problem]
+) -> FileFix:
     before, after = (text.splitlines() for text in texts)
     # Without lines around: what stands beside may be secret.
-    diff = "".join(f"{line}\n" for line in unified_diff(before, after, file, file, n=0, lineterm=""))
-    return FileFix(file, os.path.realpath(_path(settings, file)), texts[1], len(problems), problems, diff)
+    diff = "".join(
+        f"{line}\n" for line in unified_diff(before, after, file, file, n=0, lineterm="")
+    )
+    return FileFix(
+        file, os.path.realpath(_path(settings, file)), texts[1], len(problems), problems, diff
+    )

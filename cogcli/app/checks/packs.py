@@ -32,7 +32,9 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
 
 def own_problems(catalog: Catalog, pack: Pack) -> list[Problem]:
     """The problems of a pack for which its agent cannot run, whatever the registry has."""
-    report = ProblemReport(pack.file, catalog.places.get(pack.file), subject=f"pack `{pack.pack_id}`")
+    report = ProblemReport(
+        pack.file, catalog.places.get(pack.file), subject=f"pack `{pack.pack_id}`"
+    )
     check_references(pack, report, None)
     check_reads(pack, report)
     return report.problems

@@ -71,7 +71,11 @@ class RegistryCheck(NamedTuple):
         as for an extra that is not installed, and none that says only that the project is not trusted: the author of
         a file cannot mend these."""
         errors = [problem for problem in self.problems if problem.severity == "E"]
-        others = [p for p in self.problems if p.severity != "E" and p.code != UNTRUSTED] if strict else []
+        others = (
+            [p for p in self.problems if p.severity != "E" and p.code != UNTRUSTED]
+            if strict
+            else []
+        )
         return [*errors, *(problem for problem in others if problem.file not in self.shipped)]
 
 
@@ -92,7 +96,9 @@ def validate(
     given = contents or {}
     for path in paths:
         if path not in given and not os.path.lexists(path):
-            raise UsageError("input.file", f"`{path}` does not exist", hint="name a spec file or a directory")
+            raise UsageError(
+                "input.file", f"`{path}` does not exist", hint="name a spec file or a directory"
+            )
     return check_registry(settings, paths, contents=given)
 
 
@@ -109,7 +115,9 @@ def check_registry(
     registry = open_registry(settings)
     with paused_collection():
         catalog = (
-            registry.files(list(paths), contents=contents, kind=kind) if paths else registry.everything()
+            registry.files(list(paths), contents=contents, kind=kind)
+            if paths
+            else registry.everything()
         )
         found = check(catalog, options=selection_options(settings))
         if catalog.packs:
@@ -149,16 +157,22 @@ def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
         files.update(dict.fromkeys(sorted(found), kind))
     files.update(dict.fromkeys(sorted(set(catalog.defaults.files.values())), "policies"))
     beside = (file for file in sorted(catalog.only or ()) if file not in files)
-    files.update({file: "cases" for file in beside if os.path.basename(os.path.dirname(file)) == CASES})
+    files.update(
+        {file: "cases" for file in beside if os.path.basename(os.path.dirname(file)) == CASES}
+    )
     for problem in problems:
         files.setdefault(problem.file, "others")
     with_problems = {problem.file for problem in problems}
     only = catalog.only
     return {
-        file: kind for file, kind in files.items() if only is None or file in only or file in with_problems
+        file: kind
+        for file, kind in files.items()
+        if only is None or file in only or file in with_problems
     }
 
 
 def problem_from_error(error: CogcliError) -> Problem:
     """A configuration error as a Problem."""
-    return Problem(error.code, "E", error.file, error.line, error.column, "", error.message, error.hint)
+    return Problem(
+        error.code, "E", error.file, error.line, error.column, "", error.message, error.hint
+    )

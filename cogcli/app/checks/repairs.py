@@ -28,7 +28,11 @@ def repairs_for(settings: Settings, checks: Iterable[DoctorCheck]) -> list[Repai
     """The repairs of checks that found something."""
     if settings.project is None:
         return []
-    return [REPAIRS[check.name] for check in checks if check.status == "warning" and check.name in REPAIRS]
+    return [
+        REPAIRS[check.name]
+        for check in checks
+        if check.status == "warning" and check.name in REPAIRS
+    ]
 
 
 def _ignore(settings: Settings, project: str) -> None:
@@ -49,6 +53,8 @@ def _ignore(settings: Settings, project: str) -> None:
 
 REPAIRS: Final = {
     "git": Repair(f"add {IGNORED} to .gitignore", _ignore),
-    "schemas for editors": Repair(f"write {FOLDER} again", lambda settings, _: write_schemas(settings)),
+    "schemas for editors": Repair(
+        f"write {FOLDER} again", lambda settings, _: write_schemas(settings)
+    ),
 }
 """By the name of a check."""

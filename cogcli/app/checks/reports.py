@@ -60,7 +60,8 @@ def registry_report(
         "validate",
         checked.seconds,
         tuple(
-            case(file, f"shipped {kind}" if file in shipped else kind) for file, kind in checked.files.items()
+            case(file, f"shipped {kind}" if file in shipped else kind)
+            for file, kind in checked.files.items()
         ),
         tuple((p, end_of(p.file, p.line, p.column)) for p in checked.problems),
         problems_summary(checked.problems, shipped),
@@ -76,7 +77,9 @@ def check_results_report(
     the bindings without a scenario, which fail nothing."""
     failed = _failed(results)
     problems = [
-        Problem(r.code or "verify.failed", "E", r.file, int(bool(r.file)), 1, "", f"{r.id}: {r.reason}")
+        Problem(
+            r.code or "verify.failed", "E", r.file, int(bool(r.file)), 1, "", f"{r.id}: {r.reason}"
+        )
         for r in failed
     ]
     header = ("| result | id | reason |", "| --- | --- | --- |")
@@ -112,10 +115,14 @@ def skill_tests_report(
     report = check_results_report("test", results, seconds)
     failures = {p: CaseFailure(p.code, p.message, concise(p)) for p in problems}
     unreadable = tuple(Case("test files", p.file, (failures[p],), (), p.file) for p in problems)
-    header = ("| skill | steps | branches | error paths | not run |", "| --- | --- | --- | --- | --- |")
+    header = (
+        "| skill | steps | branches | error paths | not run |",
+        "| --- | --- | --- | --- | --- |",
+    )
     rows = tuple(_coverage_row(entry) for entry in coverage)
     failed = [
-        (result, problem) for result, (problem, _) in zip(_failed(results), report.problems, strict=True)
+        (result, problem)
+        for result, (problem, _) in zip(_failed(results), report.problems, strict=True)
     ]
     return report._replace(
         cases=report.cases + unreadable,
@@ -151,7 +158,13 @@ def _cases(command: str, result: CheckResult) -> list[Case]:
         return [Case(command, result.id, failed, notes, result.file)]
     group = f"{command} {result.id}"
     return [
-        Case(group, check.name, failures(not check.passed, check.detail or check.name), (), result.file)
+        Case(
+            group,
+            check.name,
+            failures(not check.passed, check.detail or check.name),
+            (),
+            result.file,
+        )
         for check in result.checks
     ]
 
@@ -166,20 +179,29 @@ def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> C
         failed = check.status == "error" or (strict and check.status == "warning")
         failures = (CaseFailure(_FOUND, check.message, text),) if failed else ()
         return Case(
-            f"doctor {check.group}", check.name, failures, () if failed or check.status == "ok" else (text,)
+            f"doctor {check.group}",
+            check.name,
+            failures,
+            () if failed or check.status == "ok" else (text,),
         )
 
     severities: dict[str, Severity] = {"error": "E", "warning": "W"}
     header = ("| result | group | check | found |", "| --- | --- | --- | --- |")
     rows = tuple(
-        f"| {c.status} | {cell(c.group)} | {cell(c.name)} | {cell(c.message)} |" for c in diagnosis.checks
+        f"| {c.status} | {cell(c.group)} | {cell(c.name)} | {cell(c.message)} |"
+        for c in diagnosis.checks
     )
     return CheckReport(
         "doctor",
         seconds,
         tuple(map(case, diagnosis.checks)),
         tuple(
-            (Problem(_FOUND, severities[c.status], "", 0, 0, "", f"{c.name}: {c.message}", hint=c.fix), 0)
+            (
+                Problem(
+                    _FOUND, severities[c.status], "", 0, 0, "", f"{c.name}: {c.message}", hint=c.fix
+                ),
+                0,
+            )
             for c in diagnosis.checks
             if c.status in severities
         ),

@@ -11,7 +11,15 @@ from cogcli.app.settings import Settings
 from cogcli.core.walk import Walk
 from cogcli.specs.layers import HOST_FOLDER, builtin_root
 
-_FOLDERS: Final = ("skills", "capabilities", "bindings", "services", "packs", "policies", HOST_FOLDER)
+_FOLDERS: Final = (
+    "skills",
+    "capabilities",
+    "bindings",
+    "services",
+    "packs",
+    "policies",
+    HOST_FOLDER,
+)
 _ENDINGS: Final = (".yaml", ".yml", ".json", ".toml", ".py")
 """Of files beside these folders: settings, documents of APIs, modules of services."""
 _SECONDS: Final = 0.3
@@ -35,7 +43,9 @@ def snapshot(settings: Settings, paths: Sequence[str]) -> Snapshot:
     return found
 
 
-def wait_for_change(before: Snapshot, look: Callable[[], Snapshot], sleep: Callable[[float], None]) -> None:
+def wait_for_change(
+    before: Snapshot, look: Callable[[], Snapshot], sleep: Callable[[float], None]
+) -> None:
     """Return once a file is there, gone or other than before."""
     while look() == before:
         sleep(_SECONDS)

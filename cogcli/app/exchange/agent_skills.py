@@ -136,7 +136,9 @@ class _Proposal:
     """The folders, and what the registry made of them would be, with the shipped registry or without. `home` is where
     the project is, or will be."""
 
-    def __init__(self, settings: Settings, runtime: str, registry: str | None, *, builtin: bool) -> None:
+    def __init__(
+        self, settings: Settings, runtime: str, registry: str | None, *, builtin: bool
+    ) -> None:
         self.settings, self.builtin = settings, builtin
         self.home = settings.project or settings.base
         for folder in (runtime, registry):
@@ -156,7 +158,11 @@ class _Proposal:
         self.links = [path for root in self.roots for path in links_out(root)]
         self.layers = self._layers(settings)
         reader = Registry(
-            self.layers, protocols=PROTOCOLS, cache=None, base=settings.base, environ=settings.environ
+            self.layers,
+            protocols=PROTOCOLS,
+            cache=None,
+            base=settings.base,
+            environ=settings.environ,
         )
         self.read = reader.everything()
         """As an untrusted project has it: this is checked."""
@@ -187,7 +193,9 @@ class _Proposal:
 
     def setup(self) -> Setup:
         """The setup."""
-        found = check(_without_modules(self.read)._replace(lenient=frozenset()), options=self.options)
+        found = check(
+            _without_modules(self.read)._replace(lenient=frozenset()), options=self.options
+        )
         mine = [problem for problem in found if self._is_theirs(problem.file)]
         contradictions = [problem for problem in mine if self._is_contradiction(problem)]
         left = list(self._refused(mine, contradictions))
@@ -196,15 +204,21 @@ class _Proposal:
         left += [remark for _, remark in python]
         self.catalog = _without_bindings(self.catalog, broken)
         choices, variables = self._choices()
-        skills = sorted(skill.id for skill in self.catalog.skills.values() if self._is_theirs(skill.file))
+        skills = sorted(
+            skill.id for skill in self.catalog.skills.values() if self._is_theirs(skill.file)
+        )
         needs = self._needs(choices, variables)
         for id in skills:
             if needs.skill(id) and self.catalog.skills[id].file not in broken:
                 reason = "; ".join(self._lacking(self.catalog.skills[id], needs))
-                left.append(Remark(self.catalog.skills[id].file, 1, f"skill `{id}` cannot run", reason))
+                left.append(
+                    Remark(self.catalog.skills[id].file, 1, f"skill `{id}` cannot run", reason)
+                )
         files = self._files(contradictions, choices)
         broken_files = self.catalog.broken.items()
-        unreadable = [key for key, file in broken_files if key.startswith("skill:") and self._is_theirs(file)]
+        unreadable = [
+            key for key, file in broken_files if key.startswith("skill:") and self._is_theirs(file)
+        ]
         return Setup(
             files=files,
             there=tuple(name for name in files if os.path.lexists(os.path.join(self.home, name))),
@@ -222,7 +236,9 @@ class _Proposal:
 
     def _is_theirs(self, file: str) -> bool:
         path = os.path.join(self.settings.base, file)
-        return any(path.startswith(root.rstrip(os.sep) + os.sep) for root in (*self.roots, self.host))
+        return any(
+            path.startswith(root.rstrip(os.sep) + os.sep) for root in (*self.roots, self.host)
+        )
 
     def _is_contradiction(self, problem: Problem) -> bool:
         """Whether a problem is none in a lenient root."""
@@ -237,7 +253,10 @@ class _Proposal:
         if not any(_holds_skills(root) for root in self.roots):
             shown = self.settings.display_path(self.roots[-1])
             yield Remark(
-                shown, 0, "no skills and no capabilities are here", "name the folder of the registry, too"
+                shown,
+                0,
+                "no skills and no capabilities are here",
+                "name the folder of the registry, too",
             )
         for problem in found:
             if _is_refusal(problem) and problem not in contradictions:
@@ -254,10 +273,14 @@ class _Proposal:
             if is_own_code and self._is_theirs(service.file):
                 yield from self._module_faults(service, used.get(service.id, []))
 
-    def _module_faults(self, service: Service, bindings: list[Binding]) -> Iterator[tuple[str, Remark]]:
+    def _module_faults(
+        self, service: Service, bindings: list[Binding]
+    ) -> Iterator[tuple[str, Remark]]:
         """The source, the packages that it imports and the functions that are missing."""
         module = service.module or ""
-        root = self.home if service.layer == HOST else service.root  # host overrides will lie in the project
+        root = (
+            self.home if service.layer == HOST else service.root
+        )  # host overrides will lie in the project
         path = find_source(root, module)
         if path is None:
             top = module.partition(".")[0]
@@ -267,7 +290,10 @@ class _Proposal:
         functions = functions_in(path)
         if functions is None:
             shown, reason = self.settings.display_path(path), f"service `{service.id}` needs it"
-            yield service.file, Remark(shown, 0, "this module is not Python that can be read", reason)
+            yield (
+                service.file,
+                Remark(shown, 0, "this module is not Python that can be read", reason),
+            )
             return
         yield from self._imports(service, root, bindings)
         for binding in bindings:
@@ -313,10 +339,14 @@ class _Proposal:
         """What a skill that cannot run calls and cannot have, each with why."""
         for target in list_targets(skill):
             nested = target.startswith(NESTED)
-            lacking = needs.skill(target.removeprefix(NESTED)) if nested else needs.capability(target)
+            lacking = (
+                needs.skill(target.removeprefix(NESTED)) if nested else needs.capability(target)
+            )
             gone = () if nested else self.read.bindings_of.get(target, ())
             files = {
-                f"`{id}` in {self.read.bindings[id].file}" for id in gone if id not in self.catalog.bindings
+                f"`{id}` in {self.read.bindings[id].file}"
+                for id in gone
+                if id not in self.catalog.bindings
             }
             if lacking and files:
                 yield f"`{target}`: what it is called through cannot be used ({', '.join(sorted(files))})"
@@ -340,7 +370,9 @@ class _Proposal:
                 continue
             unset = dict(self._unset(explained))
             if other:
-                file, line = next(((each.file, each.line) for each in unset.values()), self._named_at(id))
+                file, line = next(
+                    ((each.file, each.line) for each in unset.values()), self._named_at(id)
+                )
                 choices[id] = Remark(file, line, other, explained.error.message)
             else:
                 variables = unset | variables
@@ -359,7 +391,9 @@ class _Proposal:
         file, line = self._named_at(id)
         return Remark(file, line, other, f"else the shipped binding `{chosen}` would answer")
 
-    def _is_own(self, id: str, choices: Mapping[str, Remark], above: frozenset[str] = frozenset()) -> bool:
+    def _is_own(
+        self, id: str, choices: Mapping[str, Remark], above: frozenset[str] = frozenset()
+    ) -> bool:
         """Whether a skill calls only functions and services of the folders, without the choices that prefer those to
         shipped ones."""
         skill = self.catalog.skills.get(id)
@@ -390,14 +424,20 @@ class _Proposal:
         """The capabilities of these folders, and those that they call."""
         capabilities = self.catalog.capabilities
         own = [id for id, capability in capabilities.items() if self._is_theirs(capability.file)]
-        bound = [each.capability for each in self.catalog.bindings.values() if self._is_theirs(each.file)]
+        bound = [
+            each.capability for each in self.catalog.bindings.values() if self._is_theirs(each.file)
+        ]
         return sorted({id for id in (*own, *bound) if id in capabilities})
 
     def _usable(self, id: str) -> str:
         """The binding of a capability that could be called: of the tool before ours, functions before others."""
         catalog = self.catalog
         found = [
-            (not self._is_theirs(binding.file), not PROTOCOLS[binding.protocol].in_process, binding.id)
+            (
+                not self._is_theirs(binding.file),
+                not PROTOCOLS[binding.protocol].in_process,
+                binding.id,
+            )
             for binding in (catalog.bindings[name] for name in catalog.bindings_of.get(id, ()))
             if binding.channel != CANDIDATE and not reasons(catalog, binding, self.options)
         ]
@@ -410,11 +450,22 @@ class _Proposal:
             service = self.catalog.services.get(link.service_id or "")
             if service is None:
                 continue
-            names = [name for name in variables_of(binding, service) if not self.settings.environ.get(name)]
-            names += lacking_variables(service, self.settings.environ, binding) if service.variables else []
+            names = [
+                name
+                for name in variables_of(binding, service)
+                if not self.settings.environ.get(name)
+            ]
+            names += (
+                lacking_variables(service, self.settings.environ, binding)
+                if service.variables
+                else []
+            )
             for name in names:
                 line = self._line(service.file, (*service.at, *path_of_variable(service, name)))
-                yield name, Remark(service.file, line, f"service `{service.id}`", explained.capability_id)
+                yield (
+                    name,
+                    Remark(service.file, line, f"service `{service.id}`", explained.capability_id),
+                )
 
     def _named_at(self, id: str) -> tuple[str, int]:
         """File and line of what names a binding for a capability now; of the capability itself where nothing does."""
@@ -436,7 +487,9 @@ class _Proposal:
 
     # -- what to paste ----------------------------------------------------------------------------------------------
 
-    def _files(self, contradictions: list[Problem], choices: Mapping[str, Remark]) -> dict[str, str]:
+    def _files(
+        self, contradictions: list[Problem], choices: Mapping[str, Remark]
+    ) -> dict[str, str]:
         texts = {PROJECT_FILE: self._config(contradictions)}
         theirs = os.path.dirname(self.host) != self.home
         if theirs:
@@ -444,7 +497,9 @@ class _Proposal:
         if choices:
             kept = self._active_now()
             chosen = kept | {id: each.text for id, each in choices.items()}
-            texts[f"{HOST_FOLDER}/{ACTIVE_FILE}"] = json.dumps(chosen, indent=2, ensure_ascii=False) + "\n"
+            texts[f"{HOST_FOLDER}/{ACTIVE_FILE}"] = (
+                json.dumps(chosen, indent=2, ensure_ascii=False) + "\n"
+            )
         return texts
 
     def _config(self, contradictions: list[Problem]) -> str:
@@ -456,11 +511,20 @@ class _Proposal:
         lines = [f"registry = [{', '.join(names)}]"] if names else []
         for root in self.roots:
             inside = root.rstrip(os.sep) + os.sep
-            found = [p for p in contradictions if os.path.join(self.settings.base, p.file).startswith(inside)]
+            found = [
+                p
+                for p in contradictions
+                if os.path.join(self.settings.base, p.file).startswith(inside)
+            ]
             if found and os.path.realpath(root) != here:
                 place, count = visible(f"{found[0].file}:{found[0].line}"), len(found)
                 what = f"{count} contradiction{'s' if count > 1 else ''}, the first in {place}"
-                lines += ["", f"# {what}", f"[roots.{_toml(self._from_home(root))}]", 'contracts = "lenient"']
+                lines += [
+                    "",
+                    f"# {what}",
+                    f"[roots.{_toml(self._from_home(root))}]",
+                    'contracts = "lenient"',
+                ]
         return "\n".join(lines) + "\n"
 
     def _from_home(self, root: str) -> str:
@@ -474,7 +538,12 @@ class _Proposal:
         layers = [layer for layer in self.layers if layer.host]
         places = [layout_of(layer) for layer in layers]
         found = [each for place in places for each in place.single_files()]
-        found += [each for place in places for kind in ("binding", "capability") for each in place.all(kind)]
+        found += [
+            each
+            for place in places
+            for kind in ("binding", "capability")
+            for each in place.all(kind)
+        ]
         texts: dict[str, str] = {}
         for each in found:
             name = os.path.relpath(each.path, self.host).replace(os.sep, "/")
@@ -504,7 +573,9 @@ def _is_refusal(problem: Problem) -> bool:
     """Whether a problem keeps a spec from being used, and neither settings, choices nor variables settle it."""
     if problem.message.endswith(FILE_HAS_ERRORS):  # of a file whose own errors are told
         return False
-    is_wrong = problem.severity == "E" or problem.code.startswith("layout.") or problem.code == "id.format"
+    is_wrong = (
+        problem.severity == "E" or problem.code.startswith("layout.") or problem.code == "id.format"
+    )
     return is_wrong and problem.code not in _SETTLED
 
 
@@ -518,7 +589,9 @@ def _as_trusted(catalog: Catalog) -> Catalog:
         id: service._replace(trusted=True, distrust="")
         for id, service in _without_modules(catalog).services.items()
     }
-    bindings = {id: each._replace(trusted=True, distrust="") for id, each in catalog.bindings.items()}
+    bindings = {
+        id: each._replace(trusted=True, distrust="") for id, each in catalog.bindings.items()
+    }
     return catalog._replace(services=services, bindings=bindings)
 
 
@@ -526,7 +599,9 @@ def _without_modules(catalog: Catalog) -> Catalog:
     """The catalog without the modules of services that are not trusted, so that no check looks for one, or into it:
     what is said of them is said by `foreign_folder`."""
     services = {
-        id: service if service.trusted or is_shipped(service.module or "") else service._replace(module=None)
+        id: service
+        if service.trusted or is_shipped(service.module or "")
+        else service._replace(module=None)
         for id, service in catalog.services.items()
     }
     return catalog._replace(services=services)
@@ -541,7 +616,8 @@ def _without_bindings(catalog: Catalog, broken: set[str]) -> Catalog:
         if each.file not in broken and each.service not in services
     }
     by_capability = {
-        capability: tuple(id for id in ids if id in kept) for capability, ids in catalog.bindings_of.items()
+        capability: tuple(id for id in ids if id in kept)
+        for capability, ids in catalog.bindings_of.items()
     }
     return catalog._replace(bindings=kept, bindings_of=by_capability)
 

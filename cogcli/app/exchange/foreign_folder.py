@@ -26,7 +26,9 @@ def require_folder(path: str, what: str) -> str:
         found = "is not a directory" if os.path.lexists(full) else "does not exist"
         raise UsageError("usage.value", f"{what}: `{path}` {found}", expected="a directory")
     if bad_byte(full) or not full.isprintable():
-        raise UsageError("usage.value", f"{what}: its name has characters that no settings can hold")
+        raise UsageError(
+            "usage.value", f"{what}: its name has characters that no settings can hold"
+        )
     return full
 
 
@@ -50,7 +52,9 @@ def links_out(root: str) -> list[str]:
             seen += len(folders) + len(names)
             if seen > MOST_ENTRIES:
                 message = f"`{start}` holds more than {MOST_ENTRIES:,} files and folders"
-                raise UsageError("usage.value", message, hint="name the folder that holds the specs alone")
+                raise UsageError(
+                    "usage.value", message, hint="name the folder that holds the specs alone"
+                )
         paths = (os.path.join(above, name) for above, entries in places for name in entries)
         found += [path for path in paths if _leads_out(path, inside)]
     return sorted(found)

@@ -41,7 +41,9 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
         path = os.path.join(folder, name)
         settings.inside(path)
         if os.path.lexists(path):
-            raise UsageError("output.exists", f"`{path}` exists", hint="remove it, or give another --to DIR")
+            raise UsageError(
+                "output.exists", f"`{path}` exists", hint="remove it, or give another --to DIR"
+            )
         documents[path] = document(name, spec_details(settings, "skills", id))
     return [_write(path, text) for path, text in documents.items()]
 

@@ -52,7 +52,9 @@ def read_folder(path: str) -> SkillFolder:
     folder = os.path.realpath(path)
     if not os.path.isdir(folder):
         raise _refused(path, "is not a directory")
-    names = [name for name in ("SKILL.md", "skill.md") if os.path.lexists(os.path.join(folder, name))]
+    names = [
+        name for name in ("SKILL.md", "skill.md") if os.path.lexists(os.path.join(folder, name))
+    ]
     if not names:
         raise _refused(path, "holds no SKILL.md")
     file = f"{path.rstrip('/')}/{names[0]}"
@@ -63,7 +65,9 @@ def read_folder(path: str) -> SkillFolder:
         message = f"name `{name}` is not of small letters, digits and single hyphens"
         raise _broken(file, message, "rename the skill")
     if name != own:
-        raise _broken(file, f"name `{name}` is not the folder's, `{own[:64]}`", "give both the same name")
+        raise _broken(
+            file, f"name `{name}` is not the folder's, `{own[:64]}`", "give both the same name"
+        )
     description = _text(head, "description", file, LONGEST_DESCRIPTION)
     left_out: list[str] = []
     files = dict(_files(folder, path, left_out))
@@ -73,12 +77,16 @@ def read_folder(path: str) -> SkillFolder:
 
 def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
-    fences = [n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))]
+    fences = [
+        n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))
+    ]
     if not fences or fences[0] != 0 or len(fences) < 2:
         message = "a SKILL.md begins with a head between two lines of `---`"
         raise _broken(file, message, "write name and description there")
     end = fences[1]
-    head = parse(b"\n".join([b"#", *lines[1:end]]), file=file, limits=Limits(MOST_HEAD, MAX_DEPTH, MAX_NODES))
+    head = parse(
+        b"\n".join([b"#", *lines[1:end]]), file=file, limits=Limits(MOST_HEAD, MAX_DEPTH, MAX_NODES)
+    )
     if sum(map(len, lines[end + 1 :])) + len(lines) - end > MOST_BODY:
         message = f"the body has more than {MOST_BODY:,} bytes"
         raise _broken(file, message, "move parts of it to files next to it")

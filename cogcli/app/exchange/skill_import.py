@@ -83,11 +83,17 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
             written(os.path.join(place, FILES, *name.split("/")), data)
     warnings = [f"{problem.code}: {problem.message}" for problem in problems]
     if not takes_request:
-        warnings.append(f"`{capability.id}` takes one text, the body; what is requested is not passed on")
+        warnings.append(
+            f"`{capability.id}` takes one text, the body; what is requested is not passed on"
+        )
     if folder.head.get("allowed-tools"):
-        warnings.append("`allowed-tools` grants nothing here: trust and safety are those of the capability")
+        warnings.append(
+            "`allowed-tools` grants nothing here: trust and safety are those of the capability"
+        )
     if folder.files:
-        warnings.append(f"copied to {FILES}/, where nothing runs them: {_named(list(folder.files))}")
+        warnings.append(
+            f"copied to {FILES}/, where nothing runs them: {_named(list(folder.files))}"
+        )
     if folder.left_out:
         warnings.append(f"left out: {_named(folder.left_out)}")
     return Imported(f"{DOMAIN}.{folder.name}", settings.display_path(file), warnings)

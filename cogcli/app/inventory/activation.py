@@ -58,7 +58,9 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     path = os.path.join(settings.project, HOST_FOLDER, ACTIVE_FILE)
     settings.inside(path)
     before = explain_choice(catalog, id, selection_options(settings)).body
-    _require_sound(catalog, id, Active(binding, settings.display_path(path), id), selection_options(settings))
+    _require_sound(
+        catalog, id, Active(binding, settings.display_path(path), id), selection_options(settings)
+    )
     aliases = [alias for alias, target in catalog.aliases.items() if target == id]
     with keep_trust(settings) as note:
         written = _write_choice(path, id, aliases, binding, note, settings.bound)
@@ -73,7 +75,9 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     )
 
 
-def _require_sound(catalog: Catalog, capability: str, active: Active, given: SelectionOptions) -> None:
+def _require_sound(
+    catalog: Catalog, capability: str, active: Active, given: SelectionOptions
+) -> None:
     """Raise for a file of the host that cannot be read, for a binding that could not be called if it were active, and
     for all that is wrong with it, its fallbacks and their services."""
     unreadable = {catalog.broken[key] for key in catalog.broken if key.startswith(_WHOLE_FILES)}
@@ -86,7 +90,10 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
         raise ineligible_error(then, selection, given, asked=True)
     called = set()
     for link in selection.chain:
-        binding, service = catalog.bindings.get(link.binding_id), catalog.services.get(link.service_id or "")
+        binding, service = (
+            catalog.bindings.get(link.binding_id),
+            catalog.services.get(link.service_id or ""),
+        )
         called |= {spec.file for spec in (binding, service) if spec}
     found = [
         problem

@@ -44,10 +44,16 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
         catalog = registry.about(name)
     capability = catalog.capability(name)
     if capability is None:
-        raise _problems(catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", ""))
+        raise _problems(
+            catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", "")
+        )
     choice = _choice_of_runs(settings, registry, catalog, capability.id)
     shadows = shadows_of(catalog, "capability", capability.id)
-    where = {"layer": Layers(settings).of(capability.file), "file": capability.file, "shadows": shadows}
+    where = {
+        "layer": Layers(settings).of(capability.file),
+        "file": capability.file,
+        "shadows": shadows,
+    }
     error = choice.error
     if error and any(problem.file == error.file for problem in catalog.problems):
         error = _problems(catalog, error.file)
@@ -129,7 +135,9 @@ def explain_spec(settings: Settings, kind: str, name: str) -> ChoiceExplanation:
     return _EXPLAIN.get(kind, choose_for_capability)(settings, name)
 
 
-def explain_choice(catalog: Catalog, capability_id: str, given: SelectionOptions) -> ChoiceExplanation:
+def explain_choice(
+    catalog: Catalog, capability_id: str, given: SelectionOptions
+) -> ChoiceExplanation:
     """The choice for one capability of a catalog."""
     found = explain_selection(catalog, capability_id, given)
     return ChoiceExplanation(
@@ -137,7 +145,9 @@ def explain_choice(catalog: Catalog, capability_id: str, given: SelectionOptions
             "capability_id": found.capability_id,
             "selection_source": None,
             "primary_binding_id": None,
-            "required_conformance_profile": conformance_needed(catalog.capability(capability_id), given),
+            "required_conformance_profile": conformance_needed(
+                catalog.capability(capability_id), given
+            ),
             "considered": [considered._asdict() for considered in found.considered],
             "chain": [],
             **(found.selection.to_payload() if found.selection else {}),
@@ -148,7 +158,9 @@ def explain_choice(catalog: Catalog, capability_id: str, given: SelectionOptions
     )
 
 
-def _bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> Iterator[dict[str, Any]]:
+def _bindings(
+    catalog: Catalog, found: Explanation, given: SelectionOptions
+) -> Iterator[dict[str, Any]]:
     """Every binding of the capability, those of the chain first."""
     chain = {link.binding_id: link for link in (found.selection.chain if found.selection else ())}
     first = next((link.binding_id for link in chain.values() if link.eligible), None)
@@ -169,7 +181,9 @@ def _bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> 
             "file": binding.file,
             "shadows": shadows_of(catalog, "binding", id),
             "service_layer": service.layer if service else None,
-            "service_file": service.file if service else catalog.broken.get(f"service:{binding.service}"),
+            "service_file": service.file
+            if service
+            else catalog.broken.get(f"service:{binding.service}"),
             "service_shadows": shadows_of(catalog, "service", binding.service),
         }
 
@@ -196,7 +210,9 @@ def _binding_state(
     if selection is None:
         return "not named", "no rule names it"
     source, primary = selection.selection_source, selection.primary_binding_id
-    listed = catalog.defaults.bindings.get(selection.capability_id, ()) if source == "policy" else ()
+    listed = (
+        catalog.defaults.bindings.get(selection.capability_id, ()) if source == "policy" else ()
+    )
     return "not named", f"{source} names `{primary}`{' before it' if id in listed else ''}"
 
 

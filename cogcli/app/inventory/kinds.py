@@ -95,12 +95,16 @@ def find_spec(settings: Settings, kind: str, id: str) -> tuple[InventoryView, An
     hint = suggestion(id, specs)
     if kind == "capabilities":
         raise CapabilityNotFoundError("capability.not-found", f"no capability `{id}`", hint=hint)
-    raise UsageError("usage.value", f"there is no {singular} `{id}`", hint=hint, next=(f"cogcli {kind} ls",))
+    raise UsageError(
+        "usage.value", f"there is no {singular} `{id}`", hint=hint, next=(f"cogcli {kind} ls",)
+    )
 
 
 def shadows_of(catalog: Catalog, kind: str, id: str) -> list[dict[str, str]]:
     """The specs that a spec hides, the weakest layer first; `kind` in the singular."""
-    return [{"layer": s.layer, "file": s.file} for s in catalog.shadows if (s.kind, s.id) == (kind, id)]
+    return [
+        {"layer": s.layer, "file": s.file} for s in catalog.shadows if (s.kind, s.id) == (kind, id)
+    ]
 
 
 def _capability_row(view: InventoryView, spec: Capability) -> InventoryRow:
@@ -138,7 +142,11 @@ def _capability_details(view: InventoryView, spec: Capability) -> InventoryRow:
 
 def _skill_details(view: InventoryView, spec: Skill) -> InventoryRow:
     bindings = [
-        {"capability": id, "usable": not view.needs.capability(id), "binding": _selected_binding(view, id)}
+        {
+            "capability": id,
+            "usable": not view.needs.capability(id),
+            "binding": _selected_binding(view, id),
+        }
         for id in sorted(each.id for each in view.catalog.reached(spec.id))
     ]
     shadows = shadows_of(view.catalog, "skill", spec.id)
@@ -176,7 +184,8 @@ def _service_details(view: InventoryView, spec: Service) -> InventoryRow:
     return {
         **_members(spec, "network", "settings", "metadata"),
         "variables": [
-            {"name": name, "set": bool(view.options.environ.get(name))} for name in variables_of(None, spec)
+            {"name": name, "set": bool(view.options.environ.get(name))}
+            for name in variables_of(None, spec)
         ],
         **({"values": {} if address_fault(spec) else dict(spec.values)} if spec.variables else {}),
         "bindings": sorted(binding.id for binding in _bound_to(view.catalog, spec)),
@@ -256,7 +265,9 @@ KINDS: Final[dict[str, Kind]] = {
         "service",
         _service_row,
         _service_details,
-        domains=lambda catalog, spec: {_domain(bound.capability) for bound in _bound_to(catalog, spec)},
+        domains=lambda catalog, spec: {
+            _domain(bound.capability) for bound in _bound_to(catalog, spec)
+        },
         channels=lambda catalog, spec: {_channel_of(spec)},
         why_not=_why_no_service,
         capabilities=lambda catalog, spec: {bound.capability for bound in _bound_to(catalog, spec)},
@@ -289,7 +300,9 @@ def list_specs(
 
 def unreadable_files(view: InventoryView) -> list[Problem]:
     """The first error of each file that could not be read as a spec; such a file is left out of every list."""
-    errors = [problem for problem in sort_problems(view.catalog.problems) if problem.severity == "E"]
+    errors = [
+        problem for problem in sort_problems(view.catalog.problems) if problem.severity == "E"
+    ]
     first = {problem.file: problem for problem in reversed(errors)}
     return [first[file] for file in sorted(set(view.catalog.broken.values())) if file in first]
 

@@ -27,7 +27,9 @@ def find_skill(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
     if catalog.problems:
         raise ProblemsFound(sort_problems(catalog.problems))
     raise SkillNotFoundError(
-        "skill.not-found", f"no skill `{skill_id}`", hint=suggestion(skill_id, registry.ids("skill"))
+        "skill.not-found",
+        f"no skill `{skill_id}`",
+        hint=suggestion(skill_id, registry.ids("skill")),
     )
 
 
@@ -73,7 +75,8 @@ def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -
         "inputs": fields_of(skill.inputs),
         "outputs": fields_of(skill.outputs),
         "steps": [
-            {"id": step.id, "uses": step.uses, "description": step.description} for step in skill.steps
+            {"id": step.id, "uses": step.uses, "description": step.description}
+            for step in skill.steps
         ],
         "run": sample_run(skill),
     }

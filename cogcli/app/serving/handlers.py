@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 _TRACEPARENT: Final = re.compile(r"00-((?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
-_RUN_AGAIN: Final = re.compile(r"run again with (--(?:confirm|trust-level) \S+) if you mean to allow it")
+_RUN_AGAIN: Final = re.compile(
+    r"run again with (--(?:confirm|trust-level) \S+) if you mean to allow it"
+)
 
 
 class ServerListener(NamedTuple):
@@ -52,7 +54,9 @@ class ServerListener(NamedTuple):
 class ToolHandlers:
     """The handlers of `tools/list` and `tools/call`."""
 
-    def __init__(self, offer: Offer, runs: RunPool, listener: ServerListener, where: str = "") -> None:
+    def __init__(
+        self, offer: Offer, runs: RunPool, listener: ServerListener, where: str = ""
+    ) -> None:
         self._where = where
         """The directory in which a person can type the commands of `next`."""
         self._offer = offer
@@ -64,11 +68,15 @@ class ToolHandlers:
     ) -> types.ListToolsResult:
         """All tools, on one page. Raises MCPError for a cursor."""
         if params is not None and params.cursor is not None:
-            raise MCPError(code=types.INVALID_PARAMS, message="Unknown cursor: all tools are on one page")
+            raise MCPError(
+                code=types.INVALID_PARAMS, message="Unknown cursor: all tools are on one page"
+            )
         tools = [types.Tool.model_validate(served.tool) for served in self._offer.tools.values()]
         return types.ListToolsResult(tools=tools)
 
-    async def call(self, client: ClientRequest, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call(
+        self, client: ClientRequest, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         """Run the skill of a tool. Raises MCPError for a tool that does not exist, nothing else."""
         served = self._offer.tools.get(params.name)
         if served is None:
@@ -116,7 +124,9 @@ def _answer(result: RunResult, error: dict[str, Any] | None, where: str) -> type
     }
     if result.status == "ok":
         text = types.TextContent(text=_json(result.outputs))
-        return types.CallToolResult(content=[text], structured_content=result.outputs or {}, _meta=meta)
+        return types.CallToolResult(
+            content=[text], structured_content=result.outputs or {}, _meta=meta
+        )
     if error is None:
         return _error(f"{result.status}: the run gave no outputs", meta)
     if error["code"] == "internal":
@@ -124,7 +134,8 @@ def _answer(result: RunResult, error: dict[str, Any] | None, where: str) -> type
     meta |= {"cogcli/code": error["code"]}
     if result.status == "pending":
         return _error(
-            _waiting(result.episode_id, error, where), meta | {"cogcli/next": error.get("next") or []}
+            _waiting(result.episode_id, error, where),
+            meta | {"cogcli/next": error.get("next") or []},
         )
     reply = _error(_lines("error", error, "look with"), meta)
     if result.status == "partial" and result.outputs:

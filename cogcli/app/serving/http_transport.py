@@ -57,7 +57,9 @@ class Guard:
 
     def __init__(self, app: ASGIApp, address: Endpoint, token: str) -> None:
         self._app = app
-        self._hosts = None if address.is_everywhere else _LOOPBACK_NAMES | {address.url_host.lower()}
+        self._hosts = (
+            None if address.is_everywhere else _LOOPBACK_NAMES | {address.url_host.lower()}
+        )
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,7 +73,9 @@ class Guard:
         fault: dict[str, Any] | None = None
         if not status and scope["method"] == "POST":
             status, problem, receive, value = await _read_body(headers, receive)
-            fault = None if status else _reply_to_fault(value, _only(headers, "mcp-protocol-version"))
+            fault = (
+                None if status else _reply_to_fault(value, _only(headers, "mcp-protocol-version"))
+            )
         if fault is not None:
             await _send_json(send, 400, fault)
         elif status:
@@ -113,7 +117,9 @@ def _reply_to_fault(value: Any, version: str) -> dict[str, Any] | None:
     return {"jsonrpc": "2.0", "id": value["id"], "error": fault.model_dump(exclude_none=True)}
 
 
-async def _read_body(headers: dict[str, list[str]], receive: Receive) -> tuple[int, str, Receive, Any]:
+async def _read_body(
+    headers: dict[str, list[str]], receive: Receive
+) -> tuple[int, str, Receive, Any]:
     """Status and text of a refusal (0 for none), the `receive` that gives the body to the server, and the body."""
     length = _only(headers, "content-length")
     if length.isdigit() and int(length) > MAX_BYTES:

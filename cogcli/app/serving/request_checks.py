@@ -22,7 +22,11 @@ _MOST: Final = 3
 """So many faults of one request are named."""
 _MODEL: Final = re.compile(r"[A-Z]\w*|.*\[.*")
 """A part of a place that only names a type of the SDK."""
-_WORDS: Final = {"a valid dictionary": "an object", "a valid list": "a list", "a valid string": "text"}
+_WORDS: Final = {
+    "a valid dictionary": "an object",
+    "a valid list": "a list",
+    "a valid string": "text",
+}
 
 
 class _Fault(NamedTuple):
@@ -39,12 +43,18 @@ class _Fault(NamedTuple):
 def find_request_fault(message: Any, header: str = "") -> types.ErrorData | None:
     """The error that answers a request; None for one that the SDK can handle, and for any other message. `header` is
     the value of `MCP-Protocol-Version`."""
-    if not isinstance(message, dict) or not isinstance(message.get("method"), str) or "id" not in message:
+    if (
+        not isinstance(message, dict)
+        or not isinstance(message.get("method"), str)
+        or "id" not in message
+    ):
         return None
     params = message.get("params")
     version = object_of(object_of(params).get("_meta")).get(VERSION_KEY) or header
     if isinstance(version, str) and version and version not in _KNOWN:
-        text = f"protocol version `{version[:40]}` is unknown: this server speaks {', '.join(_KNOWN)}"
+        text = (
+            f"protocol version `{version[:40]}` is unknown: this server speaks {', '.join(_KNOWN)}"
+        )
         data = {"supported": list(_KNOWN), "requested": version[:40]}
         return types.ErrorData(code=UNSUPPORTED_PROTOCOL_VERSION, message=text, data=data)
     if params is not None and not isinstance(params, dict):
@@ -55,7 +65,9 @@ def find_request_fault(message: Any, header: str = "") -> types.ErrorData | None
     return _invalid(message["method"], faults) if faults else None
 
 
-def _faults_in(method: str, params: Mapping[str, Any] | None, versions: tuple[str, ...]) -> list[_Fault]:
+def _faults_in(
+    method: str, params: Mapping[str, Any] | None, versions: tuple[str, ...]
+) -> list[_Fault]:
     """The faults by the newest of these versions that has the method; empty if one of them takes the request."""
     first: list[_Fault] = []
     for version in versions:
@@ -96,5 +108,7 @@ def _invalid(method: str, faults: list[_Fault]) -> types.ErrorData:
     named = faults[:_MOST]
     text = f"{method[:60]}: {'; '.join(map(str, named))}"
     return types.ErrorData(
-        code=types.INVALID_PARAMS, message=text, data={"problems": [each._asdict() for each in named]}
+        code=types.INVALID_PARAMS,
+        message=text,
+        data={"problems": [each._asdict() for each in named]},
     )

@@ -90,7 +90,9 @@ class RunPool:
         self._require_open()
         if self._waiting >= MOST_WAITING:
             waiting = "1 call waits" if self._waiting == 1 else f"{self._waiting} calls wait"
-            raise OverloadedError("call.overloaded", f"{waiting} already", hint="try again later", left=False)
+            raise OverloadedError(
+                "call.overloaded", f"{waiting} already", hint="try again later", left=False
+            )
         self._waiting += 1
         try:
             await self._slots.acquire()

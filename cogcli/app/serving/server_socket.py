@@ -54,7 +54,9 @@ def bind_socket(address: Endpoint) -> socket.socket:
             raise
     except OSError as error:
         what = f"`--http`: cannot listen on {address.url_host}:{address.port}: {error.strerror or error}"
-        raise UsageError("usage.value", what, hint="give another port, or 0 for any free one") from error
+        raise UsageError(
+            "usage.value", what, hint="give another port, or 0 for any free one"
+        ) from error
     return listening
 
 

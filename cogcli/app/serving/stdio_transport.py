@@ -105,7 +105,9 @@ class FramePipe:
 
 
 @asynccontextmanager
-async def streams(wire: FramePipe, at_end: Callable[[], None]) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+async def streams(
+    wire: FramePipe, at_end: Callable[[], None]
+) -> AsyncIterator[tuple[Incoming, Outgoing]]:
     """The streams that an MCP server takes. `at_end` is called when the client sends or reads nothing more."""
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -119,7 +121,9 @@ async def streams(wire: FramePipe, at_end: Callable[[], None]) -> AsyncIterator[
         if isinstance(message, types.JSONRPCRequest) and not has_begun:
             has_begun = begins(message)
             if not has_begun and message.method in ("tools/list", "tools/call"):
-                text = f"{message.method}: `initialize` comes first, then `notifications/initialized`"
+                text = (
+                    f"{message.method}: `initialize` comes first, then `notifications/initialized`"
+                )
                 message = _error_reply(types.INVALID_REQUEST, text, message.id)
         if isinstance(message, types.JSONRPCError):
             await wire.write(message)

@@ -118,4 +118,8 @@ def hints_of(capabilities: Iterable[Capability]) -> dict[str, bool]:
     effects = {capability.effect for capability in capabilities}
     read_only = effects <= {"none"}
     idempotent = effects <= {"none", "idempotent"}
-    return {"readOnlyHint": read_only, "destructiveHint": not read_only, "idempotentHint": idempotent}
+    return {
+        "readOnlyHint": read_only,
+        "destructiveHint": not read_only,
+        "idempotentHint": idempotent,
+    }

@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 from copy import copy
 
-from cogcli.app.settings.config import KEYS, LEVELS, PROJECT_FILE, ROOTS, ConfigFile, ConfigKey, from_text
+from cogcli.app.settings.config import (
+    KEYS,
+    LEVELS,
+    PROJECT_FILE,
+    ROOTS,
+    ConfigFile,
+    ConfigKey,
+    from_text,
+)
 from cogcli.app.settings.user_dirs import (
     cache_home,
     config_home,
@@ -41,7 +49,9 @@ class Settings:
     `layers` alone: it decides nothing else.
     """
 
-    def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str], *, base: str = "") -> None:
+    def __init__(
+        self, flags: Mapping[str, Any], environ: Mapping[str, str], *, base: str = ""
+    ) -> None:
         self.flags = flags
         self.environ = environ
         self.base = base or working_directory()
@@ -149,10 +159,15 @@ class Settings:
         if (table := name.partition(".")[0]) == WHOLE_TABLE:
             file = self.file_with(table)
             found_in = [file] if file is not None and name in file.values else []
-        elif key.kind not in ("names", "roots") and (found := self._from_environment(name, key)) is not None:
+        elif (
+            key.kind not in ("names", "roots")
+            and (found := self._from_environment(name, key)) is not None
+        ):
             return found, variable(name)
         else:
-            found_in = [file for file in self.files if name in file.values and self._counts(file, name)]
+            found_in = [
+                file for file in self.files if name in file.values and self._counts(file, name)
+            ]
         if name == "trust_level":
             # The lower level of project and user counts: a project may only ask for less trust.
             found_in.sort(key=lambda file: LEVELS.index(file.values[name]))
@@ -163,7 +178,9 @@ class Settings:
     def file_with(self, table: str) -> ConfigFile | None:
         """The first file that counts and holds a key of a table."""
         dotted = f"{table}."
-        holding = [file for file in self.files if any(name.startswith(dotted) for name in file.values)]
+        holding = [
+            file for file in self.files if any(name.startswith(dotted) for name in file.values)
+        ]
         return next((file for file in holding if self._counts(file, dotted)), None)
 
     def _counts(self, file: ConfigFile, name: str) -> bool:
@@ -180,7 +197,9 @@ class Settings:
         found.append((self._from_environment(name, KEYS[name]) or [], variable(name), False))
         found.append((self.flags.get(name) or [], f"--{name}", False))
         return [
-            ([os.path.abspath(path) for path in paths], origin, own) for paths, origin, own in found if paths
+            ([os.path.abspath(path) for path in paths], origin, own)
+            for paths, origin, own in found
+            if paths
         ]
 
     @property
@@ -209,7 +228,9 @@ class Settings:
         """The real paths of the roots whose contradictions are warnings. A project says so of any root, as far as it is
         trusted; a root says nothing of itself."""
         counting = [
-            file for file in reversed(self.files) if ROOTS in file.values and self._counts(file, ROOTS)
+            file
+            for file in reversed(self.files)
+            if ROOTS in file.values and self._counts(file, ROOTS)
         ]
         said = {
             os.path.realpath(root): of.get("contracts")
@@ -230,7 +251,9 @@ class Settings:
         value = from_text(key, text)
         if value is None:
             shown = "another text" if key.may_hide else f"`{text[:60]}`"
-            raise UsageError("usage.value", f"{variable(name)}: found {shown}, expected {key.expected}")
+            raise UsageError(
+                "usage.value", f"{variable(name)}: found {shown}, expected {key.expected}"
+            )
         if name == "registry":
             self._require_absolute(value)
         return value

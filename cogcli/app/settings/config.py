@@ -110,7 +110,9 @@ KEYS: dict[str, ConfigKey] = {
 class ConfigFile:
     """The settings of one file: values, the line of each key, and every problem."""
 
-    def __init__(self, path: str, shown: str, *, project: bool, refusal: CogcliError | None = None) -> None:
+    def __init__(
+        self, path: str, shown: str, *, project: bool, refusal: CogcliError | None = None
+    ) -> None:
         """A `refusal` is the one problem of a file that is not read."""
         self.path = path
         self.shown = shown
@@ -132,10 +134,15 @@ class ConfigFile:
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
             self._problem(
-                f"is not UTF-8: byte 0x{error.object[error.start]:02X}", line, 1, hint="save it as UTF-8"
+                f"is not UTF-8: byte 0x{error.object[error.start]:02X}",
+                line,
+                1,
+                hint="save it as UTF-8",
             )
             return
-        members = [pair for name, value in self._parse(text).items() for pair in _members(name, value)]
+        members = [
+            pair for name, value in self._parse(text).items() for pair in _members(name, value)
+        ]
         for key, member in members:
             if not key.startswith("x-"):
                 self._take(key, member, _line_of(text, key))
@@ -177,32 +184,51 @@ class ConfigFile:
         elif (accepted := convert(key, value)) is None:
             found = "another text" if key.may_hide else _preview(value)
             # Without a column no line is shown.
-            self._problem(f"`{name}`: found {found}, expected {key.expected}", line, int(not key.may_hide))
-        elif self.project and name == "trust_level" and LEVELS.index(value) > LEVELS.index("standard"):
+            self._problem(
+                f"`{name}`: found {found}, expected {key.expected}", line, int(not key.may_hide)
+            )
+        elif (
+            self.project
+            and name == "trust_level"
+            and LEVELS.index(value) > LEVELS.index("standard")
+        ):
             hint = f"use --trust-level {value}"
-            self._problem(f"`trust_level`: a project cannot raise trust to {value}", line, 1, hint=hint)
+            self._problem(
+                f"`trust_level`: a project cannot raise trust to {value}", line, 1, hint=hint
+            )
         elif self.project and name == "use_env_proxy" and value:
             hint = "set COGCLI_USE_ENV_PROXY=1, or write it to your own configuration"
-            self._problem("`use_env_proxy`: a project cannot send calls through a proxy", line, 1, hint=hint)
+            self._problem(
+                "`use_env_proxy`: a project cannot send calls through a proxy", line, 1, hint=hint
+            )
         elif self.project and name == "export.otlp":
             hint = "set COGCLI_OTLP_ENDPOINT, or write it to your own configuration"
-            self._problem("`export.otlp`: a project cannot have traces sent anywhere", line, 1, hint=hint)
+            self._problem(
+                "`export.otlp`: a project cannot have traces sent anywhere", line, 1, hint=hint
+            )
         else:
             folder = os.path.dirname(self.path)
             if key.kind == "paths":
                 accepted = [os.path.join(folder, path) for path in accepted]
             elif key.kind == "roots":
-                accepted = {os.path.abspath(os.path.join(folder, root)): of for root, of in accepted.items()}
+                accepted = {
+                    os.path.abspath(os.path.join(folder, root)): of for root, of in accepted.items()
+                }
                 if self.project and os.path.realpath(folder) in map(os.path.realpath, accepted):
                     self._problem(
-                        "`roots`: a project's own specs stay strict", line, 1, hint="remove that table"
+                        "`roots`: a project's own specs stay strict",
+                        line,
+                        1,
+                        hint="remove that table",
                     )
                     return
             self.values[name], self.lines[name] = accepted, line
 
     def _problem(self, message: str, line: int = 0, column: int = 0, *, hint: str = "") -> None:
         self.problems.append(
-            EnvironmentRefusal("config.key", message, file=self.shown, line=line, column=column, hint=hint)
+            EnvironmentRefusal(
+                "config.key", message, file=self.shown, line=line, column=column, hint=hint
+            )
         )
 
 
@@ -228,7 +254,9 @@ def convert(key: ConfigKey, value: Any) -> Any:
             isinstance(path, str) and path and "\0" not in path for path in value
         )
         return list(value) if fits else None
-    if isinstance(value, bool) or not isinstance(value, int if key.kind == "integer" else (int, float)):
+    if isinstance(value, bool) or not isinstance(
+        value, int if key.kind == "integer" else (int, float)
+    ):
         return None
     return value if key.least <= value <= key.most and (value or key.kind == "integer") else None
 

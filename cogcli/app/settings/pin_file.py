@@ -99,7 +99,9 @@ def _read(text: str) -> dict[str, Any]:
         raise PinRefused from error
 
 
-def _expected(document: dict[str, Any], environment: str, id: str, version: str | None) -> dict[str, Any]:
+def _expected(
+    document: dict[str, Any], environment: str, id: str, version: str | None
+) -> dict[str, Any]:
     """The document with this pin: what the changed text has to say."""
     table = document
     for name in ("packs", "env", environment) if environment else ("packs", "pins"):

@@ -33,9 +33,7 @@ def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
         why, cure = f"can be written to by {who}", f"chmod go-w {quote(str(path))}"
     else:
         return None
-    message = (
-        f"the runs directory `{settings.display_path(path)}` {why}: episodes in it may be altered; {cure}"
-    )
+    message = f"the runs directory `{settings.display_path(path)}` {why}: episodes in it may be altered; {cure}"
     return EnvironmentRefusal("env.runs-shared", message, hint=cure)
 
 

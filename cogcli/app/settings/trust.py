@@ -72,7 +72,10 @@ class Trust:
         that is trusted."""
         if not self:
             return False
-        place, roots = os.path.realpath(root), [os.path.realpath(layer.root) for layer in self._layers()]
+        place, roots = (
+            os.path.realpath(root),
+            [os.path.realpath(layer.root) for layer in self._layers()],
+        )
         inside = any(place.startswith(one.rstrip(os.sep) + os.sep) for one in roots)
         return place in roots or (inside and self.state != "accepted")
 
@@ -180,7 +183,9 @@ def changes_between(before: Mapping[str, str], after: Mapping[str, str]) -> list
     """What was added, changed and removed, by name."""
     changes = [("removed", name) for name in before.keys() - after.keys()]
     changes += [("added", name) for name in after.keys() - before.keys()]
-    changes += [("changed", name) for name in before.keys() & after.keys() if before[name] != after[name]]
+    changes += [
+        ("changed", name) for name in before.keys() & after.keys() if before[name] != after[name]
+    ]
     return sorted(changes, key=lambda change: (change[1], change[0]))
 
 
@@ -194,7 +199,10 @@ def changes_between(before: Mapping[str, str], after: Mapping[str, str]) -> list
 
 
 def _is_remembered(
-    project: str, accepted: dict[str, str], programs: DecidingFiles | None, environ: Mapping[str, str]
+    project: str,
+    accepted: dict[str, str],
+    programs: DecidingFiles | None,
+    environ: Mapping[str, str],
 ) -> bool:
     try:
         known = read_regular(memory_path(project, environ), limit=_LIMIT)
@@ -283,7 +291,9 @@ def change_store(
             before = read_store(environ)
             after = change(before)
             if after != before:
-                write_atomic(path, orjson.dumps({"schema": SCHEMA, "projects": after}, option=style))
+                write_atomic(
+                    path, orjson.dumps({"schema": SCHEMA, "projects": after}, option=style)
+                )
     except OSError as error:
         raise EnvironmentRefusal(
             "env.disk", f"{path} cannot be written: {error.strerror}", hint=hint_for_write(error)

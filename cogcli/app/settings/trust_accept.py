@@ -107,7 +107,9 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
     layers = layers_of(root)
     located = {_location(path): data for path, data in written.items()}
     names = {os.path.basename(path) for path in located}
-    services = {os.path.abspath(path) for path in service_files(layers) if _location(path) in located}
+    services = {
+        os.path.abspath(path) for path in service_files(layers) if _location(path) in located
+    }
     more = needs_of(root, layers, services)
     copies = Copies(root, environ)
     copies.keep({digest_of_bytes(data): data for data in located.values()})
@@ -147,7 +149,10 @@ def accept_folder(project: str, environ: Mapping[str, str]) -> None:
 def revoke(project: str, environ: Mapping[str, str]) -> bool:
     """End the trust and remove the accepted copies; False if there was none. Raises EnvironmentRefusal `env.disk`."""
     before = change_store(
-        environ, lambda projects: {path: entry for path, entry in projects.items() if path != key_of(project)}
+        environ,
+        lambda projects: {
+            path: entry for path, entry in projects.items() if path != key_of(project)
+        },
     )
     _forget(project, environ)
     return key_of(project) in before

@@ -36,7 +36,9 @@ class Copies:
                     self._write(self.path_of(digest), data)
         except OSError as error:
             raise EnvironmentRefusal(
-                "env.disk", f"{self._folder} cannot be written: {error.strerror}", hint=hint_for_write(error)
+                "env.disk",
+                f"{self._folder} cannot be written: {error.strerror}",
+                hint=hint_for_write(error),
             ) from error
 
     def _write(self, path: str, data: bytes) -> None:
@@ -60,7 +62,9 @@ class Copies:
 
     def keep_only(self, accepted: Mapping[str, str]) -> None:
         """Remove the copies of what is no longer accepted."""
-        names = {os.path.basename(self.path_of(digest.partition(" ")[0])) for digest in accepted.values()}
+        names = {
+            os.path.basename(self.path_of(digest.partition(" ")[0])) for digest in accepted.values()
+        }
         with suppress(OSError):
             for name in os.listdir(self._folder):
                 if name not in names:

@@ -74,7 +74,11 @@ class DecidingFiles:
             if entered > MAX_FILES:
                 raise _too_much()
             entries = _entries(place)
-            if not installed and place != folder and any(name == _INSTALLED for name, _, _ in entries):
+            if (
+                not installed
+                and place != folder
+                and any(name == _INSTALLED for name, _, _ in entries)
+            ):
                 entries = [each for each in entries if each[0].casefold() not in _ENVIRONMENT]
             for name, is_folder, is_link in entries:
                 path = os.path.join(place, name)
@@ -121,7 +125,9 @@ class DecidingFiles:
         return _as_text(os.path.relpath(path, self._project))
 
 
-def digests(found: DecidingFiles, keep: Callable[[str, bytes], None] | None = None) -> dict[str, str]:
+def digests(
+    found: DecidingFiles, keep: Callable[[str, bytes], None] | None = None
+) -> dict[str, str]:
     """By name the digest of each file with the target of a link, and each fact. `keep` is called with
     the digest and the content of each file. Raises EnvironmentRefusal `trust.size`."""
     left, by_name = MAX_BYTES, dict(found.facts)
@@ -168,7 +174,9 @@ def identity_of(paths: Iterable[str]) -> tuple[str, int]:
             continue
         changed, written = found.st_ctime_ns, found.st_mtime_ns
         newest = max(newest, changed, written)
-        states.append((path, found.st_dev, found.st_ino, found.st_mode, found.st_size, written, changed))
+        states.append(
+            (path, found.st_dev, found.st_ino, found.st_mode, found.st_size, written, changed)
+        )
     return sha256(repr(states).encode(errors="surrogateescape")).hexdigest(), newest
 
 

@@ -88,7 +88,9 @@ class FileChange(NamedTuple):
             old, new = ((data or b"").decode().splitlines() for data in (self.before, self.after))
         except UnicodeDecodeError:
             return f"{self.name}: no text{self._see}\n"
-        lines = unified_diff(old, new, f"accepted/{self.name}", f"now/{self.name}", n=2, lineterm="")
+        lines = unified_diff(
+            old, new, f"accepted/{self.name}", f"now/{self.name}", n=2, lineterm=""
+        )
         shown = [_masked(line) for line in islice(lines, _MOST_LINES)]
         if left := sum(1 for _ in lines):
             shown.append(f"{self.name}: {left:,} more lines{self._see}")
@@ -103,7 +105,11 @@ class FileChange(NamedTuple):
 
     def to_payload(self) -> dict[str, Any]:
         """The change as a JSON object, without contents."""
-        return {"change": self.change, "name": self.name, "meaning": [each.text for each in self.meaning]}
+        return {
+            "change": self.change,
+            "name": self.name,
+            "meaning": [each.text for each in self.meaning],
+        }
 
 
 def changes_of(look: Look, environ: Mapping[str, str]) -> list[FileChange]:
@@ -143,7 +149,18 @@ def changes_of(look: Look, environ: Mapping[str, str]) -> list[FileChange]:
 _CODE_ALONE: Final = 5
 _SPEC_ALONE: Final = 6
 _LOST_GUARDS: Final = frozenset(
-    ("safety", "rule", "guardrail", "gate", "base", "effect", "repeat", "isolation", "plain", "network")
+    (
+        "safety",
+        "rule",
+        "guardrail",
+        "gate",
+        "base",
+        "effect",
+        "repeat",
+        "isolation",
+        "plain",
+        "network",
+    )
 )
 _REACHES: Final = frozenset(
     ("host", "pack hosts", "variable", "program", "environment", "directory", "module", "document")
@@ -195,7 +212,9 @@ def _about_file(
     if name.startswith("program "):
         yield Meaning(1, f"is found at {now}" if now else "is found nowhere")
     if accepted.startswith("sha256:") and before is None:
-        yield Meaning(0, "no copy of the accepted file is left: what has changed in it is not known")
+        yield Meaning(
+            0, "no copy of the accepted file is left: what has changed in it is not known"
+        )
     if after is not None and _is_spec(name) and _value_of(name, after) is None:
         yield Meaning(4, "cannot be read: what it means is not known")
 
@@ -335,7 +354,10 @@ def _document(name: str, raw: dict[str, Any]) -> Declared:
         for method, operation in object_of(item).items():
             if method in _METHODS and isinstance(operation, dict):
                 called = f"{method.upper()} {path}"
-                yield ("operation", f"{name}: operation {operation.get('operationId', called)}"), called
+                yield (
+                    ("operation", f"{name}: operation {operation.get('operationId', called)}"),
+                    called,
+                )
     yield ("host", name), _hosts_in({key: raw.get(key) for key in ("servers", "paths")})
 
 
@@ -375,7 +397,8 @@ def _hosts_in(value: Any, pattern: re.Pattern[str] = _HOST) -> set[str]:
 def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
     """A service whose addresses have the defaults of its variables."""
     defaults = {
-        name: object_of(each).get("default") for name, each in object_of(raw.get("variables")).items()
+        name: object_of(each).get("default")
+        for name, each in object_of(raw.get("variables")).items()
     }
 
     def filled(address: Any) -> Any:

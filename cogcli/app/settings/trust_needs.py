@@ -38,7 +38,9 @@ _RUN: Final = (
 """Endings of the files that programs load from folders that their variables name."""
 _CODE: Final = re.compile("-[bBdEiIOPqsSuvx]*[mc]")
 """The beginning of an argument that has Python run a module or a text: it imports from the working directory then."""
-_LAUNCHERS: Final = frozenset("bun deno hatch just make npm pdm pipenv pnpm poetry rye uv yarn".split())
+_LAUNCHERS: Final = frozenset(
+    "bun deno hatch just make npm pdm pipenv pnpm poetry rye uv yarn".split()
+)
 """Programs that start what a file of the working directory says."""
 _MANIFESTS: Final = frozenset(
     (
@@ -118,7 +120,8 @@ def needs_of(project: str, layers: Iterable[Layer], only: Iterable[str] | None =
                 document = service.get("spec_ref")
                 if isinstance(document, str) and "\0" not in document:
                     places = (
-                        os.path.join(folder, document) for folder in (os.path.dirname(path), layer.home)
+                        os.path.join(folder, document)
+                        for folder in (os.path.dirname(path), layer.home)
                     )
                     documents |= {(root, os.path.relpath(place, project)) for place in places}
     return Needs(tuple(sorted(modules)), tuple(sorted(programs)), tuple(sorted(documents)))
@@ -162,14 +165,18 @@ def find_files(project: str, layers: Sequence[Layer], needs: Needs) -> DecidingF
     for layer in layers:
         found.add_links(layer.root)
         found.add_file(os.path.join(layer.home, LOCK_FILE))
-        folders = [layer.root] if layer.host else [os.path.join(layer.root, name) for name in _FOLDERS]
+        folders = (
+            [layer.root] if layer.host else [os.path.join(layer.root, name) for name in _FOLDERS]
+        )
         for folder in folders:
             found.add_tree(folder, _is_read, _is_read)
     for protocol in PROTOCOLS:
         found.add_tree(os.path.join(project, directory_of(protocol)), _is_read, _is_read)
     for root in sorted({root for root, _ in needs.modules}):
         found.folders.add(os.path.join(project, root))
-    for root in {root for root, module in needs.modules if _holds(os.path.join(project, root), module)}:
+    for root in {
+        root for root, module in needs.modules if _holds(os.path.join(project, root), module)
+    }:
         found.add_tree(os.path.join(project, root), _is_imported, _is_of_project, installed=False)
     for root, module in needs.modules:
         _add_package(found, os.path.join(project, root, module.partition(".")[0]))
@@ -232,7 +239,9 @@ def _add_program_files(
     set_to = [os.path.join(start.folder, part) for value in values for part in _names_in(value)]
     _add_named_paths(found, start, [path, *given], set_to)
     scripts = [each for each in (path, *given) if start.holds_file(each)]
-    runs_folder = any(os.path.isfile(os.path.join(each, name)) for each in given for name in _STARTED)
+    runs_folder = any(
+        os.path.isfile(os.path.join(each, name)) for each in given for name in _STARTED
+    )
     starts_project = os.path.splitext(os.path.basename(command))[0] in _LAUNCHERS
     if scripts or runs_folder or starts_project or any(map(_CODE.match, args)):
         _add_script_folders(found, start, scripts)
@@ -244,7 +253,9 @@ def _add_program_files(
         _add_package(found, named)
 
 
-def _add_named_paths(found: DecidingFiles, start: _StartPlace, given: list[str], set_to: list[str]) -> None:
+def _add_named_paths(
+    found: DecidingFiles, start: _StartPlace, given: list[str], set_to: list[str]
+) -> None:
     """Add what a command names in its words (`given`) and its variables (`set_to`), also without its ending."""
     named = [*given, *set_to]
     short = [each for each in named[1:] if _is_short(each, start.folder)]

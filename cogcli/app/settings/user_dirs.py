@@ -20,7 +20,9 @@ def config_home(environ: Mapping[str, str]) -> str:
 
 def state_home(environ: Mapping[str, str]) -> str:
     """The directory of files that are no cache: episodes of runs outside projects, crash reports."""
-    return _home(environ, "XDG_STATE_HOME", "LOCALAPPDATA", "Library/Application Support", ".local/state")
+    return _home(
+        environ, "XDG_STATE_HOME", "LOCALAPPDATA", "Library/Application Support", ".local/state"
+    )
 
 
 def store_home(project: str | None, environ: Mapping[str, str]) -> str:

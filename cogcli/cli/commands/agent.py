@@ -13,7 +13,13 @@ from cogcli.app.packs import resolve_pack
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import object_of
-from cogcli.cli.live_run import DisplayListener, answer_pause, display_of, report_result, watch_start
+from cogcli.cli.live_run import (
+    DisplayListener,
+    answer_pause,
+    display_of,
+    report_result,
+    watch_start,
+)
 from cogcli.cli.options import argument, command
 from cogcli.cli.run_flags import AgentFlags
 from cogcli.cli.run_skill import (
@@ -40,7 +46,10 @@ from cogcli.specs.pack import MODES
             "cogcli agent invoke --message 'Refund ord_881' --user cust_7 --pack support-desk@4.0.0",
             "without a file",
         ),
-        ("cogcli agent invoke request.json --dry-run", "context and plan; nothing is called or written"),
+        (
+            "cogcli agent invoke request.json --dry-run",
+            "context and plan; nothing is called or written",
+        ),
     ),
     exits=(0, 1, 2, 3, 4, 5, 6),
 )
@@ -79,7 +88,9 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
     if bool(file) is bool(flags.message):
         lacking = "give a file or `--message`, not both" if file else "give a file, or `--message`"
         raise UsageError("usage.flag", lacking, hint="cogcli agent invoke REQUEST.json")
-    raw: dict[str, Any] = object_of(context, f"@{file}", "request") if file else {"message": flags.message}
+    raw: dict[str, Any] = (
+        object_of(context, f"@{file}", "request") if file else {"message": flags.message}
+    )
     return read_given(context, raw, flags)
 
 
@@ -91,7 +102,9 @@ def read_given(context: CommandContext, raw: dict[str, Any], flags: AgentFlags) 
     given = given._replace(
         request=request._replace(
             intent=flags.intent or request.intent,
-            user=request.user._replace(user_id=request.user.user_id if flags.user is None else flags.user),
+            user=request.user._replace(
+                user_id=request.user.user_id if flags.user is None else flags.user
+            ),
             params={**request.params, **_params(flags.param, problems)},
             session_id=flags.session or request.session_id,
         )
@@ -104,7 +117,9 @@ def read_given(context: CommandContext, raw: dict[str, Any], flags: AgentFlags) 
     options["tags"] = {**given.tags, **options["tags"]}
     origins = dict.fromkeys(_params(flags.param, []), TYPED)
     run = RunRequest(skill_id="", inputs={}, origins=origins, frame={}, policy=policy, **options)
-    return GivenInvocation(given, run, not flags.no_memory, flags.model or "", flags.mode or "adapt")
+    return GivenInvocation(
+        given, run, not flags.no_memory, flags.model or "", flags.mode or "adapt"
+    )
 
 
 def _params(texts: list[str], problems: list[CogcliError]) -> dict[str, Any]:
@@ -135,13 +150,17 @@ def _numbers(budget: dict[str, Any], problems: list[CogcliError]) -> dict[str, i
         if type(value) is int and value >= 0:
             found[key] = value
         else:
-            problems.append(UsageError("input.type", f"`budget.{key}` of the request: expected a number"))
+            problems.append(
+                UsageError("input.type", f"`budget.{key}` of the request: expected a number")
+            )
     return found
 
 
 def _stricter(flag: str, asked: str, problems: list[CogcliError]) -> str:
     if asked and asked not in MODES:
-        problems.append(UsageError("usage.value", "`safety_mode` of the request", hint=", ".join(MODES)))
+        problems.append(
+            UsageError("usage.value", "`safety_mode` of the request", hint=", ".join(MODES))
+        )
         return flag
     named = [mode for mode in (flag, asked) if mode]
     return min(named, key=MODES.index) if named else ""

@@ -21,9 +21,15 @@ from cogcli.core.errors import UsageError
 
 @command(
     examples=(
-        ("cogcli agent chat --pack support-desk@4.0.0 --user cust_7", "talk to the agent of a pack"),
+        (
+            "cogcli agent chat --pack support-desk@4.0.0 --user cust_7",
+            "talk to the agent of a pack",
+        ),
         ("cogcli agent chat --session monday", "continue a conversation"),
-        ("cogcli agent chat --model openai:small-1", "with a model, over the skills without effects"),
+        (
+            "cogcli agent chat --model openai:small-1",
+            "with a model, over the skills without effects",
+        ),
     ),
     exits=(0, 2, 3, 143),
 )
@@ -33,7 +39,10 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     if screen.json or not (screen.out.real_tty and screen.err.real_tty and sys.stdin.isatty()):
         hint = "cogcli agent invoke --session ID --message TEXT"
         raise UsageError(
-            "usage.flag", "a conversation needs a terminal", hint=hint, next=("cogcli agent invoke --help",)
+            "usage.flag",
+            "a conversation needs a terminal",
+            hint=hint,
+            next=("cogcli agent invoke --help",),
         )
     settings = context.settings
     session = flags.session or f"chat-{settings.ids.ulid().lower()[-8:]}"
@@ -41,7 +50,9 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
         import readline  # noqa: F401
 
     def ask(message: str, mode: str) -> GivenInvocation:
-        return read_given(context, {"message": message, "session_id": session}, flags)._replace(mode=mode)
+        return read_given(context, {"message": message, "session_id": session}, flags)._replace(
+            mode=mode
+        )
 
     given = ask("x", flags.mode or "adapt")
     model = model_access(settings, flags.model or "", "adapt")

@@ -30,7 +30,10 @@ COLUMNS = (
     examples=(
         ("cogcli agent jobs ls", "waiting and failed jobs"),
         ("cogcli agent jobs ls --all --user cust_7 --tenant acme", "finished jobs, too"),
-        ("cogcli agent jobs ls --all --format jsonl | jq .transcript", "the transcripts of the model"),
+        (
+            "cogcli agent jobs ls --all --format jsonl | jq .transcript",
+            "the transcripts of the model",
+        ),
     ),
     exits=(0, 2, 3),
 )
@@ -53,7 +56,10 @@ def ls(
 @command(
     examples=(
         ("cogcli agent jobs run", "all waiting jobs"),
-        ("cogcli agent jobs run --limit 10 --model scripted:replies.yaml", "ten jobs with another model"),
+        (
+            "cogcli agent jobs run --limit 10 --model scripted:replies.yaml",
+            "ten jobs with another model",
+        ),
         ("cogcli agent jobs run --json | jq .jobs", "for scripts"),
     ),
     exits=(0, 1, 2, 3),
@@ -63,7 +69,8 @@ def run(
     *,
     limit: Annotated[int | None, integer("--limit", "at most N", least=1, most=10**6)] = None,
     model: Annotated[
-        str | None, text("--model", "ADAPTER[:NAME]", "the language model that answers", default="[model]")
+        str | None,
+        text("--model", "ADAPTER[:NAME]", "the language model that answers", default="[model]"),
     ] = None,
 ) -> int:
     """Work on jobs, the oldest first. Exit code 1 where one failed."""
@@ -77,8 +84,6 @@ def run(
 
 
 def _line(row: dict[str, Any]) -> str:
-    what = (
-        f"{row['outcome']} {row['job_id']}: {row['kind']} {row['from_n']}-{row['to_n']} of {row['user_id']}"
-    )
+    what = f"{row['outcome']} {row['job_id']}: {row['kind']} {row['from_n']}-{row['to_n']} of {row['user_id']}"
     more = row["error"] or count_of(len(row["proposals"]), "proposal")
     return f"{what}, {more}"

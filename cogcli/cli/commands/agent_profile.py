@@ -89,7 +89,9 @@ def forget(
     context: CommandContext,
     user: Annotated[str, argument("USER")],
     *,
-    yes: Annotated[bool, switch("--yes", help="required, because it cannot be undone", panel=SAFETY)] = False,
+    yes: Annotated[
+        bool, switch("--yes", help="required, because it cannot be undone", panel=SAFETY)
+    ] = False,
     tenant: Tenant = None,
 ) -> int:
     """Delete all that is held of a user; episodes stay, and those that name the user are listed."""

@@ -63,7 +63,10 @@ def ls(
     examples=(
         ("cogcli agent sessions show trip --user cust_7", "its messages"),
         ("cogcli agent sessions show trip", "for the unnamed user"),
-        ("cogcli agent sessions show trip --user cust_7 --json | jq .session.messages", "for scripts"),
+        (
+            "cogcli agent sessions show trip --user cust_7 --json | jq .session.messages",
+            "for scripts",
+        ),
     ),
     exits=(0, 2, 3),
 )

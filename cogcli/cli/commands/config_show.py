@@ -30,7 +30,9 @@ def show(
     context: CommandContext,
     key: Annotated[str | None, argument("[KEY]", "settings")] = None,
     *,
-    origin: Annotated[bool, switch("--origin", help="show the origin of each value", panel=OUTPUT)] = False,
+    origin: Annotated[
+        bool, switch("--origin", help="show the origin of each value", panel=OUTPUT)
+    ] = False,
 ) -> int:
     """Show all settings or one; broken lines of configuration files are warnings here."""
     settings = context.settings
@@ -57,10 +59,15 @@ def show(
 
 
 def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
-    rows: dict[str, tuple[Any, str]] = {name: settings.with_origin(name) for name in KEYS if name != PINS}
+    rows: dict[str, tuple[Any, str]] = {
+        name: settings.with_origin(name) for name in KEYS if name != PINS
+    }
     pins = active_pins(settings)
     origins = ", ".join(dict.fromkeys(pin.origin for pin in pins.values()))
-    rows[PINS] = ({id: pin.reference.partition("@")[2] for id, pin in pins.items()}, origins or "default")
+    rows[PINS] = (
+        {id: pin.reference.partition("@")[2] for id, pin in pins.items()},
+        origins or "default",
+    )
     runs_dir, origin = settings.runs_dir_with_origin()
     rows["runs_dir"] = (settings.display_path(runs_dir), origin)
     rows["project"] = (settings.project, "found upwards" if settings.project else "none")
@@ -70,7 +77,9 @@ def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
     return rows
 
 
-def _answer(context: CommandContext, rows: dict[str, tuple[Any, str]], *, one: bool, origin: bool) -> None:
+def _answer(
+    context: CommandContext, rows: dict[str, tuple[Any, str]], *, one: bool, origin: bool
+) -> None:
     if one and not origin:
         ((name, (value, _)),) = rows.items()
         changes = _changes(context) if name == "trust" else []
@@ -79,7 +88,8 @@ def _answer(context: CommandContext, rows: dict[str, tuple[Any, str]], *, one: b
     texts = {name: f"{name} = {visible(_text(value))}" for name, (value, _) in rows.items()}
     size = max(map(len, texts.values()))
     lines = [
-        f"{pad(text, size)}   {visible(rows[name][1])}" if origin else text for name, text in texts.items()
+        f"{pad(text, size)}   {visible(rows[name][1])}" if origin else text
+        for name, text in texts.items()
     ]
     if "trust" in rows and context.settings.trust.changes:
         lines += ["", "since it was accepted", *_changes(context)]
@@ -100,7 +110,9 @@ def _surfaces(context: CommandContext) -> list[str]:
             if os.path.isdir(os.path.join(layer.root, name))
         ]
         if layer.host:
-            kinds += [name for name in KIND_OF_FILE if os.path.lexists(os.path.join(layer.root, name))]
+            kinds += [
+                name for name in KIND_OF_FILE if os.path.lexists(os.path.join(layer.root, name))
+            ]
         trusted = "trusted" if layer.trusted else "not trusted"
         shown = context.settings.display_path(layer.root)
         name = f"{layer.name}  {shown}" if layer.name != layer.root else shown

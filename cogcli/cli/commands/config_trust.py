@@ -11,7 +11,16 @@ from cogcli.app.settings import trust_accept
 from cogcli.app.settings.trust_meaning import FileChange, changes_of
 from cogcli.app.settings.user_dirs import find_project
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import OUTPUT, SAFETY, Flags, argument, command, switch, wrong_flag, wrong_value
+from cogcli.cli.options import (
+    OUTPUT,
+    SAFETY,
+    Flags,
+    argument,
+    command,
+    switch,
+    wrong_flag,
+    wrong_value,
+)
 from cogcli.cli.prompt import ask, can_ask
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.terminal_text import visible, visible_block
@@ -25,9 +34,13 @@ class TrustFlags(Flags):
     """What is accepted, and what is shown of a change before."""
 
     folder: bool = switch(
-        "--folder", help="trust this folder, including later changes: for your own project", panel=SAFETY
+        "--folder",
+        help="trust this folder, including later changes: for your own project",
+        panel=SAFETY,
     )
-    revoke: bool = switch("--revoke", help="end the trust, and remove the accepted copies", panel=SAFETY)
+    revoke: bool = switch(
+        "--revoke", help="end the trust, and remove the accepted copies", panel=SAFETY
+    )
     yes: bool = switch(
         "--yes", help="accept changes without a question; required without a terminal", panel=SAFETY
     )
@@ -106,9 +119,13 @@ def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator
         yield ""
     yield f"since it was accepted: {count_of(len(changes), 'change')}"
     entries = [
-        (each.severity, number, each.text) for number, change in enumerate(changes) for each in change.meaning
+        (each.severity, number, each.text)
+        for number, change in enumerate(changes)
+        for each in change.meaning
     ]
-    entries += [(change.severity, number, "") for number, change in enumerate(changes) if not change.meaning]
+    entries += [
+        (change.severity, number, "") for number, change in enumerate(changes) if not change.meaning
+    ]
     entries.sort(key=lambda entry: entry[0])
     shown: dict[int, list[str]] = {}
     room, taken = _MOST_SHOWN, 0
@@ -134,10 +151,14 @@ def _change_lines(change: FileChange, meanings: Sequence[str]) -> Iterator[str]:
     yield from (visible(f"    {meaning}") for meaning in meanings)
 
 
-def _confirm(context: CommandContext, changes: Sequence[FileChange], project_dir: str | None) -> bool:
+def _confirm(
+    context: CommandContext, changes: Sequence[FileChange], project_dir: str | None
+) -> bool:
     what = count_of(len(changes), "change")
     if not can_ask(context):
-        again = f"cogcli config trust{f' {quote(project_dir)}' if project_dir else ''}{context.again}"
+        again = (
+            f"cogcli config trust{f' {quote(project_dir)}' if project_dir else ''}{context.again}"
+        )
         raise UsageError(
             "usage.flag",
             f"the project has {what} since it was accepted, and there is no terminal to ask on",
@@ -154,7 +175,9 @@ def _project(context: CommandContext, directory: str | None) -> str:
     if project is None:
         raise EnvironmentRefusal(
             "project.none",
-            "there is no project here" if directory is None else f"there is no project at `{directory}`",
+            "there is no project here"
+            if directory is None
+            else f"there is no project at `{directory}`",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
         )
     return project

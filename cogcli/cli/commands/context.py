@@ -23,8 +23,14 @@ from cogcli.core.terminal_text import visible
             "cogcli context compile request.json --pack support-desk@4.0.0 | jq .redactions",
             "what the model does not see",
         ),
-        ("cogcli context compile --message refund --pack support-desk@4.0.0", "for a message alone"),
-        ("cogcli context compile request.json --pack packs/support-desk/4.0.0.yaml", "with the pack's file"),
+        (
+            "cogcli context compile --message refund --pack support-desk@4.0.0",
+            "for a message alone",
+        ),
+        (
+            "cogcli context compile request.json --pack packs/support-desk/4.0.0.yaml",
+            "with the pack's file",
+        ),
     ),
     exits=(0, 1, 2, 3, 4),
 )
@@ -44,7 +50,9 @@ def compile(
         hint = "cogcli context compile REQUEST.json --pack ID@VERSION"
         raise UsageError("usage.flag", lacking, hint=hint)
     found = find_pack(context.settings, pack)
-    given = request_from(object_of(context, f"@{request}", "request") if request else {"message": message})
+    given = request_from(
+        object_of(context, f"@{request}", "request") if request else {"message": message}
+    )
     compiled = compile_request(context.settings, found, given)
     context.own["context"] = compiled.payload
     context.answer(dumps(compiled.payload) + "\n")
@@ -60,7 +68,10 @@ def compile(
 @command(
     examples=(
         ("cogcli context explain @last", "what was in the context, what was not, and why"),
-        ("cogcli context explain @last --why payments.refund", "why a capability is offered, or not"),
+        (
+            "cogcli context explain @last --why payments.refund",
+            "why a capability is offered, or not",
+        ),
         ("cogcli context explain @last --turn 1 --json | jq .context.placements", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -70,7 +81,8 @@ def explain(
     episode: Episode,
     *,
     turn: Annotated[
-        int | None, integer("--turn", "the context of this turn", least=1, most=10**6, default="the last")
+        int | None,
+        integer("--turn", "the context of this turn", least=1, most=10**6, default="the last"),
     ] = None,
     why: Annotated[
         str | None,
@@ -83,7 +95,9 @@ def explain(
     explained = found.explained(why)
     context.own["context"] = explained
     width = context.screen.out.width
-    context.answer(answer_lines(explained, width) if why else explained_lines(explained, width=width))
+    context.answer(
+        answer_lines(explained, width) if why else explained_lines(explained, width=width)
+    )
     return OK
 
 
@@ -100,7 +114,9 @@ def diff(
     first: Annotated[str, argument("EP[#TURN]", "episodes")],
     second: Annotated[str, argument("EP[#TURN]", "episodes")],
     *,
-    exit_code: Annotated[bool, switch("--exit-code", help="exit 1 if they differ", panel=OUTPUT)] = False,
+    exit_code: Annotated[
+        bool, switch("--exit-code", help="exit 1 if they differ", panel=OUTPUT)
+    ] = False,
 ) -> int:
     """Compare the contexts of two turns: blocks in, out and cut, each with the reason, and what of their origin
     differs."""

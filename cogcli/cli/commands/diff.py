@@ -26,7 +26,9 @@ def diff(
     first: Annotated[str | None, argument("[EP EP]", "episodes")] = None,
     second: Annotated[str | None, argument("", "episodes")] = None,
     *,
-    exit_code: Annotated[bool, switch("--exit-code", help="exit 1 if they differ", panel=OUTPUT)] = False,
+    exit_code: Annotated[
+        bool, switch("--exit-code", help="exit 1 if they differ", panel=OUTPUT)
+    ] = False,
 ) -> int:
     """Compare the two that are named, or the newest with the one before."""
     if first is not None and second is None:
@@ -58,5 +60,7 @@ def _side(context: CommandContext, word: str) -> Side:
     directory = episodes.find(context.settings, word)
     events = for_reports(iterate_shown_events(directory, context.warn)).events
     return side_of(
-        directory.name, episodes.read_status(context.settings, directory, context.warn).shown_status, events
+        directory.name,
+        episodes.read_status(context.settings, directory, context.warn).shown_status,
+        events,
     )

@@ -55,7 +55,9 @@ def doctor(
     ]
     errors = sum(check.status == "error" for check in diagnosis.checks)
     warnings = sum(check.status == "warning" for check in diagnosis.checks)
-    sums = f"{diagnosis.summary} {count_of(errors, 'error')}, {count_of(warnings, 'warning')}.".strip()
+    sums = (
+        f"{diagnosis.summary} {count_of(errors, 'error')}, {count_of(warnings, 'warning')}.".strip()
+    )
     _answer(context, diagnosis)
     out = context.screen.out
     context.answer(f"{sums}\n" if out.width is None else draw_paragraph(out, sums))
@@ -98,7 +100,10 @@ def _drawn(context: CommandContext, check: DoctorCheck) -> DrawnCheck:
     word = _SIGNS[check.status]
     sign = (context.screen.out.glyphs.sign(word), style_of(word))
     return DrawnCheck(
-        sign, visible(check.name), visible(check.message), [visible(text) for text in _details(check)]
+        sign,
+        visible(check.name),
+        visible(check.message),
+        [visible(text) for text in _details(check)],
     )
 
 
@@ -107,7 +112,10 @@ def _details(check: DoctorCheck) -> list[str]:
     if check.status == "ok":
         return []
     fixes = check.fix.split("\n") if check.fix else []
-    return [*check.details, *(f"{'     ' if number else 'fix: '}{fix}" for number, fix in enumerate(fixes))]
+    return [
+        *check.details,
+        *(f"{'     ' if number else 'fix: '}{fix}" for number, fix in enumerate(fixes)),
+    ]
 
 
 def _lines(context: CommandContext, diagnosis: Diagnosis) -> list[StyledLine]:

@@ -28,7 +28,9 @@ def explain(
         known = pages()
         context.own["explanation"] = {code: meaning for code, (meaning, _, _) in known.items()}
         size = max(map(len, known))
-        text = "".join(f"{code:<{size}}  {meaning}\n" for code, (meaning, _, _) in sorted(known.items()))
+        text = "".join(
+            f"{code:<{size}}  {meaning}\n" for code, (meaning, _, _) in sorted(known.items())
+        )
     elif code is not None:
         found = page(code)
         context.own["explanation"] = found

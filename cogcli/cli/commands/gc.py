@@ -17,11 +17,17 @@ class GcFlags(Flags):
     """What is to go, and what is to stay."""
 
     keep: int | None = integer("--keep", "keep the newest N", least=0, most=10**9)
-    older_than: str | None = text("--older-than", "AGE", "only episodes older than AGE: 30d, 12h, 45m")
+    older_than: str | None = text(
+        "--older-than", "AGE", "only episodes older than AGE: 30d, 12h, 45m"
+    )
     outcome: str | None = choice("--outcome", "WORD", OUTCOMES, "only with this outcome")
-    expired: bool = switch("--expired", help="only episodes whose retention by their pack has ended")
+    expired: bool = switch(
+        "--expired", help="only episodes whose retention by their pack has ended"
+    )
     dry_run: bool = switch("--dry-run", help="list what would be removed; remove nothing")
-    yes: bool = switch("--yes", help="remove without a question; required without a terminal", panel=SAFETY)
+    yes: bool = switch(
+        "--yes", help="remove without a question; required without a terminal", panel=SAFETY
+    )
     pin: list[str] = text(
         "--pin", "EP", "keep this episode always (repeatable)", SAFETY, completes="episodes"
     )
@@ -62,7 +68,14 @@ def sweep(context: CommandContext, *, flags: GcFlags) -> int:
 
 def _pins(context: CommandContext, flags: GcFlags) -> int:
     if any(
-        (flags.keep is not None, flags.older_than, flags.outcome, flags.expired, flags.dry_run, flags.yes)
+        (
+            flags.keep is not None,
+            flags.older_than,
+            flags.outcome,
+            flags.expired,
+            flags.dry_run,
+            flags.yes,
+        )
     ):
         raise UsageError("usage.flag", "pins are set by themselves", hint="leave the criteria out")
     actions = {"pinned": gc.set_pin, "unpinned": gc.remove_pin}
@@ -81,7 +94,10 @@ def _confirm(context: CommandContext, planned: gc.Sweep, flags: GcFlags) -> bool
 
     if not can_ask(context):
         what = f"`gc` would remove {_amount(planned)}, and there is no terminal to ask on"
-        hint, again = "--yes confirms in advance; --dry-run only lists", _criteria_flags(context, flags)
+        hint, again = (
+            "--yes confirms in advance; --dry-run only lists",
+            _criteria_flags(context, flags),
+        )
         next = (f"cogcli gc{again} --dry-run", f"cogcli gc{again} --yes")
         raise UsageError("usage.flag", what, hint=hint, next=next)
     return ask(context, f"remove {_amount(planned)}? [y/N]") in ("y", "yes")
@@ -107,6 +123,10 @@ def _print_sweep(context: CommandContext, verb: str, done: gc.Sweep, *, dry_run:
         "kept": kept,
     }
     if verb and not context.json:
-        rest = f"; keeps {', '.join(f'{count} {reason}' for reason, count in kept.items())}" if kept else ""
+        rest = (
+            f"; keeps {', '.join(f'{count} {reason}' for reason, count in kept.items())}"
+            if kept
+            else ""
+        )
         context.screen.answer(f"{verb} {_amount(done)}{rest}\n")
     return OK

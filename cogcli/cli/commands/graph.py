@@ -33,7 +33,8 @@ def graph(
     target: Annotated[str, argument("SKILL|EP", "skills episodes")],
     *,
     format: Annotated[
-        str, choice("--format", "WORD", ("text", "mermaid", "dot", "svg"), panel=OUTPUT, default="text")
+        str,
+        choice("--format", "WORD", ("text", "mermaid", "dot", "svg"), panel=OUTPUT, default="text"),
     ] = "text",
 ) -> int:
     """Draw a skill or an episode."""

@@ -20,7 +20,9 @@ from cogcli.core.problems import suggestion
     ),
     most=3,
 )
-def help(context: CommandContext, topic: Annotated[list[str], argument("[TOPIC]", "topics")]) -> int:
+def help(
+    context: CommandContext, topic: Annotated[list[str], argument("[TOPIC]", "topics")]
+) -> int:
     """Print the text of what was named, the home screen without a name."""
     text = _text(" ".join(topic))
     context.own["explanation"] = text
@@ -36,4 +38,6 @@ def _text(name: str) -> str:
     if name in TOPICS:
         return topic(name)
     hint = suggestion(name, [*TOPICS, *COMMANDS, *first_words()]) or f"topics: {', '.join(TOPICS)}"
-    raise UsageError("usage.value", f"there is no help on `{name[:60]}`", hint=hint, next=("cogcli help",))
+    raise UsageError(
+        "usage.value", f"there is no help on `{name[:60]}`", hint=hint, next=("cogcli help",)
+    )

@@ -49,7 +49,9 @@ def _lines(setup: Setup) -> Iterator[str]:
     if setup.variables:
         yield "# set, with values of yours"
         for name, each in setup.variables.items():
-            yield visible(f"export {name}=...   # {each.text}, {each.file}:{each.line}, for {each.reason}")
+            yield visible(
+                f"export {name}=...   # {each.text}, {each.file}:{each.line}, for {each.reason}"
+            )
         yield ""
     yield "# then run"
     yield from setup.commands

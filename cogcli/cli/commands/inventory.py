@@ -91,7 +91,9 @@ def _search_examples(name: str) -> Examples:
 
 
 @command(examples=_search_examples, exits=(0, 2, 3), most=100)
-def search(context: CommandContext, words: SearchWords, *, limit: SearchLimit = 10, flags: ListFlags) -> int:
+def search(
+    context: CommandContext, words: SearchWords, *, limit: SearchLimit = 10, flags: ListFlags
+) -> int:
     """Find specs of a kind by words, the best first."""
     view = whole_view(context.settings)
     _warn_of_unreadable(context, view)
@@ -113,7 +115,9 @@ def _warn_of_unreadable(context: CommandContext, view: InventoryView) -> None:
     found = unreadable_files(view)
     for problem in found[:_MOST_UNREADABLE]:
         place = f"{problem.file}:{problem.line}" if problem.line else problem.file
-        warning = EnvironmentRefusal("specs.invalid", visible(f"{place} is left out: {problem.message}"))
+        warning = EnvironmentRefusal(
+            "specs.invalid", visible(f"{place} is left out: {problem.message}")
+        )
         is_last = problem is found[:_MOST_UNREADABLE][-1]
         if is_last and len(found) > _MOST_UNREADABLE:
             warning.message += f" (and {len(found) - _MOST_UNREADABLE} more files)"
@@ -135,7 +139,9 @@ def _answer(
         columns = _columns(context, flags, rows)
         show_list(context, columns, rows, flags, section=_section, whole=whole, for_all="--all")
     if not rows:
-        note_none(context, KINDS[kind].singular, wanted, lambda: count_specs(context.settings, kind))
+        note_none(
+            context, KINDS[kind].singular, wanted, lambda: count_specs(context.settings, kind)
+        )
     return OK
 
 
@@ -152,7 +158,9 @@ def _columns(context: CommandContext, flags: ListFlags, rows: list[dict[str, Any
     if out.width is None or flags.format not in (None, "text"):
         return [*columns, Column("usable"), Column("why_not")]
     words = {True: "done", False: "failed"}
-    sign = Column("usable", " ", lambda can: out.glyphs.sign(words[can]), lambda can: style_of(words[can]))
+    sign = Column(
+        "usable", " ", lambda can: out.glyphs.sign(words[can]), lambda can: style_of(words[can])
+    )
     whys = [Column("why_not", "why not", prose=True)] if any(row["why_not"] for row in rows) else []
     return [sign, *columns, *whys]
 

@@ -15,7 +15,9 @@ from cogcli.core.strict_json import MAX_BYTES
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 
-Tenant = Annotated[str | None, text("--tenant", "ID", "the tenant of the knowledge", default="local")]
+Tenant = Annotated[
+    str | None, text("--tenant", "ID", "the tenant of the knowledge", default="local")
+]
 
 
 @command(

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.app.episodes import OUTCOMES, error_of_unstarted, list_episodes, parse_age, row_to_payload
+from cogcli.app.episodes import (
+    OUTCOMES,
+    error_of_unstarted,
+    list_episodes,
+    parse_age,
+    row_to_payload,
+)
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, Wanted, note_none, show
 from cogcli.cli.options import ListFlags, choice, command, integer, switch, text
@@ -29,11 +35,17 @@ def ls(
     *,
     limit: Annotated[int, integer("--limit", "at most N", least=1, most=10**9, default="20")] = 20,
     all: Annotated[bool, switch("--all", help="no limit")] = False,
-    skill: Annotated[str | None, text("--skill", "ID", "only runs of this skill", completes="skills")] = None,
-    outcome: Annotated[str | None, choice("--outcome", "WORD", OUTCOMES, "only with this outcome")] = None,
+    skill: Annotated[
+        str | None, text("--skill", "ID", "only runs of this skill", completes="skills")
+    ] = None,
+    outcome: Annotated[
+        str | None, choice("--outcome", "WORD", OUTCOMES, "only with this outcome")
+    ] = None,
     tag: Annotated[list[str], text("--tag", "k=v", "only with this tag (repeatable)")],
     trace_id: Annotated[str | None, text("--trace-id", "ID", "only runs of this trace")] = None,
-    since: Annotated[str | None, text("--since", "AGE", "only runs younger than AGE: 30d, 12h, 45m")] = None,
+    since: Annotated[
+        str | None, text("--since", "AGE", "only runs younger than AGE: 30d, 12h, 45m")
+    ] = None,
     flags: ListFlags,
 ) -> int:
     """List what fits."""
@@ -52,7 +64,13 @@ def ls(
     rows = [row_to_payload(row, context.settings.display_path, now) for row in found]
     context.own["episodes"] = rows
     if not rows:
-        given = {"skill": skill, "outcome": outcome, "tag": tag, "trace-id": trace_id, "since": since}
+        given = {
+            "skill": skill,
+            "outcome": outcome,
+            "tag": tag,
+            "trace-id": trace_id,
+            "since": since,
+        }
         _note_none(context, [(f"--{name}", value) for name, value in given.items()])
     if context.json:
         return OK
@@ -65,7 +83,11 @@ def ls(
 def _note_none(context: CommandContext, wanted: Wanted) -> None:
     place = context.settings.display_path(context.settings.runs_dir)
     note_none(
-        context, "episode", wanted, lambda: len(list_episodes(context.settings, EpisodeFilter(), None)), place
+        context,
+        "episode",
+        wanted,
+        lambda: len(list_episodes(context.settings, EpisodeFilter(), None)),
+        place,
     )
 
 

@@ -24,7 +24,9 @@ ProposalId = Annotated[str, argument("ID")]
 class ScopeFlags(Flags):
     """Whose memory it is."""
 
-    tenant: str | None = text("--tenant", "ID", "the tenant of the memory", default="local, or the pack's")
+    tenant: str | None = text(
+        "--tenant", "ID", "the tenant of the memory", default="local, or the pack's"
+    )
     user: str | None = text("--user", "ID", "only this user")
 
 
@@ -49,13 +51,18 @@ class RecallFlags(ScopeFlags):
 class DecisionFlags(ScopeFlags):
     """Who decides."""
 
-    by: str | None = text("--by", "NAME", "the name of the person who decides", SAFETY, default="OS user")
+    by: str | None = text(
+        "--by", "NAME", "the name of the person who decides", SAFETY, default="OS user"
+    )
 
 
 @command(
     examples=(
         ("cogcli memory ls --user cust_7", "what is kept about a user"),
-        ("cogcli memory ls --why mp_0123456789abcdef", "where it comes from, who decided, is it recalled?"),
+        (
+            "cogcli memory ls --why mp_0123456789abcdef",
+            "where it comes from, who decided, is it recalled?",
+        ),
         ("cogcli memory ls --tenant acme --json", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -63,7 +70,9 @@ class DecisionFlags(ScopeFlags):
 def ls(
     context: CommandContext,
     *,
-    why: Annotated[str | None, text("--why", "ID", "explain one memory or proposal in any state")] = None,
+    why: Annotated[
+        str | None, text("--why", "ID", "explain one memory or proposal in any state")
+    ] = None,
     flags: ListFlags,
     scope: RecallFlags,
 ) -> int:
@@ -88,14 +97,19 @@ def ls(
 def proposals(
     context: CommandContext,
     *,
-    all: Annotated[bool, switch("--all", help="also list rejected and superseded proposals")] = False,
+    all: Annotated[
+        bool, switch("--all", help="also list rejected and superseded proposals")
+    ] = False,
     flags: ListFlags,
     scope: ScopeFlags,
 ) -> int:
     """List the proposals that wait, the oldest first."""
     states = memory.NOT_PROMOTED if all else ("proposed",)
     return _list(
-        context, memory.list_proposals(context.settings, _scope(context, scope), states), flags, "proposals"
+        context,
+        memory.list_proposals(context.settings, _scope(context, scope), states),
+        flags,
+        "proposals",
     )
 
 
@@ -116,7 +130,13 @@ def promote(
     *,
     consent: Annotated[
         list[str],
-        choice("--consent", "CLASS", PROPOSAL_CLASSES, "the user consents to memory of this class", SAFETY),
+        choice(
+            "--consent",
+            "CLASS",
+            PROPOSAL_CLASSES,
+            "the user consents to memory of this class",
+            SAFETY,
+        ),
     ],
     flags: DecisionFlags,
 ) -> int:
@@ -141,7 +161,9 @@ def reject(
     flags: DecisionFlags,
 ) -> int:
     """Reject a proposal, or take back what was promoted: proposed again, it is closed."""
-    return _decide(context, _scope(context, flags), id, "rejected", by=flags.by, reason=reason or "")
+    return _decide(
+        context, _scope(context, flags), id, "rejected", by=flags.by, reason=reason or ""
+    )
 
 
 @command(
@@ -151,12 +173,19 @@ def reject(
             "what a request would be given",
         ),
         ("cogcli memory recall refund --user cust_7 --pack support-desk@4.0.0", "under a pack"),
-        ("cogcli memory recall refund --user cust_7 --json | jq .omitted", "what is left out, and why"),
+        (
+            "cogcli memory recall refund --user cust_7 --json | jq .omitted",
+            "what is left out, and why",
+        ),
     ),
     exits=(0, 2, 3),
 )
 def recall(
-    context: CommandContext, query: Annotated[str, argument("QUERY")], *, flags: ListFlags, scope: RecallFlags
+    context: CommandContext,
+    query: Annotated[str, argument("QUERY")],
+    *,
+    flags: ListFlags,
+    scope: RecallFlags,
 ) -> int:
     """Search a user's promoted memory as a request does: by words, the nearest first."""
     found, omitted = memory.recall_memories(context.settings, _scope(context, scope), query)
@@ -169,13 +198,17 @@ def recall(
 
 def _scope(context: CommandContext, flags: ScopeFlags) -> memory.MemoryScope:
     consent, pack = getattr(flags, "consent", ()), getattr(flags, "pack", None)
-    return memory.scope_of(context.settings, tenant=flags.tenant, user=flags.user, consent=consent, pack=pack)
+    return memory.scope_of(
+        context.settings, tenant=flags.tenant, user=flags.user, consent=consent, pack=pack
+    )
 
 
 def _list(context: CommandContext, rows: list[dict[str, Any]], flags: ListFlags, key: str) -> int:
     context.own[key] = rows
     if not context.json:
-        show(context, COLUMNS, rows if flags.format == "jsonl" else list(map(cells_of, rows)), flags)
+        show(
+            context, COLUMNS, rows if flags.format == "jsonl" else list(map(cells_of, rows)), flags
+        )
     return OK
 
 
@@ -191,7 +224,10 @@ def _decide(
     decision = memory.decide(
         context.settings, scope, id, state, by=context.user if by is None else by, reason=reason
     )
-    row, others = memory.payload_of(decision.stored), [memory.payload_of(each) for each in decision.existing]
+    row, others = (
+        memory.payload_of(decision.stored),
+        [memory.payload_of(each) for each in decision.existing],
+    )
     context.own["proposals"], context.own["memories"] = [row], others
     context.answer("".join(f"{line}\n" for line in decision_lines(row, others)))
     if not decision.is_new:

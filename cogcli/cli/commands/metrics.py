@@ -17,7 +17,9 @@ from cogcli.report.humanize import count_of
 _COLUMNS = (
     Column("metric"),
     Column("intent"),
-    Column("value", right=True, shown=lambda value: f"{value:.3g}" if value < 1000 else f"{value:.0f}"),
+    Column(
+        "value", right=True, shown=lambda value: f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+    ),
     Column("numerator", right=True),
     Column("denominator", title="of", right=True),
 )
@@ -26,7 +28,10 @@ _COLUMNS = (
 @command(
     examples=(
         ("cogcli metrics", "all runs of agents"),
-        ("cogcli metrics --pack support-desk --since 7d --check", "are the targets of the pack met?"),
+        (
+            "cogcli metrics --pack support-desk --since 7d --check",
+            "are the targets of the pack met?",
+        ),
         ("cogcli metrics @last --json | jq .metrics.measures", "one run, for scripts"),
     ),
     exits=(0, 1, 2, 3),
@@ -40,7 +45,9 @@ def metrics(
         str | None, text("--pack", "ID[@VERSION]", "only runs under this pack", completes="packs")
     ] = None,
     intent: Annotated[str | None, text("--intent", "ID", "only runs of this intent")] = None,
-    since: Annotated[str | None, text("--since", "AGE", "only runs younger than AGE: 30d, 12h, 45m")] = None,
+    since: Annotated[
+        str | None, text("--since", "AGE", "only runs younger than AGE: 30d, 12h, 45m")
+    ] = None,
     check: Annotated[
         bool, switch("--check", help="exit 1 if a pack target is missed, 3 if a run cannot be read")
     ] = False,
@@ -66,7 +73,9 @@ def _check(context: CommandContext, found: MeasuredRuns) -> int:
     if not found.missed:
         return OK
     first = found.missed[0].to_payload()
-    return context.fail({"code": "metrics.missed", "message": f"target missed: {_target_text(first)}"})
+    return context.fail(
+        {"code": "metrics.missed", "message": f"target missed: {_target_text(first)}"}
+    )
 
 
 def _target_text(target: dict[str, Any]) -> str:

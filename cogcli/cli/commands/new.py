@@ -26,10 +26,14 @@ Force = Annotated[bool, switch("--force", help="replace files that exist", panel
     ),
     exits=(0, 2, 3),
 )
-def project(context: CommandContext, name: Annotated[str, argument("NAME")], *, force: Force = False) -> int:
+def project(
+    context: CommandContext, name: Annotated[str, argument("NAME")], *, force: Force = False
+) -> int:
     """Make a project: settings, a first skill, schemas for editors."""
     start = context.call.flags.directory or ""
-    return _report(context, templates.new_project(context.settings, name, start=start, force=force), again="")
+    return _report(
+        context, templates.new_project(context.settings, name, start=start, force=force), again=""
+    )
 
 
 @command(
@@ -40,7 +44,9 @@ def project(context: CommandContext, name: Annotated[str, argument("NAME")], *, 
     ),
     exits=(0, 2, 3),
 )
-def pack(context: CommandContext, id: Annotated[str, argument("ID")], *, force: Force = False) -> int:
+def pack(
+    context: CommandContext, id: Annotated[str, argument("ID")], *, force: Force = False
+) -> int:
     """Make a pack."""
     return _report(context, templates.new_pack(context.settings, id, force=force))
 
@@ -48,7 +54,10 @@ def pack(context: CommandContext, id: Annotated[str, argument("ID")], *, force: 
 @command(
     examples=(
         ("cogcli new skill shop.report", "a skill that runs at once"),
-        ("cogcli new skill shop.brief --like text.brief", "a copy of another one, comments and all"),
+        (
+            "cogcli new skill shop.brief --like text.brief",
+            "a copy of another one, comments and all",
+        ),
         ("cogcli new skill --like text.brief", "as text.my-brief"),
     ),
     exits=(0, 2, 3),
@@ -57,7 +66,9 @@ def skill(
     context: CommandContext,
     id: Annotated[str | None, argument("[ID]")] = None,
     *,
-    like: Annotated[str | None, text("--like", "SKILL", "copy this skill", INPUT, completes="skills")] = None,
+    like: Annotated[
+        str | None, text("--like", "SKILL", "copy this skill", INPUT, completes="skills")
+    ] = None,
     channel: Channel = "local",
     force: Force = False,
 ) -> int:
@@ -74,7 +85,9 @@ def skill(
     ),
     exits=(0, 2, 3),
 )
-def capability(context: CommandContext, id: Annotated[str, argument("ID")], *, force: Force = False) -> int:
+def capability(
+    context: CommandContext, id: Annotated[str, argument("ID")], *, force: Force = False
+) -> int:
     """Make a capability."""
     return _report(context, templates.new_capability(context.settings, id, force=force))
 
@@ -85,7 +98,10 @@ def capability(context: CommandContext, id: Annotated[str, argument("ID")], *, f
             "cogcli new binding orders.item.read --from-openapi openapi.json --operation getOrder",
             "one operation: capability, binding, service",
         ),
-        ("cogcli new binding orders --from-openapi openapi.json --all", "all of them, as orders.OPERATION"),
+        (
+            "cogcli new binding orders --from-openapi openapi.json --all",
+            "all of them, as orders.OPERATION",
+        ),
         (
             "cogcli new binding orders --from-openapi api.yaml --all --base-url http://127.0.0.1:8000",
             "if the document names no address",
@@ -100,17 +116,23 @@ def binding(
     from_openapi: Annotated[
         str, text("--from-openapi", "FILE", "an OpenAPI document, JSON or YAML; required", INPUT)
     ] = "",
-    operation: Annotated[str | None, text("--operation", "ID", "the operation to bind", INPUT)] = None,
+    operation: Annotated[
+        str | None, text("--operation", "ID", "the operation to bind", INPUT)
+    ] = None,
     all: Annotated[
         bool, switch("--all", help="bind all operations; CAP begins their ids", panel=INPUT)
     ] = False,
-    base_url: Annotated[str | None, text("--base-url", "URL", "the address of the service", INPUT)] = None,
+    base_url: Annotated[
+        str | None, text("--base-url", "URL", "the address of the service", INPUT)
+    ] = None,
     channel: Channel = "local",
     force: Force = False,
 ) -> int:
     """Make capability, binding and service from the document of an API."""
     if not from_openapi:
-        raise wrong_flag("`new binding` needs `--from-openapi FILE`", "by hand: cogcli help formats")
+        raise wrong_flag(
+            "`new binding` needs `--from-openapi FILE`", "by hand: cogcli help formats"
+        )
     if all and operation is not None:
         raise wrong_flag("`--all` and `--operation` exclude each other", "give one of them")
     templates.require_channel(channel)
@@ -122,14 +144,20 @@ def binding(
 
 @command(
     examples=(
-        ("cogcli new scenario openapi_orders_item_read", "one call, with what its mock server answers"),
+        (
+            "cogcli new scenario openapi_orders_item_read",
+            "one call, with what its mock server answers",
+        ),
         ("cogcli openapi verify-bindings --all", "run all scenarios"),
         ("cogcli new scenario openapi_orders_item_read --json", "for scripts"),
     ),
     exits=(0, 2, 3),
 )
 def scenario(
-    context: CommandContext, binding: Annotated[str, argument("BINDING", "bindings")], *, force: Force = False
+    context: CommandContext,
+    binding: Annotated[str, argument("BINDING", "bindings")],
+    *,
+    force: Force = False,
 ) -> int:
     """Make a scenario of a binding."""
     return _report(context, scenario_file.new_scenario(context.settings, binding, force=force))

@@ -28,13 +28,17 @@ class ScenarioFlags(Flags):
     """Which scenarios are called, and how."""
 
     all: bool = switch("--all", help="every scenario")
-    scenario: list[str] = text("--scenario", "FILE", "a scenario file, or a name of the list (repeatable)")
+    scenario: list[str] = text(
+        "--scenario", "FILE", "a scenario file, or a name of the list (repeatable)"
+    )
     scenarios_dir: str | None = text(
         "--scenarios-dir", "DIR", "the directory of scenarios", default="tooling/PROTOCOL_scenarios"
     )
     protocol: Protocol
     live: bool = switch("--live", help="call the real services of scenarios without a mock server")
-    jobs: int | None = integer("--jobs", "number of scenarios at a time", least=1, most=64, default="4")
+    jobs: int | None = integer(
+        "--jobs", "number of scenarios at a time", least=1, most=64, default="4"
+    )
     report: Reports
 
 
@@ -71,7 +75,9 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     return _conclude(context, verified, wanted, without)
 
 
-def _names(context: CommandContext, source: app.ScenarioSource, flags: ScenarioFlags) -> list[str] | None:
+def _names(
+    context: CommandContext, source: app.ScenarioSource, flags: ScenarioFlags
+) -> list[str] | None:
     """The named scenarios, None for all. Raises UsageError, with the list, where neither is given."""
     named = flags.scenario
     if flags.all and named:
@@ -123,7 +129,9 @@ def _again(context: CommandContext, verdict: CheckResult, flags: ScenarioFlags) 
     ),
     exits=(0, 1, 2, 3),
 )
-def verify_invoker(context: CommandContext, *, protocol: Protocol = "openapi", report: Reports) -> int:
+def verify_invoker(
+    context: CommandContext, *, protocol: Protocol = "openapi", report: Reports
+) -> int:
     """Provoke every rule of an invoker; exit code 1 if one fails."""
     return _provoke(context, list_invoker_rules(protocol or "openapi"), "rule", report)
 
@@ -144,7 +152,9 @@ def verify_errors(context: CommandContext, *, report: Reports = ()) -> int:  # t
 def _provoke(context: CommandContext, lines: InvokerRules, noun: str, report: Sequence[str]) -> int:
     wanted, out = parse_reports(report, without=("sarif",)), context.screen.out
     head = f"{count_of(len(lines), noun)} {out.glyphs.dot} servers on 127.0.0.1"
-    verified = provoke_rules(lines, listener=_start(context, head, max(map(cells, lines), default=0)))
+    verified = provoke_rules(
+        lines, listener=_start(context, head, max(map(cells, lines), default=0))
+    )
     failed = [line for v in verified.results if v.status == FAILED for line in details(out, v)]
     context.answer([*failed, [(sums(verified.results, verified.seconds), "")]])
     return _conclude(context, verified, wanted)
@@ -157,7 +167,10 @@ def _start(context: CommandContext, head: str, names: int) -> Callable[[CheckRes
 
 
 def _conclude(
-    context: CommandContext, verified: CheckResults, wanted: RequestedReports, without: tuple[str, ...] = ()
+    context: CommandContext,
+    verified: CheckResults,
+    wanted: RequestedReports,
+    without: tuple[str, ...] = (),
 ) -> int:
     """Fill the envelope, write the reports; returns the exit code."""
     verdicts, seconds = verified

@@ -42,7 +42,11 @@ def check(context: CommandContext, pack: PackName) -> int:
 def hash_of(context: CommandContext, pack: PackName) -> int:
     """Print a pack's reference with its hash."""
     found = find_pack(context.settings, pack).pack
-    context.own["pack"] = {"pack_id": found.pack_id, "pack_version": found.version, "hash": found.hash}
+    context.own["pack"] = {
+        "pack_id": found.pack_id,
+        "pack_version": found.version,
+        "hash": found.hash,
+    }
     context.answer(visible(found.ref) + "\n")
     return OK
 
@@ -60,7 +64,8 @@ def pin(
     pack: Annotated[str, argument("ID[@VERSION]", "packs")],
     *,
     env: Annotated[
-        str | None, text("--env", "NAME", "for the environment that COGCLI_ENV names", default="none")
+        str | None,
+        text("--env", "NAME", "for the environment that COGCLI_ENV names", default="none"),
     ] = None,
     remove: Annotated[bool, switch("--remove", help="remove the pin of this id")] = False,
 ) -> int:

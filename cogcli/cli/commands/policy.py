@@ -138,7 +138,10 @@ def explain(
 @command(
     examples=(
         ("cogcli policy diff support-desk@4.0.0 new.yaml", "which rules differ"),
-        ("cogcli policy diff support-desk@4.0.0 new.yaml --over @last", "recorded decisions that change"),
+        (
+            "cogcli policy diff support-desk@4.0.0 new.yaml --over @last",
+            "recorded decisions that change",
+        ),
         (
             "cogcli policy diff support-desk@4.0.0 new.yaml --over .cogcli/episodes --json",
             "all episodes, for scripts",
@@ -162,7 +165,9 @@ def diff(
     tell."""
     if more and not over:
         raise UsageError(
-            "usage.flag", "episodes come after `--over`", hint="cogcli policy diff OLD NEW --over EP..."
+            "usage.flag",
+            "episodes come after `--over`",
+            hint="cogcli policy diff OLD NEW --over EP...",
         )
     before, after = (find_pack(context.settings, name).pack for name in (old, new))
     changes = diff_packs(before, after)
@@ -185,7 +190,11 @@ def diff(
     }
     context.answer("".join(f"{visible(decision_line(change))}\n" for change in changed))
     where = f"of {count_of(total, 'recorded decision')} in {count_of(len(done), 'episode')}"
-    passed = f"; {count_of(other, 'episode')} passed over: under no pack `{before.pack_id}`" if other else ""
+    passed = (
+        f"; {count_of(other, 'episode')} passed over: under no pack `{before.pack_id}`"
+        if other
+        else ""
+    )
     context.note(visible(f"{len(changed)} {where} change{passed}"))
     return NO if changed else OK
 

@@ -75,14 +75,19 @@ def executability(
 
 
 def _conclude(
-    context: CommandContext, checked: Sequence[Checked], seconds: float, wanted: RequestedReports, noun: str
+    context: CommandContext,
+    checked: Sequence[Checked],
+    seconds: float,
+    wanted: RequestedReports,
+    noun: str,
 ) -> int:
     """Answer with what failed, what is needed, and the line of sums; fill the envelope, write the reports."""
     results = [each.result for each in checked]
     failed = [result for result in results if result.status == FAILED]
     lacking = [each for each in checked if each.needs]
     context.own["checks"] = [
-        {**each.result.to_payload(), "needs": [need.to_payload() for need in each.needs]} for each in checked
+        {**each.result.to_payload(), "needs": [need.to_payload() for need in each.needs]}
+        for each in checked
     ]
     context.own["counts"] = {
         "total": len(checked),
@@ -104,10 +109,14 @@ def _conclude(
         total=len(checked),
         untrusted=sum(each.needs_trust for each in checked),
     )
-    return conclude(context, wanted, lambda: _report(context, results, seconds, line), code, refusal)
+    return conclude(
+        context, wanted, lambda: _report(context, results, seconds, line), code, refusal
+    )
 
 
-def _report(context: CommandContext, results: Sequence[CheckResult], seconds: float, line: str) -> Any:
+def _report(
+    context: CommandContext, results: Sequence[CheckResult], seconds: float, line: str
+) -> Any:
     return check_results_report(context.call.command, results, seconds)._replace(summary=f"{line}.")
 
 
@@ -142,7 +151,9 @@ def coverage(context: CommandContext, *, report: Reports) -> int:
     line = f"{_coverage_line(found)} ran"
     for kind, one in found.items():
         if one["missing"]:
-            context.answer([[(f"{kind} not run: ", "warning"), (visible(", ".join(one["missing"])), "")]])
+            context.answer(
+                [[(f"{kind} not run: ", "warning"), (visible(", ".join(one["missing"])), "")]]
+            )
     context.answer([[(line, "")]])
     header = ("| kind | ran | of | not run |", "| --- | --- | --- | --- |")
     rows = [
@@ -156,7 +167,11 @@ def coverage(context: CommandContext, *, report: Reports) -> int:
         untrusted=measured.untrusted,
     )
     return conclude(
-        context, wanted, lambda: counts_report(context.call.command, f"{line}.", table, 0.0), OK, refusal
+        context,
+        wanted,
+        lambda: counts_report(context.call.command, f"{line}.", table, 0.0),
+        OK,
+        refusal,
     )
 
 
@@ -190,7 +205,10 @@ def stats(context: CommandContext, *, report: Reports) -> int:
     if not context.json and found["calls"]:
         show(context, _CALLS, found["calls"], ListFlags())
     context.answer([[(line, "")]])
-    header = ("| capability | calls | failed | median ms | 95 % ms |", "| --- | --- | --- | --- | --- |")
+    header = (
+        "| capability | calls | failed | median ms | 95 % ms |",
+        "| --- | --- | --- | --- | --- |",
+    )
     rows = [
         f"| {cell(row['capability'])} | {row['calls']} | {row['failed']} | {_number(row['median_ms'])} |"
         f" {_number(row['p95_ms'])} |"

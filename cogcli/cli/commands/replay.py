@@ -44,7 +44,9 @@ def replay(
     if at is not None:
         return _show_state_at(context, directory, at)
 
-    result = runs.replay(directory, partial(open_registry, context.settings), partial(agent_of, None))
+    result = runs.replay(
+        directory, partial(open_registry, context.settings), partial(agent_of, None)
+    )
     context.own["replay"] = {
         "equal": result.difference is None,
         "events": result.events,
@@ -61,7 +63,9 @@ def replay(
 def _show_state_at(context: CommandContext, directory: Path, seq: int) -> int:
     events = list(iterate_events(directory))
     if not 0 <= seq < len(events):
-        raise UsageError("usage.value", f"`--at {seq}`: no such event", expected=f"0 to {len(events) - 1}")
+        raise UsageError(
+            "usage.value", f"`--at {seq}`: no such event", expected=f"0 to {len(events) - 1}"
+        )
     document = project(events[: seq + 1])
     if context.json:
         context.own["state"] = document

@@ -30,7 +30,10 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
     examples=(
         ("cogcli report @last --open", "the newest episode as a page, in the browser"),
         ("cogcli report @last~1 @last -o compared.html", "two runs side by side"),
-        ("cogcli report ./mailed/ep_01M7XJNZDYM9 -o - > page.html", "a copy that was mailed, through a pipe"),
+        (
+            "cogcli report ./mailed/ep_01M7XJNZDYM9 -o - > page.html",
+            "a copy that was mailed, through a pipe",
+        ),
     ),
     exits=(0, 2, 3),
     most=20,
@@ -42,8 +45,12 @@ def report(
     o: Annotated[
         str | None, text("-o", "FILE|-", "the file, or stdout", OUTPUT, default="report-EP.html")
     ] = None,
-    force: Annotated[bool, switch("--force", help="overwrite the file of -o", panel=OUTPUT)] = False,
-    open: Annotated[bool, switch("--open", help="open the page in the browser", panel=OUTPUT)] = False,
+    force: Annotated[
+        bool, switch("--force", help="overwrite the file of -o", panel=OUTPUT)
+    ] = False,
+    open: Annotated[
+        bool, switch("--open", help="open the page in the browser", panel=OUTPUT)
+    ] = False,
 ) -> int:
     """Write one self-contained HTML page about an episode, or a comparison of several; the answer is its path, and on a
     terminal its size."""
@@ -55,7 +62,8 @@ def report(
     sources = [read_source(context.settings, directory, context.warn) for directory in directories]
     page = report_page([source._replace(next=tuple(_next(source))) for source in sources])
     context.own["episodes"] = [
-        {"episode_id": source.name, "status": source.fault_status or source.status} for source in sources
+        {"episode_id": source.name, "status": source.fault_status or source.status}
+        for source in sources
     ]
     if len(sources) == 1:
         context.own["episode_id"] = sources[0].name
@@ -65,7 +73,9 @@ def report(
     _write(path, page)
     shown = context.settings.display_path(path)
     context.own.update(file=shown, bytes=len(page))
-    about = f"  {size(len(page))}{', replaced' if was_there else ''}" if context.screen.out.tty else ""
+    about = (
+        f"  {size(len(page))}{', replaced' if was_there else ''}" if context.screen.out.tty else ""
+    )
     context.answer(f"{visible(shown)}{about}\n")
     if open and not webbrowser.open(Path(path).resolve().as_uri()):
         context.note("no browser could be opened: open the file yourself")
@@ -78,7 +88,9 @@ def _output(
     """The file to write, None for stdout; checked before anything is read. Raises UsageError."""
     if given == "-":
         if json:
-            raise wrong_flag("`-o -` writes the page to stdout, where `--json` writes", "name a file")
+            raise wrong_flag(
+                "`-o -` writes the page to stdout, where `--json` writes", "name a file"
+            )
         if opened or force:
             raise wrong_flag("`-o -` writes to stdout", "leave --open and --force out")
         return None
@@ -104,7 +116,9 @@ def _is_report(path: str) -> bool:
         return False
 
 
-_BEGINNING = b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-'
+_BEGINNING = (
+    b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-'
+)
 _LARGEST = 64 * 1024 * 1024
 """Bytes of the largest file that is looked into."""
 
@@ -122,7 +136,9 @@ def _write(path: str, page: bytes) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
         hint = f"{hint_for_write(error)}, or name another file"
-        raise EnvironmentRefusal("env.disk", f"`{path}` cannot be written: {reason}", hint=hint) from error
+        raise EnvironmentRefusal(
+            "env.disk", f"`{path}` cannot be written: {reason}", hint=hint
+        ) from error
 
 
 def _next(source: PageSource) -> Iterator[str]:

@@ -33,7 +33,9 @@ _SETTINGS: Final = (
     "durability",
 )
 """Flags that replace options of the earlier run, under the names of their settings."""
-_EFFECTS: Final = "an effect that would happen again: reuse its answer, repeat it, or fail (repeatable)"
+_EFFECTS: Final = (
+    "an effect that would happen again: reuse its answer, repeat it, or fail (repeatable)"
+)
 
 
 @command(
@@ -50,12 +52,24 @@ def rerun(
     *,
     first: Annotated[
         str | None,
-        text("--from", "STEP", "the first step to run again", EXECUTION, default="first", completes="steps"),
+        text(
+            "--from",
+            "STEP",
+            "the first step to run again",
+            EXECUTION,
+            default="first",
+            completes="steps",
+        ),
     ] = None,
     failed_items: Annotated[
-        bool, switch("--failed-items", help="in loops, run only the items that are not done", panel=EXECUTION)
+        bool,
+        switch(
+            "--failed-items", help="in loops, run only the items that are not done", panel=EXECUTION
+        ),
     ] = False,
-    effects: Annotated[list[str], text("--effects", "STEP=WORD", _EFFECTS, SAFETY, completes="effects")],
+    effects: Annotated[
+        list[str], text("--effects", "STEP=WORD", _EFFECTS, SAFETY, completes="effects")
+    ],
     flags: RerunFlags,
 ) -> int:
     """Run the skill of an earlier episode again; returns the exit code of the run."""
@@ -64,7 +78,9 @@ def rerun(
     given = assemble(context, flags)
     if failed_items and (first or given.doubtful):
         what = "`--failed-items` cannot be given together with `--from` or `-p`"
-        raise UsageError("usage.flag", what, hint="the items of the earlier run are repeated as they were")
+        raise UsageError(
+            "usage.flag", what, hint="the items of the earlier run are repeated as they were"
+        )
     asked = RerunRequest(
         first, failed_items, _overrides(context, flags), given.inputs, given.problems, given.origins
     )

@@ -41,22 +41,33 @@ _IN_DOUBT = "settle an effect that may have happened: rerun, skip, fail or done 
 class ResumeFlags(Flags):
     """The answers to what a run waits for."""
 
-    approve: list[str] = text("--approve", "ID|GATE|CAP", "allow this one action (repeatable)", SAFETY)
+    approve: list[str] = text(
+        "--approve", "ID|GATE|CAP", "allow this one action (repeatable)", SAFETY
+    )
     reject: list[str] = text(
         "--reject", "ID|GATE|CAP", "refuse this one action: the step is vetoed (repeatable)", SAFETY
     )
-    by: str | None = text("--by", "NAME[:ROLE]", "the name of the approver", SAFETY, default="OS user")
+    by: str | None = text(
+        "--by", "NAME[:ROLE]", "the name of the approver", SAFETY, default="OS user"
+    )
     reason: str | None = text("--reason", "TEXT", "the reason", SAFETY)
     in_doubt: list[str] = text("--in-doubt", "[STEP=]WORD", _IN_DOUBT, SAFETY, completes=CHOICES)
     output: list[str] = text(
-        "--output", "[STEP=]JSON", "with done: the answer of the call, as JSON or @FILE (repeatable)", SAFETY
+        "--output",
+        "[STEP=]JSON",
+        "with done: the answer of the call, as JSON or @FILE (repeatable)",
+        SAFETY,
     )
     allow_changed_specs: bool = switch(
         "--allow-changed-specs", help="resume although specs have changed since", panel=SAFETY
     )
     allow_host: AllowHost
-    head: str | None = text("--head", "HASH", "allow what the log records: you know its last hash", SAFETY)
-    abort: bool = switch("--abort", help="close the run: call nothing more, end it as aborted", panel=SAFETY)
+    head: str | None = text(
+        "--head", "HASH", "allow what the log records: you know its last hash", SAFETY
+    )
+    abort: bool = switch(
+        "--abort", help="close the run: call nothing more, end it as aborted", panel=SAFETY
+    )
     timeout: float | None = seconds(
         "--timeout",
         "limit of the rest of the run in seconds",
@@ -117,12 +128,21 @@ def resume(
 
 def _no_episode(context: CommandContext) -> UsageError:
     """The error for no episode: what waits or was interrupted, the newest first."""
-    found = episodes.list_episodes(context.settings, EpisodeFilter(outcomes=_RESUMED), _MOST_NAMED + 1)
+    found = episodes.list_episodes(
+        context.settings, EpisodeFilter(outcomes=_RESUMED), _MOST_NAMED + 1
+    )
     now, shown = context.settings.clock.now(), found[:_MOST_NAMED]
-    rows = [f"{row.id}  {row.skill}  {row.status}  {fuzzy_time(row.started_at or '', now)}" for row in shown]
+    rows = [
+        f"{row.id}  {row.skill}  {row.status}  {fuzzy_time(row.started_at or '', now)}"
+        for row in shown
+    ]
     if len(found) > _MOST_NAMED:
         rows.append("and older ones: cogcli ls --all")
-    hint = "\n".join(["these can be resumed:", *rows]) if rows else "no run waits, and none was interrupted"
+    hint = (
+        "\n".join(["these can be resumed:", *rows])
+        if rows
+        else "no run waits, and none was interrupted"
+    )
     lines = [f"cogcli resume {row.id}" for row in shown[:1]] or ["cogcli ls"]
     return UsageError("usage.value", "`resume` needs EP", hint=hint, next=tuple(lines))
 

@@ -19,6 +19,8 @@ from cogcli.cli.run_flags import RunFlags
 )
 def run(context: CommandContext, skill: Skill, *, flags: RunFlags) -> int:
     """Run a skill."""
-    from cogcli.cli.run_skill import run_skill  # help and completion of its flags need nothing of a run
+    from cogcli.cli.run_skill import (
+        run_skill,
+    )  # help and completion of its flags need nothing of a run
 
     return run_skill(context, skill, flags)

@@ -20,7 +20,10 @@ from cogcli.core.terminal_text import visible
     examples=(
         ("cogcli schema", "list them"),
         ("cogcli schema skill > skill.schema.json", "one"),
-        ("cogcli schema --all -o .cogcli/schemas", "all, with the ids of this project, for an editor"),
+        (
+            "cogcli schema --all -o .cogcli/schemas",
+            "all, with the ids of this project, for an editor",
+        ),
     )
 )
 def schema(
@@ -59,7 +62,9 @@ def _write_all(context: CommandContext, folder: str | None) -> int:
             written.append(path.replace(os.sep, "/"))
     except OSError as error:
         raise EnvironmentRefusal(
-            "env.disk", f"`{folder}` cannot be written: {error.strerror}", hint=hint_for_write(error)
+            "env.disk",
+            f"`{folder}` cannot be written: {error.strerror}",
+            hint=hint_for_write(error),
         ) from error
     context.own["created"] = written
     context.answer("".join(f"{visible(path)}\n" for path in written))

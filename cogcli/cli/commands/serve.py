@@ -111,7 +111,9 @@ def _token(path: str | None) -> str:
 
     token = Secrets({}, lambda _: None).resolve(f"file:{abspath(path)}")
     if len(token) < 16 or not token.isascii() or not token.isprintable():
-        raise wrong_value(f"`--token-file {path}`: no token", expected="16 or more visible ASCII characters")
+        raise wrong_value(
+            f"`--token-file {path}`: no token", expected="16 or more visible ASCII characters"
+        )
     return token
 
 
@@ -125,7 +127,9 @@ def _request(context: CommandContext, flags: ServeFlags) -> RunRequest:
 
 def _require_known(request: RunRequest, offer: Offer) -> None:
     """Raise UsageError for a capability of `--bind` or `--confirm` that no served skill uses: a typo must not pass."""
-    known = sorted({id for served in offer.tools.values() for id in served.loaded.catalog.capabilities})
+    known = sorted(
+        {id for served in offer.tools.values() for id in served.loaded.catalog.capabilities}
+    )
     for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
         for name in names:
             catalogs = [served.loaded.catalog for served in offer.tools.values()]

@@ -30,7 +30,11 @@ def refresh(
     *,
     accept: Annotated[
         bool,
-        switch("--accept", help="accept the offer: write cogcli.lock.json, or the document", panel=SAFETY),
+        switch(
+            "--accept",
+            help="accept the offer: write cogcli.lock.json, or the document",
+            panel=SAFETY,
+        ),
     ] = False,
 ) -> int:
     """Show the differences; with `--accept` write the lock, or the document."""
@@ -53,7 +57,12 @@ def _service_object(found: RefreshResult) -> dict[str, Any]:
         "verdict": found.verdict,
         f"{found.noun}s": list(found.names),
         "differences": [
-            {found.noun: d.name, "change": d.change, "fields": list(d.fields), "breaking": d.breaking}
+            {
+                found.noun: d.name,
+                "change": d.change,
+                "fields": list(d.fields),
+                "breaking": d.breaking,
+            }
             for d in found.differences
         ],
     }

@@ -36,7 +36,10 @@ def export_folders(
 
 @command(
     examples=(
-        ("cogcli skills import ./pdf-forms --capability llm.text.generate", "as imported.pdf-forms"),
+        (
+            "cogcli skills import ./pdf-forms --capability llm.text.generate",
+            "as imported.pdf-forms",
+        ),
         (
             "cogcli skills import ./release-notes --capability text.content.summarize",
             "with another capability",
@@ -52,7 +55,10 @@ def import_folder(
     capability: Annotated[
         str,
         text(
-            "--capability", "CAP", "the capability that receives the text; required", completes="capabilities"
+            "--capability",
+            "CAP",
+            "the capability that receives the text; required",
+            completes="capabilities",
         ),
     ] = "",
 ) -> int:

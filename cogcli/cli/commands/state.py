@@ -38,11 +38,15 @@ class StateFlags(Flags):
     """What of the document is asked for."""
 
     path: str | None = text("--path", "P", "one value: outcomes.actions[0].tool", OUTPUT)
-    default: str | None = text("--default", "V", "print this for an absent path, with exit 0", OUTPUT)
+    default: str | None = text(
+        "--default", "V", "print this for an absent path, with exit 0", OUTPUT
+    )
     format: str | None = choice(
         "--format", "WORD", ("raw", "json"), "text bare, or as JSON", OUTPUT, default="raw"
     )
-    check: bool = switch("--check", help="compare it with the projection of its events, byte for byte")
+    check: bool = switch(
+        "--check", help="compare it with the projection of its events, byte for byte"
+    )
     project: bool = switch("--project", help="rebuild the document from the events")
 
 
@@ -77,7 +81,9 @@ def show(context: CommandContext, episode: NewestEpisode = None, *, flags: State
     else:
         context.screen.answer(data.decode("utf-8", "backslashreplace"))
     if row.shown_status == "altered":
-        return context.fail({"code": "episode.altered", "message": f"`{directory.name}`: {row.fault}"})
+        return context.fail(
+            {"code": "episode.altered", "message": f"`{directory.name}`: {row.fault}"}
+        )
     return OK
 
 
@@ -110,7 +116,9 @@ def _value(context: CommandContext, document: dict[str, Any], path: str, flags: 
             raise _absent(error) from error
         value = flags.default
     context.own["value"] = value
-    shown = value if isinstance(value, str) and flags.format != "json" else dumps(value, indent=True)
+    shown = (
+        value if isinstance(value, str) and flags.format != "json" else dumps(value, indent=True)
+    )
     context.answer((visible_block(shown) if context.screen.out.tty else shown) + "\n")
 
 
@@ -118,7 +126,9 @@ def _absent(error: Any) -> PathAbsent:
     where = f"in `{error.before}`" if error.before else "in state.json"
     kind = "" if error.kind == "object" else f", a {error.kind}"
     what = f"no `{error.segment[:60]}` {where[:200]}{kind}"
-    hint = suggest_path(error.segment, error.known, before=f"{error.before}." if error.before else "")
+    hint = suggest_path(
+        error.segment, error.known, before=f"{error.before}." if error.before else ""
+    )
     if not hint and error.known:
         hint = f"there is {', '.join(error.known[:12])}"
     return PathAbsent("path.absent", what, hint=hint)
@@ -142,7 +152,9 @@ def _check(context: CommandContext, directory: Path) -> int:
     else:
         place = _difference(stored, projected, directory)
         message = f"state.json is not what {its_events}: first difference at `{place}`"
-    return _report_findings(context, [{"code": "state.differs", "file": "state.json", "message": message}])
+    return _report_findings(
+        context, [{"code": "state.differs", "file": "state.json", "message": message}]
+    )
 
 
 def _check_foreign(context: CommandContext, directory: Path) -> int:
@@ -158,10 +170,14 @@ def _check_foreign(context: CommandContext, directory: Path) -> int:
     return _report_findings(context, found, good)
 
 
-def _report_findings(context: CommandContext, findings: list[dict[str, str]], good: str = "") -> int:
+def _report_findings(
+    context: CommandContext, findings: list[dict[str, str]], good: str = ""
+) -> int:
     """Write the findings, without any what is `good`; the first one becomes the error of the command."""
     context.own["findings"] = findings
-    context.answer(visible_block("\n".join(finding["message"] for finding in findings) or good) + "\n")
+    context.answer(
+        visible_block("\n".join(finding["message"] for finding in findings) or good) + "\n"
+    )
     return context.fail(findings[0]) if findings else OK
 
 
@@ -174,7 +190,9 @@ def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
     return state_document.first_difference(left, right) or "its bytes, not its values"
 
 
-def _summary(context: CommandContext, document: dict[str, Any], row: EpisodeRow) -> list[StyledLine]:
+def _summary(
+    context: CommandContext, document: dict[str, Any], row: EpisodeRow
+) -> list[StyledLine]:
     glyphs, width = context.screen.out.glyphs, context.screen.out.width or 80
     dot = f" {glyphs.dot} "
     rows = {
@@ -191,7 +209,8 @@ def _summary(context: CommandContext, document: dict[str, Any], row: EpisodeRow)
         ),
     }
     return [
-        [(f"{name:<10}", "dim"), (truncate(visible(text), width - 10), "")] for name, text in rows.items()
+        [(f"{name:<10}", "dim"), (truncate(visible(text), width - 10), "")]
+        for name, text in rows.items()
     ]
 
 
@@ -214,7 +233,9 @@ def _decision(document: dict[str, Any]) -> list[str]:
 
 def _plan(document: dict[str, Any]) -> list[str]:
     plan = object_of(document.get("plan"))
-    statuses = Counter(str(step.get("status")) for step in plan.get("steps") or () if isinstance(step, dict))
+    statuses = Counter(
+        str(step.get("status")) for step in plan.get("steps") or () if isinstance(step, dict)
+    )
     words = ", ".join(f"{count} {status}" for status, count in statuses.items())
     total = count_of(statuses.total(), "step") + (f": {words}" if words else "")
     return [str(plan["source"]), total] if plan.get("source") else [total]

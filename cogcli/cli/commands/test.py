@@ -9,7 +9,14 @@ from typing import Annotated
 from cogcli.app.checks.reports import skill_tests_report
 from cogcli.app.run_skill import parse_hosts
 from cogcli.app.skill_test_files import record_case, update_cases
-from cogcli.app.skill_tests import UNTRUSTED, CaseResults, FoundCases, find_cases, find_warning, run_cases
+from cogcli.app.skill_tests import (
+    UNTRUSTED,
+    CaseResults,
+    FoundCases,
+    find_cases,
+    find_warning,
+    run_cases,
+)
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.options import (
@@ -49,7 +56,9 @@ def run_tests(
     coverage: Annotated[
         bool, switch("--coverage", help="show which steps and branches ran", panel=OUTPUT)
     ] = False,
-    jobs: Annotated[int, integer("--jobs", "number of cases at a time", least=1, most=64, default="4")] = 4,
+    jobs: Annotated[
+        int, integer("--jobs", "number of cases at a time", least=1, most=64, default="4")
+    ] = 4,
     record: Annotated[
         str | None, text("--record", "EP", "make a case of an episode", completes="episodes")
     ] = None,
@@ -77,11 +86,15 @@ def run_tests(
         context.own["coverage"] = tested.coverage.to_payload()
         context.answer(_coverage_lines(context.own["coverage"]))
     context.answer(_problems(context, found))
-    context.answer([[(sums(*tested.results), ""), ("" if report else "   save: --report junit:PATH", "dim")]])
+    context.answer(
+        [[(sums(*tested.results), ""), ("" if report else "   save: --report junit:PATH", "dim")]]
+    )
     return _conclude(context, found, tested, wanted, coverage=coverage)
 
 
-def _run(context: CommandContext, found: FoundCases, jobs: int, hosts: tuple[str, ...]) -> CaseResults:
+def _run(
+    context: CommandContext, found: FoundCases, jobs: int, hosts: tuple[str, ...]
+) -> CaseResults:
     out, cases = context.screen.out, found.cases
     skills = len({case.skill_id for case in cases})
     parts = [count_of(len(cases), "case"), count_of(skills, "skill"), f"{jobs} at a time"]
@@ -100,7 +113,9 @@ def _record(context: CommandContext, episode: str) -> int:
     context.answer(f"{visible(made.file)}\n")
     for key in made.masked:
         context.note(f"`{key}` holds masked values: give the case others")
-    for line in next_lines([f"cogcli test {quote(made.id)}{context.again}"]) if context.screen.hints else ():
+    for line in (
+        next_lines([f"cogcli test {quote(made.id)}{context.again}"]) if context.screen.hints else ()
+    ):
         context.screen.notify_line(line)
     return OK
 
@@ -124,7 +139,9 @@ def _failures(context: CommandContext, results: Sequence[CheckResult]) -> list[S
                 "case": _place(result),
                 "look": f"cogcli trace {quote(result.episode)}" if result.episode else "",
             }
-            lines += details(context.screen.out, result._replace(episode=""), again=again, more=more)
+            lines += details(
+                context.screen.out, result._replace(episode=""), again=again, more=more
+            )
     return lines
 
 
@@ -171,7 +188,9 @@ def _conclude(
     code = OK
     if failed:
         count = f" ({count_of(len(failed), 'failure')})" if len(failed) > 1 else ""
-        code = context.fail({"code": failed[0].code, "message": f"{failed[0].id}: {failed[0].reason}{count}"})
+        code = context.fail(
+            {"code": failed[0].code, "message": f"{failed[0].id}: {failed[0].reason}{count}"}
+        )
     if found.problems:
         context.own["problems"] = [problem.to_payload() for problem in found.problems]
         context.fail(found.problems[0].to_payload())

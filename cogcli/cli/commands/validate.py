@@ -18,7 +18,16 @@ from cogcli.cli.code_frame import Sources
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import find_refusal
 from cogcli.cli.envelope import dumps, error_object
-from cogcli.cli.options import OUTPUT, argument, choice, command, switch, text, wrong_flag, wrong_value
+from cogcli.cli.options import (
+    OUTPUT,
+    argument,
+    choice,
+    command,
+    switch,
+    text,
+    wrong_flag,
+    wrong_value,
+)
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.render_error import problem_lines
 from cogcli.cli.report_files import parse_reports
@@ -49,14 +58,22 @@ def validate(
     context: CommandContext,
     words: Annotated[list[str], argument("[PATH...|-]")],
     *,
-    format: Annotated[str, choice("--format", "WORD", FORMATS, panel=OUTPUT, default="text")] = "text",
+    format: Annotated[
+        str, choice("--format", "WORD", FORMATS, panel=OUTPUT, default="text")
+    ] = "text",
     report: Annotated[
         list[str],
         text(
-            "--report", "KIND:PATH", _REPORT, OUTPUT, completes=("junit:", "sarif:", "json:", "md:", "github")
+            "--report",
+            "KIND:PATH",
+            _REPORT,
+            OUTPUT,
+            completes=("junit:", "sarif:", "json:", "md:", "github"),
         ),
     ],
-    strict: Annotated[bool, switch("--strict", help="fail on warnings of your own files, too")] = False,
+    strict: Annotated[
+        bool, switch("--strict", help="fail on warnings of your own files, too")
+    ] = False,
     fix: Annotated[
         bool, switch("--fix", help="correct your own files where only one answer is right")
     ] = False,
@@ -134,7 +151,9 @@ class _Validation:
         """The error of a check in which there was nothing of the user's to check; None where there was."""
         if self._contents or (self._paths and self._checked.files) or not self._checked.is_empty:
             return None
-        empty = "these paths hold no specs" if self._paths else "there is nothing of your own to check"
+        empty = (
+            "these paths hold no specs" if self._paths else "there is nothing of your own to check"
+        )
         return find_refusal(
             checked=0, total=0, empty=empty, hint="make a skill: cogcli new skill DOMAIN.SLUG"
         )
@@ -156,7 +175,9 @@ class _Validation:
                 self.once()
                 settings = context.settings
             except CogcliError as error:
-                context.answer([[(f"error[{error.code}]", "error"), (f": {visible(error.message)}", "")]])
+                context.answer(
+                    [[(f"error[{error.code}]", "error"), (f": {visible(error.message)}", "")]]
+                )
             context.note("watching; Ctrl-C ends")
             wait_for_change(seen, partial(snapshot, settings, self._paths), time.sleep)
 
@@ -176,7 +197,9 @@ def _paths(
     if words.count("-") > 1:
         raise wrong_value("stdin can be read only once", "keep one `-`")
     name = (name or _STDIN).replace("\\", "/").removeprefix("./")
-    return [name if word == "-" else word for word in words], {name: read_stdin(context.screen, _LARGEST)}
+    return [name if word == "-" else word for word in words], {
+        name: read_stdin(context.screen, _LARGEST)
+    }
 
 
 def _tell_written(context: CommandContext, fixes: Sequence[FileFix]) -> None:
@@ -225,7 +248,9 @@ def _answer(
                 f"{what} cannot be used with the specs that replace shipped ones here: cogcli doctor"
             )
     elif format == "github":
-        context.answer(RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end)))
+        context.answer(
+            RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end))
+        )
     else:
         for p in checked.problems:
             line = dumps(p.to_payload()) if format == "jsonl" else concise(p, as_error=False)
@@ -239,12 +264,16 @@ def _hidden(context: CommandContext, checked: RegistryCheck) -> frozenset[Proble
     return frozenset(p for p in checked.problems if p.severity != "E" and p.file in checked.shipped)
 
 
-def _sums(checked: RegistryCheck, fixable: int, width: int | None, *, hidden: bool) -> list[StyledLine]:
+def _sums(
+    checked: RegistryCheck, fixable: int, width: int | None, *, hidden: bool
+) -> list[StyledLine]:
     words = ", ".join(
         count_of(count, "capability" if kind == "capabilities" else kind[:-1], kind)
         for kind, count in checked.own_counts.items()
     )
-    words += f" of your own, {count_of(len(checked.shipped), 'shipped file')}" if checked.shipped else ""
+    words += (
+        f" of your own, {count_of(len(checked.shipped), 'shipped file')}" if checked.shipped else ""
+    )
     sums = problems_summary(checked.problems, checked.shipped, fixable)
     sums = f"{sums.removesuffix('.')}, shown with -v." if hidden else sums
     told = sorted(checked.problems, key=lambda problem: problem.severity == "W")

@@ -42,9 +42,7 @@ _PARTLY = ("checkpoint.partial", "signature.partial")
 _UNCHECKED = ("signature.unknown", "signature.unchecked")
 _SIGNS = {"error": "failed", "warning": "warning", "info": "skipped"}
 """By severity: the status whose sign and colour a finding gets."""
-_ANCHOR = (
-    "with --all: find episodes that were deleted, shortened or replaced since `verify --heads` wrote FILE"
-)
+_ANCHOR = "with --all: find episodes that were deleted, shortened or replaced since `verify --heads` wrote FILE"
 
 
 @command(
@@ -62,11 +60,15 @@ def verify(
     *,
     all: Annotated[bool, switch("--all", help="every episode of the runs directory")] = False,
     key: Annotated[str | None, text("--key", "FILE", "the key that must have signed it")] = None,
-    head: Annotated[str | None, text("--head", "HASH", "the hash that the log must end with")] = None,
+    head: Annotated[
+        str | None, text("--head", "HASH", "the hash that the log must end with")
+    ] = None,
     require_signature: Annotated[
         bool, switch("--require-signature", help="exit 1 unless a trusted key signed all of it")
     ] = False,
-    heads: Annotated[bool, switch("--heads", help="print id, events and head of every episode")] = False,
+    heads: Annotated[
+        bool, switch("--heads", help="print id, events and head of every episode")
+    ] = False,
     anchor: Annotated[str | None, text("--anchor", "FILE", _ANCHOR)] = None,
     repair: Annotated[bool, switch("--repair", help=_REPAIR)] = False,
     report: Annotated[
@@ -86,7 +88,8 @@ def verify(
         given = [names, all, key, head, anchor, require_signature, repair, report]
         if any(given):
             raise wrong_flag(
-                "`--heads` takes no other flag and no episode", "it prints the heads of all episodes"
+                "`--heads` takes no other flag and no episode",
+                "it prints the heads of all episodes",
             )
         return _print_heads(context)
     if anchor is not None and not all:
@@ -132,7 +135,9 @@ def _next_commands(context: CommandContext, result: VerifyResult) -> list[str]:
     is_here = directory.parent == Path(context.settings.runs_dir)
     episode = short_episode(directory.name) if is_here else quote(str(directory))
     if any(finding["code"] != "episode.unsealed" for finding in result.errors):
-        return [f"cogcli verify {episode} --repair{context.again}"] if is_mendable(directory) else []
+        return (
+            [f"cogcli verify {episode} --repair{context.again}"] if is_mendable(directory) else []
+        )
     events = tuple(for_reports(iterate_shown_events(directory)).events)
     folded, row = history_of(events), read_row(directory)
     if row.status == "running":
@@ -147,7 +152,9 @@ def _next_commands(context: CommandContext, result: VerifyResult) -> list[str]:
 def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
     """A heading, a line per finding, and the level that is proven."""
     if not result.level:
-        return [[(glyphs.sign("failed"), "red"), (f" {visible(result.findings[0]['message'])}", "")]]
+        return [
+            [(glyphs.sign("failed"), "red"), (f" {visible(result.findings[0]['message'])}", "")]
+        ]
     doubtful = result.level in ("unvouched", "unfinished", "missing")
     warned = doubtful or any(finding["severity"] == "warning" for finding in result.findings)
     status = "failed" if result.errors else "warning" if warned else "done"

@@ -27,9 +27,16 @@ _START: Final = (
     " from cogcli.core.wall.confined_main import main; main()"
 )
 NO_WALL_HINT: Final = (
-    "use Linux 5.13 or newer with Landlock, or permit user name spaces; `cogcli doctor` shows what is missing"
+    "use Linux 5.13 or newer with Landlock, or permit user name spaces;"
+    " `cogcli doctor` shows what is missing"
 )
-_REASONS: Final[tuple[Reason, ...]] = ("bad-data", "too-large", "unsupported", "no-evidence", "needs-model")
+_REASONS: Final[tuple[Reason, ...]] = (
+    "bad-data",
+    "too-large",
+    "unsupported",
+    "no-evidence",
+    "needs-model",
+)
 _MAX_TEXT: Final = 10_000
 _PROBE: Final = ProcessLimits(0, 512 * MIB, 10, 65536)
 _HEAD: Final = 12
@@ -85,7 +92,9 @@ def call_function(
     ModuleNotFoundError for a library that is not installed.
     """
     if content is not None and len(content) > limits.input_bytes:
-        raise Refused("too-large", f"{about}{len(content):,} bytes, at most {limits.input_bytes:,} are read")
+        raise Refused(
+            "too-large", f"{about}{len(content):,} bytes, at most {limits.input_bytes:,} are read"
+        )
     task = {
         "function": function,
         "arguments": dict(arguments),
@@ -100,7 +109,9 @@ def call_function(
         answer = loads(end.stdout, max_bytes=most, max_nodes=most)
     except (JsonRefused, ValueError):
         bounds = f"{limits.seconds} seconds, {limits.memory_bytes // MIB} MB of memory"
-        text = f"{about}reading it broke off, or took more than {bounds} or {most:,} bytes of output"
+        text = (
+            f"{about}reading it broke off, or took more than {bounds} or {most:,} bytes of output"
+        )
         raise Refused("too-large", text) from None
     return _result(answer, about)
 
@@ -131,7 +142,9 @@ def run_program(
     if end.missing:
         why = end.missing
         raise Refused(
-            "unsupported", f"not run, since this machine has no wall to keep it apart: {why}", NO_WALL_HINT
+            "unsupported",
+            f"not run, since this machine has no wall to keep it apart: {why}",
+            NO_WALL_HINT,
         )
     return end
 
@@ -156,7 +169,11 @@ def _run(task: dict[str, Any], content: bytes, limits: ProcessLimits) -> Program
                 "read": [], "scratch": "", "environ": {}, "limits": list(limits), "mark": mark}  # fmt: skip
     head = json.dumps(defaults | task).encode()
     command = [sys.executable, "-I", "-c", _START, json.dumps(_import_path())]
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    with (
+        tempfile.TemporaryFile() as source,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
         source.write(str(len(head)).encode().ljust(_HEAD) + head)
         source.write(content)
         source.seek(0)
@@ -218,4 +235,6 @@ def _variables() -> dict[str, str]:
 def _import_path() -> list[str]:
     """The import paths of this process, without the working directory, unless cogcli itself is there."""
     own = os.path.dirname(package_folder())
-    return [path for path in sys.path if (os.path.isabs(path) and path != os.getcwd()) or path == own]
+    return [
+        path for path in sys.path if (os.path.isabs(path) and path != os.getcwd()) or path == own
+    ]

@@ -76,11 +76,19 @@ def _answer(task: dict[str, Any]) -> dict[str, Any]:
         given = {"content": content} if task["has_content"] else {}
         return {"result": function(**given, **task["arguments"])}
     except Refused as refused:
-        return {"reason": refused.reason, "message": refused.message[:_SHOWN], "hint": refused.hint[:_SHOWN]}
+        return {
+            "reason": refused.reason,
+            "message": refused.message[:_SHOWN],
+            "hint": refused.hint[:_SHOWN],
+        }
     except ModuleNotFoundError as error:
         return {"module": error.name}
     except (MemoryError, RecursionError):
-        return {"reason": "too-large", "message": "it takes more memory than it is given", "hint": ""}
+        return {
+            "reason": "too-large",
+            "message": "it takes more memory than it is given",
+            "hint": "",
+        }
     except Exception as error:
         text = f"it cannot be read: {type(error).__name__}: {error}"[:_SHOWN]
         return {"reason": "bad-data", "message": text, "hint": ""}

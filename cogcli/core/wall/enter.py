@@ -53,7 +53,13 @@ class Wall(NamedTuple):
     @property
     def absent(self) -> str:
         """The part that this machine does not have, empty if it has all."""
-        return "" if self.landlock and self.name_spaces else "name spaces" if self.landlock else "Landlock"
+        return (
+            ""
+            if self.landlock and self.name_spaces
+            else "name spaces"
+            if self.landlock
+            else "Landlock"
+        )
 
 
 def enter(
@@ -202,7 +208,10 @@ def _wait_for(inside: int) -> NoReturn:
     _, status = os.waitpid(inside, 0)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+        signal.signal(-code, signal.SIG_DFL) if -code not in (
+            signal.SIGKILL,
+            signal.SIGSTOP,
+        ) else None
         os.kill(os.getpid(), -code)
     os._exit(code if code >= 0 else 128 - code)
 

@@ -35,7 +35,12 @@ def keeps_signals(version: int) -> bool:
 
 
 def restrict(
-    version: int, read: Iterable[str], write: Iterable[str], listed: Iterable[str], *, programs: bool
+    version: int,
+    read: Iterable[str],
+    write: Iterable[str],
+    listed: Iterable[str],
+    *,
+    programs: bool,
 ) -> None:
     """Let this process, from now on, read these files and folders, write in those, and see the names in the last ones.
     It cannot be undone. Raises OSError."""

@@ -37,5 +37,7 @@ def apply_limits(limits: ProcessLimits) -> None:
         try:
             resource.setrlimit(what, (most, most))
         except (ValueError, OSError):
-            if sys.platform == "linux":  # elsewhere a limit may be below what the process uses already
+            if (
+                sys.platform == "linux"
+            ):  # elsewhere a limit may be below what the process uses already
                 raise

@@ -127,7 +127,9 @@ class Index:
             if journal_deletes_file(self._runs_dir / FILE):
                 self._remove()
                 return
-            self._database = sqlite3.connect(self._runs_dir / FILE, timeout=0.25, isolation_level=None)
+            self._database = sqlite3.connect(
+                self._runs_dir / FILE, timeout=0.25, isolation_level=None
+            )
             bound_connection(self._database)
             # Losing a cache in a power cut is fine, waiting for the disk is not.
             self._database.execute("PRAGMA synchronous=OFF")
@@ -200,9 +202,12 @@ class Index:
             database.execute(_JOURNAL_STAYS)
             database.execute("BEGIN IMMEDIATE")
             database.executemany(
-                "INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows
+                "INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                rows,
             )
-            database.executemany("DELETE FROM episode WHERE own = ? AND id = ?", map(place_of, gone))
+            database.executemany(
+                "DELETE FROM episode WHERE own = ? AND id = ?", map(place_of, gone)
+            )
             database.execute("DELETE FROM whole")
             if whole:
                 database.execute("INSERT INTO whole VALUES (?, ?)", (whole, self._count()))
@@ -222,7 +227,10 @@ class Index:
 
     def _remove(self) -> None:
         self.close()
-        for name in (_JOURNAL, FILE):  # a journal left alone would be played back into the next database
+        for name in (
+            _JOURNAL,
+            FILE,
+        ):  # a journal left alone would be played back into the next database
             with contextlib.suppress(OSError):
                 os.unlink(self._runs_dir / name)
 
@@ -268,8 +276,25 @@ def _decoded(runs_dir: Path, values: tuple[Any, ...], owner: bytes) -> IndexedRo
     *written, sum = values
     if _mac_of(written, owner) != sum or not is_episode_id(written[1]):
         raise ValueError("the row is not what was written")
-    _, id, is_open, skill, status, *facts, tags, log_id, decision, pack, intent, user, fault, mark = written
+    (
+        _,
+        id,
+        is_open,
+        skill,
+        status,
+        *facts,
+        tags,
+        log_id,
+        decision,
+        pack,
+        intent,
+        user,
+        fault,
+        mark,
+    ) = written
     if status is None:
         return IndexedRow(id, None, mark)
     members = (id, runs_dir / id, skill, status, *facts, orjson.loads(tags), not is_open, log_id)
-    return IndexedRow(id, EpisodeRow._make((*members, decision, pack, intent, user, None, None, fault)), mark)
+    return IndexedRow(
+        id, EpisodeRow._make((*members, decision, pack, intent, user, None, None, fault)), mark
+    )

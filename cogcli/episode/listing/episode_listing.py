@@ -56,7 +56,9 @@ def list_rows(
         yield from scan.rows(worth)
 
 
-def find_indexed_ids(runs_dir: Path, beginning: str, *, skip: int = 0, limit: int = -1) -> list[str] | None:
+def find_indexed_ids(
+    runs_dir: Path, beginning: str, *, skip: int = 0, limit: int = -1
+) -> list[str] | None:
     """The ids that begin so, newest first; None unless the index knows that it has every episode."""
     with closing(Index(runs_dir)) as index, suppress(IndexLost):
         if index.open() and index.is_whole(_stamp(runs_dir)):
@@ -68,7 +70,11 @@ class _EpisodeScan:
     """One reading of a runs directory."""
 
     def __init__(
-        self, runs_dir: Path, wanted: EpisodeFilter, names: Callable[[], list[str]], owner: bytes | None
+        self,
+        runs_dir: Path,
+        wanted: EpisodeFilter,
+        names: Callable[[], list[str]],
+        owner: bytes | None,
     ) -> None:
         self._runs_dir = runs_dir
         self._wanted = wanted
@@ -111,7 +117,9 @@ class _EpisodeScan:
             return
         self._was_whole = self._index.is_whole(self._stamp)
         if not self._was_whole:
-            ids = self._index.all_ids()  # before the names: what appears in between is then new, never gone
+            ids = (
+                self._index.all_ids()
+            )  # before the names: what appears in between is then new, never gone
             self._new, self._gone = _changes(self._runs_dir, ids)
 
     def _candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
@@ -189,7 +197,9 @@ def _mark(directory: Path) -> str:
         return "?"
     if not stat.S_ISDIR(found.st_mode):
         return "?"
-    return ".".join([f"{found.st_ino}.{found.st_mtime_ns}", *(_mark_of(directory, name) for name in _MARKED)])
+    return ".".join(
+        [f"{found.st_ino}.{found.st_mtime_ns}", *(_mark_of(directory, name) for name in _MARKED)]
+    )
 
 
 def _mark_of(directory: Path, name: str) -> str:

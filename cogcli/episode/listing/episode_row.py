@@ -38,7 +38,12 @@ from cogcli.events.envelope import ActiveTime, Event
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
 _SHORT_TRACE: Final = re.compile(r"[0-9a-f]{8}")
-_OF_DECISION: Final = {"decision": "status", "pack": "pack_ref", "intent": "intent", "user": "user_id"}
+_OF_DECISION: Final = {
+    "decision": "status",
+    "pack": "pack_ref",
+    "intent": "intent",
+    "user": "user_id",
+}
 """Members of a row -> those of the decision in a summary."""
 _OF_START: Final = {"started_at": "timestamp", "trace_id": "trace_id", "run_id": "run_id"}
 """Members of a row -> those of the first event."""
@@ -127,7 +132,9 @@ class EpisodeFilter(NamedTuple):
             and (not self.outcomes or row.shown_status in self.outcomes)
             and (self.trace_id is None or self.trace_id in (row.trace_id, trace_id))
             and (self.since is None or (row.started_at or "") >= self.since)
-            and all(name in row.tags and tag_text(row.tags[name]) == value for name, value in self.tags)
+            and all(
+                name in row.tags and tag_text(row.tags[name]) == value for name, value in self.tags
+            )
         )
 
 
@@ -255,7 +262,9 @@ def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
         "run_id": projection.root,
         "task": projection.task(),
     }
-    return EpisodeRow(**_members(folder, episode_id, "running" if is_running else projection.status, facts))
+    return EpisodeRow(
+        **_members(folder, episode_id, "running" if is_running else projection.status, facts)
+    )
 
 
 def _from_state(folder: Folder) -> EpisodeRow:
@@ -266,7 +275,9 @@ def _from_state(folder: Folder) -> EpisodeRow:
     episode, goal, outcomes = (object_of(state.get(key)) for key in ("episode", "goal", "outcomes"))
     duration = object_of(outcomes.get("metrics")).get("duration_ms")
     facts = {**episode, "duration_ms": duration, "task": goal.get("task")}
-    return EpisodeRow(**_members(folder, episode.get("id"), _outcome(outcomes.get("status")), facts))
+    return EpisodeRow(
+        **_members(folder, episode.get("id"), _outcome(outcomes.get("status")), facts)
+    )
 
 
 def _members(folder: Folder, episode_id: Any, status: str, facts: dict[str, Any]) -> dict[str, Any]:
@@ -299,7 +310,9 @@ def _open_decision(policy: dict[str, Any], status: str, last: list[Event]) -> di
     recorded = next((event for event in last if event.event_type == "decision.recorded"), None)
     word = object_of(recorded.payload).get("status") if recorded else None
     if recorded is None and status == "pending":
-        asked = next((object_of(event.payload) for event in last if row_of(event.event_type).asks), {})
+        asked = next(
+            (object_of(event.payload) for event in last if row_of(event.event_type).asks), {}
+        )
         word = "escalated" if asked.get("kind") == "escalation" else "pending_approval"
     return {
         "status": word,

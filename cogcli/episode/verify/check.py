@@ -80,14 +80,18 @@ def level_of(findings: Iterable[Finding]) -> str:
 
 def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
     foreign = is_foreign(folder)
-    inventory: EpisodeFiles | ForeignFiles = ForeignFiles(folder) if foreign else EpisodeFiles(folder)
+    inventory: EpisodeFiles | ForeignFiles = (
+        ForeignFiles(folder) if foreign else EpisodeFiles(folder)
+    )
     yield from inventory.findings
     vouching = Vouching(folder, trusted)
     log = LogReading(folder, set(inventory.blobs()), trusted.head, vouching.places)
     yield from log.findings()
     lines = log.lines
     if is_renamed(folder.path.name, lines.episode):
-        message = f"the folder is named `{folder.path.name}`, its log is that of `{lines.episode:.80}`"
+        message = (
+            f"the folder is named `{folder.path.name}`, its log is that of `{lines.episode:.80}`"
+        )
         yield error_finding("episode.renamed", EVENTS, 1, message)
     if isinstance(inventory, ForeignFiles):
         yield from foreign_findings(folder, inventory, lines.episode, log.evidence)
@@ -119,8 +123,12 @@ def _capped(findings: Iterator[Finding]) -> list[Finding]:
 def _head_finding(head: str, found_at: int, lines: int, last: str) -> Finding:
     """Whether the log ends with a hash kept elsewhere, which is that of line `found_at`, 0 for none."""
     if not found_at:
-        return Finding("head.other", "error", EVENTS, lines, f"the log ends with {last}, never was it {head}")
+        return Finding(
+            "head.other", "error", EVENTS, lines, f"the log ends with {last}, never was it {head}"
+        )
     if found_at < lines:
         message = f"up to here the log is as it was; {lines - found_at} more lines have come since"
         return Finding("head.earlier", "info", EVENTS, found_at, message)
-    return Finding("head.same", "info", EVENTS, found_at, "the log ends as the hash kept elsewhere says")
+    return Finding(
+        "head.same", "info", EVENTS, found_at, "the log ends as the hash kept elsewhere says"
+    )

@@ -107,7 +107,9 @@ class DocumentCheck:
                 yield self._snapshot(states[0].events)
             for digest in states[0].blobs:
                 if f"{BLOBS}/{digest[7:]}" not in self._files:
-                    yield error_finding("blob.missing", STATE, 0, f"names {digest}, which is not there")
+                    yield error_finding(
+                        "blob.missing", STATE, 0, f"names {digest}, which is not there"
+                    )
 
     def _snapshot(self, held: int) -> Finding:
         """That `state.json` was written while the run was alive."""
@@ -128,7 +130,9 @@ class DocumentCheck:
             data = self._read(name)
             if expected is None:
                 if name in self._files and not self._sealed:
-                    yield error_finding("file.early", name, 1, "no event of the log says that it was written")
+                    yield error_finding(
+                        "file.early", name, 1, "no event of the log says that it was written"
+                    )
                 continue
             self._expected[name] = expected
             if data is None:
@@ -136,7 +140,9 @@ class DocumentCheck:
                     yield error_finding("file.missing", name, 0, "the log says that it was written")
             elif data != expected:
                 if not self._sealed and data in (state.decision.get(name) for state in states[1:]):
-                    yield Finding("state.stale", "info", name, 0, "is that of the projection before the last")
+                    yield Finding(
+                        "state.stale", "info", name, 0, "is that of the projection before the last"
+                    )
                 elif self._is_alive():
                     yield Finding("state.stale", "info", name, 0, _ALIVE)
                 else:
@@ -179,13 +185,17 @@ class DocumentCheck:
         try:
             manifest = parse(data)
         except JsonRefused as error:
-            findings.append(error_finding("manifest.syntax", MANIFEST, error.line or 1, error.message))
+            findings.append(
+                error_finding("manifest.syntax", MANIFEST, error.line or 1, error.message)
+            )
             manifest = {}
         else:
             manifest = manifest if type(manifest) is dict else {}
             if other := self._other_episode(manifest):
                 line = data[: data.find(b'"episode_id"')].count(b"\n") + 1
-                yield error_finding("episode.other", MANIFEST, line, f"it is the manifest of {other:.80}")
+                yield error_finding(
+                    "episode.other", MANIFEST, line, f"it is the manifest of {other:.80}"
+                )
                 return
             entries: dict[str, dict[str, Any]] = {}
             findings += self._listed(manifest.get("files"), entries)
@@ -216,11 +226,15 @@ class DocumentCheck:
         for name in sorted(entries.keys() - self._files.keys()):
             expected = named_content(entries[name])
             message = "the manifest names it"
-            yield error_finding("file.missing", name, 0, message, expected=expected, found="no such file")
+            yield error_finding(
+                "file.missing", name, 0, message, expected=expected, found="no such file"
+            )
         for name in sorted(self._files.keys() - entries.keys() - {MANIFEST}):
             yield error_finding("file.extra", name, 0, "the manifest does not name it")
 
-    def _altered(self, manifest: dict[str, Any], entries: dict[str, dict[str, Any]]) -> Iterator[Finding]:
+    def _altered(
+        self, manifest: dict[str, Any], entries: dict[str, dict[str, Any]]
+    ) -> Iterator[Finding]:
         """Files that nothing but the manifest vouches for."""
         for name, item in entries.items():
             if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
@@ -238,7 +252,12 @@ class DocumentCheck:
                 expected = named_content(item)
                 message = "is not the file that the manifest names"
                 yield error_finding(
-                    "file.altered", name, line, message, expected=expected, found=describe_content(*found)
+                    "file.altered",
+                    name,
+                    line,
+                    message,
+                    expected=expected,
+                    found=describe_content(*found),
                 )
 
     def _measured(self, name: str) -> tuple[str, int]:
@@ -277,7 +296,11 @@ def _has_name(item: Any) -> bool:
     if type(item) is not dict or type(item.get("name")) is not str:
         return False
     folder, _, blob = item["name"].rpartition("/")
-    return is_blob_name(blob) if folder == BLOBS else item["name"] in FILES and item["name"] != MANIFEST
+    return (
+        is_blob_name(blob)
+        if folder == BLOBS
+        else item["name"] in FILES and item["name"] != MANIFEST
+    )
 
 
 def named_content(item: dict[str, Any]) -> str:
@@ -288,7 +311,9 @@ def named_content(item: dict[str, Any]) -> str:
     )
 
 
-def _differs(name: str, found: bytes, expected: bytes, message: str = "is not what the log says") -> Finding:
+def _differs(
+    name: str, found: bytes, expected: bytes, message: str = "is not what the log says"
+) -> Finding:
     line = _first_difference(found, expected)
     code = f"{name.partition('.')[0]}.differs"
     return error_finding(
@@ -306,7 +331,9 @@ def _content(data: bytes, number: int) -> str:
 
 def _first_difference(found: bytes, expected: bytes) -> int:
     """The line, from 1, on which two documents begin to differ."""
-    for number, (a, b) in enumerate(zip(found.split(b"\n"), expected.split(b"\n"), strict=False), 1):
+    for number, (a, b) in enumerate(
+        zip(found.split(b"\n"), expected.split(b"\n"), strict=False), 1
+    ):
         if a != b:
             return number
     return min(found.count(b"\n"), expected.count(b"\n")) + 1

@@ -39,7 +39,9 @@ class FilesSeen:
         self.findings: list[Finding] = []
         self._refused: set[str] = set()
 
-    def _refuse(self, code: str, name: str, message: str, expected: str = "", found: str = "") -> None:
+    def _refuse(
+        self, code: str, name: str, message: str, expected: str = "", found: str = ""
+    ) -> None:
         self._refused.add(name)
         self.findings.append(error_finding(code, name, 0, message, expected=expected, found=found))
 
@@ -107,7 +109,9 @@ class EpisodeFiles(FilesSeen):
 
     def _check_content(self, kept: Folder, name: str, path: str, size: int) -> None:
         if size > MAX_BLOB:
-            self._refuse("blob.altered", path, f"has {size:,} bytes, and no blob more than {MAX_BLOB:,}")
+            self._refuse(
+                "blob.altered", path, f"has {size:,} bytes, and no blob more than {MAX_BLOB:,}"
+            )
             return
         try:
             content, _ = measure(kept, name)

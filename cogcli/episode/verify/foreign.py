@@ -56,7 +56,9 @@ def foreign_findings(
     folder: Folder, inventory: ForeignFiles, episode_id: Any, evidence: Event | None
 ) -> Iterator[Finding]:
     """The manifest against the files, then the shared format's promises about `state.json`."""
-    yield Finding("chain.unchained", "info", EVENTS, 1, "another tool's log: its lines are not chained")
+    yield Finding(
+        "chain.unchained", "info", EVENTS, 1, "another tool's log: its lines are not chained"
+    )
     for digest in inventory.blobs():
         name = f"{BLOBS}/{digest[7:]}"
         if inventory.files[name] <= MAX_BLOB and unlike(folder, NamedFile(name, digest[7:], None)):
@@ -90,7 +92,9 @@ def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: Any) -> Itera
         return
     if manifest.get("schema_version") == SCHEMA:
         # Whoever takes the chain out of a log of ours gets no other tool's episode.
-        yield error_finding("manifest.differs", MANIFEST, 1, "is one of ours, and the log has lost its chain")
+        yield error_finding(
+            "manifest.differs", MANIFEST, 1, "is one of ours, and the log has lost its chain"
+        )
     other = manifest.get("episode_id")
     if other is not None and other != episode_id:
         yield error_finding("episode.other", MANIFEST, 1, f"it is the manifest of {other!r:.80}")
@@ -108,7 +112,9 @@ def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: Any) -> Itera
         yield Finding("manifest.unhashed", "info", MANIFEST, 1, message)
 
 
-def _compared(folder: Folder, inventory: ForeignFiles, listed: dict[str, NamedFile]) -> Iterator[Finding]:
+def _compared(
+    folder: Folder, inventory: ForeignFiles, listed: dict[str, NamedFile]
+) -> Iterator[Finding]:
     for name, file in sorted(listed.items()):
         if name not in inventory.files:
             if not inventory.is_refused(name):

@@ -54,7 +54,9 @@ class LineCheck:
             if line.get("prev") != self.head:
                 # Broken at the line that is not what the next one says it was.
                 self._broken_at = number
-                message = f"its hash is not the one that line {number} names: one of them was altered"
+                message = (
+                    f"its hash is not the one that line {number} names: one of them was altered"
+                )
                 if number == 1:
                     message = "its `prev` is not that of an episode's first line"
                 yield error_finding(
@@ -74,7 +76,9 @@ class LineCheck:
     def end(self) -> Iterator[Finding]:
         """What is known only at the end: no later line shows whether the last one or the one before was altered."""
         if self.count > 1 and self._broken_at == self.count:
-            yield _error("chain.broken", self.count, f"its `prev` is not the hash of line {self.count - 1}")
+            yield _error(
+                "chain.broken", self.count, f"its `prev` is not the hash of line {self.count - 1}"
+            )
 
     # -- our own lines ------------------------------------------------------------------------------------------------
 
@@ -101,7 +105,10 @@ class LineCheck:
     def _time(self, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
         timestamp, clock = line.get("timestamp"), line.get("clock")
         if type(timestamp) is not str or not TIMESTAMP.fullmatch(timestamp):
-            yield "time.invalid", f"timestamp {timestamp!r:.40} is no RFC 3339 in UTC with microseconds"
+            yield (
+                "time.invalid",
+                f"timestamp {timestamp!r:.40} is no RFC 3339 in UTC with microseconds",
+            )
             return
         if timestamp < self._timestamp:
             yield "time.back", f"timestamp {timestamp} is before that of the line before"
@@ -129,11 +136,15 @@ class LineCheck:
         if episode != self.episode:
             yield _error("episode.other", number, f"another episode's event: {episode!r:.80}")
         if trace != self._trace or (self.chained and type(trace) is str and not is_trace_id(trace)):
-            yield _error("trace.other", number, f"trace_id is {trace!r:.80}, expected {self._trace!r:.80}")
+            yield _error(
+                "trace.other", number, f"trace_id is {trace!r:.80}, expected {self._trace!r:.80}"
+            )
         phase = get("phase")
         if type(phase) is str and phase not in _PHASES and phase not in self._unknown_phases:
             self._unknown_phases.add(phase)
-            yield Finding("phase.unknown", "info", EVENTS, number, f"phase `{phase:.40}` is not known here")
+            yield Finding(
+                "phase.unknown", "info", EVENTS, number, f"phase `{phase:.40}` is not known here"
+            )
 
 
 def _key_problems(line: dict[str, Any]) -> Iterator[tuple[str, str]]:

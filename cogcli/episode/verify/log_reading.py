@@ -184,7 +184,9 @@ class LogReading:
         for name in named:
             if name not in self._kept:
                 message = (
-                    f"names {name:.80}, which is not there" if name else "names more than an event holds"
+                    f"names {name:.80}, which is not there"
+                    if name
+                    else "names more than an event holds"
                 )
                 yield error_finding("blob.missing", EVENTS, number, message)
 

@@ -52,7 +52,11 @@ class Vouching:
             yield from self._of_own(log)
         found = self._of_signature(log, foreign=foreign)
         yield found
-        if self._trusted.signature and found.code != "signature.valid" and found.severity != "error":
+        if (
+            self._trusted.signature
+            and found.code != "signature.valid"
+            and found.severity != "error"
+        ):
             message = "no key that is trusted here signed all of it: name the key with `--key FILE`"
             yield error_finding("signature.missing", found.file, 0, message)
 
@@ -76,7 +80,9 @@ class Vouching:
             what = _ranges_text(missing) if missing else "its manifest"
             yield _info("checkpoint.partial", CHECKPOINT, f"your key does not vouch for {what}")
         elif log.lines.count:
-            yield _info("checkpoint.own", CHECKPOINT, f"your key vouches for all {log.lines.count} events")
+            yield _info(
+                "checkpoint.own", CHECKPOINT, f"your key vouches for all {log.lines.count} events"
+            )
 
     def _manifest_digest(self) -> str:
         """The hash of the manifest; empty without one."""
@@ -95,7 +101,9 @@ class Vouching:
                 return self._of_signed_checkpoint(log)
             if trusted:
                 return error_finding("signature.missing", MANIFEST, 0, "is not signed")
-            return _info("signature.none", MANIFEST, "not signed: no other user can check who wrote it")
+            return _info(
+                "signature.none", MANIFEST, "not signed: no other user can check who wrote it"
+            )
         if not signing.is_signature(signature):
             if foreign and not trusted:
                 message = "its signature has another tool's form: it was not checked"
@@ -109,7 +117,9 @@ class Vouching:
             return _info("signature.unchecked", MANIFEST, f"{error.message}: {error.hint}")
         key = signature["key_id"]
         if not fits:
-            return error_finding("signature.invalid", MANIFEST, 0, "was altered after it was signed")
+            return error_finding(
+                "signature.invalid", MANIFEST, 0, "was altered after it was signed"
+            )
         if trusted is not None and trusted != key:
             message = f"was signed by {key}, not by the key given"
             return error_finding("signature.other", MANIFEST, 0, message)

@@ -42,7 +42,10 @@ def curl_line(seen: Seen, base_url: str, service: Service, binding: Binding) -> 
 
 
 def _headers(seen: Seen, service: Service, binding: Binding) -> Iterator[tuple[str, str]]:
-    declared = {**(service.metadata.get("headers") or {}), **(binding.metadata.get("headers") or {})}
+    declared = {
+        **(service.metadata.get("headers") or {}),
+        **(binding.metadata.get("headers") or {}),
+    }
     configured = {name.lower(): value for name, value in declared.items()}
     auth = service.settings.get("auth_ref")
     for name, value in seen.headers.items():
@@ -64,7 +67,8 @@ def _double_quote(text: str) -> str:
     """A text in double quotes in which the shell expands `${NAME}` alone."""
     parts = PLACEHOLDER.split(text)
     plain = [
-        re.sub(r'([\\"$`])', r"\\\1", part) if n % 2 == 0 else f"${part}" for n, part in enumerate(parts)
+        re.sub(r'([\\"$`])', r"\\\1", part) if n % 2 == 0 else f"${part}"
+        for n, part in enumerate(parts)
     ]
     return f'"{"".join(plain)}"'
 

@@ -38,7 +38,13 @@ class Masking(Protocol):
 
 
 def failure(
-    request: str, reply: HttpReply, body: Any, secrets: Masking, now: str, *, service: Service | None = None
+    request: str,
+    reply: HttpReply,
+    body: Any,
+    secrets: Masking,
+    now: str,
+    *,
+    service: Service | None = None,
 ) -> RuntimeErrorBase | None:
     """The error of a reply's status, None for success. `body` is its JSON value, None if it has none.
 
@@ -49,7 +55,9 @@ def failure(
     if 200 <= status < 300:
         return None
     if status < 200:
-        return TransportError("call.transport", f"{request}: no final answer (HTTP {status})", left=True)
+        return TransportError(
+            "call.transport", f"{request}: no final answer (HTTP {status})", left=True
+        )
     if status < 400:
         target = quote(reply.header("location"), secrets) or "nowhere"
         hint = "name that address in the service file, if it is the right one"

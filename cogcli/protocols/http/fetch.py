@@ -48,7 +48,9 @@ def fetch(access: HostAccess, sent: Sent, seconds: float, *, redirects: int, mos
     try:
         for _ in range(redirects + 1):
             headers = (("User-Agent", f"cogcli/{__version__}"), *sent.headers)
-            request = HttpRequest(sent.method, _encoded(sent.url), headers, sent.body, access.network, most)
+            request = HttpRequest(
+                sent.method, _encoded(sent.url), headers, sent.body, access.network, most
+            )
             reply = http.send(request, deadline, access.cancel or Cancellation())
             target = reply.header("location") if reply.status in _MOVED and redirects else ""
             if not target or sent.method != "GET":
@@ -63,13 +65,21 @@ def fetch(access: HostAccess, sent: Sent, seconds: float, *, redirects: int, mos
 def _success(reply: HttpReply, sent: Sent, access: HostAccess) -> Reply:
     """The reply of a success; raises the error of any other. A page that tells of a failure is not quoted."""
     media_type, _, parameters = reply.header("content-type").lower().partition(";")
-    quoted = reply if media_type.strip() in ("text/plain", "application/json") else reply._replace(body=b"")
+    quoted = (
+        reply
+        if media_type.strip() in ("text/plain", "application/json")
+        else reply._replace(body=b"")
+    )
     request = f"{sent.method} {sent.name or access.mask_text(sent.url)[:_SHOWN]}"
     if error := failure(request, quoted, None, access, datetime.now(UTC).isoformat()):
         raise error
     named = dict(part.strip().partition("=")[::2] for part in parameters.split(";"))
     return Reply(
-        reply.status, sent.url, media_type.strip(), named.get("charset", "").strip("\"' "), reply.body
+        reply.status,
+        sent.url,
+        media_type.strip(),
+        named.get("charset", "").strip("\"' "),
+        reply.body,
     )
 
 
@@ -88,12 +98,17 @@ def _redirected(sent: Sent, target: str, access: HostAccess) -> Sent:
 
 def _unfollowed(target: str, access: HostAccess) -> RejectedError:
     shown = access.mask_text(target)[:_SHOWN]
-    return RejectedError("call.rejected", f"redirected to {shown}, which is not followed", left=True)
+    return RejectedError(
+        "call.rejected", f"redirected to {shown}, which is not followed", left=True
+    )
 
 
 def _encoded(url: str) -> str:
     """An address as it is sent: what path and query hold beyond ASCII is encoded."""
     head, mark, rest = url.strip().partition("://")
-    cut = min((at for at in (rest.find("/"), rest.find("?"), rest.find("#")) if at >= 0), default=len(rest))
+    cut = min(
+        (at for at in (rest.find("/"), rest.find("?"), rest.find("#")) if at >= 0),
+        default=len(rest),
+    )
     path, _, _ = rest[cut:].partition("#")
     return f"{head}{mark}{rest[:cut]}{quote(path, safe=_IN_PATH)}"

@@ -23,7 +23,9 @@ AUTHORIZATION: Final = "Authorization"
 _MAX_BYTES: Final = 64 * 1024
 
 
-def default_headers(request: InvocationRequest, *, accept: str, content_type: str = "") -> dict[str, str]:
+def default_headers(
+    request: InvocationRequest, *, accept: str, content_type: str = ""
+) -> dict[str, str]:
     """The headers of a request before those of service and binding."""
     found = {"Accept": accept, "User-Agent": f"cogcli/{__version__}"}
     if content_type:
@@ -96,10 +98,14 @@ def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION)
 def _require_sendable(request: InvocationRequest, source: str, name: str, value: str) -> None:
     """Raise RequestMappingError `request.value`, naming header and source, never the value: it may be secret."""
     if not is_settable(name):
-        raise RequestMappingError("request.value", f"header `{name[:80]}` cannot be set", left=False)
+        raise RequestMappingError(
+            "request.value", f"header `{name[:80]}` cannot be set", left=False
+        )
     if not is_sendable(value):
         text = f"header `{name}`: its value holds more than visible ASCII characters"
-        raise RequestMappingError("request.value", text, hint=_origin(request, source, name), left=False)
+        raise RequestMappingError(
+            "request.value", text, hint=_origin(request, source, name), left=False
+        )
 
 
 def _origin(request: InvocationRequest, source: str, name: str) -> str:
@@ -112,7 +118,9 @@ def _origin(request: InvocationRequest, source: str, name: str) -> str:
     if not source:
         return ""
     spec = service if source == "service" else binding
-    variables = " and ".join(f"`{each}`" for each in PLACEHOLDER.findall(spec.metadata["headers"][name]))
+    variables = " and ".join(
+        f"`{each}`" for each in PLACEHOLDER.findall(spec.metadata["headers"][name])
+    )
     return f"look at {f'variable {variables}, named' if variables else 'the header'} in {spec.file}"
 
 

@@ -30,7 +30,9 @@ class OutgoingRequest(NamedTuple):
         names = sorted({name.lower() for name, _ in self.headers})
         media = next((value for name, value in self.headers if name.lower() == "content-type"), "")
         return (
-            {"media_type": media, "headers": names, "body": self.value} if self.body else {"headers": names}
+            {"media_type": media, "headers": names, "body": self.value}
+            if self.body
+            else {"headers": names}
         )
 
 

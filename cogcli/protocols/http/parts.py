@@ -8,7 +8,15 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.errors import RequestMappingError
 from cogcli.core.jsonvalue import kind_of
 from cogcli.documents.openapi import OpenApiOperation, Parameter
-from cogcli.protocols.http.url import encode, json_bytes, names_in, path_of, path_value, scalar, unfit
+from cogcli.protocols.http.url import (
+    encode,
+    json_bytes,
+    names_in,
+    path_of,
+    path_value,
+    scalar,
+    unfit,
+)
 from cogcli.protocols.sent_file import sent_value
 from cogcli.specs.request_locations import locate_keys
 
@@ -33,7 +41,9 @@ class HttpParts(NamedTuple):
         return json_bytes(sent_value(self.body), "the body") if self.has_body else b""
 
 
-def parts_without_document(operation: str, method: str | None, payload: dict[str, Any]) -> HttpParts:
+def parts_without_document(
+    operation: str, method: str | None, payload: dict[str, Any]
+) -> HttpParts:
     """The parts without a document: `{name}` keys fill the path, the rest is the query or a JSON object.
 
     Raises RequestMappingError `request.value`, `request.missing`.
@@ -49,7 +59,9 @@ def parts_without_document(operation: str, method: str | None, payload: dict[str
             text = f"`{operation}` needs a value for `{{{name}}}` and was given none"
             raise RequestMappingError("request.missing", text, left=False)
         if isinstance(value, list | dict):
-            raise unfit(f"path value `{name}` is {kind_of(value)}, expected text, a number or a boolean")
+            raise unfit(
+                f"path value `{name}` is {kind_of(value)}, expected text, a number or a boolean"
+            )
         values[name] = path_value(value, name)
     rest = {key: value for key, value in payload.items() if key not in values}
     if method not in _IN_QUERY:
@@ -77,9 +89,7 @@ def parts_by_document(operation: OpenApiOperation, payload: dict[str, Any]) -> H
             _put(parts, known[kind, name], value)
     for place, parameter in known.items():
         if parameter.required and place not in given:
-            text = (
-                f"`{parameter.place}.{parameter.name}` is required by `{operation.title}` and was not given"
-            )
+            text = f"`{parameter.place}.{parameter.name}` is required by `{operation.title}` and was not given"
             raise RequestMappingError("request.missing", text, left=False)
     declared = operation.body
     if declared is None or not (whole or body or declared.required):
@@ -111,4 +121,6 @@ def _pairs(name: str, value: Any, *, explode: bool) -> list[tuple[str, str]]:
     if not isinstance(value, list):
         return [(name, encode(value, name))]
     items = [encode(item, name) for item in value]
-    return [(name, item) for item in items] if explode else [(name, ",".join(items))] if items else []
+    return (
+        [(name, item) for item in items] if explode else [(name, ",".join(items))] if items else []
+    )

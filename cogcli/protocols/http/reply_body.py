@@ -40,7 +40,9 @@ def parse_reply(data: bytes, cap: int) -> Any:
     return loads(data, max_bytes=cap, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
 
 
-def reply_record(reply: HttpReply, value: Any, secrets: Secrets, *, is_value: bool) -> dict[str, Any]:
+def reply_record(
+    reply: HttpReply, value: Any, secrets: Secrets, *, is_value: bool
+) -> dict[str, Any]:
     """A reply in an attempt's record: its JSON value, else its text, else its bytes in base64, in which no secret could
     be found any more once they are encoded."""
     names = sorted({name.lower() for name, _ in reply.headers})
@@ -109,11 +111,17 @@ def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str]
         body = deep_copy(body)
     for index in requested:
         message = message_of(body, index)
-        if message is None or "content_json" in message or not isinstance(message.get("content"), str):
+        if (
+            message is None
+            or "content_json" in message
+            or not isinstance(message.get("content"), str)
+        ):
             continue
         text = message["content"]
         try:
-            message["content_json"] = loads(_strip_fence(text), max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
+            message["content_json"] = loads(
+                _strip_fence(text), max_depth=MAX_DEPTH, max_nodes=MAX_NODES
+            )
         except JsonRefused as refused:
             start = visible(masked(text)[:_SHOWN])
             message_text = f"`response.choices.{index}.message.content` holds no JSON: {start}"

@@ -9,7 +9,9 @@ from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 from cogcli.protocols.invoker_rule import SECRET, RuleBench, RuleCase, require, require_error
 
 SHORT: Final = 0.6
-_DRIP: Final = Reply(200, {"Content-Type": "application/json"}, (b" ",) * 600 + (b"{}",), pause=0.05)
+_DRIP: Final = Reply(
+    200, {"Content-Type": "application/json"}, (b" ",) * 600 + (b"{}",), pause=0.05
+)
 
 
 def slow(seen: Seen) -> Reply:
@@ -40,7 +42,13 @@ def secret_case(case: Callable[..., RuleCase], **call: Any) -> RuleCase:
 
 
 def redirect_check(
-    answering: Answering, path: str, status: int, target: str, call: Mapping[str, Any], *, says: bool = False
+    answering: Answering,
+    path: str,
+    status: int,
+    target: str,
+    call: Mapping[str, Any],
+    *,
+    says: bool = False,
 ) -> Callable[[RuleBench], None]:
     """A redirect to another server."""
 
@@ -62,7 +70,9 @@ def retry_check(path: str, wanted: Mapping[str, int], **call: Any) -> Callable[[
     def check(bench: RuleBench) -> None:
         again = {"retry_count": 2, "retry_backoff_base": 0}
         for effect, count in wanted.items():
-            _, seen = bench.call(lambda asked: Reply(503), path, metadata=again, effect=effect, **call)
+            _, seen = bench.call(
+                lambda asked: Reply(503), path, metadata=again, effect=effect, **call
+            )
             require(len(seen), count, f"requests of class {effect}")
 
     return check

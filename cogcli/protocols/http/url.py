@@ -18,7 +18,9 @@ _KEPT: Final = "/:@!$&'()*+,;=%{}"
 """Characters of a path in a spec file that are not encoded; braces are replaced afterwards."""
 
 
-def url_of(base: str, path: str, values: dict[str, str], query: Iterable[tuple[str, str]] = ()) -> str:
+def url_of(
+    base: str, path: str, values: dict[str, str], query: Iterable[tuple[str, str]] = ()
+) -> str:
     """The URL of an operation: `path` below `base`, each `{name}` replaced by its encoded value.
 
     Raises RequestMappingError `request.value` for a path that leads out of `base`.
@@ -78,7 +80,9 @@ def json_bytes(value: Any, name: str) -> bytes:
 
 _SEGMENT: Final = re.compile(r"(?:[A-Za-z0-9._~-]|\{[A-Za-z_][A-Za-z0-9_-]*\})+")
 _NAME: Final = re.compile(r"\{([^{}]*)\}")
-GRAMMAR: Final = "segments of A-Z a-z 0-9 . _ ~ - or {name}, joined by slashes, none of them `.` or `..`"
+GRAMMAR: Final = (
+    "segments of A-Z a-z 0-9 . _ ~ - or {name}, joined by slashes, none of them `.` or `..`"
+)
 
 
 def path_of(operation: str) -> str | None:

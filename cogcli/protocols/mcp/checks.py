@@ -19,10 +19,14 @@ def check_service(context: CheckContext, service: Service) -> None:
     server = service.settings.get("server")
     if server is not None and server not in TABLES:
         hint = suggestion(server, TABLES) or f"there is {', '.join(TABLES)}"
-        report.need("service.server", ("server",), f"{subject}: no shipped server `{server}`", hint=hint)
+        report.need(
+            "service.server", ("server",), f"{subject}: no shipped server `{server}`", hint=hint
+        )
     missing = find_program_fault(service, context.options.environ) if service.trusted else None
     if missing:
-        report.warn("service.program", (missing.key,), f"{subject}: {missing.text}", hint=missing.hint)
+        report.warn(
+            "service.program", (missing.key,), f"{subject}: {missing.text}", hint=missing.hint
+        )
 
 
 class ProgramFault(NamedTuple):
@@ -42,17 +46,23 @@ def find_program_fault(service: Service, environ: Mapping[str, str]) -> ProgramF
     place = os.path.join(service.root, directory)
     if not os.path.isdir(place):
         hint = "write it relative to the directory that holds services/"
-        return ProgramFault("cwd", f"there is no directory `{directory}` to start `{command}` in", hint)
+        return ProgramFault(
+            "cwd", f"there is no directory `{directory}` to start `{command}` in", hint
+        )
     named = os.path.join(place, command) if os.path.dirname(command) else command
     if shutil.which(named, path=search) is not None:
         return None
     if os.path.dirname(command) and os.path.isfile(named):
         return ProgramFault(
-            "command", f"program `{command}` may not be started", f"chmod u+x {os.path.normpath(named)}"
+            "command",
+            f"program `{command}` may not be started",
+            f"chmod u+x {os.path.normpath(named)}",
         )
     hint = "install it, or put it on the PATH"
     if " " in command:
-        hint = f"command names one program: write command: {command.split()[0]}, and the rest as args"
+        hint = (
+            f"command names one program: write command: {command.split()[0]}, and the rest as args"
+        )
     elif os.path.dirname(command):
         hint = "write it relative to cwd, else to the directory that holds services/"
     return ProgramFault("command", f"program `{command}` is not found", hint)

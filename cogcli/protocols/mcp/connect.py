@@ -35,7 +35,9 @@ def require_trust(service: Service) -> None:
     """Raises ServiceResolutionError `service.untrusted` for a program of an untrusted layer."""
     if "command" in service.settings and not service.trusted:
         text = f"service `{service.id}`: this project may not start programs of its own"
-        raise ServiceResolutionError("service.untrusted", text, hint="cogcli config trust", left=False)
+        raise ServiceResolutionError(
+            "service.untrusted", text, hint="cogcli config trust", left=False
+        )
 
 
 def require_sdk() -> None:
@@ -113,4 +115,6 @@ def identity(service: Service) -> Any:
 
 def _directory(service: Service) -> str:
     """The working directory of a server: its layer's root, or `cwd` below it."""
-    return os.path.abspath(os.path.join(service.root or os.curdir, service.settings.get("cwd") or ""))
+    return os.path.abspath(
+        os.path.join(service.root or os.curdir, service.settings.get("cwd") or "")
+    )

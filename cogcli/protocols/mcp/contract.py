@@ -56,15 +56,15 @@ def mcp_findings(
     except DocumentFault:  # told at the service
         return
     if tools is None:
-        message = (
-            f"service `{service.id}` is not locked, so that nothing of tool `{binding.operation}` is known"
-        )
+        message = f"service `{service.id}` is not locked, so that nothing of tool `{binding.operation}` is known"
         hint = f"cogcli services refresh {service.id} --accept"
         yield ContractFinding("wire.unpinned", "W", ("service",), message, hint)
         return
     tool = tools.get(binding.operation)
     if tool is None:
-        message = f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
+        message = (
+            f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
+        )
         refresh = f"cogcli services refresh {service.id}"
         hint = suggestion(binding.operation, tools) or f"{list_known(sorted(tools))}; {refresh}"
         yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
@@ -89,7 +89,9 @@ def _reply(mode: str, output: Any) -> Any:
     return output if isinstance(output, dict) else unknown
 
 
-def bundled_findings(binding: Binding, server: str) -> Iterator[ContractFinding | OperationContract]:
+def bundled_findings(
+    binding: Binding, server: str
+) -> Iterator[ContractFinding | OperationContract]:
     """The findings about tool and arguments, then the tool's contract. An unknown server is reported at the service."""
     tools = TABLES.get(server, {})
     target = tools.get(binding.operation)

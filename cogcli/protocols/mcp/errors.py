@@ -49,8 +49,18 @@ _CLOSED_TEXT: Final = "the connection was closed"
 _BROKEN_TEXT: Final = "the connection broke"
 _SDK_ERRORS: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
     ("Connection closed", TransportError, "call.transport", _CLOSED_TEXT),
-    ("SSE stream ended", TransportError, "call.transport", "the stream of the reply ended before the reply"),
-    ("SSE stream failed: Server-sent event exceeded", ResponseMappingError, "response.size", TOO_LONG.text),
+    (
+        "SSE stream ended",
+        TransportError,
+        "call.transport",
+        "the stream of the reply ended before the reply",
+    ),
+    (
+        "SSE stream failed: Server-sent event exceeded",
+        ResponseMappingError,
+        "response.size",
+        TOO_LONG.text,
+    ),
     ("SSE stream failed", TransportError, "call.transport", "the stream of the reply broke"),
     (
         "Failed to parse SSE message",
@@ -121,8 +131,17 @@ def _is_transport(error: BaseException) -> bool:
     """Whether the error is a broken connection or stream, or one of the HTTP library."""
     import anyio
 
-    broken = (OSError, EOFError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
-    return isinstance(error, broken) or type(error).__module__.partition(".")[0] in ("httpx", "httpx2")
+    broken = (
+        OSError,
+        EOFError,
+        anyio.BrokenResourceError,
+        anyio.ClosedResourceError,
+        anyio.EndOfStream,
+    )
+    return isinstance(error, broken) or type(error).__module__.partition(".")[0] in (
+        "httpx",
+        "httpx2",
+    )
 
 
 _HTTP: Final = {
@@ -156,7 +175,9 @@ def _connection_text(error: BaseException) -> str:
 def last_lines(output: str) -> str:
     """The last three lines of a program's masked output that are not blank, fewer if they exceed 400 characters."""
     kept: list[str] = []
-    for line in reversed([line.strip() for line in output.splitlines() if line.strip()][-_MAX_LINES:]):
+    for line in reversed(
+        [line.strip() for line in output.splitlines() if line.strip()][-_MAX_LINES:]
+    ):
         if kept and len(line) + sum(map(len, kept)) > _MAX_CHARACTERS:
             break
         kept.insert(0, line)
@@ -194,7 +215,9 @@ class Refusals(NamedTuple):
             return LOST
         if rpc_error is not None and reply.status not in (*_CREDENTIALS, *OVERLOADED):
             return None
-        refused = failure(request, reply, value, self.secrets, self.clock.now(), service=self.service)
+        refused = failure(
+            request, reply, value, self.secrets, self.clock.now(), service=self.service
+        )
         if refused is None:
             return None
         if reply.status in _NOT_FOUND:

@@ -48,7 +48,13 @@ CONNECT_SECONDS: Final = 5.0
 DELETE_SECONDS: Final = 2.0
 _SESSION_HEADER: Final = "mcp-session-id"
 _SESSION_ID: Final = re.compile(r"[\x21-\x7e]{1,256}")
-_PROTOCOL_HEADERS: Final = ("accept", "content-type", "content-length", _SESSION_HEADER, "last-event-id")
+_PROTOCOL_HEADERS: Final = (
+    "accept",
+    "content-type",
+    "content-length",
+    _SESSION_HEADER,
+    "last-event-id",
+)
 """Headers of the protocol itself, as `mcp-*` are: spec files cannot set them."""
 
 
@@ -89,7 +95,10 @@ class StreamableHttp(McpTransport):
             self._client = await stack.enter_async_context(client)
             read, write = await stack.enter_async_context(
                 streamable_http_client(
-                    self.url, http_client=client, max_sse_event_size=MAX_FRAME, terminate_on_close=False
+                    self.url,
+                    http_client=client,
+                    max_sse_event_size=MAX_FRAME,
+                    terminate_on_close=False,
                 )
             )
             self._stack = stack.pop_all()
@@ -97,7 +106,10 @@ class StreamableHttp(McpTransport):
         return GuardedRead(read, outgoing, self.traffic), outgoing
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool | None:
         if self.graceful and self._session_id and error is None:
             import anyio
@@ -160,7 +172,9 @@ class StreamableHttp(McpTransport):
             self.refused = fault
             self._note(exchange, fault)
 
-    async def _fault(self, response: Any, exchange: McpExchange | None, *, streams: bool) -> McpFault | None:
+    async def _fault(
+        self, response: Any, exchange: McpExchange | None, *, streams: bool
+    ) -> McpFault | None:
         """Why the answer to a request cannot be a result; None where the SDK has to read it to know."""
         if streams and response.status_code < 300:
             return None
@@ -172,15 +186,23 @@ class StreamableHttp(McpTransport):
             reply = HttpReply(response.status_code, tuple(response.headers.multi_items()), body)
             return self._address.refusals.fault(self.url, reply, in_session=in_session)
         slow = len(body) > LARGE
-        fault = await asyncio.to_thread(_body_fault, response, body) if slow else _body_fault(response, body)
+        fault = (
+            await asyncio.to_thread(_body_fault, response, body)
+            if slow
+            else _body_fault(response, body)
+        )
         if fault is not None:
             # The SDK reads less strictly: it might match this to another request, and keep waiting.
             response._content = b"{}"
         return fault
 
-    async def _filter_event(self, data: bytes, id: Any, exchange: McpExchange | None) -> bytes | None:
+    async def _filter_event(
+        self, data: bytes, id: Any, exchange: McpExchange | None
+    ) -> bytes | None:
         """The data of an event; of a refused one an error answer to its request, None where that is unknown."""
-        fault = await asyncio.to_thread(frame_fault, data) if len(data) > LARGE else frame_fault(data)
+        fault = (
+            await asyncio.to_thread(frame_fault, data) if len(data) > LARGE else frame_fault(data)
+        )
         if fault is None:
             return data
         if id is None:  # the stream belongs to no request
@@ -192,7 +214,9 @@ class StreamableHttp(McpTransport):
         if id is None:
             self.traffic.noise += 1
             return None
-        return error_message(id, INTERNAL, fault.text).message.model_dump_json(by_alias=True).encode()
+        return (
+            error_message(id, INTERNAL, fault.text).message.model_dump_json(by_alias=True).encode()
+        )
 
     def _note(self, exchange: McpExchange | None, fault: McpFault | None) -> None:
         if exchange is not None:
@@ -226,7 +250,10 @@ class _HttpWriter(Stream):
         if exchange := self._traffic.register(item.message, size):
             metadata = item.metadata if isinstance(item.metadata, ClientMessageMetadata) else None
             metadata = metadata or ClientMessageMetadata()
-            metadata.headers = {**_without_protocol_headers(exchange.headers), **(metadata.headers or {})}
+            metadata.headers = {
+                **_without_protocol_headers(exchange.headers),
+                **(metadata.headers or {}),
+            }
             item.metadata = metadata
         await self._inner.send(item)
 

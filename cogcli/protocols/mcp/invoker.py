@@ -159,7 +159,9 @@ class Mcp:
                 lambda each: _response(request, each, tool, meta), result
             )
         except RuntimeErrorBase as error:
-            error.record = error.record or _complete_record(about, link, exchange, began, None).to_payload()
+            error.record = (
+                error.record or _complete_record(about, link, exchange, began, None).to_payload()
+            )
             if error.code in _UNANSWERED and link.transport.stderr_text:
                 error.record["stderr"] = link.transport.stderr_text
             if exchange.fault == LOST:
@@ -247,7 +249,9 @@ def _meta(request: InvocationRequest) -> dict[str, str]:
 # -- after it came back -----------------------------------------------------------------------------------------------
 
 
-def _result(call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpExchange) -> dict[str, Any]:
+def _result(
+    call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpExchange
+) -> dict[str, Any]:
     """The result of a call. Raises the fault that the transport recorded, else the SDK's error translated."""
     try:
         return call()
@@ -263,7 +267,11 @@ def _result(call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpExch
 
 
 def _complete_record(
-    about: CallMeta, link: McpLink, exchange: McpExchange, began: float, result: dict[str, Any] | None
+    about: CallMeta,
+    link: McpLink,
+    exchange: McpExchange,
+    began: float,
+    result: dict[str, Any] | None,
 ) -> CallMeta:
     return about._replace(
         status=exchange.status,
@@ -300,9 +308,13 @@ def call_tool(
         raise ServiceResolutionError("service.unknown", text, left=False)
     if request.operation not in table:
         text = f"`{server}` has no tool `{request.operation}`; it has {', '.join(sorted(table))}"
-        raise RejectedError("call.rejected", text, hint=suggestion(request.operation, table), left=False)
+        raise RejectedError(
+            "call.rejected", text, hint=suggestion(request.operation, table), left=False
+        )
     module, function = table[request.operation]
-    service = Service(id=request.service.id, kind="pythoncall", module=MODULES + module, trusted=True)
+    service = Service(
+        id=request.service.id, kind="pythoncall", module=MODULES + module, trusted=True
+    )
     body, meta = functions.invoke(request._replace(service=service, operation=function), limits)
     if request.response_mode == "json":
         return InvocationResponse(body, meta)

@@ -56,9 +56,15 @@ def call(id: Any, name: str, params: dict[str, Any]) -> None:
     elif name == "refuses":
         say(id, error={"code": -32603, "message": "broken inside"})
     elif name == "nan":
-        raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":NaN}}}\n' % id)
+        raw(
+            b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":NaN}}}\n'
+            % id
+        )
     elif name == "twice":
-        raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":1,"a":2}}}\n' % id)
+        raw(
+            b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":1,"a":2}}}\n'
+            % id
+        )
     elif name == "huge":
         raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":"' % id)
         for _ in range(20):
@@ -96,7 +102,14 @@ def main() -> None:
         if method == "initialize":
             info = {"name": "bench", "version": "1"}
             version = params["protocolVersion"]
-            say(id, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+            say(
+                id,
+                result={
+                    "protocolVersion": version,
+                    "capabilities": {"tools": {}},
+                    "serverInfo": info,
+                },
+            )
         elif method == "tools/list":
             say(id, result={"tools": [definition(name) for name in TOOLS]})
         elif method == "tools/call":

@@ -83,7 +83,12 @@ class Pins:
 
     def _write(self, path: str, server: Any, tool: Mapping[str, Any]) -> None:
         members = {name: tool[name] for name in MEMBERS if name in tool}
-        document = {"schema": SCHEMA, "server": server, "sha256": digest_of_tool(tool), "tool": members}
+        document = {
+            "schema": SCHEMA,
+            "server": server,
+            "sha256": digest_of_tool(tool),
+            "tool": members,
+        }
         write_atomic(path, canonical(document) + b"\n")
 
     @contextmanager
@@ -96,7 +101,9 @@ class Pins:
                 yield
         except OSError as error:
             text = f"tool `{tool['name']}` cannot be pinned: {path}: {error.strerror}"
-            raise SafetyScopeError("safety.scope", text, hint=hint_for_write(error), left=False) from error
+            raise SafetyScopeError(
+                "safety.scope", text, hint=hint_for_write(error), left=False
+            ) from error
 
 
 def require_locked(service_id: str, locked: list[dict[str, Any]], tool: Mapping[str, Any]) -> None:
@@ -136,16 +143,21 @@ def read_locked(root: str, service_id: str) -> list[dict[str, Any]] | None:
     return None if tools is None else [dict(tool) for tool in tools.values()]
 
 
-def write_lock(root: str, service_id: str, tools: list[dict[str, Any]], *, bound: str = "") -> bytes:
+def write_lock(
+    root: str, service_id: str, tools: list[dict[str, Any]], *, bound: str = ""
+) -> bytes:
     """Lock a service to these tools, leaving other services unchanged; returns the content of the lock.
 
     Raises SafetyScopeError, OSError, and EnvironmentRefusal `project.link` for a link that leaves `bound`.
     """
     style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     with Alone(root):
-        services = {id: {"tools": list(others.values())} for id, others in _read_services(root).items()}
+        services = {
+            id: {"tools": list(others.values())} for id, others in _read_services(root).items()
+        }
         entries = [
-            {**{name: tool.get(name) for name in MEMBERS}, "sha256": digest_of_tool(tool)} for tool in tools
+            {**{name: tool.get(name) for name in MEMBERS}, "sha256": digest_of_tool(tool)}
+            for tool in tools
         ]
         services[service_id] = {"tools": entries}
         data = orjson.dumps({"schema": LOCK_SCHEMA, "services": services}, option=style)
@@ -157,4 +169,6 @@ def _read_services(root: str) -> Any:
     try:
         return read_locked_services(root)
     except DocumentFault as fault:
-        raise SafetyScopeError("safety.scope", fault.located_message, hint=fault.hint, left=False) from fault
+        raise SafetyScopeError(
+            "safety.scope", fault.located_message, hint=fault.hint, left=False
+        ) from fault

@@ -63,11 +63,15 @@ class Program(NamedTuple):
 
         Raises TransportError where the program is not found.
         """
-        named = os.path.join(self.cwd, self.command) if os.path.dirname(self.command) else self.command
+        named = (
+            os.path.join(self.cwd, self.command) if os.path.dirname(self.command) else self.command
+        )
         path = shutil.which(named, path=self.env.get("PATH", os.defpath))
         if path is None:
             text = f"program `{self.command}` is not found, or may not be started"
-            raise TransportError("call.transport", text, hint="install it, or correct `command`", left=False)
+            raise TransportError(
+                "call.transport", text, hint="install it, or correct `command`", left=False
+            )
         path = os.path.abspath(path)
         given = [self.command, *self.args]
         if IS_GUARDED:

@@ -43,15 +43,26 @@ def tool_members(
     return {
         "protocol": "mcp",
         "operation": tool,
-        "service": {"command": sys.executable, "args": ["-I", "-S", SERVER, *options], **(settings or {})},
-        "environ": {"PATH": os.defpath, "HOME": bench.directory, "BENCH_UNSEEN": SECRET, **(environ or {})},
+        "service": {
+            "command": sys.executable,
+            "args": ["-I", "-S", SERVER, *options],
+            **(settings or {}),
+        },
+        "environ": {
+            "PATH": os.defpath,
+            "HOME": bench.directory,
+            "BENCH_UNSEEN": SECRET,
+            **(environ or {}),
+        },
         "root": bench.directory,
         "network": "public",
         **members,
     }
 
 
-def _case(tool: str, *options: str, wanted: Mapping[str, Any] | None = None, **members: Any) -> RuleCase:
+def _case(
+    tool: str, *options: str, wanted: Mapping[str, Any] | None = None, **members: Any
+) -> RuleCase:
     """A call of a tool, and what must come of it."""
     return RuleCase(
         None, setting=lambda bench: tool_members(bench, tool, *options, **members), **(wanted or {})
@@ -71,7 +82,9 @@ def _strict(bench: RuleBench) -> None:
     for tool in ("nan", "twice"):
         ran = _call(bench, tool)
         if ran.error is None or ran.error.code not in ("response.not-json", "call.server-error"):
-            raise RuleBroken(f"{tool}: found {ran.error and ran.error.code}, expected response.not-json")
+            raise RuleBroken(
+                f"{tool}: found {ran.error and ran.error.code}, expected response.not-json"
+            )
 
 
 def _session_lost(bench: RuleBench) -> None:

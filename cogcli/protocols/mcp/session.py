@@ -16,10 +16,22 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cogcli import __version__
-from cogcli.core.errors import CallTimeoutError, ResponseMappingError, ServerFaultError, TransportError
+from cogcli.core.errors import (
+    CallTimeoutError,
+    ResponseMappingError,
+    ServerFaultError,
+    TransportError,
+)
 from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translate_error
-from cogcli.protocols.mcp.traffic import LOST, McpExchange, McpFault, McpTraffic, fault_of, in_progress
+from cogcli.protocols.mcp.traffic import (
+    LOST,
+    McpExchange,
+    McpFault,
+    McpTraffic,
+    fault_of,
+    in_progress,
+)
 from cogcli.specs.lock import MEMBERS
 
 if TYPE_CHECKING:
@@ -61,7 +73,10 @@ class McpTransport:
         raise NotImplementedError
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool | None:
         raise NotImplementedError
 
@@ -247,16 +262,24 @@ async def list_tools(session: ClientSession) -> list[dict[str, Any]]:
     cursors: set[str] = set()
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        whole = (tool.model_dump(by_alias=True, mode="json", exclude_unset=True) for tool in page.tools)
-        tools += [{name: tool[name] for name in MEMBERS if tool.get(name) is not None} for tool in whole]
+        page = await session.list_tools(
+            params=PaginatedRequestParams(cursor=cursor) if cursor else None
+        )
+        whole = (
+            tool.model_dump(by_alias=True, mode="json", exclude_unset=True) for tool in page.tools
+        )
+        tools += [
+            {name: tool[name] for name in MEMBERS if tool.get(name) is not None} for tool in whole
+        ]
         if len(tools) > MAX_TOOLS:
             raise _too_many(f"more than {MAX_TOOLS:,} tools")
         cursor = page.next_cursor
         if not cursor:
             return tools
         if cursor in cursors:
-            raise ServerFaultError("call.server-error", "tools/list gives the same page again", left=False)
+            raise ServerFaultError(
+                "call.server-error", "tools/list gives the same page again", left=False
+            )
         cursors.add(cursor)
     raise _too_many(f"more than {MAX_PAGES} pages")
 

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Final, cast
 
 from cogcli.core.errors import TransportError
 from cogcli.protocols.mcp.errors import last_lines
-from cogcli.protocols.mcp.process import IS_GUARDED, KILL, Leash, Program, descendants, kill, signal_group
+from cogcli.protocols.mcp.process import (
+    IS_GUARDED,
+    KILL,
+    Leash,
+    Program,
+    descendants,
+    kill,
+    signal_group,
+)
 from cogcli.protocols.mcp.session import McpTransport
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
@@ -80,17 +88,24 @@ class Stdio(McpTransport):
 
         self._process = await self._start()
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
-        self._incoming, outgoing = anyio.create_memory_object_stream[SessionMessage | Exception](_PENDING)
+        self._incoming, outgoing = anyio.create_memory_object_stream[SessionMessage | Exception](
+            _PENDING
+        )
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._drain())]
         write = _Stdin(self._pipe(), self.traffic)
         return GuardedRead(outgoing, write, self.traffic), write
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         import anyio
 
-        with anyio.CancelScope(shield=True):  # a cancelled caller must not leave the program running
+        with anyio.CancelScope(
+            shield=True
+        ):  # a cancelled caller must not leave the program running
             await self._end()
 
     async def _start(self) -> asyncio.subprocess.Process:
@@ -277,7 +292,9 @@ class _Stdin(Stream):
             exchange.left = True
         self._pipe.write(frame)
         if is_request:
-            with suppress(ConnectionError):  # the reading side reports that the server is closed_by, and why
+            with suppress(
+                ConnectionError
+            ):  # the reading side reports that the server is closed_by, and why
                 async with self._lock:
                     await self._pipe.drain()
 

@@ -7,7 +7,12 @@ from typing import Any
 
 import orjson
 
-from cogcli.core.errors import RejectedError, RequestMappingError, ResponseMappingError, ServerFaultError
+from cogcli.core.errors import (
+    RejectedError,
+    RequestMappingError,
+    ResponseMappingError,
+    ServerFaultError,
+)
 from cogcli.core.jsonvalue import NotJson, to_plain_json
 from cogcli.core.problems import suggestion
 from cogcli.core.strict_json import JsonRefused, loads
@@ -50,7 +55,9 @@ def require_patterns(tool: dict[str, Any]) -> None:
     for member, _ in _SCHEMAS:
         for said in validator.refused_patterns(tool.get(member)):
             hint = "use a tool without it: cogcli explain wire.pattern"
-            raise RejectedError("call.rejected", f"tool `{tool['name']}` has {said}", hint=hint, left=False)
+            raise RejectedError(
+                "call.rejected", f"tool `{tool['name']}` has {said}", hint=hint, left=False
+            )
 
 
 def unusable_schema_notices(tool: dict[str, Any]) -> Iterator[str]:
@@ -77,7 +84,9 @@ def _violation_text(schema: Any, value: Any) -> str:
     return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)
 
 
-def plain_reply(request: InvocationRequest, reply: dict[str, Any], tool: dict[str, Any]) -> dict[str, Any]:
+def plain_reply(
+    request: InvocationRequest, reply: dict[str, Any], tool: dict[str, Any]
+) -> dict[str, Any]:
     """A copy of a reply as plain JSON.
 
     Raises ResponseMappingError `response.not-json`, `response.size`; ServerFaultError for what breaks the tool's own
@@ -86,7 +95,9 @@ def plain_reply(request: InvocationRequest, reply: dict[str, Any], tool: dict[st
     try:
         result: dict[str, Any] = to_plain_json(reply)
     except NotJson as error:
-        raise ResponseMappingError("response.not-json", f"the reply holds {error}", left=True) from error
+        raise ResponseMappingError(
+            "response.not-json", f"the reply holds {error}", left=True
+        ) from error
     cap, size = request.reply_cap, len(orjson.dumps(result))
     if size > cap:
         text = f"the reply has {size:,} bytes, at most {cap:,} are allowed"

@@ -76,9 +76,13 @@ def fault_of(error: RuntimeErrorBase) -> McpFault:
 
 
 TOO_LONG: Final = McpFault(
-    ResponseMappingError, "response.size", f"the server sent a frame of more than {MAX_FRAME:,} bytes"
+    ResponseMappingError,
+    "response.size",
+    f"the server sent a frame of more than {MAX_FRAME:,} bytes",
 )
-LOST: Final = McpFault(TransportError, "call.transport", "the server does not know the session any more")
+LOST: Final = McpFault(
+    TransportError, "call.transport", "the server does not know the session any more"
+)
 """The call did not run and is made again in a new session."""
 
 
@@ -227,7 +231,9 @@ class GuardedRead(Stream):
             if isinstance(message, JSONRPCResponse | JSONRPCError):
                 if self._traffic.is_expected(message.id):
                     return self._checked(item)
-                self._traffic.note(f"an answer to no request of ours, id {_show_name(message.id)}: dropped")
+                self._traffic.note(
+                    f"an answer to no request of ours, id {_show_name(message.id)}: dropped"
+                )
             elif not self._refuse_request(message):
                 return self._checked(item)
 
@@ -249,7 +255,9 @@ class GuardedRead(Stream):
         import anyio
 
         try:
-            await self._write.send(error_message(id, METHOD_NOT_FOUND, "this client answers no requests"))
+            await self._write.send(
+                error_message(id, METHOD_NOT_FOUND, "this client answers no requests")
+            )
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return  # the connection is closed
 
@@ -319,7 +327,9 @@ def required_methods(result: Mapping[str, Any]) -> list[str]:
     """The methods that a result of `input_required` demands, each once; empty for another result."""
     wanted = result.get("inputRequests") if result.get("resultType") == "input_required" else None
     requests = list(wanted.values()) if isinstance(wanted, dict) else []
-    methods = [request.get("method") for request in requests[:MAX_NOTICES] if isinstance(request, dict)]
+    methods = [
+        request.get("method") for request in requests[:MAX_NOTICES] if isinstance(request, dict)
+    ]
     return list(dict.fromkeys(method for method in methods if isinstance(method, str)))
 
 
@@ -334,7 +344,9 @@ def read_frame(data: bytes) -> JSONRPCMessage | McpFault:
         text = f"the reply is refused: {error}"
         return McpFault(ResponseMappingError, "response.not-json", text)
     except ValueError:
-        return McpFault(ServerFaultError, "call.server-error", "the reply is not a JSON-RPC message")
+        return McpFault(
+            ServerFaultError, "call.server-error", "the reply is not a JSON-RPC message"
+        )
     return message
 
 
@@ -349,7 +361,9 @@ def error_message(id: int | str, code: int, text: str) -> SessionMessage:
     from mcp.shared.message import SessionMessage
     from mcp_types import ErrorData, JSONRPCError
 
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=text)))
+    return SessionMessage(
+        JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=text))
+    )
 
 
 def id_in(line: bytes) -> int | None:

@@ -25,10 +25,17 @@ def check_binding(context: CheckContext, binding: Binding, service: Service | No
         for name in names_in(binding.operation):
             if name not in binding.request:
                 message = f"{subject}: operation `{binding.operation}` requires `{name}`, which is not given"
-                report.error("wire.parameter", ("request",), message, hint=f"add {name} to request", key=True)
-    capability, method = context.catalog.capability(binding.capability), binding.metadata.get("method")
+                report.error(
+                    "wire.parameter", ("request",), message, hint=f"add {name} to request", key=True
+                )
+    capability, method = (
+        context.catalog.capability(binding.capability),
+        binding.metadata.get("method"),
+    )
     if capability is not None and method in CHANGING and capability.effect == "unknown":
-        message = f"{subject}: {method} on capability `{capability.id}`, whose effects are not declared"
+        message = (
+            f"{subject}: {method} on capability `{capability.id}`, whose effects are not declared"
+        )
         hint = f"declare properties.side_effects in {capability.file}"
         report.error("effects.undeclared", ("metadata", "method"), message, hint=hint)
 

@@ -48,7 +48,9 @@ def document_findings(service: Service) -> Iterator[ContractFinding]:
         return
     if document and document.server is None and "base_url" not in service.settings:
         message = "its document names no single absolute server, and it has no `base_url`"
-        yield ContractFinding("wire.document", "R", ("spec_ref",), message, "add base_url", about=SERVICE)
+        yield ContractFinding(
+            "wire.document", "R", ("spec_ref",), message, "add base_url", about=SERVICE
+        )
 
 
 def openapi_findings(
@@ -68,13 +70,17 @@ def openapi_findings(
     yield from _security(binding, service, operation)
     taken: dict[str, Taken] = {}
     places: dict[str, RequestLocation] = {}
-    blamed: set[str] = set()  # a value whose place is told to be wrong is not told to be missing as well
+    blamed: set[str] = (
+        set()
+    )  # a value whose place is told to be wrong is not told to be missing as well
     for key in binding.request:
         try:
             place = place_of(key, operation)
         except DocumentFault as fault:
             blamed.add(key.rpartition(".")[2])
-            yield ContractFinding(fault.code, "E", ("request", key), fault.message, fault.hint, key=True)
+            yield ContractFinding(
+                fault.code, "E", ("request", key), fault.message, fault.hint, key=True
+            )
             continue
         same = next((other for other, there in places.items() if there == place), None)
         if same is None:
@@ -99,9 +105,13 @@ def _operation(document: OpenApiDocument, binding: Binding, service: Service) ->
     except DocumentFault as fault:
         if fault.code == "wire.document":
             identity = identity_of(service)
-            yield document_finding(with_position(fault, identity.path) if identity else fault, ("spec_ref",))
+            yield document_finding(
+                with_position(fault, identity.path) if identity else fault, ("spec_ref",)
+            )
         else:
-            path = ("metadata", "method") if fault.code == "wire.method" and method else ("operation",)
+            path = (
+                ("metadata", "method") if fault.code == "wire.method" and method else ("operation",)
+            )
             yield ContractFinding(fault.code, "E", path, fault.message, fault.hint)
         return None
 
@@ -112,12 +122,16 @@ def _effect(
     """Findings about the effect class; one that follows from `metadata.method` is reported with the binding itself."""
     written = binding.metadata.get("method")
     if operation.method in CHANGING and capability.effect == "unknown" and not written:
-        message = f"{operation.method} on capability `{capability.id}`, whose effects are not declared"
+        message = (
+            f"{operation.method} on capability `{capability.id}`, whose effects are not declared"
+        )
         hint = f"declare properties.side_effects in {capability.file}"
         yield ContractFinding("effects.undeclared", "E", ("operation",), message, hint)
 
 
-def _security(binding: Binding, service: Service, operation: OpenApiOperation) -> Iterator[ContractFinding]:
+def _security(
+    binding: Binding, service: Service, operation: OpenApiOperation
+) -> Iterator[ContractFinding]:
     """`wire.security`: no alternative is satisfied. A token supplies a single missing header."""
     if not operation.security:
         return
@@ -131,7 +145,9 @@ def _security(binding: Binding, service: Service, operation: OpenApiOperation) -
     reachable = [schemes for schemes in missing if all(scheme.header for scheme in schemes)]
     if any(len(schemes) <= tokens for schemes in reachable):
         return
-    wanted = " or ".join(" and ".join(f"`{scheme.name}`" for scheme in each) for each in operation.security)
+    wanted = " or ".join(
+        " and ".join(f"`{scheme.name}`" for scheme in each) for each in operation.security
+    )
     message = f"operation `{operation.title}` asks for {wanted}, which nothing gives"
     hint = "credentials in a query or a cookie, or of another kind, cannot be given"
     if reachable:
@@ -149,7 +165,10 @@ def _given_headers(binding: Binding, service: Service) -> set[str]:
 
 
 def _parameters(
-    operation: OpenApiOperation, places: dict[str, RequestLocation], taken: dict[str, Taken], blamed: set[str]
+    operation: OpenApiOperation,
+    places: dict[str, RequestLocation],
+    taken: dict[str, Taken],
+    blamed: set[str],
 ) -> Iterator[ContractFinding]:
     keys = {(place.kind, place.name): key for key, place in places.items()}
     for parameter in operation.parameters:
@@ -158,7 +177,9 @@ def _parameters(
         if key is None:
             if parameter.required and parameter.name not in blamed:
                 why = f": {parameter.refused}" if parameter.refused else ""
-                message = f"operation `{operation.title}` requires `{label}`, which is not given{why}"
+                message = (
+                    f"operation `{operation.title}` requires `{label}`, which is not given{why}"
+                )
                 hint = "" if parameter.refused else f"add {label} to request"
                 yield ContractFinding("wire.parameter", "E", ("request",), message, hint, key=True)
         elif parameter.refused:
@@ -171,7 +192,10 @@ def _parameters(
 
 
 def _body(
-    operation: OpenApiOperation, places: dict[str, RequestLocation], taken: dict[str, Taken], blamed: set[str]
+    operation: OpenApiOperation,
+    places: dict[str, RequestLocation],
+    taken: dict[str, Taken],
+    blamed: set[str],
 ) -> Iterator[ContractFinding]:
     parts = {place.name: key for key, place in places.items() if place.kind == "body"}
     whole = [key for key, place in places.items() if place.kind == "whole"]
@@ -192,7 +216,9 @@ def _body(
             yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
         taken[whole[0]] = Taken("body", body.required, body.schema)
         return
-    yield from object_findings(body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed)
+    yield from object_findings(
+        body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed
+    )
 
 
 def object_findings(
@@ -209,7 +235,9 @@ def object_findings(
     inside = members(schema)
     for name in sorted(inside.required - parts.keys() - {*blamed}):
         message = f"{title} requires `{prefix}{name}`, which is not given"
-        yield ContractFinding(code, "E", ("request",), message, f"add {prefix}{name} to request", key=True)
+        yield ContractFinding(
+            code, "E", ("request",), message, f"add {prefix}{name} to request", key=True
+        )
     for name, key in parts.items():
         own = inside.properties.get(name)
         if own is not None:
@@ -217,7 +245,10 @@ def object_findings(
             taken[key] = Taken(f"{prefix}{name}", name in inside.required, own, deprecated)
         elif inside.plain and (inside.closed or inside.properties):
             known = list(inside.properties)
-            hint = suggest_path(name, known, before=prefix) or f"it takes {', '.join(known[:6]) or 'nothing'}"
+            hint = (
+                suggest_path(name, known, before=prefix)
+                or f"it takes {', '.join(known[:6]) or 'nothing'}"
+            )
             message = f"{title} {'takes no' if inside.closed else 'does not name'} `{prefix}{name}`"
             severity: Severity = "E" if inside.closed else "W"
             yield ContractFinding(code, severity, ("request", key), message, hint, key=True)

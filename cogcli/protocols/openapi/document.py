@@ -71,8 +71,16 @@ class DocumentMock:
         fallback = "default" if "default" in operation.responses else None
         status = declared_status(operation, int(wanted[1])) if wanted else first or fallback
         if status is None:
-            return _problem(404, f"status {wanted[1]} is not declared" if wanted else "no 2xx is declared")
-        number = int(wanted[1]) if wanted else int(status.replace("XX", "00")) if status != "default" else 200
+            return _problem(
+                404, f"status {wanted[1]} is not declared" if wanted else "no 2xx is declared"
+            )
+        number = (
+            int(wanted[1])
+            if wanted
+            else int(status.replace("XX", "00"))
+            if status != "default"
+            else 200
+        )
         item, _ = resolve(self._value, found_at(self._value, ("paths", operation.path)), ())
         responses = item[operation.method.lower()]["responses"]
         key = next(key for key in responses if key == status or key.upper() == status)
@@ -123,7 +131,12 @@ def add_examples(value: Any, *, named: bool = False) -> Any:
         else add_examples(member, named=not named and key in NAMING_KEYS)
         for key, member in value.items()
     }
-    if not named and "example" in copy and "examples" not in copy and not {"schema", "in"} & copy.keys():
+    if (
+        not named
+        and "example" in copy
+        and "examples" not in copy
+        and not {"schema", "in"} & copy.keys()
+    ):
         copy["examples"] = [copy["example"]]
     return copy
 

@@ -18,7 +18,12 @@ from cogcli.protocols.http.failures import document_failure, failure
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.http.parts import HttpParts, parts_by_document, parts_without_document
 from cogcli.protocols.http.url import url_of
-from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, InvokerContext
+from cogcli.protocols.invoker import (
+    CallLimits,
+    InvocationRequest,
+    InvocationResponse,
+    InvokerContext,
+)
 from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.openapi import model_reply
 from cogcli.protocols.sent_file import recorded_value
@@ -39,12 +44,16 @@ class OpenApi:
         reply, meta = self._http.exchange(request, limits, outgoing)
         mode = request.response_mode
         value, refused = reply_body.read_json(reply, request.reply_cap)
-        meta = meta._replace(reply=reply_body.reply_record(reply, value, self._secrets, is_value=not refused))
+        meta = meta._replace(
+            reply=reply_body.reply_record(reply, value, self._secrets, is_value=not refused)
+        )
         # Messages name the path without its query, which may be long.
         place = meta.url.partition("://")[2].partition("?")[0]
         name = f"{meta.method} /{place.partition('/')[2]}"
         try:
-            if error := failure(name, reply, value, self._secrets, self._http.now, service=request.service):
+            if error := failure(
+                name, reply, value, self._secrets, self._http.now, service=request.service
+            ):
                 raise error
             body = value if not refused and mode == "json" else self._body(request, reply)
             response = request.binding.response
@@ -55,7 +64,10 @@ class OpenApi:
             )
         except RuntimeErrorBase as error:
             spent = usage_of(value).add_to(meta)
-            error.record, error.usage = spent.to_payload(), dict(spent.usage) if spent.usage else None
+            error.record, error.usage = (
+                spent.to_payload(),
+                dict(spent.usage) if spent.usage else None,
+            )
             raise
         return InvocationResponse(body, usage_of(body).add_to(meta))
 
@@ -78,7 +90,9 @@ class OpenApi:
                 parts = parts_without_document(request.operation, method, request.payload)
             else:
                 parts = parts_by_document(operation, request.payload)
-            base = request.service.settings.get("base_url") or (document.server if document else None)
+            base = request.service.settings.get("base_url") or (
+                document.server if document else None
+            )
             if base is None:
                 text = "its document names no single absolute server"
                 raise DocumentFault("wire.document", text, "add base_url to the service")
@@ -90,10 +104,14 @@ class OpenApi:
         auth_header = _auth_header(operation, request, parts)
         merged = headers.merge_headers(request, self._secrets, ours, parts.headers, auth_header)
         url = url_of(base, parts.path, parts.path_values, parts.query)
-        return OutgoingRequest(parts.method, url, merged, parts.body_bytes(), recorded_value(parts.body))
+        return OutgoingRequest(
+            parts.method, url, merged, parts.body_bytes(), recorded_value(parts.body)
+        )
 
 
-def _auth_header(operation: OpenApiOperation | None, request: InvocationRequest, parts: HttpParts) -> str:
+def _auth_header(
+    operation: OpenApiOperation | None, request: InvocationRequest, parts: HttpParts
+) -> str:
     """The header for the token: the only one that an alternative of the document's security still lacks, else
     Authorization."""
     written = [

@@ -38,7 +38,10 @@ class RequestFault(NamedTuple):
 
 def breaches(pointer: str, schema: Any, value: Any) -> list[RequestFault]:
     """The breaches of a schema by the value at a pointer."""
-    return [RequestFault(f"{pointer}/{place}".rstrip("/"), text) for place, text in errors(schema, value)]
+    return [
+        RequestFault(f"{pointer}/{place}".rstrip("/"), text)
+        for place, text in errors(schema, value)
+    ]
 
 
 def join_faults(faults: list[RequestFault]) -> str:
@@ -65,7 +68,9 @@ def parameter_faults(
         value = _value(parameter.schema, texts, parameter.explode)
         faults += breaches(pointer, parameter.schema, value)
     declared = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
-    return faults + [RequestFault(f"/query/{name}", "not declared") for name in query if name not in declared]
+    return faults + [
+        RequestFault(f"/query/{name}", "not declared") for name in query if name not in declared
+    ]
 
 
 def body_faults(operation: OpenApiOperation, seen: Seen) -> list[RequestFault]:
@@ -76,7 +81,9 @@ def body_faults(operation: OpenApiOperation, seen: Seen) -> list[RequestFault]:
         return [RequestFault("/body", "required, not sent")] if operation.body.required else []
     media_type = seen.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not (media_type == "application/json" or media_type.endswith("+json")):
-        return [RequestFault("/header/content-type", f"found `{media_type}`, expected application/json")]
+        return [
+            RequestFault("/header/content-type", f"found `{media_type}`, expected application/json")
+        ]
     try:
         value = loads(seen.body)
     except JsonRefused as refused:
@@ -111,7 +118,11 @@ def _kinds(schema: Any) -> list[str]:
     declared = found.get("type")
     if declared:
         return declared if isinstance(declared, list) else [declared]
-    options = [*(found.get("anyOf") or ()), *(found.get("oneOf") or ()), *(found.get("allOf") or ())]
+    options = [
+        *(found.get("anyOf") or ()),
+        *(found.get("oneOf") or ()),
+        *(found.get("allOf") or ()),
+    ]
     return [kind for option in options if isinstance(option, dict) for kind in _kinds(option)]
 
 
@@ -134,7 +145,9 @@ def routes_of(document: OpenApiDocument) -> tuple[Route, ...]:
     routes = []
     for path, here in methods.items():
         first, *rest = re.split(r"\{([^{}]+)\}", path)
-        texts = [_parameter(text, last=n == len(rest)) for n, text in enumerate(rest, 1) if n % 2 == 0]
+        texts = [
+            _parameter(text, last=n == len(rest)) for n, text in enumerate(rest, 1) if n % 2 == 0
+        ]
         pattern = re.compile(re.escape(first) + "".join(texts))
         routes.append(Route(path, pattern, tuple(rest[::2]), tuple(here)))
     return tuple(sorted(routes, key=lambda route: len(route.names)))

@@ -23,7 +23,9 @@ def check_finished(body: Any, response: Mapping[str, Any]) -> None:
     for index in content_indices(response):
         found = found_at(body, ("choices", str(index), "finish_reason"))
         if isinstance(found, str) and found in _CUT_OFF:
-            text = f"the answer of the model is not whole: {_CUT_OFF[found]} (finish_reason `{found}`)"
+            text = (
+                f"the answer of the model is not whole: {_CUT_OFF[found]} (finish_reason `{found}`)"
+            )
             hint = "ask for less at a time, or let it answer at greater length (max_tokens)"
             raise ResponseMappingError(
                 "response.missing", text, hint=hint if found == "length" else "", left=True

@@ -39,7 +39,11 @@ _late = partial(_case, answering=slow, error="call.timeout", left=True, within=P
 _RAW: Final = {"metadata": {"response_mode": "raw"}}
 _TEXT: Final = {"metadata": {"response_mode": "text"}, "response": {"r": "response.text"}}
 _HEAD: Final = {"metadata": {"method": "HEAD"}}
-_NAMED: Final = {"operation": "notes/{id}/text", "request": {"id": "input.id"}, "metadata": {"method": "GET"}}
+_NAMED: Final = {
+    "operation": "notes/{id}/text",
+    "request": {"id": "input.id"},
+    "metadata": {"method": "GET"},
+}
 _NO_JSON: Final = (b'{"a": NaN}', b'{"a": 1, "a": 2}', b"[" * 200 + b"]" * 200, b'{"a": 1')
 _MAPPED: Final = {"response": {"r": "response.choices.0.message.content_json.risk"}}
 _NEEDED: Final = {**_MAPPED, "capability": {"outputs": {"r": {"type": "any", "required": True}}}}
@@ -68,7 +72,11 @@ def _default_timeout(bench: RuleBench) -> None:
 def _fault(bench: RuleBench) -> None:
     ran, seen = bench.call(typed("text/plain", b"no", status=500), _PATH)
     error = require_error(ran, "call.server-error", left=True)
-    require((type(error).__name__, error.retryable, len(seen)), ("ServerFaultError", True, 1), "the error")
+    require(
+        (type(error).__name__, error.retryable, len(seen)),
+        ("ServerFaultError", True, 1),
+        "the error",
+    )
 
 
 def _retry_after(bench: RuleBench) -> None:

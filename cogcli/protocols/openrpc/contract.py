@@ -43,7 +43,8 @@ def openrpc_findings(
     if method is None:
         return
     known = {
-        each.name: Taken(each.name, each.required, each.schema, each.deprecated) for each in method.params
+        each.name: Taken(each.name, each.required, each.schema, each.deprecated)
+        for each in method.params
     }
     title = f"method `{method.name}`"
     yield from argument_findings(binding, title, known)

@@ -45,7 +45,9 @@ class RpcMock:
     def __call__(self, seen: Seen) -> Reply:
         """The answer to a request."""
         if seen.method != "POST":
-            return json_reply({"message": f"{seen.method} is not allowed here"}, 405, {"Allow": "POST"})
+            return json_reply(
+                {"message": f"{seen.method} is not allowed here"}, 405, {"Allow": "POST"}
+            )
         try:
             asked = loads(seen.body)
         except JsonRefused as refused:
@@ -88,17 +90,25 @@ def param_faults(method: RpcMethod, params: Any) -> list[RequestFault]:
     """The faults of a call's parameters, given by name or by position."""
     if isinstance(params, list):
         if len(params) > len(method.params):
-            return [RequestFault("/params", f"{len(params)} are too many, expected {len(method.params)}")]
+            return [
+                RequestFault(
+                    "/params", f"{len(params)} are too many, expected {len(method.params)}"
+                )
+            ]
         given = {param.name: value for param, value in zip(method.params, params, strict=False)}
     elif isinstance(params, dict):
         given = params
     else:
         return [RequestFault("/params", "expected an object or a list")]
     known = {param.name: param for param in method.params}
-    faults = [RequestFault(f"/params/{name}", "not declared") for name in given if name not in known]
+    faults = [
+        RequestFault(f"/params/{name}", "not declared") for name in given if name not in known
+    ]
     for name, param in known.items():
         if name not in given:
-            faults += [RequestFault(f"/params/{name}", "required, not sent")] if param.required else []
+            faults += (
+                [RequestFault(f"/params/{name}", "required, not sent")] if param.required else []
+            )
         else:
             faults += breaches(f"/params/{name}", param.schema, given[name])
     return faults
@@ -138,7 +148,11 @@ def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]
 
 def _request(exchange: ObservedExchange, call: Any, method: RpcMethod) -> Check:
     name = "request matches the method"
-    if exchange.seen.method != "POST" or not isinstance(call, dict) or call.get("method") != method.name:
+    if (
+        exchange.seen.method != "POST"
+        or not isinstance(call, dict)
+        or call.get("method") != method.name
+    ):
         sent = f"{exchange.seen.method} {exchange.seen.path}"
         return Check(name, False, f"{sent}, expected POST of {method.name}")
     wrong = ("id" in call) is method.is_notification

@@ -18,7 +18,12 @@ from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import document_failure, failure, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.http.url import json_bytes
-from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, InvokerContext
+from cogcli.protocols.invoker import (
+    CallLimits,
+    InvocationRequest,
+    InvocationResponse,
+    InvokerContext,
+)
 from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.openrpc.grammar import METHOD_NAME
 from cogcli.protocols.openrpc.reply import is_error, result_of
@@ -44,7 +49,9 @@ class OpenRpc:
         id = None if is_notification else next(self._ids)
         reply, meta = self._http.exchange(request, limits, self._outgoing(request, method, id))
         value, refused = reply_body.read_json(reply, request.reply_cap)
-        meta = meta._replace(reply=reply_body.reply_record(reply, value, self._secrets, is_value=not refused))
+        meta = meta._replace(
+            reply=reply_body.reply_record(reply, value, self._secrets, is_value=not refused)
+        )
         try:
             body = self._body(request, reply, id, value, refused)
         except RuntimeErrorBase as error:
@@ -81,7 +88,9 @@ class OpenRpc:
     ) -> Any:
         name = f"`{request.operation}`"
         if id is None or not is_error(value, id):
-            error = failure(name, reply, value, self._secrets, self._http.now, service=request.service)
+            error = failure(
+                name, reply, value, self._secrets, self._http.now, service=request.service
+            )
             if error is not None:
                 raise error
         if id is None:

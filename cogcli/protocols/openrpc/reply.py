@@ -54,7 +54,9 @@ def _fault(value: Any, id: int) -> str:
         return "both `result` and `error`" if "result" in value else "neither `result` nor `error`"
     error = value.get("error")
     if "error" in value and not (
-        isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
+        isinstance(error, dict)
+        and type(error.get("code")) is int
+        and isinstance(error.get("message"), str)
     ):
         return "its `error` has no whole number as `code` and text as `message`"
     answered = value.get("id")

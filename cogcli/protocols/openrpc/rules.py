@@ -20,7 +20,14 @@ from cogcli.protocols.http.rules import (
     slow,
     typed,
 )
-from cogcli.protocols.invoker_rule import ANY_ERROR, PATIENT, InvokerRule, InvokerRules, RuleBench, RuleCase
+from cogcli.protocols.invoker_rule import (
+    ANY_ERROR,
+    PATIENT,
+    InvokerRule,
+    InvokerRules,
+    RuleBench,
+    RuleCase,
+)
 
 _PATH: Final = "/rpc"
 _RPC: Final = {"protocol": "openrpc"}
@@ -38,7 +45,11 @@ _DOCUMENT: Final = {
         {"name": "tell", "params": [{"name": "a", "schema": True}]},
     ],
 }
-_ADD: Final = {"operation": "add", "input": {"a": 1, "b": 2}, "request": {"a": "input.a", "b": "input.b"}}
+_ADD: Final = {
+    "operation": "add",
+    "input": {"a": 1, "b": 2},
+    "request": {"a": "input.a", "b": "input.b"},
+}
 _TELL: Final = {"operation": "tell", "response": {}}
 _HEADERS: Final = {
     "service_metadata": {"headers": {"X-Team": "service"}}, "metadata": {"headers": {"x-team": "binding"}},
@@ -57,7 +68,9 @@ def _case(answering: Answering, *, call: dict[str, Any] | None = None, **wanted:
 
 def _with_document(bench: RuleBench) -> dict[str, Any]:
     """Members of a call whose service has a document."""
-    with open(os.path.join(bench.directory, "bench.json"), "w", encoding="utf-8", newline="\n") as file:
+    with open(
+        os.path.join(bench.directory, "bench.json"), "w", encoding="utf-8", newline="\n"
+    ) as file:
         json.dump(_DOCUMENT, file)
     return {"root": bench.directory, "service": {"spec_ref": "bench.json"}}
 
@@ -71,7 +84,12 @@ def _result(result: Any, **members: Any) -> Answering:
     """A server that answers with this result; `members` replace those of the envelope, `_LEFT_OUT` removes one."""
 
     def answering(seen: Seen) -> Reply:
-        answer = {"jsonrpc": "2.0", "id": json.loads(seen.body).get("id"), "result": result, **members}
+        answer = {
+            "jsonrpc": "2.0",
+            "id": json.loads(seen.body).get("id"),
+            "result": result,
+            **members,
+        }
         return json_reply({name: value for name, value in answer.items() if value is not _LEFT_OUT})
 
     return answering
@@ -80,7 +98,9 @@ def _result(result: Any, **members: Any) -> Answering:
 def _error(code: Any, status: int = 200, message: Any = "no") -> Answering:
     def answering(seen: Seen) -> Reply:
         error = {"code": code, "message": message}
-        return json_reply({"jsonrpc": "2.0", "id": json.loads(seen.body).get("id"), "error": error}, status)
+        return json_reply(
+            {"jsonrpc": "2.0", "id": json.loads(seen.body).get("id"), "error": error}, status
+        )
 
     return answering
 

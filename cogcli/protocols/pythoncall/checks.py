@@ -39,7 +39,9 @@ def _check_imports(context: CheckContext, service: Service, report: ProblemRepor
     operations = {binding.operation for binding in bindings if binding.service == service.id}
     places = context.catalog.places
     base = places.base(service.file) if isinstance(places, FilePlaces) else ""
-    for failed in failed_imports(service.module or "", service.root, operations, links=service.trusted):
+    for failed in failed_imports(
+        service.module or "", service.root, operations, links=service.trusted
+    ):
         where = f"{failed.file.replace(os.sep, '/').removeprefix(base)}:{failed.line}"
         message = f"service `{service.id}`: {where} imports `{failed.name}`: {failed.looked_for}"
         add = report.need if failed.certain else report.warn

@@ -40,11 +40,15 @@ def function_findings(
         known[each.arg] = _taken(each, required=default is None)
     only = arguments.posonlyargs
     for argument in only[: len(only) + optional]:
-        message = f"{title} takes `{argument.arg}` by position only, and arguments are given by name"
+        message = (
+            f"{title} takes `{argument.arg}` by position only, and arguments are given by name"
+        )
         hint = "remove the `/` from its signature"
         yield ContractFinding("wire.parameter", "E", ("operation",), message, hint)
     yield from argument_findings(binding, title, known, takes_rest=arguments.kwarg is not None)
-    yield OperationContract(title, {key: known[key] for key in binding.request if key in known}, None)
+    yield OperationContract(
+        title, {key: known[key] for key in binding.request if key in known}, None
+    )
 
 
 def _function(source: bytes, name: str) -> Function | None:
@@ -54,7 +58,9 @@ def _function(source: bytes, name: str) -> Function | None:
     return found if found and not found.decorator_list else None
 
 
-@lru_cache(maxsize=64)  # the bindings of a module, and each skill that reaches them, ask for the same
+@lru_cache(
+    maxsize=64
+)  # the bindings of a module, and each skill that reaches them, ask for the same
 def _functions(source: bytes) -> Mapping[str, Function]:
     try:
         tree = syntax_tree(source)

@@ -57,7 +57,9 @@ def resolve_function(code: Code, name: str) -> PythonFunction:
     """The function of a service's operation. Raises ServiceResolutionError `service.module`, `env.extra`,
     `service.untrusted`, `service.forbidden`."""
     module = _module(code)
-    function = getattr(module, name, None) if name.isidentifier() and not name.startswith("_") else None
+    function = (
+        getattr(module, name, None) if name.isidentifier() and not name.startswith("_") else None
+    )
     if not _is_own_function(function, module):
         text = f"service `{code.service_id}`: module `{code.module}` has no function `{name}` of its own"
         raise ServiceResolutionError("service.module", text, left=False)
@@ -99,7 +101,11 @@ def call_function(
 
 def size_problem(name: str, what: str, size: int, cap: int) -> str:
     """A message for a request or reply above `cap` bytes; empty below it."""
-    return f"the {what} of `{name}` has {size:,} bytes, at most {cap:,} are allowed" if size > cap else ""
+    return (
+        f"the {what} of `{name}` has {size:,} bytes, at most {cap:,} are allowed"
+        if size > cap
+        else ""
+    )
 
 
 def exception_text(error: BaseException) -> str:
@@ -184,7 +190,9 @@ def _result(operation: PythonFunction, payload: dict[str, Any], deadline: float)
 
 def rejection(refused: Refused) -> RejectedError:
     """The error of a refusal; a function may have put anything into it."""
-    reason, message, hint = (_as_text(value) for value in (refused.reason, refused.message, refused.hint))
+    reason, message, hint = (
+        _as_text(value) for value in (refused.reason, refused.message, refused.hint)
+    )
     error = RejectedError(
         "call.rejected", message or reason or "the function refused this", hint=hint, left=True
     )
@@ -216,7 +224,9 @@ def _json_object(result: Any, operation: PythonFunction) -> dict[str, Any]:
     try:
         body = to_plain_json(result)
     except NotJson as error:
-        raise ResponseMappingError("response.not-json", f"{name} returned {error}", left=True) from error
+        raise ResponseMappingError(
+            "response.not-json", f"{name} returned {error}", left=True
+        ) from error
     except Exception as error:
         # For instance a list that another thread still changes, or a class with wrong methods.
         text = f"{name} returned what cannot be read: {exception_text(error)}"

@@ -18,7 +18,9 @@ _FUNCTION: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 def _operation(operation: str) -> str:
-    return "" if _FUNCTION.fullmatch(operation) else "the name of a function, not beginning with `_`"
+    return (
+        "" if _FUNCTION.fullmatch(operation) else "the name of a function, not beginning with `_`"
+    )
 
 
 def _check_module(raw: dict[str, Any], report: ProblemReport) -> None:

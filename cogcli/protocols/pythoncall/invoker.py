@@ -119,7 +119,9 @@ class PythonCall:
             raise ResponseMappingError("response.size", problem, left=True)
         return body
 
-    def _access_of(self, service: Service, limits: CallLimits, files: list[dict[str, Any]]) -> HostAccess:
+    def _access_of(
+        self, service: Service, limits: CallLimits, files: list[dict[str, Any]]
+    ) -> HostAccess:
         """What one call may reach. The secret is read when the function asks for it."""
         ref = service.settings.get("auth_ref") if service.trusted else None
         return self._access._replace(

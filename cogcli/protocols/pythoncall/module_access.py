@@ -87,7 +87,9 @@ class _RootNames:
         claims = getattr(self._own, "claims", None)
         with self._lock:
             for other, names in self._names.items():
-                live = [each for each in names if self._is_live(other, each)] if other != root else []
+                live = (
+                    [each for each in names if self._is_live(other, each)] if other != root else []
+                )
                 for each in {name, *live} if live else ():
                     own, theirs = (PathFinder.find_spec(each, [place]) for place in (root, other))
                     if own is not None and theirs is not None and not _is_one(own, theirs):
@@ -100,7 +102,9 @@ class _RootNames:
     def _is_live(self, root: str, name: str) -> bool:
         spec = getattr(sys.modules.get(name), "__spec__", None)
         places = [spec.origin, *(spec.submodule_search_locations or ())] if spec is not None else []
-        return (root, name) in self._pending or any(place and _is_below(place, root) for place in places)
+        return (root, name) in self._pending or any(
+            place and _is_below(place, root) for place in places
+        )
 
 
 _NAMES: Final = _RootNames()
@@ -116,7 +120,9 @@ def _is_one(own: ModuleSpec, other: ModuleSpec) -> bool:
     """Whether two specs lead to one file, or to plain modules with the same bytes. Of packages the same beginning says
     nothing of their modules."""
     if own.submodule_search_locations or other.submodule_search_locations:
-        places = [[*map(os.path.realpath, spec.submodule_search_locations or ())] for spec in (own, other)]
+        places = [
+            [*map(os.path.realpath, spec.submodule_search_locations or ())] for spec in (own, other)
+        ]
         return places[0] == places[1]
     return _same_code(own.origin, other.origin)
 
@@ -134,7 +140,9 @@ def require_allowed(code: Code) -> None:
         return
     if not code.trusted:
         text = f"service `{code.service_id}`: this project may not start code of its own"
-        raise ServiceResolutionError("service.untrusted", text, hint="cogcli config trust", left=False)
+        raise ServiceResolutionError(
+            "service.untrusted", text, hint="cogcli config trust", left=False
+        )
     parts = code.module.split(".")
     if parts[0] in _FORBIDDEN or not all(part.isidentifier() for part in parts):
         text = f"service `{code.service_id}`: module `{code.module}` is not allowed"
@@ -188,7 +196,10 @@ def _importing_file() -> str:
     frame: FrameType | None = sys._getframe(2)  # no public way leads there without reading sources
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith("<frozen importlib") and frame.f_globals.get("__name__") != "importlib":
+        if (
+            not file.startswith("<frozen importlib")
+            and frame.f_globals.get("__name__") != "importlib"
+        ):
             return file
         frame = frame.f_back
     return ""
@@ -250,7 +261,9 @@ def _finder(path: str) -> FileFinder:
         raise ImportError
     if _is_left_out(path):
         return FileFinder(path)
-    return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceOnly, SOURCE_SUFFIXES))
+    return FileFinder(
+        path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceOnly, SOURCE_SUFFIXES)
+    )
 
 
 def _is_left_out(path: str) -> bool:
@@ -260,7 +273,11 @@ def _is_left_out(path: str) -> bool:
         if folder == root:
             return False
         name = os.path.basename(folder)
-        if name in _LEFT_OUT or name[0] == "." or os.path.isfile(os.path.join(folder, "pyvenv.cfg")):
+        if (
+            name in _LEFT_OUT
+            or name[0] == "."
+            or os.path.isfile(os.path.join(folder, "pyvenv.cfg"))
+        ):
             return True
     return False
 

@@ -88,7 +88,9 @@ class Reads(NamedTuple):
         real = os.path.realpath(path) if path and "\0" not in path else ""
         if not is_within(real, self.roots):
             hint = "add its folder to `files.roots`, if it may be read"
-            error = RejectedError("call.rejected", outside_text(path, "files.roots"), hint=hint, left=False)
+            error = RejectedError(
+                "call.rejected", outside_text(path, "files.roots"), hint=hint, left=False
+            )
             error.reason = "bad-data"
             raise error
         if not self.folder:
@@ -101,7 +103,9 @@ class Reads(NamedTuple):
             is_readable = is_named = self._is_named(real)
         if is_named and not os.path.isdir(real) and (fault := irregular(path)):
             text = f"`{visible(path[:_SHOWN])}` {fault}"
-            error = RejectedError("call.rejected", text, hint="save what it gives as a file", left=False)
+            error = RejectedError(
+                "call.rejected", text, hint="save what it gives as a file", left=False
+            )
             error.reason = "bad-data"
             raise error
         if is_readable:

@@ -71,7 +71,9 @@ class _DivertedStream(io.TextIOBase):
     def _tail(self) -> OutputTail | None:
         """The buffer for this thread's text, None for the stream itself."""
         tail: OutputTail | None = getattr(_calls, "tail", None)
-        return self._stray_output if tail is None and threading.get_ident() not in _passing else tail
+        return (
+            self._stray_output if tail is None and threading.get_ident() not in _passing else tail
+        )
 
     @property
     def buffer(self) -> Any:

@@ -117,7 +117,9 @@ def _set_limits() -> None:
         try:
             resource.setrlimit(what, (most, most))
         except (ValueError, OSError):
-            if sys.platform == "linux":  # elsewhere a limit may be below what the process uses already
+            if (
+                sys.platform == "linux"
+            ):  # elsewhere a limit may be below what the process uses already
                 raise
 
 
@@ -130,20 +132,28 @@ def _serve(channel: int, missing_wall: str) -> None:
     buffer = bytearray()
     operations: dict[tuple[str, ...], PythonFunction] = {}
     while True:
-        request, payload = json.loads(_read_frame(channel, buffer)), json.loads(_read_frame(channel, buffer))
+        request, payload = (
+            json.loads(_read_frame(channel, buffer)),
+            json.loads(_read_frame(channel, buffer)),
+        )
         number = request["n"]
         entered = json.dumps({"n": number, "entered": True}).encode()
         try:
             try:
                 if missing_wall:
                     raise worker_call.no_wall_error(request["service"], missing_wall)
-                data, files = worker_call.call(request, payload, operations, partial(_send, channel, entered))
+                data, files = worker_call.call(
+                    request, payload, operations, partial(_send, channel, entered)
+                )
             finally:
                 for stream in (sys.stdout, sys.stderr):
                     with contextlib.suppress(Exception):
                         stream.flush()
         except BaseException as error:
-            _send(channel, json.dumps({"n": number, "error": worker_call.error_payload(error)}).encode())
+            _send(
+                channel,
+                json.dumps({"n": number, "error": worker_call.error_payload(error)}).encode(),
+            )
         else:
             head = {"n": number, "reply": True, **({"files": files} if files else {})}
             _send(channel, json.dumps(head).encode(), data)

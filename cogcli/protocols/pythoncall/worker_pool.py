@@ -21,7 +21,9 @@ from cogcli.protocols.pythoncall.worker_process import ENDING_SECONDS, Worker
 class WorkerPool:
     """Starts workers on demand and keeps them until the run ends."""
 
-    def __init__(self, environ: Mapping[str, str], limit: int, mask_text: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], limit: int, mask_text: Callable[[str], str] = str
+    ) -> None:
         self._environ = environ
         self._mask_text = mask_text
         self._limit = limit
@@ -32,7 +34,9 @@ class WorkerPool:
         self._closed = False
 
     @contextmanager
-    def borrow(self, code: Code, limits: CallLimits, sandbox: SandboxFiles | None = None) -> Iterator[Worker]:
+    def borrow(
+        self, code: Code, limits: CallLimits, sandbox: SandboxFiles | None = None
+    ) -> Iterator[Worker]:
         """A worker of the service, an idle one if there is one. With `sandbox` it is a new one that reads these files
         and serves this call only. Raises TransportError, CallTimeoutError."""
         with limits.cancel.on_cancel(self._wake):
@@ -74,7 +78,9 @@ class WorkerPool:
                     raise CallTimeoutError("call.timeout", "no worker was free in time", left=False)
                 self._changed.wait(rest)
             if self._closed or limits.cancel.is_set:
-                raise TransportError("call.transport", "no caller waits for this call any more", left=False)
+                raise TransportError(
+                    "call.transport", "no caller waits for this call any more", left=False
+                )
             self._busy += 1
             superfluous = [worker for worker in self._idle if not worker.is_quiet]
             self._idle = [worker for worker in self._idle if worker not in superfluous]

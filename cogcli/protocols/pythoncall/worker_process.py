@@ -143,7 +143,9 @@ class Worker:
                 return self._reply(request, limits.deadline)
             except TimeoutError:
                 self.end()
-                raise CallTimeoutError("call.timeout", "no answer in time", left=self._entered) from None
+                raise CallTimeoutError(
+                    "call.timeout", "no answer in time", left=self._entered
+                ) from None
             except EOFError:
                 raise TransportError("call.transport", self.end(), left=self._entered) from None
             except (ValueError, JsonRefused) as error:
@@ -226,7 +228,15 @@ def _start(
     wall = orjson.dumps(sandbox._asdict()).decode() if sandbox else ""
     # Our interpreter, our program, our import paths; of data only the names of files that a sandbox may read.
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, *flags, program.__file__, str(channel), str(leash), wall, *_import_paths(environ)],
+        [
+            sys.executable,
+            *flags,
+            program.__file__,
+            str(channel),
+            str(leash),
+            wall,
+            *_import_paths(environ),
+        ],
         stdin=subprocess.DEVNULL,
         stdout=out,
         stderr=out,

@@ -44,7 +44,9 @@ def check_bindings(context: CheckContext) -> None:
             _check_fallback(context, binding, binding.fallback, report)
         protocol = context.protocols.get(binding.protocol)
         if protocol is not None:
-            protocol.checks().binding(context, binding, context.catalog.services.get(binding.service))
+            protocol.checks().binding(
+                context, binding, context.catalog.services.get(binding.service)
+            )
 
 
 def _check_service(context: CheckContext, binding: Binding, report: ProblemReport) -> None:
@@ -55,11 +57,15 @@ def _check_service(context: CheckContext, binding: Binding, report: ProblemRepor
         return
     if service.kind != binding.protocol:
         message = f"protocol {binding.protocol}, service `{service.id}` is of kind {service.kind}"
-        report.error("binding.protocol", ("protocol",), message, hint=f"write protocol: {service.kind}")
+        report.error(
+            "binding.protocol", ("protocol",), message, hint=f"write protocol: {service.kind}"
+        )
     names = {name.lower(): name for name in binding.metadata.get("headers") or {}}
     if "authorization" in names and "auth_ref" in service.settings:
         message = f"an `Authorization` header beside `auth_ref` of service `{service.id}`"
-        report.error("service.auth", ("metadata", "headers", names["authorization"]), message, key=True)
+        report.error(
+            "service.auth", ("metadata", "headers", names["authorization"]), message, key=True
+        )
 
 
 def _check_service_names(context: CheckContext, binding: Binding, report: ProblemReport) -> None:
@@ -71,7 +77,10 @@ def _check_service_names(context: CheckContext, binding: Binding, report: Proble
         if name not in service.variables:
             message = f"`{'.'.join(map(str, path))}`: `{name}` is not a variable of service `{service.id}`"
             hint = suggest_path(name, service.variables, before="service.")
-            hint = hint or "declare it in `variables` there, or write {$literal: ...} for this very text"
+            hint = (
+                hint
+                or "declare it in `variables` there, or write {$literal: ...} for this very text"
+            )
             report.error("request.input", path, message, hint=hint)
 
 
@@ -122,7 +131,12 @@ def _check_request(
                 continue
             inside = follow([shape_of(field)], slot.certain[1:], lists=True)
             report_absent(report, path, ("input", *slot.certain), 2, inside)
-            if not slot.whole and slot.otherwise is None and not field.required and field.default is None:
+            if (
+                not slot.whole
+                and slot.otherwise is None
+                and not field.required
+                and field.default is None
+            ):
                 without = "the text is empty there if it is not given"
                 hint = f"write ${{input.{'.'.join(slot.path)}:-}} to say that this is meant"
                 if path[1] in _path_keys(context, binding):
@@ -133,7 +147,10 @@ def _check_request(
 
 
 def _path_keys(context: CheckContext, binding: Binding) -> Collection[str]:
-    service, protocol = context.catalog.services.get(binding.service), context.protocols.get(binding.protocol)
+    service, protocol = (
+        context.catalog.services.get(binding.service),
+        context.protocols.get(binding.protocol),
+    )
     return protocol.path_keys(service, binding) if service and protocol else ()
 
 
@@ -160,7 +177,9 @@ def _check_response(
             report.warn("response.field", ("response", name), message, hint=hint, key=True)
 
 
-def _check_required_outputs(binding: Binding, capability: Capability, report: ProblemReport) -> None:
+def _check_required_outputs(
+    binding: Binding, capability: Capability, report: ProblemReport
+) -> None:
     for name, field in capability.outputs.items():
         if field.required and field.default is None and name not in binding.response:
             message = f"required output `{name}` of `{capability.id}` is not mapped"
@@ -168,7 +187,9 @@ def _check_required_outputs(binding: Binding, capability: Capability, report: Pr
             report.error("response.unmapped", ("response",), message, hint=hint, key=True)
 
 
-def _check_fallback(context: CheckContext, binding: Binding, name: str, report: ProblemReport) -> None:
+def _check_fallback(
+    context: CheckContext, binding: Binding, name: str, report: ProblemReport
+) -> None:
     bindings, path = context.catalog.bindings, ("metadata", "fallback_binding_id")
     other = bindings.get(name)
     if other is None:

@@ -41,7 +41,9 @@ def _check_names(context: CheckContext, capability: Capability, report: ProblemR
         if taken or owner != capability.id or alias in capability.aliases[:index]:
             other = "an id" if taken else f"an alias of `{owner}`"
             report.error("alias.clash", ("aliases", index), f"alias `{alias}` is already {other}")
-    named: list[tuple[KeyPath, str]] = [(("requires", n), id) for n, id in enumerate(capability.requires)]
+    named: list[tuple[KeyPath, str]] = [
+        (("requires", n), id) for n, id in enumerate(capability.requires)
+    ]
     if capability.replacement is not None:
         named.append((("replacement",), capability.replacement))
     for path, id in named:
@@ -55,7 +57,9 @@ def _check_hints(capability: Capability, report: ProblemReport) -> None:
         path = ("cognitive_hints", "produces", name)
         if name not in capability.outputs:
             hint = suggestion(name, capability.outputs)
-            report.error("hints.field", path, f"hints name `{name}`, which is no output", hint=hint, key=True)
+            report.error(
+                "hints.field", path, f"hints name `{name}`, which is no output", hint=hint, key=True
+            )
         if production.target is not None:
             if fault := target_fault(production.target):
                 report.fault(fault, (*path, "target"))
@@ -78,7 +82,11 @@ def _check_safety(capability: Capability, report: ProblemReport) -> None:
         message = f"`read_only`, but its effect class is {effect}"
         hint = "declare properties.side_effects: false"
         report.error("safety.read-only", place, message, hint=hint)
-    if safety.declared.get("reversible") is False and effect == "effect" and not safety.requires_confirmation:
+    if (
+        safety.declared.get("reversible") is False
+        and effect == "effect"
+        and not safety.requires_confirmation
+    ):
         message = "its effect cannot be undone and needs no confirmation"
         hint = "set requires_confirmation: true"
         report.warn("safety.irreversible", ("safety", "reversible"), message, hint=hint)
@@ -88,7 +96,9 @@ def _check_replaced(capability: Capability, before: Capability, report: ProblemR
     """`safety.weakened`: a later layer may replace a capability, but not weaken its safety."""
     for path, reason in find_weakened(capability, before):
         message = f"weaker than the one it replaces in {before.file}: {reason}"
-        report.error("safety.weakened", path, message, hint="keep at least the replaced safety", key=True)
+        report.error(
+            "safety.weakened", path, message, hint="keep at least the replaced safety", key=True
+        )
 
 
 def _check_examples(capability: Capability, report: ProblemReport) -> None:
@@ -113,7 +123,9 @@ def _check_examples(capability: Capability, report: ProblemReport) -> None:
 def _check_files(files: Any, report: ProblemReport) -> None:
     """Report files of an example that cannot be written."""
     if files is not None and not isinstance(files, dict):
-        report.warn("example.contract", ("files",), "expected an object: file names to their contents")
+        report.warn(
+            "example.contract", ("files",), "expected an object: file names to their contents"
+        )
     for name, content in object_of(files).items():
         if not is_inside(name):
             message = f"the file `{name}` is outside of the folder of the example"
@@ -122,7 +134,9 @@ def _check_files(files: Any, report: ProblemReport) -> None:
             report.warn("example.contract", ("files", name), "expected a text, or `{base64: TEXT}`")
 
 
-def _check_values(key: str, values: Any, fields: Fields, report: ProblemReport, *, whole: bool) -> None:
+def _check_values(
+    key: str, values: Any, fields: Fields, report: ProblemReport, *, whole: bool
+) -> None:
     """Report values that do not fit their fields. `whole`: whether required fields must be present."""
     if not isinstance(values, dict):
         report.warn("example.contract", (key,), "expected an object of values")

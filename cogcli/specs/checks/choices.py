@@ -32,7 +32,9 @@ def check_defaults(context: CheckContext) -> None:
                 report.error("policy.binding", place, wrong[0], hint=wrong[1])
             elif catalog.bindings[name].channel == CANDIDATE:
                 message = f"`{capability}`: binding `{name}` is a candidate"
-                report.error("policy.binding", place, message, hint="move it to channel official or local")
+                report.error(
+                    "policy.binding", place, message, hint="move it to channel official or local"
+                )
 
 
 def check_host(context: CheckContext) -> None:
@@ -49,7 +51,9 @@ def check_host(context: CheckContext) -> None:
                 report.need("active.capability", path, message, hint=hint, key=True)
         elif wrong := context.misnamed(capability, active.binding, context.options):
             message, hint = wrong
-            known, _ = usable_bindings(catalog, catalog.bindings_of.get(capability, ()), context.options)
+            known, _ = usable_bindings(
+                catalog, catalog.bindings_of.get(capability, ()), context.options
+            )
             meant = (did_you_mean(active.binding, known) or known)[:1]
             ways = [hint, *(f"cogcli bindings activate {capability} {id}" for id in meant)]
             report.need("active.binding", path, message, hint="\n".join(filter(None, ways)))
@@ -62,7 +66,9 @@ def check_host(context: CheckContext) -> None:
 
 
 def _report_of(context: CheckContext, override: Override) -> ProblemReport:
-    return context.report(override.file).part(f"override {override.entry + 1}", "overrides", override.entry)
+    return context.report(override.file).part(
+        f"override {override.entry + 1}", "overrides", override.entry
+    )
 
 
 def _check_override(
@@ -82,7 +88,9 @@ def _check_override(
         hint = suggestion(service, known)
         if known and not hint:
             hint = f"it has one on {', '.join(f'`{service}`' for service in known)}"
-        report.need(code, ("service",), f"`{capability}` has no binding on service `{service}`", hint=hint)
+        report.need(
+            code, ("service",), f"`{capability}` has no binding on service `{service}`", hint=hint
+        )
 
 
 def check_choices(context: CheckContext) -> None:
@@ -125,7 +133,9 @@ def _with_place(hint: str, named: str) -> str:
     return "\n".join([*lines[:after], *filter(None, [named]), *lines[after:]])
 
 
-def _is_shipped_for_the_host(context: CheckContext, error: BindingResolutionError, file: str) -> bool:
+def _is_shipped_for_the_host(
+    context: CheckContext, error: BindingResolutionError, file: str
+) -> bool:
     """Whether a shipped file waits for a variable of a shipped service: whoever runs it sets that, and is told then."""
     service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
     if context.catalog.partial or service is None or service.layer != BUILT_IN:

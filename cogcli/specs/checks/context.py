@@ -66,7 +66,9 @@ class CheckContext:
 
     def step_report(self, skill: Skill, index: int) -> ProblemReport:
         """The report of one step, with paths below it."""
-        return self.report(skill.file, skill.at).part(f"step `{skill.steps[index].id}`", "steps", index)
+        return self.report(skill.file, skill.at).part(
+            f"step `{skill.steps[index].id}`", "steps", index
+        )
 
     def shown(self, path: str, *, beside: str) -> str:
         """The shown name of a real path that is not a spec file, relative as that of the spec file `beside`."""
@@ -159,7 +161,9 @@ class ProtocolChecks(NamedTuple):
     """
 
     service: Callable[[CheckContext, Service], None] = lambda context, service: None
-    binding: Callable[[CheckContext, Binding, Service | None], None] = lambda context, binding, service: None
+    binding: Callable[[CheckContext, Binding, Service | None], None] = (
+        lambda context, binding, service: None
+    )
 
 
 class CheckedProtocol(Protocol):
@@ -169,7 +173,9 @@ class CheckedProtocol(Protocol):
         """The checks of its services and bindings."""
         ...
 
-    def check_contracts(self, context: CheckContext, name: str, bindings: Iterable[Binding]) -> None:
+    def check_contracts(
+        self, context: CheckContext, name: str, bindings: Iterable[Binding]
+    ) -> None:
         """Report where its bindings contradict what describes their services."""
         ...
 

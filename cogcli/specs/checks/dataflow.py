@@ -97,7 +97,9 @@ def check_reads(flow: Dataflow) -> None:
         for read in fact.reads:
             gone = _check_read(flow, position, read, unreachable) or gone
         if never:
-            fact.report.warn("graph.unreachable", ("config", "condition"), "its condition is never true")
+            fact.report.warn(
+                "graph.unreachable", ("config", "condition"), "its condition is never true"
+            )
         if (never and fact.step.config.otherwise is None) or gone:
             unreachable |= 1 << position
 
@@ -153,12 +155,17 @@ def _report_unwritten(flow: Dataflow, position: int, read: Read, writers: int) -
     text, hint = read.reference.text, ""
     later = writers & flow.graph.after[position]
     if later:
-        message, hint = f"is written later by `{flow.name(later)}`", "move that step before this one"
+        message, hint = (
+            f"is written later by `{flow.name(later)}`",
+            "move that step before this one",
+        )
     elif writers:
         message = "is written by this step itself only"
     else:
         namespace, segments = read.reference.namespace, read.reference.segments
-        written = [".".join(place[1:]).split(".") for place in flow.written if place[0] == namespace]
+        written = [
+            ".".join(place[1:]).split(".") for place in flow.written if place[0] == namespace
+        ]
         # What is read below a value is proposed below the one that is written.
         known = [".".join((*path, *segments[len(path) :])) for path in written]
         message = "is written by no step"

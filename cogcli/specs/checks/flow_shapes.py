@@ -29,7 +29,9 @@ def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
     return True
 
 
-def _source(flow: Dataflow, fact: StepFacts, reference: Reference) -> tuple[Sequence[InnerShape], int]:
+def _source(
+    flow: Dataflow, fact: StepFacts, reference: Reference
+) -> tuple[Sequence[InnerShape], int]:
     """What is known of the values that the first segments of a reference lead to, and the number of those segments."""
     namespace, segments = reference.namespace, reference.segments
     if namespace in fact.loops:
@@ -40,7 +42,9 @@ def _source(flow: Dataflow, fact: StepFacts, reference: Reference) -> tuple[Sequ
     if namespace in FLAT:
         whole = len(segments) > 1 and (namespace, ".".join(segments)) in flow.written
         return ([] if whole else flow.shapes.get((namespace, segments[0]), [])), 1
-    written = [end for end in range(1, len(segments) + 1) if (namespace, *segments[:end]) in flow.shapes]
+    written = [
+        end for end in range(1, len(segments) + 1) if (namespace, *segments[:end]) in flow.shapes
+    ]
     place = (namespace, *segments[: written[0]]) if len(written) == 1 else ()
     return (flow.shapes[place], written[0]) if place and place not in flow.within else ([], 0)
 
@@ -49,7 +53,9 @@ def _items(flow: Dataflow, fact: StepFacts) -> Sequence[InnerShape]:
     """What is known of the items of a step's loop; empty where nothing is."""
     foreach = fact.step.config.foreach
     if foreach and isinstance(foreach.items, list):
-        return [shape_of_value(item) for item in foreach.items] if len(foreach.items) <= MOST else []
+        return (
+            [shape_of_value(item) for item in foreach.items] if len(foreach.items) <= MOST else []
+        )
     if fact.items is None:
         return []
     shapes, start = _source(flow, fact, fact.items)

@@ -48,7 +48,10 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
     if check_member(flow, fact, read):
         return
     if read.filled and not read.lenient and _may_be_null(reference, flow.skill):
-        message, hint = f"`{reference.text}` may be null in this text", f"write ${{{reference.text}:-}}"
+        message, hint = (
+            f"`{reference.text}` may be null in this text",
+            f"write ${{{reference.text}:-}}",
+        )
         fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
     if wanted is None:
         return

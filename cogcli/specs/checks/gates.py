@@ -36,7 +36,10 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
         allowed = called.outputs.get("allowed")
         if allowed is None or allowed.type != "boolean":
             report.error(
-                "gate.allowed", (), "has no boolean output `allowed`", hint="a gate answers `allowed`"
+                "gate.allowed",
+                (),
+                "has no boolean output `allowed`",
+                hint="a gate answers `allowed`",
             )
         if called.effect == "unknown":
             report.warn("gate.effects", (), "its effects are not declared")
@@ -52,20 +55,28 @@ def _check_inputs(
     capability: Capability, called: Capability, gate: Gate, report: ProblemReport, *, post: bool
 ) -> None:
     """`gate.input`: inputs of a gate that are not given, or not from the capability's own fields."""
-    needed = [name for name, field in called.inputs.items() if field.required and field.default is None]
+    needed = [
+        name for name, field in called.inputs.items() if field.required and field.default is None
+    ]
     if gate.input is None:
         side, fields = ("output", capability.outputs) if post else ("input", capability.inputs)
         for name in needed:
             if name not in fields:
                 message = f"its required input `{name}` is not an {side} of `{capability.id}`"
-                report.error("gate.input", (), message, hint=f"map it: input: {{{name}: {side}.FIELD}}")
+                report.error(
+                    "gate.input", (), message, hint=f"map it: input: {{{name}: {side}.FIELD}}"
+                )
         return
     sides = {"input": capability.inputs, **({"output": capability.outputs} if post else {})}
     for name, text in gate.input.items():
         if name not in called.inputs:
             hint = suggestion(name, called.inputs)
             report.error(
-                "gate.input", ("input", name), f"`{name}` is not an input of it", hint=hint, key=True
+                "gate.input",
+                ("input", name),
+                f"`{name}` is not an input of it",
+                hint=hint,
+                key=True,
             )
         takes_object = name in called.inputs and called.inputs[name].type in ("object", "any")
         if not (text in sides and takes_object):  # else all fields of that side are given
@@ -75,7 +86,9 @@ def _check_inputs(
             report.error("gate.input", ("input",), f"its required input `{name}` is not mapped")
 
 
-def _check_source(id: str, sides: Mapping[str, Fields], name: str, text: str, report: ProblemReport) -> None:
+def _check_source(
+    id: str, sides: Mapping[str, Fields], name: str, text: str, report: ProblemReport
+) -> None:
     """`gate.input`: the source of a gate's input names no field of the capability."""
     path = ("input", name)
     side, _, rest = text.partition(".")
@@ -83,7 +96,10 @@ def _check_source(id: str, sides: Mapping[str, Fields], name: str, text: str, re
     if side not in sides or not rest:
         wanted = " or ".join(f"`{known}.NAME`" for known in sides)
         report.error(
-            "gate.input", path, f"found `{text}`, expected {wanted}", hint=_meant_source(sides, text)
+            "gate.input",
+            path,
+            f"found `{text}`, expected {wanted}",
+            hint=_meant_source(sides, text),
         )
     elif field not in sides[side]:
         message = f"`{field}` is not an {side} of `{id}`"
@@ -123,7 +139,10 @@ def check_probe(context: CheckContext, capability: Capability) -> None:
 def _probe_faults(probe: Capability) -> Iterator[tuple[str, str]]:
     """Why a capability cannot be a probe, as (message, hint)."""
     if probe.effect != "none":
-        yield f"has effect class {probe.effect}, expected none", "a probe only looks: `side_effects: false`"
+        yield (
+            f"has effect class {probe.effect}, expected none",
+            "a probe only looks: `side_effects: false`",
+        )
     if probe.safety and probe.safety.requires_confirmation:
         yield "asks a person itself", "a probe answers so that nobody has to be asked"
     yield from _misfits(probe.inputs, "input", _GIVEN, needed=tuple(_GIVEN))

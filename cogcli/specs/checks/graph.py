@@ -69,7 +69,9 @@ def report_cycle(facts: Sequence[StepFacts], dependencies: Sequence[tuple[int, .
     if not cycle:
         return
     # A cycle of steps that only wait for the step before in the file does not exist.
-    start = next(n for n, index in enumerate(cycle) if facts[index].step.config.depends_on is not None)
+    start = next(
+        n for n, index in enumerate(cycle) if facts[index].step.config.depends_on is not None
+    )
     names = [facts[index].step.id for index in (*cycle[start:-1], *cycle[: start + 1])]
     first = facts[cycle[start]]
     place = _place(first, (first.step.config.depends_on or ()).index(names[1]))

@@ -69,7 +69,9 @@ def meant_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
     known = readable_names(skill)
     for step in skill.steps:
         # As other tools write it: `steps.fetch.outputs.total`.
-        if step.id in path.split(".") and (target := (step.output or {}).get(rest[-1] if rest else head)):
+        if step.id in path.split(".") and (
+            target := (step.output or {}).get(rest[-1] if rest else head)
+        ):
             return target
     for name in (path, head, *did_you_mean(head, known)):
         if name in known:
@@ -80,9 +82,12 @@ def meant_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
 def readable_names(skill: Skill) -> dict[str, str]:
     """What steps of a skill can read, by the name below the namespace: what steps write; inputs, the nearer ones."""
     targets = (target for each in skill.steps for target in (each.output or {}).values())
-    readable = [text for text in targets if text.partition(".")[0] in ("vars", "outputs", "working")]
+    readable = [
+        text for text in targets if text.partition(".")[0] in ("vars", "outputs", "working")
+    ]
     return {
-        text.partition(".")[2]: text for text in (*readable, *(f"inputs.{name}" for name in skill.inputs))
+        text.partition(".")[2]: text
+        for text in (*readable, *(f"inputs.{name}" for name in skill.inputs))
     }
 
 
@@ -102,7 +107,11 @@ def _distance(a: str, b: str) -> int:
     return row[-1]
 
 
-_ATTRIBUTES: Final = {"working": WORKING_SLOTS, "frame": refs.FRAME_FIELDS, "output": refs.OUTPUT_FIELDS}
+_ATTRIBUTES: Final = {
+    "working": WORKING_SLOTS,
+    "frame": refs.FRAME_FIELDS,
+    "output": refs.OUTPUT_FIELDS,
+}
 _TEXT_ATTRIBUTES: Final = frozenset(
     ("frame.goal", "frame.priority", "output.summary", "output.result_type", "output.status_reason")
 )
@@ -111,7 +120,9 @@ _TEXT_ATTRIBUTES: Final = frozenset(
 _LENGTHS: Final = ("length", "size", "count", "len")
 
 
-def reference_fault(reference: Reference, inputs: Fields, *, expression: bool = False) -> TextFault | None:
+def reference_fault(
+    reference: Reference, inputs: Fields, *, expression: bool = False
+) -> TextFault | None:
     """The fault of a reference independent of the steps: unknown input or slot, path into a scalar.
 
     In an expression paths may lead into lists, and a missing value is not null.
@@ -128,7 +139,9 @@ def reference_fault(reference: Reference, inputs: Fields, *, expression: bool = 
             return TextFault(
                 "ref.input", message, suggest_path(head, inputs, before="inputs.", after=after), "W"
             )
-        scalar = "" if not below or has_members(field.type, below[0], lists=expression) else field.type
+        scalar = (
+            "" if not below or has_members(field.type, below[0], lists=expression) else field.type
+        )
     elif attributes is None:
         return None
     elif head not in attributes:
@@ -137,7 +150,9 @@ def reference_fault(reference: Reference, inputs: Fields, *, expression: bool = 
         severity: Severity = "E" if namespace == "working" else "W"
         return TextFault("ref.slot", f"`{text}`: {namespace} has no `{head}`", hint, severity)
     else:
-        listed = namespace == "working" and head != "artifacts" and below and not below[0].isdecimal()
+        listed = (
+            namespace == "working" and head != "artifacts" and below and not below[0].isdecimal()
+        )
         scalar = "text" if below and where in _TEXT_ATTRIBUTES else "a list" if listed else ""
     if not scalar:
         return None
@@ -178,14 +193,18 @@ def target_fault(text: str) -> TextFault | None:
         return TextFault("target.format", f"`{text}` is not a target", f"write {inner}")
     if not rest or any(char.isspace() for char in text):
         return TextFault(
-            "target.format", f"`{text}` is not a target", "write vars.NAME, outputs.NAME or working.SLOT"
+            "target.format",
+            f"`{text}` is not a target",
+            "write vars.NAME, outputs.NAME or working.SLOT",
         )
     if namespace in refs.READ_ONLY:
         message = f"`{text}`: {namespace} cannot be written"
         return TextFault("target.read-only", message, f"write to {', '.join(WRITABLE)}")
     if namespace not in WRITABLE:
         message = f"`{text}`: unknown namespace `{namespace}`"
-        return TextFault("target.namespace", message, suggest_path(namespace, WRITABLE, after=f".{rest}"))
+        return TextFault(
+            "target.namespace", message, suggest_path(namespace, WRITABLE, after=f".{rest}")
+        )
     if len(segments) > refs.MAX_SEGMENTS:
         return TextFault("target.path", f"`{text}`: more than {refs.MAX_SEGMENTS} segments")
     if refs.parse_target(text) is None:
@@ -201,7 +220,9 @@ def target_fault(text: str) -> TextFault | None:
         return TextFault("target.slot", message, near or f"slots: {', '.join(slots)}")
     if len(segments) > 1 and slot not in _OPEN_SLOTS:
         kind = "a list" if namespace == "working" else "text"
-        return TextFault("target.path", f"`{text}`: {namespace}.{slot} holds {kind}, nothing is below it")
+        return TextFault(
+            "target.path", f"`{text}`: {namespace}.{slot} holds {kind}, nothing is below it"
+        )
     return None
 
 
@@ -213,7 +234,11 @@ def overlapping_targets(targets: Iterable[tuple[str, Target]]) -> list[tuple[str
     for left, target in targets:
         place = (target.namespace, *target.path)
         prefixes = [place[:n] for n in range(1, len(place))]
-        other = exact.get(place) or above.get(place) or next((exact[p] for p in prefixes if p in exact), None)
+        other = (
+            exact.get(place)
+            or above.get(place)
+            or next((exact[p] for p in prefixes if p in exact), None)
+        )
         if other is not None:
             found.append((left, other))
         exact.setdefault(place, left)

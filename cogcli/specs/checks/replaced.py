@@ -18,14 +18,18 @@ from cogcli.specs.skill import NESTED, Skill, targets_of
 
 _OWN: Final = ("yaml.", "json.", "key.", "value.", "id.", "layout.", "field.", "template.")
 """What a file says by itself: no other file makes that wrong."""
-WITHOUT_SHIPPED: Final = "or leave out what is shipped: builtin = false in cogcli.toml of a trusted project"
+WITHOUT_SHIPPED: Final = (
+    "or leave out what is shipped: builtin = false in cogcli.toml of a trusted project"
+)
 
 
 def as_unusable(catalog: Catalog, problems: Iterable[Problem]) -> list[Problem]:
     """The problems, errors that later layers cause in shipped files made R, with what was replaced by which file."""
     if catalog.layers == (BUILT_IN,):
         return [*problems]
-    return [problem if problem.severity == "W" else _unusable(catalog, problem) for problem in problems]
+    return [
+        problem if problem.severity == "W" else _unusable(catalog, problem) for problem in problems
+    ]
 
 
 def is_made_unusable(problem: Problem) -> bool:
@@ -35,7 +39,9 @@ def is_made_unusable(problem: Problem) -> bool:
 
 def _unusable(catalog: Catalog, problem: Problem) -> Problem:
     if is_shipped_file(catalog, problem.file) and not problem.code.startswith(_OWN):
-        causes = [f"{file} replaces the shipped `{id}`" for id, file in _replaced_for(catalog, problem)]
+        causes = [
+            f"{file} replaces the shipped `{id}`" for id, file in _replaced_for(catalog, problem)
+        ]
         if problem.severity == "R" and not (causes and problem.code.startswith("binding.")):
             return problem
         ways = ["give it there what this file needs, or name it otherwise"] if causes else []
@@ -68,7 +74,11 @@ def _replaced_for(catalog: Catalog, problem: Problem) -> list[tuple[str, str]]:
                 named = [*_targets(skill, None)]
     for binding in catalog.bindings.values():
         if binding.file == problem.file:
-            named = [binding.capability, f"service:{binding.service}", f"binding:{binding.fallback}"]
+            named = [
+                binding.capability,
+                f"service:{binding.service}",
+                f"binding:{binding.fallback}",
+            ]
     for capability in catalog.capabilities.values():
         if capability.file == problem.file:
             named = [*capability.asks]

@@ -6,7 +6,12 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.eligibility import path_of_variable, secrets_of, unset_variables_text, variables_of
+from cogcli.specs.eligibility import (
+    path_of_variable,
+    secrets_of,
+    unset_variables_text,
+    variables_of,
+)
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.service import Service, names_in_address, network_of
@@ -72,4 +77,6 @@ def _check_variables(context: CheckContext, service: Service, report: ProblemRep
             report.need("env.missing", path, message, hint=f"export {name}=...")
         elif service.trusted and len(value) < SHORTEST_SECRET and name in secrets:
             message = f"environment variable `{name}` has fewer than {SHORTEST_SECRET} characters"
-            report.warn("secret.short", path, message, hint="such a value is masked by key name only")
+            report.warn(
+                "secret.short", path, message, hint="such a value is masked by key name only"
+            )

@@ -14,7 +14,12 @@ from cogcli.specs.checks.graph import StepGraph, dependencies_of, report_cycle, 
 from cogcli.specs.checks.step_facts import StepFacts
 from cogcli.specs.checks.step_inputs import check_input, check_otherwise
 from cogcli.specs.checks.step_outputs import check_output
-from cogcli.specs.checks.write_conflicts import check_names, check_outputs, check_races, check_rewrites
+from cogcli.specs.checks.write_conflicts import (
+    check_names,
+    check_outputs,
+    check_races,
+    check_rewrites,
+)
 from cogcli.specs.skill import NESTED, Skill, skills_of, targets_of
 
 MAX_DEPTH: Final = 10
@@ -88,7 +93,9 @@ def check_nesting(context: CheckContext) -> None:
     skills = context.catalog.skills
     below = {id: [n for n in skills_of(skills[id]) if n in skills] for id in sorted(skills)}
     nested = {id: ids for id, ids in below.items() if ids}
-    lanes = {id: [name for name in ids if skills[name].at] for id, ids in nested.items() if skills[id].at}
+    lanes = {
+        id: [name for name in ids if skills[name].at] for id, ids in nested.items() if skills[id].at
+    }
     depths: dict[str, int] = {}
     lane_depths: dict[str, int] = {}
     for id in nested:
@@ -98,11 +105,17 @@ def check_nesting(context: CheckContext) -> None:
             _report_nesting(context, skills[id], "skill.depth", message, deepest)
         cycle = shortest_cycle(id, lambda name: nested.get(name, ()))
         if cycle:
-            _report_nesting(context, skills[id], "skill.cycle", f"cycle {' -> '.join(cycle)}", cycle[1])
+            _report_nesting(
+                context, skills[id], "skill.cycle", f"cycle {' -> '.join(cycle)}", cycle[1]
+            )
         if _depth(nested, id, depths) > MAX_DEPTH:
             deepest = max(nested[id], key=lambda name: depths.get(name, 0))
             _report_nesting(
-                context, skills[id], "skill.depth", f"skills nest more than {MAX_DEPTH} deep", deepest
+                context,
+                skills[id],
+                "skill.depth",
+                f"skills nest more than {MAX_DEPTH} deep",
+                deepest,
             )
 
 
@@ -122,7 +135,9 @@ def _depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int
     return depths[id]
 
 
-def _report_nesting(context: CheckContext, skill: Skill, code: str, message: str, nested: str) -> None:
+def _report_nesting(
+    context: CheckContext, skill: Skill, code: str, message: str, nested: str
+) -> None:
     """Report a problem at the first step that calls the nested skill."""
     calls = (
         (n, path)

@@ -29,9 +29,7 @@ _CONDITION = ("config", "condition")
 _NO_NAMES: frozenset[str] = frozenset()
 _OR_NONE: Final = re.compile(r"[\w\]]\s+or\s+\[\s*\]\s*$")
 _LIST = FieldSpec("array", required=True)
-_LANGUAGE = (
-    "compare, combine with `and`, `or`, `not`, use `in`, `is null` and functions: cogcli explain expr.syntax"
-)
+_LANGUAGE = "compare, combine with `and`, `or`, `not`, use `in`, `is null` and functions: cogcli explain expr.syntax"
 
 
 class ExpressionSite(NamedTuple):
@@ -75,9 +73,7 @@ def _check_listed_items(step: StepFacts) -> None:
         found = find_plausible(part.text, _NO_NAMES)
         if part.kind != "plain" or reference_of(part.text, _NO_NAMES) or found:
             shown = part.text[:60] if part.kind == "plain" else part.path[-1]
-            hint = (
-                'write the list as an expression: items: "[inputs.a, inputs.b]"; there text stands in quotes'
-            )
+            hint = 'write the list as an expression: items: "[inputs.a, inputs.b]"; there text stands in quotes'
             step.report.error(
                 "ref.text", part.path, f"`{shown}`: a written list of items is not read", hint=hint
             )
@@ -142,7 +138,9 @@ def _suggest_meaning(step: StepFacts, name: str, head: str) -> str:
     known, below = readable_names(step.skill), name[len(head) :]
     names = [head] if head in known else did_you_mean(head, known)
     found = [known[name]] if name in known else [known[word] + below for word in names]
-    text = foreign_value(name) or (f"text stands in quotes: '{name}'" if name.isidentifier() else "")
+    text = foreign_value(name) or (
+        f"text stands in quotes: '{name}'" if name.isidentifier() else ""
+    )
     return f"{meant_hint(found)} {text}".strip()
 
 

@@ -158,7 +158,10 @@ def interface_of(catalog: Catalog, step: Step) -> Interface:
     known = [entry.spec for entry in called if entry.spec is not None]
     # A gate may skip the step.
     degrades = any(
-        gate.on_fail == "degrade" for spec in known if isinstance(spec, Capability) for gate in spec.gates
+        gate.on_fail == "degrade"
+        for spec in known
+        if isinstance(spec, Capability)
+        for gate in spec.gates
     )
     return Interface(
         called=tuple(called),
@@ -186,7 +189,9 @@ def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:
             other = joined.get(name)
             if other is not None:
                 needed = any(each.required and each.default is None for each in (field, other))
-                field = FieldSpec(field.type if field.type == other.type else "any", required=needed)
+                field = FieldSpec(
+                    field.type if field.type == other.type else "any", required=needed
+                )
             joined[name] = field
     return joined
 
@@ -200,7 +205,9 @@ def _outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
     else:
         outputs = _joined_outputs(specs, every=True)
     if config.foreach:
-        return {name: FieldSpec("array", required=True, items=field) for name, field in outputs.items()}
+        return {
+            name: FieldSpec("array", required=True, items=field) for name, field in outputs.items()
+        }
     return {**outputs, **_ROUNDS} if config.while_ else outputs
 
 

@@ -16,7 +16,14 @@ from cogcli.specs.checks.references import (
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.fields import FieldSpec, fit_values
 from cogcli.specs.plausible_syntax import Plausible, find_plausible, placeholders
-from cogcli.specs.step_values import TextSlot, ValuePart, is_text, parse_text, parts_of, reference_of
+from cogcli.specs.step_values import (
+    TextSlot,
+    ValuePart,
+    is_text,
+    parse_text,
+    parts_of,
+    reference_of,
+)
 from cogcli.specs.template import LITERAL, TemplateFault, is_literal
 
 
@@ -28,7 +35,9 @@ def check_input(step: StepFacts) -> None:
         wanted = inputs.get(name)
         if wanted is None and step.interface.complete:
             message = f"`{name}` is not an input of {step.called()}, so not passed on"
-            report.warn("step.input-undeclared", path, message, hint=suggestion(name, inputs), key=True)
+            report.warn(
+                "step.input-undeclared", path, message, hint=suggestion(name, inputs), key=True
+            )
         _check_value(step, name, value, path, wanted)
     for name, wanted in inputs.items():
         if wanted.required and wanted.default is None and name not in values:
@@ -44,11 +53,15 @@ def check_otherwise(step: StepFacts) -> None:
         path = ("config", "otherwise", name)
         if name not in outputs and step.interface.complete:
             message = f"otherwise: `{name}` is not an output of {step.called()}"
-            step.report.error("step.output-unknown", path, message, hint=suggestion(name, outputs), key=True)
+            step.report.error(
+                "step.output-unknown", path, message, hint=suggestion(name, outputs), key=True
+            )
         _check_value(step, name, value, path, outputs.get(name))
 
 
-def _check_value(step: StepFacts, name: str, value: Any, path: KeyPath, wanted: FieldSpec | None) -> None:
+def _check_value(
+    step: StepFacts, name: str, value: Any, path: KeyPath, wanted: FieldSpec | None
+) -> None:
     """Note the references in one value, and report a literal that cannot fit."""
     literal, misused = True, False
     for part in parts_of(value, path):
@@ -61,7 +74,9 @@ def _check_value(step: StepFacts, name: str, value: Any, path: KeyPath, wanted: 
             step.report.error("flow.type", path, f"`{name}`: {reason}")
 
 
-def _check_part(step: StepFacts, part: ValuePart, name: str, path: KeyPath, wanted: FieldSpec | None) -> bool:
+def _check_part(
+    step: StepFacts, part: ValuePart, name: str, path: KeyPath, wanted: FieldSpec | None
+) -> bool:
     """Note the reference that a text is, or those in it, or report its fault; False for what is passed as written."""
     if part.kind == "literal":
         return False
@@ -77,11 +92,15 @@ def _check_part(step: StepFacts, part: ValuePart, name: str, path: KeyPath, want
         message = f"`{key}` has other keys next to it"
         step.report.error(code, part.path, message, hint="remove the other keys", key=True)
     elif part.kind == "odd":
-        step.report.error("ref.text", part.path, "`$text` holds no text", hint=f"write {{$text: {_DEAR}}}")
+        step.report.error(
+            "ref.text", part.path, "`$text` holds no text", hint=f"write {{$text: {_DEAR}}}"
+        )
     elif part.kind == "text":
         _check_text(step, part, name)
     elif reference := reference_of(part.text, step.loops):
-        note_reference(step, Read(reference, part.path, name, wanted if part.path == path else None))
+        note_reference(
+            step, Read(reference, part.path, name, wanted if part.path == path else None)
+        )
     elif fault := explain_near_miss(part.text, step.loops):
         step.report.fault(fault, part.path)
     elif found := find_plausible(part.text, step.loops):
@@ -101,7 +120,9 @@ def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
     try:
         slots = [piece for piece in parse_text(text, step.loops) if isinstance(piece, TextSlot)]
     except TemplateFault as fault:
-        found = next((each for each in placeholders(text, step.loops) if each.offset == fault.offset), None)
+        found = next(
+            (each for each in placeholders(text, step.loops) if each.offset == fault.offset), None
+        )
         meant = meant_reference(found.path, step.skill, step.loops) if found else "inputs.NAME"
         hint = f"write ${{{meant}}}, ${{{meant}:-text}}, or $${{ for a plain ${{"
         step.report.error("ref.text", path, str(fault), hint=hint, within=(text, fault.offset))
@@ -110,7 +131,15 @@ def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
         lenient = slot.otherwise is not None
         note_reference(
             step,
-            Read(slot.reference, path, name, text=text, offset=slot.offset, lenient=lenient, filled=True),
+            Read(
+                slot.reference,
+                path,
+                name,
+                text=text,
+                offset=slot.offset,
+                lenient=lenient,
+                filled=True,
+            ),
         )
     places = [slot.offset for slot in slots]
     odd = [each for each in placeholders(text, step.loops, named=True) if each.offset not in places]
@@ -142,7 +171,11 @@ def misfit(sources: Collection[str], wanted: str) -> Severity | None:
     """The severity of a value of one of these types instead of a wanted one: an error, for a number instead of an
     integer a warning; None where one of them fits."""
     for source in sources:
-        if source == wanted or "any" in (source, wanted) or (source, wanted) == ("integer", "number"):
+        if (
+            source == wanted
+            or "any" in (source, wanted)
+            or (source, wanted) == ("integer", "number")
+        ):
             return None
     return "W" if wanted == "integer" and "number" in sources else "E"
 
@@ -159,8 +192,12 @@ def _literal_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
     if is_text(value):
         return f"expected {wanted.type}, found text" if misfit(["string"], wanted.type) else ""
     if not whole:
-        kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "any"
-        return f"expected {wanted.type}, found {preview(value)}" if misfit([kind], wanted.type) else ""
+        kind = (
+            "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "any"
+        )
+        return (
+            f"expected {wanted.type}, found {preview(value)}" if misfit([kind], wanted.type) else ""
+        )
     if _holds_literal(value):
         return ""
     _, violations = fit_values({"": wanted._replace(schema=None)}, {"": value})

@@ -6,7 +6,12 @@ from cogcli.core.problems import KeyPath, suggest_path
 from cogcli.core.refs import Target, parse_target
 from cogcli.specs.capability import Capability, hinted_writes
 from cogcli.specs.checks.absent_members import report_absent
-from cogcli.specs.checks.references import inner_path, overlapping_targets, slot_misfit, target_fault
+from cogcli.specs.checks.references import (
+    inner_path,
+    overlapping_targets,
+    slot_misfit,
+    target_fault,
+)
 from cogcli.specs.checks.step_facts import PlannedWrite, Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.fields import FieldSpec
@@ -85,7 +90,9 @@ def _note_hinted_writes(step: StepFacts) -> None:
                 strategy = config.merge_strategy or write.strategy
                 maybe = _may_skip(step, write.output) or not field.required
                 shape = InnerShape() if write.as_list else step.interface.shape(write.output)
-                planned = PlannedWrite(target, ("uses",), strategy, field, maybe, write.as_list, shape)
+                planned = PlannedWrite(
+                    target, ("uses",), strategy, field, maybe, write.as_list, shape
+                )
                 _note_write(step, planned)
 
 

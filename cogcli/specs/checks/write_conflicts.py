@@ -24,7 +24,9 @@ def check_races(flow: Dataflow) -> None:
             beside = ~flow.graph.before[position]
             for strategy, bits in _overlapping(at, below, write.place):
                 racing = bits & beside
-                if racing and not (strategy == write.strategy and STRATEGIES[strategy].keeps_present):
+                if racing and not (
+                    strategy == write.strategy and STRATEGIES[strategy].keeps_present
+                ):
                     other = flow.name(racing)
                     message = f"`{write.target.text}` is also written by concurrent step `{other}`"
                     hint = f"add `{other}` to depends_on, or let both append or deep_merge"
@@ -53,10 +55,14 @@ def check_rewrites(flow: Dataflow) -> None:
             if write.strategy != "overwrite" or write.maybe or not earlier:
                 continue
             last = earlier.bit_length() - 1
-            readers = flow.read.get(write.place, 0) & ~flow.graph.after[position] & flow.graph.after[last]
+            readers = (
+                flow.read.get(write.place, 0) & ~flow.graph.after[position] & flow.graph.after[last]
+            )
             if not readers and not flow.within.get(write.place):
                 message = f"`{write.target.text}` of step `{flow.facts[last].step.id}` is overwritten unread"
-                fact.report.warn("target.rewrite", write.path, message, hint="write merge_strategy: replace")
+                fact.report.warn(
+                    "target.rewrite", write.path, message, hint="write merge_strategy: replace"
+                )
 
 
 def check_outputs(flow: Dataflow, report: ProblemReport) -> None:
@@ -65,8 +71,13 @@ def check_outputs(flow: Dataflow, report: ProblemReport) -> None:
         path = ("outputs", name)
         needed = field.required and field.default is None
         if not flow.written.get(path):
-            message, hint = f"no step writes output `{name}`", f"map a step's output to outputs.{name}"
-            report.add("outputs.unproduced", "E" if needed else "W", path, message, hint=hint, key=True)
+            message, hint = (
+                f"no step writes output `{name}`",
+                f"map a step's output to outputs.{name}",
+            )
+            report.add(
+                "outputs.unproduced", "E" if needed else "W", path, message, hint=hint, key=True
+            )
         elif needed and not flow.surely.get(path):
             other = flow.name(flow.written[path])
             message = f"required output `{name}`: `{other}` may leave it unwritten"
@@ -87,4 +98,6 @@ def check_names(flow: Dataflow) -> None:
                 )
             if namespace == "vars" and name not in unread and not flow.read.get(("vars", name)):
                 unread.add(name)
-                fact.report.warn("vars.unused", write.path, f"{text} is never read", hint="remove it")
+                fact.report.warn(
+                    "vars.unused", write.path, f"{text} is never read", hint="remove it"
+                )

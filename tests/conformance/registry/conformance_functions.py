@@ -15,7 +15,12 @@ except ImportError:  # in a process of its own
 
 
 def do(
-    value: Any = None, mark: str = "", seconds: float = 0, fail: int = 0, key: str = "tries", **_: Any
+    value: Any = None,
+    mark: str = "",
+    seconds: float = 0,
+    fail: int = 0,
+    key: str = "tries",
+    **_: Any,
 ) -> dict[str, Any]:
     """Gives back `value` after `seconds`. `mark` goes into the ledger; the first `fail` calls of a `key` fail."""
     if mark:

@@ -49,5 +49,9 @@ for line in sys.stdin:
     if "id" in message:
         result = answer(message["method"], message.get("params") or {})
         unknown = {"error": {"code": -32601, "message": "no such method"}}
-        told = {"jsonrpc": "2.0", "id": message["id"], **(unknown if result is None else {"result": result})}
+        told = {
+            "jsonrpc": "2.0",
+            "id": message["id"],
+            **(unknown if result is None else {"result": result}),
+        }
         print(json.dumps(told), flush=True)

@@ -8,7 +8,9 @@ from cogcli.specs.service import Service
 def _check_binding(context: CheckContext, binding: Binding, service: Service | None) -> None:
     if "text" not in binding.request:
         report = context.report(binding.file)
-        report.error("wire.parameter", ("request",), f"binding `{binding.id}`: it needs `text`", key=True)
+        report.error(
+            "wire.parameter", ("request",), f"binding `{binding.id}`: it needs `text`", key=True
+        )
 
 
 CHECKS = ProtocolChecks(binding=_check_binding)

@@ -1,6 +1,11 @@
 """Makes toy calls: a text backwards or twice, with the service's mark."""
 
-from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, InvokerContext
+from cogcli.protocols.invoker import (
+    CallLimits,
+    InvocationRequest,
+    InvocationResponse,
+    InvokerContext,
+)
 
 
 class Toy:

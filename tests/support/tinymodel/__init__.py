@@ -87,7 +87,9 @@ class TinyModel:
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
         self._server.daemon_threads = True
         self._server.tiny = self  # type: ignore[attr-defined]
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
+        )
 
     @property
     def address(self) -> str:
@@ -132,12 +134,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.protocol = protocol
         if tiny.key and protocol.key(self.headers) != tiny.key:
-            self._fail(401, "invalid_api_key", f"the key {protocol.key(self.headers)} is not accepted")
+            self._fail(
+                401, "invalid_api_key", f"the key {protocol.key(self.headers)} is not accepted"
+            )
             return
         fault = ""
         if model.startswith("fault:"):
             _, fault, most, model = (*model.split(":", 3), "", "")[:4]
-            fault, number = (fault, 1) if not most or number <= int(most) else ("", number - int(most))
+            fault, number = (
+                (fault, 1) if not most or number <= int(most) else ("", number - int(most))
+            )
             model = model or "bigram-json"
         media_type = "text/event-stream" if body.get("stream") else "application/json"
         if fault.isdigit():
@@ -149,7 +155,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(tiny, body, model, number, fault)
 
-    def _answer(self, tiny: TinyModel, body: dict[str, Any], model: str, number: int, fault: str) -> None:
+    def _answer(
+        self, tiny: TinyModel, body: dict[str, Any], model: str, number: int, fault: str
+    ) -> None:
         seen = self.protocol.seen(body)
         try:
             said = (
@@ -226,4 +234,8 @@ def _scripted(tiny: TinyModel, model: str, number: int) -> Answer:
     reply = replies[min(number, len(replies)) - 1]
     if isinstance(reply, str):
         return Answer(reply)
-    return Answer("", tuple(reply["native_calls"])) if "native_calls" in reply else Answer(json.dumps(reply))
+    return (
+        Answer("", tuple(reply["native_calls"]))
+        if "native_calls" in reply
+        else Answer(json.dumps(reply))
+    )

@@ -40,7 +40,9 @@ class Seen(NamedTuple):
 def seen_in(messages: list[dict[str, Any]], tools: list[dict[str, Any]], max_tokens: int) -> Seen:
     """What there is in a request, whatever its protocol."""
     prompt = "\n".join(str(message.get("content")) for message in messages)
-    named = tools or [{"name": name, "parameters": {}} for name in sorted(set(_TOOL.findall(prompt)))]
+    named = tools or [
+        {"name": name, "parameters": {}} for name in sorted(set(_TOOL.findall(prompt)))
+    ]
     return Seen(prompt, tuple(named), bool(tools), max_tokens)
 
 
@@ -66,7 +68,10 @@ def _json(rng: random.Random, seen: Seen) -> Answer:
     if not calls or rng.random() < 0.2:
         reply["response"] = sample(rng, rng.randint(0, 160)).strip()
     if rng.random() < 0.15:
-        reply |= {"switch_mode": rng.choice(["fast", "deep", "adapt"]), "switch_why": sample(rng, 30).strip()}
+        reply |= {
+            "switch_mode": rng.choice(["fast", "deep", "adapt"]),
+            "switch_why": sample(rng, 30).strip(),
+        }
     return Answer(json.dumps(reply))
 
 
@@ -89,7 +94,9 @@ def _as_written(call: dict[str, Any], seen: Seen) -> dict[str, Any]:
 
 
 def _arguments(rng: random.Random, schema: dict[str, Any], seen: Seen) -> dict[str, Any]:
-    fields = schema.get("properties") or {name: {} for name in rng.sample(["order_id", "amount", "text"], 2)}
+    fields = schema.get("properties") or {
+        name: {} for name in rng.sample(["order_id", "amount", "text"], 2)
+    }
     found = {name: _value(rng, field, seen) for name, field in fields.items() if rng.random() < 0.9}
     return found if rng.random() < 0.95 else {**found, sample(rng, 5).strip() or "x": 1}
 
@@ -116,7 +123,9 @@ def _updates(rng: random.Random, seen: Seen) -> dict[str, Any]:
     updates = {
         "goal": rng.choice(["", sample(rng, 30)]),
         "strategy": rng.choice(["", sample(rng, 60)]),
-        "facts": {sample(rng, 6).strip() or "x": _value(rng, {}, seen) for _ in range(rng.randint(0, 3))},
+        "facts": {
+            sample(rng, 6).strip() or "x": _value(rng, {}, seen) for _ in range(rng.randint(0, 3))
+        },
         "insights": [sample(rng, 40).strip() for _ in range(rng.randint(0, 2))],
     }
     return dict(rng.sample(sorted(updates.items()), rng.randint(0, 4)))
@@ -139,7 +148,9 @@ def _retype(rng: random.Random, text: str) -> str:
 
 def _sprinkle(rng: random.Random, text: str) -> str:
     at = rng.randrange(len(text))
-    return text[:at] + rng.choice(['"', "{", "]", "\x00", "\u2028", "\ufffd", "\\"]) + text[at + 1 :]
+    return (
+        text[:at] + rng.choice(['"', "{", "]", "\x00", "\u2028", "\ufffd", "\\"]) + text[at + 1 :]
+    )
 
 
 _DAMAGES: Final = (

@@ -62,7 +62,13 @@ class OpenAi:
         finish = answer.finish or ("tool_calls" if calls else "stop")
         choice = {"index": 0, "message": message, "finish_reason": finish}
         counts = {"prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out}
-        return {"id": id, "object": "chat.completion", "model": model, "choices": [choice], "usage": counts}
+        return {
+            "id": id,
+            "object": "chat.completion",
+            "model": model,
+            "choices": [choice],
+            "usage": counts,
+        }
 
     @staticmethod
     def events(body: dict[str, Any], id: str, answer: Answer, usage: Usage) -> Iterator[str]:
@@ -84,7 +90,11 @@ class OpenAi:
             function = _openai_call(call)["function"]
             begun = {**function, "arguments": ""}
             yield chunk(
-                {"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": begun}]}
+                {
+                    "tool_calls": [
+                        {"index": index, "id": call["id"], "type": "function", "function": begun}
+                    ]
+                }
             )
             for piece in _pieces(function["arguments"]):
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
@@ -112,7 +122,10 @@ class Anthropic:
     @staticmethod
     def seen(body: dict[str, Any]) -> Seen:
         system = [{"content": body["system"]}] if body.get("system") else []
-        tools = [{"name": each["name"], "parameters": each["input_schema"]} for each in body.get("tools", [])]
+        tools = [
+            {"name": each["name"], "parameters": each["input_schema"]}
+            for each in body.get("tools", [])
+        ]
         return seen_in([*system, *body["messages"]], tools, body["max_tokens"])
 
     @staticmethod
@@ -122,7 +135,9 @@ class Anthropic:
 
     @staticmethod
     def whole(id: str, model: str, answer: Answer, usage: Usage) -> dict[str, Any]:
-        content: list[dict[str, Any]] = [{"type": "text", "text": answer.text}] if answer.text else []
+        content: list[dict[str, Any]] = (
+            [{"type": "text", "text": answer.text}] if answer.text else []
+        )
         content += [
             {"type": "tool_use", "id": call["id"], "name": call["name"], "input": call["args"]}
             for call in answer.calls
@@ -140,7 +155,9 @@ class Anthropic:
 
         whole = cls.whole(id, body["model"], answer, usage)
         counts = {"input_tokens": usage.tokens_in, "output_tokens": 1}
-        yield event("message_start", message={**whole, "content": [], "stop_reason": None, "usage": counts})
+        yield event(
+            "message_start", message={**whole, "content": [], "stop_reason": None, "usage": counts}
+        )
         yield event("ping")
         for index, block in enumerate(whole["content"]):
             text = block.get("text")

@@ -214,7 +214,9 @@ def planted(defect: Defect) -> Iterator[None]:
     assert source.count(defect.good) == 1, f"{defect.what}: the code to replace is not there once"
     name = ".".join(("cogcli", *Path(defect.file).with_suffix("").parts))
     import_module(TESTS)  # so that there is a module of each name to put back
-    before = {key: module for key, module in sys.modules.items() if _is_reloaded(key) or key == name}
+    before = {
+        key: module for key, module in sys.modules.items() if _is_reloaded(key) or key == name
+    }
     for key in before:
         del sys.modules[key]
     parents = {key: vars(sys.modules[key]).copy() for key in ("cogcli", "cogcli.context")}

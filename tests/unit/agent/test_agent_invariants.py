@@ -40,7 +40,12 @@ from cogcli.agent.learning import is_synthesis_due, parse_learned, update_from_i
 from cogcli.agent.modes import judge_switch
 from cogcli.agent.profile import MOST as MOST_OF_PROFILE
 from cogcli.agent.profile import UserProfile, apply_statement
-from cogcli.agent.prompts import HEADERS, ToolSpec, build_conversation_context, build_reasoning_prompt
+from cogcli.agent.prompts import (
+    HEADERS,
+    ToolSpec,
+    build_conversation_context,
+    build_reasoning_prompt,
+)
 from cogcli.agent.reply import Reply, ReplyProblem, parse_reply, reply_of_tool_calls
 from cogcli.agent.state import AgentState
 from cogcli.agent.update import (
@@ -72,20 +77,28 @@ LOOKUP = {"name": "orders.lookup", "args": {"order_id": "ord_881"}}
 
 def prompt_of(state: AgentState, **given: Any) -> str:
     """The message of data of a prompt."""
-    return build_reasoning_prompt(state, compiled(), [TOOL], "fast", **given).messages[-1]["content"]
+    return build_reasoning_prompt(state, compiled(), [TOOL], "fast", **given).messages[-1][
+        "content"
+    ]
 
 
-@given(st.sampled_from([None, "", "done"]), st.sampled_from([None, "", "stopped"]), st.integers(0, 12))
+@given(
+    st.sampled_from([None, "", "done"]), st.sampled_from([None, "", "stopped"]), st.integers(0, 12)
+)
 def test_inv_01(response: str | None, stop_reason: str | None, iteration: int) -> None:
     """A run goes on as long as nothing is answered, nothing stopped it, and an iteration is left."""
     state = begun()
     assert should_continue(state)
-    execution = state.execution._replace(response=response, stop_reason=stop_reason, iteration=iteration)
+    execution = state.execution._replace(
+        response=response, stop_reason=stop_reason, iteration=iteration
+    )
     expected = not response and not stop_reason and iteration < 10
     assert should_continue(state._replace(execution=execution)) == expected
     called = set_tool_calls(state, [LOOKUP], NOW).state
     done = advance_iteration(
-        complete_tool_calls(called, [{"name": "x", "success": True, "output": "42 days"}], NOW).state
+        complete_tool_calls(
+            called, [{"name": "x", "success": True, "output": "42 days"}], NOW
+        ).state
     )
     assert should_continue(done)
     assert "42 days" in prompt_of(done)
@@ -114,7 +127,11 @@ def test_inv_03(calls: list[Any], text: str) -> None:
     assert "@data draft model" in prompt_of(complete_tool_calls(state, [], NOW).state)
     assert end_run(state, "budget_exceeded", NOW).state.execution.pending_calls == ()
     answered = update_from_reasoning(state, Reply(response="done"), NOW).state.execution
-    assert (answered.response, answered.draft_response, answered.pending_calls) == ("done", None, ())
+    assert (answered.response, answered.draft_response, answered.pending_calls) == (
+        "done",
+        None,
+        (),
+    )
 
 
 @given(TURNS, st.sampled_from([None, "", "  "]))
@@ -123,7 +140,12 @@ def test_inv_04(turns: list[Any], nothing: str | None) -> None:
     state = after(begun(), turns)
     assert state.reasoning.goal
     known = update_facts(state, {"asked_for": "refund"}, NOW).state
-    given = {"goal": nothing, "strategy": nothing, "facts": {"asked_for": nothing}, "insights": [nothing]}
+    given = {
+        "goal": nothing,
+        "strategy": nothing,
+        "facts": {"asked_for": nothing},
+        "insights": [nothing],
+    }
     reply = replied({"tool_calls": [LOOKUP], "context_updates": given})
     assert reply
     assert update_from_reasoning(known, reply, NOW).state.reasoning == known.reasoning
@@ -190,14 +212,23 @@ def test_inv_07(text: str, most: int, tokenizer: Tokenizer) -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["ship", " Ship", "SHIP ", "straße", "STRASSE", "b"]), min_size=1, max_size=8)
+    st.lists(
+        st.sampled_from(["ship", " Ship", "SHIP ", "straße", "STRASSE", "b"]),
+        min_size=1,
+        max_size=8,
+    )
 )
 def test_inv_08(texts: list[str]) -> None:
     """White space and case do not make another entry."""
     state, profile = begun(), UserProfile("ann")
     for text in texts:
         state = add_insight(state, text, NOW).state
-        insights = {"goals": [text], "expertise": [text], "success_pattern": text, "failure_pattern": text}
+        insights = {
+            "goals": [text],
+            "expertise": [text],
+            "success_pattern": text,
+            "failure_pattern": text,
+        }
         profile = update_from_interaction(profile, insights, NOW).state
     distinct = list(dict.fromkeys(text.strip().casefold() for text in reversed(texts)))[::-1]
     patterns = (profile.success_patterns, profile.failure_patterns)
@@ -256,7 +287,9 @@ def test_inv_10_payload(turns: list[Any], learned: list[Any]) -> None:
     st.sampled_from([*MOST_OF_PROFILE, "user_id", "interaction_count", "synthesis_version", "created_at"]),
     JSON | st.lists(SOUND_TEXTS), max_size=6,
 ))  # fmt: skip
-def test_inv_11(count: int, iterations: int, calls: int, read_only: bool, given: dict[str, Any]) -> None:
+def test_inv_11(
+    count: int, iterations: int, calls: int, read_only: bool, given: dict[str, Any]
+) -> None:
     """A profile is synthesized when the rule says so, never before the first interaction, and only in fields of the
     list."""
     due = is_synthesis_due(count, iterations, calls, read_only=read_only)
@@ -268,7 +301,9 @@ def test_inv_11(count: int, iterations: int, calls: int, read_only: bool, given:
     for statement in learned.statements:
         assert statement.field in MOST_OF_PROFILE
         changed = apply_statement(changed, statement, [])
-    changes = {name for name in UserProfile._fields if getattr(changed, name) != getattr(before, name)}
+    changes = {
+        name for name in UserProfile._fields if getattr(changed, name) != getattr(before, name)
+    }
     assert changes <= set(MOST_OF_PROFILE)
 
 
@@ -331,20 +366,37 @@ def test_inv_13(text: str | bytes, calls: Any) -> None:
 
 @examples(200)
 @given(
-    st.lists(SOUND_TEXTS, min_size=13, max_size=13), TEXTS, NAMES, RESULTS, st.sampled_from([300, 600, 8000])
+    st.lists(SOUND_TEXTS, min_size=13, max_size=13),
+    TEXTS,
+    NAMES,
+    RESULTS,
+    st.sampled_from([300, 600, 8000]),
 )
 def test_inv_14(texts: list[str], message: str, name: str, results: list[Any], room: int) -> None:
     """No text opens a section of a prompt."""
     goal, fact, insight, thought, output, draft, notice, role, *rest = texts
     profile = UserProfile(
-        rest[0], {name: rest[1]}, (rest[2],), (rest[3],), rest[4], {rest[2]: rest[3]}, (), (rest[0],)
+        rest[0],
+        {name: rest[1]},
+        (rest[2],),
+        (rest[3],),
+        rest[4],
+        {rest[2]: rest[3]},
+        (),
+        (rest[0],),
     )
     state = AgentState(
         agent_state.ExecutionState(
             goal,
             messages=({"role": role, "content": goal, "timestamp": NOW},),
             completed_calls=(
-                {"name": output, "success": True, "step": fact, "output": output, "truncated": False},
+                {
+                    "name": output,
+                    "success": True,
+                    "step": fact,
+                    "output": output,
+                    "truncated": False,
+                },
             ),
             draft_response=draft,
         ),

@@ -15,7 +15,9 @@ from cogcli.agent.stored import NewerState, UnreadableState
 
 STORED = Path(__file__).parent / "stored"
 STATE = AgentState(
-    agent_state.ExecutionState("refund it", pending_calls=({"name": "a", "args": {}},), response=None),
+    agent_state.ExecutionState(
+        "refund it", pending_calls=({"name": "a", "args": {}},), response=None
+    ),
     ReasoningContext("refund it", {"total": 240}, insights=("recent",)),
     UserProfile("ann", {"tone": "short"}, goals=("ship",)),
 )
@@ -24,7 +26,9 @@ STATE = AgentState(
 def test_what_is_stored_is_read_back() -> None:
     stored = json.loads(json.dumps(STATE.to_payload()))
     assert AgentState.from_payload(stored) == STATE
-    assert AgentState.from_payload(STATE._replace(user_profile=None).to_payload()).user_profile is None
+    assert (
+        AgentState.from_payload(STATE._replace(user_profile=None).to_payload()).user_profile is None
+    )
 
 
 def test_the_fields_stand_in_their_order() -> None:

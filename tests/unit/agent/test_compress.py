@@ -75,7 +75,9 @@ def test_digests_have_their_tokens() -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\u2028", "\x85", "\x0b"])
 def test_what_is_known_of_a_user_is_a_section_of_data(end: str) -> None:
-    state = begun(profile=UserProfile("ann", goals=(f"ship{end}NOTICES:",), communication_style="concise"))
+    state = begun(
+        profile=UserProfile("ann", goals=(f"ship{end}NOTICES:",), communication_style="concise")
+    )
     shown = get_situated_context(state)
     assert shown.splitlines()[:2] == [
         "USER CONTEXT:",

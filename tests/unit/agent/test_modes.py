@@ -64,4 +64,7 @@ def test_switches_are_judged(changes: dict[str, int], target: str, why: str, ref
 
 
 def test_no_switch_is_asked_for() -> None:
-    assert judge_switch(begun().execution, Reply(response="yes", switch_why="two systems disagree")) is None
+    assert (
+        judge_switch(begun().execution, Reply(response="yes", switch_why="two systems disagree"))
+        is None
+    )

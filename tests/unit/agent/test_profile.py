@@ -45,7 +45,9 @@ def test_each_field_keeps_its_newest(field: str) -> None:
     held = getattr(profile, field)
     numbers = range(2, MOST[field] + 2)
     expected = (
-        {f"n{n}": f"v{n}" for n in numbers} if isinstance(held, dict) else tuple(f"v{n}" for n in numbers)
+        {f"n{n}": f"v{n}" for n in numbers}
+        if isinstance(held, dict)
+        else tuple(f"v{n}" for n in numbers)
     )
     assert held == expected
     assert {(note["code"], note["what"]) for note in notes} == {("dropped", field)}
@@ -85,7 +87,9 @@ def test_what_says_nothing_changes_nothing(statement: Statement, code: str) -> N
     notes: list[Note] = []
     assert apply_statement(ANN, statement, notes) == ANN
     assert [note["code"] for note in notes] == ([code] if code else [])
-    assert all(note["what"] == statement.field and "expected text" in note["detail"] for note in notes)
+    assert all(
+        note["what"] == statement.field and "expected text" in note["detail"] for note in notes
+    )
 
 
 def test_a_long_text_is_cut_at_a_word() -> None:
@@ -104,7 +108,9 @@ def test_a_long_text_is_cut_at_a_word() -> None:
         (Statement("communication_style", "concise"), ("communication_style", "concise")),
     ],
 )
-def test_a_statement_is_a_candidate_and_back(statement: Statement, candidate: tuple[str, Any]) -> None:
+def test_a_statement_is_a_candidate_and_back(
+    statement: Statement, candidate: tuple[str, Any]
+) -> None:
     made = statement.to_candidate("ann")
     assert made == {"entity": "user:ann", "predicate": candidate[0], "value": candidate[1]}
     assert statement_of(*candidate) == statement
@@ -115,7 +121,11 @@ def test_a_statement_is_a_candidate_and_back(statement: Statement, candidate: tu
     [
         ("", "concise", Statement("communication_style", "concise")),
         ("Concise", "concise", Statement("communication_style", "Concise")),
-        ("detailed", "concise", Statement("communication_style", "concise", contradicts="detailed")),
+        (
+            "detailed",
+            "concise",
+            Statement("communication_style", "concise", contradicts="detailed"),
+        ),
     ],
 )
 def test_a_style_is_compared(held: str, said: str, expected: Statement) -> None:

@@ -33,7 +33,9 @@ GOLDEN = Path(__file__).parent / "stored/prompt.txt"
 
 def looked_up() -> AgentState:
     """A state in its second iteration, with results, a draft and a profile."""
-    profile = UserProfile("ann", {"tone": "short"}, ("settle returns",), communication_style="concise")
+    profile = UserProfile(
+        "ann", {"tone": "short"}, ("settle returns",), communication_style="concise"
+    )
     reply = Reply(
         "Look it up first.",
         ({"name": "orders.lookup", "args": {"order_id": "ord_881"}},),
@@ -44,7 +46,12 @@ def looked_up() -> AgentState:
     )
     state = update_from_reasoning(begun("Refund order ord_881", profile=profile), reply, NOW).state
     results: list[dict[str, Any]] = [
-        {"name": "orders.lookup", "success": True, "step": f"t1_{number}", "output": {"age_days": number}}
+        {
+            "name": "orders.lookup",
+            "success": True,
+            "step": f"t1_{number}",
+            "output": {"age_days": number},
+        }
         for number in range(5)
     ]
     error = {"code": "call.timeout", "message": "no answer", "hint": ""}
@@ -133,11 +140,18 @@ def test_sections_shrink_from_the_last_up() -> None:
 
 def test_what_the_loop_guard_says_stays_in_the_smallest_prompt() -> None:
     other = {"type": "replan", "text": "args_invalid " * 50}
-    loops = [{"type": "loop_detected", "text": "change its arguments", "key": str(n)} for n in range(2)]
+    loops = [
+        {"type": "loop_detected", "text": "change its arguments", "key": str(n)} for n in range(2)
+    ]
     for room in (10, 400, 700, 9000):
-        made = build_reasoning_prompt(looked_up(), compiled(), [], "fast", [other, *loops], max_tokens=room)
+        made = build_reasoning_prompt(
+            looked_up(), compiled(), [], "fast", [other, *loops], max_tokens=room
+        )
         shown = sections(made)["NOTICES:"]
-        assert [json.loads(json.loads(line.split(" ", 4)[4]))["key"] for line in shown[:2]] == ["0", "1"]
+        assert [json.loads(json.loads(line.split(" ", 4)[4]))["key"] for line in shown[:2]] == [
+            "0",
+            "1",
+        ]
         assert ("args_invalid" in "".join(shown)) is (room == 9000)
 
 
@@ -153,7 +167,10 @@ def test_what_was_cut_before_is_said() -> None:
     large = {"name": "x", "success": True, "step": "s", "output": "word " * 4000}
     state = complete_tool_calls(state, [large], NOW).state
     made = build_reasoning_prompt(state, context, [], "fast", max_tokens=90000)
-    assert {each.name for each in made.sections if each.truncated} == {"EVIDENCE:", "RECENT RESULTS:"}
+    assert {each.name for each in made.sections if each.truncated} == {
+        "EVIDENCE:",
+        "RECENT RESULTS:",
+    }
 
 
 def test_three_results_are_shown_in_full_and_two_by_status() -> None:
@@ -207,7 +224,10 @@ def test_parameters_and_rules_of_the_pack_have_their_places() -> None:
     }
     context["compiled_prompt"]["context_blocks"].append(gates)
     made = build_reasoning_prompt(begun(), context, [], "fast")
-    assert sections(made)[HEADERS[0]][1] == '@data params user untrusted "{\\"order_id\\":\\"ord_881\\"}"'
+    assert (
+        sections(made)[HEADERS[0]][1]
+        == '@data params user untrusted "{\\"order_id\\":\\"ord_881\\"}"'
+    )
     system, developer, _ = (each["content"].splitlines() for each in made.messages)
     assert "- A person decides." in developer
     assert "- policy" in system
@@ -233,7 +253,11 @@ def test_a_conversation_is_data() -> None:
 def test_entries_of_a_damaged_state_are_shown_as_far_as_they_go() -> None:
     """What was stored is checked for its kinds, not for the members of its entries."""
     state = begun()
-    odd: tuple[dict[str, Any], ...] = ({}, {"role": 1, "content": []}, {"role": "system", "content": "x"})
+    odd: tuple[dict[str, Any], ...] = (
+        {},
+        {"role": 1, "content": []},
+        {"role": "system", "content": "x"},
+    )
     execution = state.execution._replace(messages=odd, completed_calls=({}, {"name": 7}))
     state = state._replace(execution=execution, reasoning=state.reasoning._replace(thoughts=({},)))
     assert {each["role"] for each in build_conversation_context(state)} == {"user"}

@@ -149,7 +149,9 @@ def test_a_note_says_how_many_went() -> None:
     for number in range(11):
         updated = add_insight(state, f"insight {number}", NOW)
         state = updated.state
-    assert updated.notes == ({"code": "dropped", "what": "insights", "detail": "the 1 oldest, 10 are kept"},)
+    assert updated.notes == (
+        {"code": "dropped", "what": "insights", "detail": "the 1 oldest, 10 are kept"},
+    )
 
 
 def test_the_schema_that_models_are_asked_for_is_that_of_the_reply() -> None:
@@ -162,14 +164,20 @@ def test_the_schema_that_models_are_asked_for_is_that_of_the_reply() -> None:
     found = parse_reply(json.dumps(reply), 3)
     assert isinstance(found, Reply)
     assert found.notes == ()
-    wrong = [{**reply, name: 7} for name in reply] + [{"context_updates": {name: 7}} for name in context]
-    wrong += [{"tool_calls": [{**call, name: 7}]} for name in call] + [{"tool_calls": [{"name": "a"}]}]
+    wrong = [{**reply, name: 7} for name in reply] + [
+        {"context_updates": {name: 7}} for name in context
+    ]
+    wrong += [{"tool_calls": [{**call, name: 7}]} for name in call] + [
+        {"tool_calls": [{"name": "a"}]}
+    ]
     wrong += [{"switch_mode": "adapt"}, {"context_updates": {"insights": [7]}}, [reply]]
     assert [value for value in wrong if schema.is_valid(value)] == []
 
 
 def test_notes_are_few() -> None:
-    found = parse_reply(json.dumps({"response": "yes", "context_updates": {"insights": [1] * 999}}), 3)
+    found = parse_reply(
+        json.dumps({"response": "yes", "context_updates": {"insights": [1] * 999}}), 3
+    )
     assert isinstance(found, Reply)
     assert len(found.notes) == 20
     assert found.notes[-1] == {"code": "more", "what": "notes", "detail": "980 more"}

@@ -95,7 +95,9 @@ def test_what_cannot_go_is_left() -> None:
 def test_of_too_many_calls_the_first_are_pending() -> None:
     calls = [{"name": f"c{number}", "args": {}} for number in range(9)]
     updated = set_tool_calls(begun(), calls, NOW)
-    assert [call["name"] for call in updated.state.execution.pending_calls] == [f"c{n}" for n in range(8)]
+    assert [call["name"] for call in updated.state.execution.pending_calls] == [
+        f"c{n}" for n in range(8)
+    ]
     assert codes(updated) == [("dropped", "pending_calls")]
     large = {"name": "large", "args": {"text": "x" * MAX_CALL_BYTES}}
     updated = set_tool_calls(
@@ -164,7 +166,11 @@ def test_a_long_fact_ends_at_a_word() -> None:
 
 
 def test_a_result_keeps_the_shape_of_its_output() -> None:
-    output = {"id": "ord_881", "lines": [{"n": n, "text": LONG[:900]} for n in range(50)], "total": 240}
+    output = {
+        "id": "ord_881",
+        "lines": [{"n": n, "text": LONG[:900]} for n in range(50)],
+        "total": 240,
+    }
     updated = complete_tool_calls(
         begun(), [{"name": "a", "success": True, "step": "t1", "output": output}], NOW
     )
@@ -181,7 +187,10 @@ def test_a_result_keeps_the_shape_of_its_output() -> None:
     ("given_result", "kept"),
     [
         ({"name": "a", "success": True, "output": 1, "error": {}, "x": 1}, {"output": 1}),
-        ({"name": "a", "success": False, "output": 1, "error": {"code": "c"}}, {"error": {"code": "c"}}),
+        (
+            {"name": "a", "success": False, "output": 1, "error": {"code": "c"}},
+            {"error": {"code": "c"}},
+        ),
         ({"name": "a", "success": 1, "error": None}, {"error": None}),
         ({"name": "a"}, {}),
         ({"name": 7, "step": None, "truncated": True}, {"name": "", "truncated": True}),
@@ -197,9 +206,13 @@ def test_a_result_has_its_members_only(given_result: dict[str, Any], kept: dict[
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=40) | st.just(LONG[:500]),
-        lambda inner: st.lists(inner, max_size=9) | st.dictionaries(st.text(max_size=9), inner, max_size=9),
+        lambda inner: (
+            st.lists(inner, max_size=9) | st.dictionaries(st.text(max_size=9), inner, max_size=9)
+        ),
         max_leaves=20,
-    ).filter(lambda value: abs(value) < 2**53 if isinstance(value, int) else "\\d" not in repr(value)),
+    ).filter(
+        lambda value: abs(value) < 2**53 if isinstance(value, int) else "\\d" not in repr(value)
+    ),
     st.integers(0, 600),
 )
 def test_a_shortened_value_fits_and_keeps_its_kind(value: Any, room: int) -> None:
@@ -236,7 +249,11 @@ def test_a_session_goes_on_with_a_new_goal() -> None:
     ).state
     assert again.reasoning == before.reasoning._replace(goal="Where is it?")
     assert again.execution.messages == before.execution.messages
-    assert (again.execution.pending_calls, again.execution.completed_calls, again.execution.mode) == (
+    assert (
+        again.execution.pending_calls,
+        again.execution.completed_calls,
+        again.execution.mode,
+    ) == (
         (),
         (),
         "deep",

@@ -11,7 +11,13 @@ import pytest
 
 from cogcli.app import agent_jobs
 from cogcli.app.agent_jobs import work_after_answer, work_jobs
-from cogcli.app.agent_memory import consolidate, forget, open_agent_store, profile_of, profile_payload
+from cogcli.app.agent_memory import (
+    consolidate,
+    forget,
+    open_agent_store,
+    profile_of,
+    profile_payload,
+)
 from cogcli.app.language_model import model_of
 from cogcli.app.settings import Settings
 from cogcli.context.inputs import User
@@ -24,7 +30,9 @@ AT = "2026-11-01T09:30:00.000000Z"
 
 def settings_of(root: Path, **environ: str) -> Settings:
     (root / "cogcli.toml").touch()
-    return Settings({}, {"HOME": str(root), "XDG_CONFIG_HOME": str(root), **environ}, base=str(root))
+    return Settings(
+        {}, {"HOME": str(root), "XDG_CONFIG_HOME": str(root), **environ}, base=str(root)
+    )
 
 
 @pytest.fixture
@@ -34,7 +42,12 @@ def settings(tmp_path: Path) -> Settings:
 
 def ask(settings: Settings, *runs: str, user: str = "u", **members: Any) -> None:
     """Runs of a user, as they end."""
-    given: dict[str, Any] = {"query": "how?", "response": "so", "success": True, "mode_used": "fast"}
+    given: dict[str, Any] = {
+        "query": "how?",
+        "response": "so",
+        "success": True,
+        "mode_used": "fast",
+    }
     given |= {"iterations": 1, "calls": 0, "at": AT, "consent": ("preference",), **members}
     for run in runs:
         consolidate(settings, "t", user, Interaction(run, f"ep_{run}", "evt_1", **given))
@@ -52,7 +65,9 @@ def model(settings: Settings, *replies: dict[str, Any]) -> LanguageModel:
 def rows(settings: Settings, **members: Any) -> list[dict[str, Any]]:
     with open_agent_store(settings) as store:
         return [
-            row for row in store.export("t", "u")["proposal"] if all(row[k] == v for k, v in members.items())
+            row
+            for row in store.export("t", "u")["proposal"]
+            if all(row[k] == v for k, v in members.items())
         ]
 
 
@@ -89,7 +104,9 @@ def test_a_model_is_asked_once_a_job_and_its_words_are_proposals(settings: Setti
     ask(settings, "run_1", calls=3)
     learned = {"preferences": {"tone": "short"}, "goals": ["ship"], "user_id": "root"}
     asked = model(
-        settings, {"json": learned}, {"json": {"communication_style": "technical", "goals": ["Ship "]}}
+        settings,
+        {"json": learned},
+        {"json": {"communication_style": "technical", "goals": ["Ship "]}},
     )
     first, second = work_jobs(settings, asked)
     assert (first.outcome, len(first.proposal_ids), second.outcome, len(second.proposal_ids)) == (
@@ -150,7 +167,8 @@ def test_a_contradiction_waits_whatever_the_pack_promotes(tmp_path: Path) -> Non
     settings = settings_of(tmp_path, COGCLI_AGENT_PROFILE="auto")
     ask(settings, "run_1", "run_2", auto_promote=("preference",), confidence_floor=0.0)
     work_jobs(
-        settings, model(settings, *({"json": {"preferences": {"tone": tone}}} for tone in ("short", "long")))
+        settings,
+        model(settings, *({"json": {"preferences": {"tone": tone}}} for tone in ("short", "long"))),
     )
     assert profile_payload(settings, "t", "u")["preferences"] == {"tone": "short"}
     (waits,) = rows(settings, state="proposed")
@@ -166,7 +184,9 @@ def test_a_contradiction_waits_whatever_the_pack_promotes(tmp_path: Path) -> Non
         ({"error": {"kind": "auth"}}, "model.auth"),
     ],
 )
-def test_what_cannot_be_used_is_tried_again_five_times(settings: Settings, reply: Any, error: str) -> None:
+def test_what_cannot_be_used_is_tried_again_five_times(
+    settings: Settings, reply: Any, error: str
+) -> None:
     ask(settings, "run_1", "run_2")
     outcomes = []
     for _ in range(5):
@@ -205,7 +225,9 @@ def test_a_worker_that_is_interrupted_leaves_its_job(settings: Settings) -> None
     assert [each.outcome for each in work_jobs(settings)] == ["done"]
 
 
-def test_what_was_learned_of_a_user_who_is_forgotten_meanwhile_is_dropped(settings: Settings) -> None:
+def test_what_was_learned_of_a_user_who_is_forgotten_meanwhile_is_dropped(
+    settings: Settings,
+) -> None:
     ask(settings, "run_1")
     asked = model(settings, {"json": {"goals": ["ship"]}})
 

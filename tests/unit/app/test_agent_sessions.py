@@ -28,7 +28,9 @@ DONE = Interaction("run_1", "ep_1", "evt_1", "hello", "hi", True, "fast", 1, 0, 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     (tmp_path / "cogcli.toml").touch()
-    return Settings({}, {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}, base=str(tmp_path))
+    return Settings(
+        {}, {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}, base=str(tmp_path)
+    )
 
 
 def locks(settings: Settings) -> list[str]:
@@ -40,7 +42,9 @@ def test_what_a_run_said_is_there_for_the_next(settings: Settings) -> None:
     assert not Path(settings.base, ".cogcli").exists()
     with open_session(settings, "t", "u", "s") as session:
         assert session.messages == ()
-        consolidate(settings, "t", "u", DONE, session=session._replace(messages=(SAID,), mode="deep"))
+        consolidate(
+            settings, "t", "u", DONE, session=session._replace(messages=(SAID,), mode="deep")
+        )
     with open_session(settings, "t", "u", "s") as session:
         assert (session.messages, session.mode) == ((SAID,), "deep")
         assert len(locks(settings)) == 1
@@ -94,7 +98,9 @@ with open_session(Settings({}, {"HOME": sys.argv[1]}, base=sys.argv[1]), "t", "u
 """
 
 
-def test_a_run_that_was_killed_holds_nothing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_was_killed_holds_nothing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     subprocess.run([sys.executable, "-c", KILLED, settings.base], check=False, timeout=60)
     assert len(locks(settings)) == 1
     monkeypatch.setattr(session_lock, "WAIT_SECONDS", 0)
@@ -103,7 +109,9 @@ def test_a_run_that_was_killed_holds_nothing(settings: Settings, monkeypatch: py
     assert locks(settings) == []
 
 
-def test_a_lock_whose_file_is_gone_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_whose_file_is_gone_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between the opening of a file and its lock the holder may end, and a third make the file anew."""
     path, opened = tmp_path / "lock", os.open
     handles = [session_lock._locked(path)]

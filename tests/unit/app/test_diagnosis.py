@@ -36,21 +36,42 @@ metadata: {headers: {X-Key: "${NOTES_KEY}"}}
 PLACE = "bindings/local/note.item.read/api.yaml"
 
 
-def told(root: Path, files: dict[str, str], *, trusted: bool = True) -> dict[tuple[str, str], DoctorCheck]:
-    for name, text in {"cogcli.toml": "", "capabilities/note.item.read.yaml": CAPABILITY, **files}.items():
+def told(
+    root: Path, files: dict[str, str], *, trusted: bool = True
+) -> dict[tuple[str, str], DoctorCheck]:
+    for name, text in {
+        "cogcli.toml": "",
+        "capabilities/note.item.read.yaml": CAPABILITY,
+        **files,
+    }.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    environ = {"HOME": str(root), "PATH": "/usr/bin:/bin", "COGCLI_TRUST_PROJECT": "1" if trusted else "0"}
+    environ = {
+        "HOME": str(root),
+        "PATH": "/usr/bin:/bin",
+        "COGCLI_TRUST_PROJECT": "1" if trusted else "0",
+    }
     checks = diagnose(Settings({}, environ, base=str(root))).checks
     return {(check.group, check.name): check for check in checks}
 
 
-def test_all_variables_of_a_service_and_its_bindings_are_one_line_with_all_to_paste(tmp_path: Path) -> None:
+def test_all_variables_of_a_service_and_its_bindings_are_one_line_with_all_to_paste(
+    tmp_path: Path,
+) -> None:
     check = told(tmp_path, {"services/local/api.yaml": API, PLACE: BINDING})["services", "api"]
-    assert check.message == "environment variables `OWN_KEY`, `NOTES_TOKEN` and `NOTES_KEY` are not set"
-    assert check.details == (f"{PLACE}:8:42", "services/local/api.yaml:4:11", "services/local/api.yaml:5:29")
-    assert check.fix.split("\n") == [f"export {name}=..." for name in ("OWN_KEY", "NOTES_TOKEN", "NOTES_KEY")]
+    assert (
+        check.message
+        == "environment variables `OWN_KEY`, `NOTES_TOKEN` and `NOTES_KEY` are not set"
+    )
+    assert check.details == (
+        f"{PLACE}:8:42",
+        "services/local/api.yaml:4:11",
+        "services/local/api.yaml:5:29",
+    )
+    assert check.fix.split("\n") == [
+        f"export {name}=..." for name in ("OWN_KEY", "NOTES_TOKEN", "NOTES_KEY")
+    ]
 
 
 def test_a_program_is_looked_for_only_where_it_could_be_started(tmp_path: Path) -> None:
@@ -63,7 +84,9 @@ def test_a_program_is_looked_for_only_where_it_could_be_started(tmp_path: Path) 
     assert check.fix == "cogcli config trust"
 
 
-def test_a_spec_with_errors_is_told_with_what_helps_and_many_with_where_to_look(tmp_path: Path) -> None:
+def test_a_spec_with_errors_is_told_with_what_helps_and_many_with_where_to_look(
+    tmp_path: Path,
+) -> None:
     files = {"services/local/api.yaml": API, PLACE: BINDING.replace("service: api", "service: apo")}
     check = told(tmp_path, files)["registry", "bindings"]
     assert check.details == (

@@ -36,7 +36,10 @@ def statuses(found: list[DoctorCheck]) -> list[str]:
 
 def test_no_model_is_no_fault(tmp_path: Path) -> None:
     (check,) = checks(tmp_path, net=True)
-    assert (check.status, check.message) == ("ok", "none: agents follow the templates of their pack")
+    assert (check.status, check.message) == (
+        "ok",
+        "none: agents follow the templates of their pack",
+    )
 
 
 def test_a_model_is_named_with_its_origin_and_asked_only_when_that_is_wanted(
@@ -53,7 +56,10 @@ def test_a_model_is_named_with_its_origin_and_asked_only_when_that_is_wanted(
     assert tiny_model.requests == []
     _, asked = checks(tmp_path, text, net=True, MODEL_KEY=KEY)
     usage = tiny_model.usage
-    assert asked.message == f"bigram answers ({usage.tokens_in} tokens in, {usage.tokens_out} out, counted)"
+    assert (
+        asked.message
+        == f"bigram answers ({usage.tokens_in} tokens in, {usage.tokens_out} out, counted)"
+    )
     assert len(tiny_model.requests) == 1
 
 

@@ -82,14 +82,24 @@ def shop(project: Project) -> Project:
     )
     project.write("services/local/orders.yaml", "id: orders\nkind: pythoncall\nmodule: orders\n")
     project.write("orders.py", "def read(text):\n    return {'text': text}\n")
-    project.write("policies/official_default_selection.yaml", "defaults: {shop.order.read: orders_local}\n")
-    steps = "  - {id: a, uses: shop.order.read, input: {text: inputs.t}, output: {text: outputs.t}}\n"
+    project.write(
+        "policies/official_default_selection.yaml", "defaults: {shop.order.read: orders_local}\n"
+    )
+    steps = (
+        "  - {id: a, uses: shop.order.read, input: {text: inputs.t}, output: {text: outputs.t}}\n"
+    )
     project.skill(
-        "shop.show", steps, inputs="{t: {type: string, required: true}}", outputs="{t: {type: string}}"
+        "shop.show",
+        steps,
+        inputs="{t: {type: string, required: true}}",
+        outputs="{t: {type: string}}",
     )
     nested = "  - {id: a, uses: 'skill:shop.show', input: {t: inputs.t}, output: {t: outputs.t}}\n"
     project.skill(
-        "shop.outer", nested, inputs="{t: {type: string, required: true}}", outputs="{t: {type: string}}"
+        "shop.outer",
+        nested,
+        inputs="{t: {type: string, required: true}}",
+        outputs="{t: {type: string}}",
     )
     project.run("schema", "--all", "-o", FOLDER).assert_ok()
     return project
@@ -135,7 +145,9 @@ def test_a_valid_project_fits_and_an_invalid_one_fails_at_the_same_place(shop: P
         assert right in text
         (shop.root / file).write_text(text.replace(right, wrong))
         problems = shop.run("validate", file, "--json").assert_exit(1).json["problems"]
-        ours = {(problem["path"], problem["line"]) for problem in problems if problem["file"] == file}
+        ours = {
+            (problem["path"], problem["line"]) for problem in problems if problem["file"] == file
+        }
         assert set(faults(shop, file)) <= ours, (file, wrong)
         assert faults(shop, file), (file, wrong)
         (shop.root / file).write_text(text)
@@ -160,7 +172,9 @@ def test_ids_are_those_of_the_project_with_what_they_are(shop: Project) -> None:
 def test_new_specs_are_known_to_the_schemas_at_once(project: Project, tmp_path: Path) -> None:
     project.write("cogcli.toml", "")
     project.run("new", "capability", "shop.item.read").assert_ok()
-    known = json.loads((project.root / FOLDER / "binding.schema.json").read_bytes())["$defs"]["capabilities"]
+    known = json.loads((project.root / FOLDER / "binding.schema.json").read_bytes())["$defs"][
+        "capabilities"
+    ]
     assert "shop.item.read" in known["enum"]
 
 

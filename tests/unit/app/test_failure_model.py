@@ -94,7 +94,9 @@ def test_every_raised_code_stands_in_the_table_in_the_row_of_its_class() -> None
         row = FAILURE_OF.get(code)
         assert row is not None, f"{path}: {name} with `{code}`, which is in no row"
         allowed = {row.cls, *ALSO.get(row.cls, ())}
-        assert CLASSES[name] in allowed, f"{path}: {name} with `{code}`, a code of {row.cls.__name__}"
+        assert CLASSES[name] in allowed, (
+            f"{path}: {name} with `{code}`, a code of {row.cls.__name__}"
+        )
 
 
 def test_every_error_is_raised_with_a_code() -> None:
@@ -152,7 +154,9 @@ def test_a_code_of_no_row_is_one_of_specs() -> None:
 
 
 def test_the_page_of_failures_is_fresh_and_names_every_code() -> None:
-    spec = importlib.util.spec_from_file_location("generate_failures", ROOT / "tooling/generate_failures.py")
+    spec = importlib.util.spec_from_file_location(
+        "generate_failures", ROOT / "tooling/generate_failures.py"
+    )
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)

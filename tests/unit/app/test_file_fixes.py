@@ -130,12 +130,16 @@ def test_what_is_meant_is_put_at_its_place_and_nothing_else_changes(
         (BINDING, "capability: shop.order.total  #", "capability: text.tone.shout  #"),
     ],
 )
-def test_what_may_be_meant_otherwise_stays(tmp_path: Path, file: str, right: str, wrong: str) -> None:
+def test_what_may_be_meant_otherwise_stays(
+    tmp_path: Path, file: str, right: str, wrong: str
+) -> None:
     assert fixed(tmp_path, file, right, wrong) == {}
 
 
 def test_a_binding_of_another_capability_may_lie_in_the_wrong_folder(tmp_path: Path) -> None:
-    other = FILES["capabilities/shop.order.total.yaml"].replace("shop.order.total", "shop.order.totals")
+    other = FILES["capabilities/shop.order.total.yaml"].replace(
+        "shop.order.total", "shop.order.totals"
+    )
     more = {"capabilities/shop.order.totals.yaml": other}
     wrong = "capability: shop.order.totals  #"
     assert fixed(tmp_path, BINDING, "capability: shop.order.total  #", wrong, **more) == {}

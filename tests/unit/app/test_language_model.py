@@ -87,7 +87,10 @@ def test_without_a_word_there_is_no_model(place: Place) -> None:
 
 def test_flag_beats_variable_beats_project_beats_user(place: Place) -> None:
     place.write_user("[model]\nadapter = 'anthropic'\nname = 'of-user'\n")
-    assert chosen(place.settings()) == (ModelSettings("anthropic", "of-user"), f"{place.user}/config.toml:2")
+    assert chosen(place.settings()) == (
+        ModelSettings("anthropic", "of-user"),
+        f"{place.user}/config.toml:2",
+    )
     place.write(TABLE)
     assert chosen(place.settings()) == (SMALL, "cogcli.toml:3")
     other = place.settings(COGCLI_MODEL="openai:other")
@@ -105,21 +108,32 @@ def test_a_projects_model_counts_only_once_it_is_trusted(place: Place) -> None:
 
 def test_no_address_of_one_file_meets_the_key_of_another(place: Place) -> None:
     place.write_user("[model]\nadapter = 'openai'\nname = 'mine'\nauth_ref = 'MY_KEY'\n")
-    place.write("[model]\nbase_url = 'http://elsewhere.example/v1'\nadapter = 'openai'\nname = 'theirs'\n")
+    place.write(
+        "[model]\nbase_url = 'http://elsewhere.example/v1'\nadapter = 'openai'\nname = 'theirs'\n"
+    )
     found, _ = chosen(place.settings())
-    assert (found.name, found.base_url, found.auth_ref) == ("theirs", "http://elsewhere.example/v1", "")
+    assert (found.name, found.base_url, found.auth_ref) == (
+        "theirs",
+        "http://elsewhere.example/v1",
+        "",
+    )
 
 
 def test_another_adapter_takes_nothing_of_the_table(place: Place) -> None:
     place.write(TABLE)
-    assert chosen(place.settings(), "anthropic:big") == (ModelSettings("anthropic", "big"), "--model")
+    assert chosen(place.settings(), "anthropic:big") == (
+        ModelSettings("anthropic", "big"),
+        "--model",
+    )
 
 
 def test_a_file_is_relative_to_where_it_is_named(place: Place, tmp_path: Path) -> None:
     place.write_user("[model]\nadapter = 'scripted'\nname = 'mine.yaml'\n")
     settings = place.settings()
     assert chosen_model(settings).settings.file == str(place.user / "mine.yaml")
-    assert chosen_model(settings, "scripted:mine.yaml").settings.file == str(place.user / "mine.yaml")
+    assert chosen_model(settings, "scripted:mine.yaml").settings.file == str(
+        place.user / "mine.yaml"
+    )
     named = chosen_model(settings, "scripted:models/own.yaml").settings
     assert (named.name, named.file) == ("models/own.yaml", str(place.project / "models/own.yaml"))
 

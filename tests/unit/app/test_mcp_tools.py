@@ -25,7 +25,9 @@ FIELDS = {
     "rows": FieldSpec("array", items=FieldSpec("object")),
     "free": FieldSpec("any"),
     "short": FieldSpec("string", schema={"maxLength": 3}),
-    "tree": FieldSpec("object", schema={"$ref": "#/$defs/node", "$defs": {"node": {"type": "object"}}}),
+    "tree": FieldSpec(
+        "object", schema={"$ref": "#/$defs/node", "$defs": {"node": {"type": "object"}}}
+    ),
     "anchored": FieldSpec("object", schema={"$anchor": "here", "$ref": "#"}),
 }
 NODE = {
@@ -53,7 +55,9 @@ def capability(properties: dict[str, Any]) -> Capability:
 
 
 def skill() -> Skill:
-    return Skill("demo.greet", "1.0.0", "Greet", "Greets.", FIELDS, {"text": FieldSpec("string")}, ())
+    return Skill(
+        "demo.greet", "1.0.0", "Greet", "Greets.", FIELDS, {"text": FieldSpec("string")}, ()
+    )
 
 
 def test_a_schema_says_what_the_fields_say() -> None:
@@ -130,7 +134,9 @@ def test_a_name_stays_as_it_is_where_it_can() -> None:
         "demo.greet": "demo__greet",
         "text.brief": "text__brief",
     }
-    assert names_of([f"{LONG}.a"])[f"{LONG}.a"] == names_of([f"{LONG}.a", "demo.greet"])[f"{LONG}.a"]
+    assert (
+        names_of([f"{LONG}.a"])[f"{LONG}.a"] == names_of([f"{LONG}.a", "demo.greet"])[f"{LONG}.a"]
+    )
 
 
 def test_hints_follow_from_the_worst_effect() -> None:

@@ -39,7 +39,10 @@ def _changed(text: str, *change: str | None) -> list[str]:
             ("", "support-desk", "4.1.0"),
             ['-support-desk = "4.0.0"  # since May', '+support-desk = "4.1.0"  # since May'],
         ),
-        (("", "billing.desk", "1.1.0"), ["-\"billing.desk\" = '1.0.0'", '+"billing.desk" = "1.1.0"']),
+        (
+            ("", "billing.desk", "1.1.0"),
+            ["-\"billing.desk\" = '1.0.0'", '+"billing.desk" = "1.1.0"'],
+        ),
         (("", "other", "2.0.0"), ['+other = "2.0.0"']),
         (("prod", "support-desk", "4.1.0"), ['+support-desk = "4.1.0"']),
         (("test", "support-desk", "4.1.0"), ["+[packs.env.test]", '+support-desk = "4.1.0"']),

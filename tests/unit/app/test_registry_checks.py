@@ -74,7 +74,9 @@ def calls_of(project: Project) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-def test_examples_are_called_and_wrong_inputs_are_refused_before_anything_is_called(shop: Project) -> None:
+def test_examples_are_called_and_wrong_inputs_are_refused_before_anything_is_called(
+    shop: Project,
+) -> None:
     shop.capability("shop.text.upper", "upper", extra=GOOD)
     checked = contracts(shop).checked[0].result
     assert [check.name for check in checked.checks] == [
@@ -83,7 +85,9 @@ def test_examples_are_called_and_wrong_inputs_are_refused_before_anything_is_cal
     assert (checked.status, calls_of(shop)) == ("passed", ["ab"])
 
 
-@pytest.mark.parametrize(("function", "example"), [("upper", BAD), ("lower", GOOD), ("broken", GOOD)])
+@pytest.mark.parametrize(
+    ("function", "example"), [("upper", BAD), ("lower", GOOD), ("broken", GOOD)]
+)
 def test_a_call_that_gives_something_else_fails(shop: Project, function: str, example: str) -> None:
     shop.capability("shop.text.change", function, extra=example)
     checked = contracts(shop).checked[0].result
@@ -96,7 +100,9 @@ def test_what_is_called_although_it_must_be_refused_has_not_passed() -> None:
     call = ContractCall("without", "without `text`", {})
     for called, code in ((True, "input.contract"), (False, "call.rejected"), (False, "")):
         assert not judge_call(call, CallOutcome("failed", code, "", {}, called), exact=True).passed
-    assert judge_call(call, CallOutcome("failed", "input.contract", "", {}, False), exact=True).passed
+    assert judge_call(
+        call, CallOutcome("failed", "input.contract", "", {}, False), exact=True
+    ).passed
 
 
 def test_values_count_for_the_selected_binding_and_kinds_for_the_others(shop: Project) -> None:
@@ -108,7 +114,9 @@ def test_values_count_for_the_selected_binding_and_kinds_for_the_others(shop: Pr
         .replace("upper\nrequest", "lower\nrequest")
     )
     shop.write("bindings/local/shop.text.upper/shop_other.yaml", other)
-    shop.write("policies/official_default_selection.yaml", "defaults: {shop.text.upper: shop_text_upper}\n")
+    shop.write(
+        "policies/official_default_selection.yaml", "defaults: {shop.text.upper: shop_text_upper}\n"
+    )
     checked = contracts(shop).checked[0].result
     assert checked.status == "passed"
     assert checked.checks[-1].name == "example 1, shop_other"
@@ -149,7 +157,9 @@ def test_what_a_machine_cannot_keep_apart_is_a_need_and_no_failure(
     service = shop.root / "services/local/demo.yaml"
     service.write_text(service.read_text().replace("isolation: thread", "isolation: process"))
     shop.capability(
-        "shop.text.run", "refuse", extra=f"safety: {{scope_constraints: [sandboxed_execution]}}\n{GOOD}"
+        "shop.text.run",
+        "refuse",
+        extra=f"safety: {{scope_constraints: [sandboxed_execution]}}\n{GOOD}",
     )
     found = contracts(shop).checked[0]
     assert found.result.status == status
@@ -164,16 +174,18 @@ def test_an_untrusted_service_a_missing_variable_and_no_example_are_needs(shop: 
     shop.capability("shop.text.call", "upper", extra=GOOD)
     binding = shop.root / "bindings/local/shop.text.call/shop_text_call.yaml"
     binding.write_text(
-        binding.read_text().replace("service: demo", "service: api").replace("pythoncall", "openapi")
+        binding.read_text()
+        .replace("service: demo", "service: api")
+        .replace("pythoncall", "openapi")
     )
-    api = (
-        "id: api\nkind: openapi\nbase_url: https://api.example\nauth_ref: API_KEY\nmetadata: {purpose: %s}\n"
-    )
+    api = "id: api\nkind: openapi\nbase_url: https://api.example\nauth_ref: API_KEY\nmetadata: {purpose: %s}\n"
     shop.write("services/local/api.yaml", api % "notes")
 
     def needs(**environ: str) -> dict[str, list[str]]:
         found = contracts(shop, **environ).checked
-        return {each.result.id.rpartition(".")[2]: [need.kind for need in each.needs] for each in found}
+        return {
+            each.result.id.rpartition(".")[2]: [need.kind for need in each.needs] for each in found
+        }
 
     assert needs() == {"call": ["service"], "plain": ["example"], "upper": []}
     assert needs(COGCLI_TRUST_PROJECT="0")["upper"] == ["trust"]
@@ -206,7 +218,8 @@ def api(project: Project) -> Iterator[None]:
         thread.start()
         address = f"http://127.0.0.1:{server.server_port}"
         project.write(
-            "services/local/api.yaml", f"id: api\nkind: openapi\nbase_url: {address}\nnetwork: private\n"
+            "services/local/api.yaml",
+            f"id: api\nkind: openapi\nbase_url: {address}\nnetwork: private\n",
         )
         yield
         server.shutdown()
@@ -217,7 +230,9 @@ def test_what_is_outside_is_called_where_the_network_may_be_used(shop: Project) 
     shop.capability("shop.text.call", "upper", extra=GOOD)
     binding = shop.root / "bindings/local/shop.text.call/shop_text_call.yaml"
     binding.write_text(
-        binding.read_text().replace("service: demo", "service: api").replace("pythoncall", "openapi")
+        binding.read_text()
+        .replace("service: demo", "service: api")
+        .replace("pythoncall", "openapi")
     )
     with api(shop):
         asked = statuses(contracts(shop)), statuses(contracts(shop, COGCLI_TEST_NETWORK="1"))
@@ -234,7 +249,9 @@ def test_an_extra_that_a_binding_names_and_that_is_not_installed_is_a_need(
     monkeypatch.setitem(extras.EXTRAS, "pdf", ("no_such_module",))
     extras.missing_module.cache_clear()
     found = contracts(shop).checked[0]
-    assert [(need.kind, need.cure) for need in found.needs] == [("extra", "pip install 'cogcli[pdf]'")]
+    assert [(need.kind, need.cure) for need in found.needs] == [
+        ("extra", "pip install 'cogcli[pdf]'")
+    ]
     allowed = {
         "outputs": "{allowed: {type: boolean, required: true}}",
         "response": "{allowed: response.text}",
@@ -254,9 +271,15 @@ def test_an_extra_that_a_binding_names_and_that_is_not_installed_is_a_need(
     )
     shop.write("skills/local/shop/shout/tests/wrong.yaml", "inputs: {}\nexpect: {exit_code: 2}\n")
     shouted = check_skills(settings_of(shop), ["shop.shout"]).checked[0]
-    assert [(need.kind, need.cure) for need in shouted.needs] == [("extra", "pip install 'cogcli[pdf]'")]
+    assert [(need.kind, need.cure) for need in shouted.needs] == [
+        ("extra", "pip install 'cogcli[pdf]'")
+    ]
     assert "shop.shout" not in shop.run("skills", "ls", "--usable").assert_ok().out
-    plan = shop.run("run", "shop.shout", "-p", "text=a", "--plan", "--json").assert_exit(3).json["plan"]
+    plan = (
+        shop.run("run", "shop.shout", "-p", "text=a", "--plan", "--json")
+        .assert_exit(3)
+        .json["plan"]
+    )
     assert [need["kind"] for need in plan["needs"]["missing"]] == ["extra"]
     assert "an extra" in shop.run("doctor").out
     extras.missing_module.cache_clear()
@@ -285,7 +308,9 @@ def test_files_of_an_example_are_written_for_it_alone(shop: Project, tmp_path: P
         True, True, True, False, False, False, False, False, False,
     ]  # fmt: skip
     file = shop.root / "capabilities/shop.file.read.yaml"
-    file.write_text(file.read_text().replace("c.bin: {base64: dHdv}}", "../c.bin: {base64: '?'}}", 1))
+    file.write_text(
+        file.read_text().replace("c.bin: {base64: dHdv}}", "../c.bin: {base64: '?'}}", 1)
+    )
     codes = [p["code"] for p in shop.run("validate", str(file), "--json").json["problems"]]
     assert codes == ["example.contract", "example.contract"]
 
@@ -338,7 +363,9 @@ def test_a_skill_whose_service_is_stubbed_has_not_run(shop: Project) -> None:
     shout(shop, "inputs: {text: a}\nstubs: {shop.text.upper: [{output: {text: A}}]}\n")
     binding = shop.root / "bindings/local/shop.text.upper/shop_text_upper.yaml"
     binding.write_text(
-        binding.read_text().replace("service: demo", "service: api").replace("pythoncall", "openapi")
+        binding.read_text()
+        .replace("service: demo", "service: api")
+        .replace("pythoncall", "openapi")
     )
     shop.write("services/local/api.yaml", "id: api\nkind: openapi\nbase_url: https://api.example\n")
     found = check_skills(settings_of(shop), ["shop.*"]).checked[0]
@@ -351,7 +378,9 @@ def test_with_the_network_a_stub_for_what_is_outside_is_still_no_run(shop: Proje
     shout(shop, f"cases: [{stubbed}]\n")
     binding = shop.root / "bindings/local/shop.text.upper/shop_text_upper.yaml"
     binding.write_text(
-        binding.read_text().replace("service: demo", "service: api").replace("pythoncall", "openapi")
+        binding.read_text()
+        .replace("service: demo", "service: api")
+        .replace("pythoncall", "openapi")
     )
     with api(shop):
         settings = settings_of(shop, COGCLI_TEST_NETWORK="1")
@@ -404,7 +433,9 @@ def test_what_a_stub_answered_did_not_run(shop: Project) -> None:
     shop.capability("shop.text.call", "upper")
     binding = shop.root / "bindings/local/shop.text.call/shop_text_call.yaml"
     binding.write_text(
-        binding.read_text().replace("service: demo", "service: api").replace("pythoncall", "openapi")
+        binding.read_text()
+        .replace("service: demo", "service: api")
+        .replace("pythoncall", "openapi")
     )
     shop.write("services/local/api.yaml", "id: api\nkind: openapi\nbase_url: https://api.example\n")
     missing = {

@@ -48,7 +48,9 @@ def test_a_trusted_project_reads_any_file(tmp_path: Path) -> None:
     for context in contexts(settings_of(tmp_path, trusted=True)):
         assert context.reads is not None
         assert context.reads.folder == ""
-        assert context.reads.checked_path(str(tmp_path / "outside.txt")) == str(tmp_path / "outside.txt")
+        assert context.reads.checked_path(str(tmp_path / "outside.txt")) == str(
+            tmp_path / "outside.txt"
+        )
 
 
 def test_files_named_on_the_command_line_may_be_read(tmp_path: Path) -> None:
@@ -80,5 +82,7 @@ def test_a_pipe_or_device_that_is_named_is_refused_as_what_it_is(tmp_path: Path)
     assert reads.checked_path(below) == below
     with pytest.raises(CogcliError, match="not trusted"):
         reads.checked_path(str(tmp_path))
-    with pytest.raises(CogcliError, match="not trusted"):  # nobody named it: what it is stays untold
+    with pytest.raises(
+        CogcliError, match="not trusted"
+    ):  # nobody named it: what it is stays untold
         reads.checked_path("/dev/zero")

@@ -115,7 +115,11 @@ def test_variables_fill_address_request_and_response_and_are_recorded(
     project: Project, model: TinyModel
 ) -> None:
     result = labelling(project, model).run(*GIVEN).assert_ok().json
-    assert result["outputs"] == {"label": "wet", "quote": "It is raining.", "method": "model:schema:valid"}
+    assert result["outputs"] == {
+        "label": "wet",
+        "quote": "It is raining.",
+        "method": "model:schema:valid",
+    }
     assert started(project)["pins"]["variables"] == {
         "brain": {"base": model.base_url, "model": "schema:valid"}
     }
@@ -123,7 +127,10 @@ def test_variables_fill_address_request_and_response_and_are_recorded(
     assert sent["model"] == "schema:valid"
     assert sent["messages"][0]["content"] == "You are asked by schema:valid."
     assert sent["messages"][1]["content"] == '<data>\n{"text":"It is raining."}\n</data>'
-    assert sent["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"] == ["wet", "dry"]
+    assert sent["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"] == [
+        "wet",
+        "dry",
+    ]
     assert "brain-key-1" not in (project.episode / "events.jsonl").read_text()
 
 
@@ -277,7 +284,8 @@ SENDS = BINDING.replace(
               input_audio: {data: {$file: input.text, as: base64}, format: {$file: input.text, as: format}}
             - {type: image_url, image_url: {url: {$file: input.hint, as: data_url}}}""",
 ).replace(
-    "{path: quote, op: verbatim_in, value: input.text}", "{path: label, op: one_of, value: input.labels}"
+    "{path: quote, op: verbatim_in, value: input.text}",
+    "{path: label, op: one_of, value: input.labels}",
 )
 GATED = (
     CAPABILITY
@@ -289,7 +297,9 @@ GATED = (
 )
 
 
-def sending(project: Project, model: TinyModel, binding: str = SENDS, capability: str = GATED) -> Project:
+def sending(
+    project: Project, model: TinyModel, binding: str = SENDS, capability: str = GATED
+) -> Project:
     labelling(project, model, binding=binding)
     project.write("capabilities/demo.text.label.yaml", capability)
     return project
@@ -338,15 +348,23 @@ def test_a_file_that_cannot_be_sent_is_refused_before_anything_leaves(
     assert not model.requests
 
 
-def test_a_file_of_credentials_that_was_not_typed_is_not_sent(project: Project, model: TinyModel) -> None:
+def test_a_file_of_credentials_that_was_not_typed_is_not_sent(
+    project: Project, model: TinyModel
+) -> None:
     project.write(".ssh/id_rsa", b"\x89PNG\r\n\x1a\n")
     project.write("in.json", json.dumps({"text": ".ssh/id_rsa"}))
-    result = sending(project, model).run(*GIVEN[:3], "--input-file", "in.json", *GIVEN[5:]).assert_exit(4)
+    result = (
+        sending(project, model)
+        .run(*GIVEN[:3], "--input-file", "in.json", *GIVEN[5:])
+        .assert_exit(4)
+    )
     assert "safety." in result.out
     assert not model.requests
 
 
-def test_a_project_that_is_not_trusted_sends_only_files_of_its_own(project: Project, tmp_path: Path) -> None:
+def test_a_project_that_is_not_trusted_sends_only_files_of_its_own(
+    project: Project, tmp_path: Path
+) -> None:
     from cogcli.protocols.pythoncall.readable_files import ReadRefused, reads_of
     from cogcli.protocols.sent_file import read_file
 
@@ -369,7 +387,9 @@ def test_a_project_that_is_not_trusted_sends_only_files_of_its_own(project: Proj
         ("{$file: input.text, as: data_url}", "{$file: input.text, as: base64, more: 1}"),
     ],
 )
-def test_a_file_of_another_form_is_told(project: Project, model: TinyModel, old: str, new: str) -> None:
+def test_a_file_of_another_form_is_told(
+    project: Project, model: TinyModel, old: str, new: str
+) -> None:
     sending(project, model, SENDS.replace(old, new))
     assert "request.template" in project.run("validate").assert_exit(1).out
 

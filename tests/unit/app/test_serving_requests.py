@@ -102,7 +102,9 @@ def test_over_http_an_unknown_version_is_named() -> None:
 def test_a_hint_names_no_flag_that_a_client_could_not_give() -> None:
     def refuse(given: Any) -> Any:
         hint = "run again with --confirm a.b if you mean to allow it"
-        raise SafetyConfirmationRequiredError("safety.confirmation", "`a.b` needs a person", hint=hint)
+        raise SafetyConfirmationRequiredError(
+            "safety.confirmation", "`a.b` needs a person", hint=hint
+        )
 
     offer: Any = SimpleNamespace(tools={"t": SimpleNamespace(with_inputs=refuse)})
     listener = ServerListener(lambda name, report: None, lambda bug: None, lambda result: None)

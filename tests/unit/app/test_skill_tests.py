@@ -31,7 +31,9 @@ class Shop:
 
     def __init__(self, root: Path, *, trusted: bool = False) -> None:
         self.project = Project(root)
-        self.environ = {"HOME": str(self.project.home)} | ({"COGCLI_TRUST_PROJECT": "1"} if trusted else {})
+        self.environ = {"HOME": str(self.project.home)} | (
+            {"COGCLI_TRUST_PROJECT": "1"} if trusted else {}
+        )
         self.project.write("cogcli.toml", "")
         self.project.write(
             "services/local/shop.yaml",
@@ -58,7 +60,10 @@ class Shop:
             "false",
         )
         self.project.skill(
-            "shop.remind", REMIND, inputs=order, outputs="{total: {type: number}, sent: {type: boolean}}"
+            "shop.remind",
+            REMIND,
+            inputs=order,
+            outputs="{total: {type: number}, sent: {type: boolean}}",
         )
 
     def capability(self, id: str, inputs: str, outputs: str, effects: str, extra: str = "") -> None:
@@ -76,7 +81,9 @@ class Shop:
         )
 
     def case(self, text: str, name: str = "case") -> None:
-        self.project.write(f"skills/local/shop/remind/tests/{name}.yaml", dedent(text).lstrip("\n").encode())
+        self.project.write(
+            f"skills/local/shop/remind/tests/{name}.yaml", dedent(text).lstrip("\n").encode()
+        )
 
     @property
     def settings(self) -> Settings:
@@ -129,13 +136,17 @@ def failed(result: CheckResult) -> dict[str, str]:
 # -- passing ----------------------------------------------------------------------------------------------------------
 
 
-def test_stubs_need_neither_trust_nor_variables_and_a_passed_case_leaves_nothing(shop: Shop) -> None:
+def test_stubs_need_neither_trust_nor_variables_and_a_passed_case_leaves_nothing(
+    shop: Shop,
+) -> None:
     result = shop.result(f"{ORDER}{STUBS}expect: {{outputs: {{total: 240.0, sent: true}}}}\n")
     assert (result.status, result.id, result.episode) == ("passed", "shop.remind/case", "")
 
 
 def test_two_runs_give_the_same_events(shop: Shop) -> None:
-    shop.case(f"{ORDER}{STUBS}seed: 7\nnow: 2026-01-31T09:00:00Z\nexpect: {{outputs: {{total: 1}}}}\n")
+    shop.case(
+        f"{ORDER}{STUBS}seed: 7\nnow: 2026-01-31T09:00:00Z\nexpect: {{outputs: {{total: 1}}}}\n"
+    )
     logs = [
         Path(shop.tested().results.results[0].episode, "events.jsonl").read_bytes().splitlines()
         for _ in range(2)
@@ -170,7 +181,9 @@ def test_the_first_group_of_answers_that_fits_gives_them_one_by_one(shop: Shop) 
 def test_a_gate_that_wants_a_person_is_approved_or_ends_the_case_with_5(shop: Shop) -> None:
     stubs = STUBS.replace("allowed: true", "allowed: false, reason: who knows")
     assert (
-        shop.result(f"{ORDER}{stubs}approve: [shop.mail.gate]\nexpect: {{outputs: {{sent: true}}}}\n").status
+        shop.result(
+            f"{ORDER}{stubs}approve: [shop.mail.gate]\nexpect: {{outputs: {{sent: true}}}}\n"
+        ).status
         == "passed"
     )
     assert shop.result(f"{ORDER}{stubs}approve: [shop.mail.send]\n").status == "passed"
@@ -233,7 +246,9 @@ def test_a_failed_check_names_its_line_and_keeps_the_episode(shop: Shop) -> None
 
 
 def test_a_call_that_no_stub_fits_is_told(shop: Shop) -> None:
-    text = f"{ORDER}{STUBS}".replace("[{output: {total", "[{when: {order_id: ord_2}, output: {total")
+    text = f"{ORDER}{STUBS}".replace(
+        "[{output: {total", "[{when: {order_id: ord_2}, output: {total"
+    )
     result = shop.result(text)
     assert result.code == "test.unanswered"
     assert (
@@ -246,7 +261,11 @@ def test_a_call_that_no_stub_fits_is_told(shop: Shop) -> None:
     ("stubs", "code", "said"),
     [
         ([READ, GATE], "test.effects", "`shop.mail.send` has effects"),
-        ([READ, SEND], "test.effects", "`shop.mail.gate` is served by `shop`, outside of this process"),
+        (
+            [READ, SEND],
+            "test.effects",
+            "`shop.mail.gate` is served by `shop`, outside of this process",
+        ),
         ([READ, SEND, GATE, "shop.mail.sent: []"], "test.stub", "did you mean `shop.mail.send`"),
         ([READ.replace("240", "many"), SEND, GATE], "test.stub", "`total`: expected number"),
         ([READ.replace("total: 240, ", ""), SEND, GATE], "test.stub", "`total`: required"),
@@ -273,7 +292,9 @@ def test_a_skill_with_errors_fails_its_cases_with_their_place(shop: Shop) -> Non
     shop.case(f"{ORDER}{STUBS}")
     file = shop.project.root / "skills/local/shop/remind/skill.yaml"
     file.write_text(
-        file.read_text().replace("vars.late}", "vars.lat}").replace("uses: shop.mail.send", "usez: x")
+        file.read_text()
+        .replace("vars.late}", "vars.lat}")
+        .replace("uses: shop.mail.send", "usez: x")
     )
     (result,) = shop.tested().results.results
     assert (result.code, result.episode) == ("test.failed", "")
@@ -318,7 +339,9 @@ def test_files_of_elsewhere_are_refused(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "order.json").write_text('{"order_id": "ord_1"}')
     shop.project.write("skills/local/shop/remind/tests/order.json", b'{"order_id": "ord_1"}')
     assert shop.result(f"inputs_file: order.json\n{STUBS}").status == "passed"
-    (shop.project.root / "skills/local/shop/remind/tests/link.json").symlink_to(tmp_path / "order.json")
+    (shop.project.root / "skills/local/shop/remind/tests/link.json").symlink_to(
+        tmp_path / "order.json"
+    )
     for name in ("../../../../../order.json", str(tmp_path / "order.json"), "link.json"):
         assert shop.result(f"inputs_file: {name}\n{STUBS}").code == "test.file"
     shop.project.write("skills/local/shop/remind/tests/note.md", b"x")
@@ -333,7 +356,8 @@ def test_unmet_needs_skip_a_case(shop: Shop) -> None:
     told = shop.result(f"{ORDER}{STUBS}needs: [network, model, extra.nothing, env.SHOP_KEY]\n")
     assert told.status == "skipped"
     assert all(
-        part in told.reason for part in ("COGCLI_TEST_NETWORK=1", "a model", "extra nothing", "SHOP_KEY")
+        part in told.reason
+        for part in ("COGCLI_TEST_NETWORK=1", "a model", "extra nothing", "SHOP_KEY")
     )
     shop.environ |= {"COGCLI_TEST_NETWORK": "1", "SHOP_KEY": "x"}
     assert shop.result(f"{ORDER}{STUBS}needs: [network, env.SHOP_KEY]\n").status == "passed"
@@ -363,7 +387,10 @@ UNREADABLE: dict[str, tuple[str, str]] = {
         "did you mean `equals`",
     ),
     "expect: {checks: [{path: outputs.total, op: length, value: 1.5}]}": ("test.check", "number"),
-    "expect: {checks: [{path: outputs.total, op: matches, value: '(a'}]}": ("test.check", "pattern"),
+    "expect: {checks: [{path: outputs.total, op: matches, value: '(a'}]}": (
+        "test.check",
+        "pattern",
+    ),
     "expect: {checks: [{path: outputs.total, op: type, value: text}]}": ("test.check", "no type"),
     "expect: {steps: {order: don}}": ("value.choice", "did you mean `done`"),
     "inputs: {": ("yaml.syntax", ""),
@@ -394,7 +421,9 @@ def test_words_name_skills_patterns_cases_and_paths(shop: Shop) -> None:
     }  # fmt: skip
     for word, ids in named.items():
         assert [case.id for case in shop.found(word).cases] == ids, word
-    assert [case.id for case in shop.found("shop.remind/two.1", "shop.remind/one").cases] == every[:2]
+    assert [case.id for case in shop.found("shop.remind/two.1", "shop.remind/one").cases] == every[
+        :2
+    ]
     for word in ("shop.remnd", "shop.remind/three", str(folder / "tests/no.yaml"), "text.no-such"):
         with pytest.raises(UsageError):
             shop.found(word)
@@ -442,11 +471,17 @@ def test_coverage_names_what_no_case_reached(shop: Shop) -> None:
         "skill": "shop.remind",
         "steps": {"total": 2, "ran": 2, "missing": []},
         "branches": {"total": 2, "ran": 1, "missing": ["mail condition false"]},
-        "error_paths": {"total": 2, "ran": 0, "missing": ["mail retry", "mail shop.mail.gate refuses"]},
+        "error_paths": {
+            "total": 2,
+            "ran": 0,
+            "missing": ["mail retry", "mail shop.mail.gate refuses"],
+        },
     }
     failing = STUBS.replace("[{output: {sent", "[{error: {code: call.transport}}, {output: {sent")
     shop.case(
-        f"{ORDER}{failing}".replace("allowed: true", "allowed: false") + "approve: [shop.mail.gate]\n", "b"
+        f"{ORDER}{failing}".replace("allowed: true", "allowed: false")
+        + "approve: [shop.mail.gate]\n",
+        "b",
     )
     shop.case(
         f"{ORDER}{STUBS}".replace("late: true", "late: false")
@@ -462,12 +497,16 @@ def test_coverage_names_what_no_case_reached(shop: Shop) -> None:
 
 def test_what_a_case_stores_is_in_no_store_of_the_project(project: Project) -> None:
     project.write("cogcli.toml", "")
-    project.run("run", "memory.store-summary", "-p", "key=note", "-p", "text=It opens at ten.").assert_ok()
+    project.run(
+        "run", "memory.store-summary", "-p", "key=note", "-p", "text=It opens at ten."
+    ).assert_ok()
     before = {path: path.read_bytes() for path in project.root.rglob("entries.db")}
     assert before
     settings = Settings({}, project.env, base=str(project.root))
     cases = find_cases(settings, ["memory.store-summary", "memory.retrieve-summary"]).cases
-    assert {result.status for result in run_cases(settings, cases, jobs=1).results.results} == {"passed"}
+    assert {result.status for result in run_cases(settings, cases, jobs=1).results.results} == {
+        "passed"
+    }
     assert {path: path.read_bytes() for path in project.root.rglob("entries.db")} == before
 
 
@@ -521,7 +560,10 @@ def test_a_case_is_made_of_an_episode_and_passes(shop: Shop) -> None:
     assert value["options"] == {"confirm": ["shop.mail.send"], "keep_going": True}
     assert value["now"] == "2026-01-31T09:00:00Z"
     assert value["expect"] == {"outputs": {"total": 240, "sent": True}}
-    assert [{*stub} - {"when"} for stub in value["stubs"]["shop.mail.send"]] == [{"error"}, {"output"}]
+    assert [{*stub} - {"when"} for stub in value["stubs"]["shop.mail.send"]] == [
+        {"error"},
+        {"output"},
+    ]
     with pytest.raises(UsageError) as caught:
         record_case(shop.settings, str(episode))
     assert caught.value.code == "output.exists"
@@ -552,9 +594,7 @@ def test_answers_of_one_call_are_in_order_and_the_last_once(shop: Shop) -> None:
 
 
 def test_secrets_stay_masked_in_a_recorded_case(shop: Shop) -> None:
-    steps = (
-        "- {id: a, uses: shop.order.read, input: {order_id: inputs.token}, output: {total: outputs.total}}"
-    )
+    steps = "- {id: a, uses: shop.order.read, input: {order_id: inputs.token}, output: {total: outputs.total}}"
     shop.project.skill(
         "shop.remind", steps, inputs="{token: {type: string}}", outputs="{total: {type: number}}"
     )
@@ -568,7 +608,9 @@ def test_secrets_stay_masked_in_a_recorded_case(shop: Shop) -> None:
 
 
 def test_what_is_no_ended_run_of_a_skill_is_not_recorded(shop: Shop) -> None:
-    stubs = STUBS.replace("allowed: true", "allowed: false").replace("[{output: {sent: true}}]", "[]")
+    stubs = STUBS.replace("allowed: true", "allowed: false").replace(
+        "[{output: {sent: true}}]", "[]"
+    )
     waits = kept_run(shop, f"{ORDER}{stubs}")
     with pytest.raises(UsageError, match="not run to its end"):
         record_case(shop.settings, str(waits))
@@ -580,7 +622,11 @@ def test_what_is_no_ended_run_of_a_skill_is_not_recorded(shop: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("order", "reason"),
-    [("a\x1b[31mb", "control character"), ("a\u202eb", "bidi control"), ("x" * 300_000, "bytes, at most")],
+    [
+        ("a\x1b[31mb", "control character"),
+        ("a\u202eb", "bidi control"),
+        ("x" * 300_000, "bytes, at most"),
+    ],
 )
 def test_a_value_that_no_file_may_hold_is_told_and_nothing_is_written(
     shop: Shop, order: str, reason: str
@@ -590,7 +636,9 @@ def test_a_value_that_no_file_may_hold_is_told_and_nothing_is_written(
     shop.project.skill("shop.remind", step, inputs=fields % "order_id", outputs=fields % "text")
     given = shop.project.write("given.json", json.dumps({"order_id": order}))
     shop.project.run("run", "shop.remind", "--input", f"@{given}").assert_ok()
-    with pytest.raises(UsageError, match=f"has a value that no case can hold: .*{reason}") as caught:
+    with pytest.raises(
+        UsageError, match=f"has a value that no case can hold: .*{reason}"
+    ) as caught:
         record_case(shop.settings, "@last")
     assert caught.value.code == "usage.value"
     assert not (shop.project.root / SKILLS).exists()
@@ -626,7 +674,9 @@ def test_validate_reads_cases_too(shop: Shop) -> None:
     file = f"{SKILLS}/case.yaml"
     for paths in ((), ("skills",), (file,), (str(shop.project.root),)):
         found = check_registry(shop.settings, paths).problems
-        assert [(one.file, one.code) for one in found if one.code == "key.unknown"] == [(file, "key.unknown")]
+        assert [(one.file, one.code) for one in found if one.code == "key.unknown"] == [
+            (file, "key.unknown")
+        ]
     assert check_registry(shop.settings, (f"{SKILLS}/good.yaml",)).counts["cases"] == 1
 
 
@@ -673,9 +723,7 @@ def test_a_skill_of_which_nothing_ran_is_in_the_coverage(shop: Shop) -> None:
 
 
 def test_a_secret_of_a_failed_check_is_masked(shop: Shop) -> None:
-    steps = (
-        "- {id: a, uses: shop.order.read, input: {order_id: inputs.token}, output: {total: outputs.total}}"
-    )
+    steps = "- {id: a, uses: shop.order.read, input: {order_id: inputs.token}, output: {total: outputs.total}}"
     shop.project.skill(
         "shop.remind", steps, inputs="{token: {type: string}}", outputs="{total: {type: number}}"
     )

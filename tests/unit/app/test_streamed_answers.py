@@ -20,7 +20,10 @@ from cogcli.runs.prepare import RunRequest
 from cogcli.runs.results import Control
 from cogcli.runs.resume import ResumeRequest
 
-REPLY = {"thinking": "It is in the post.", "response": 'It is on its way: "today", \u00e4 \u2603 \U0001f600.'}
+REPLY = {
+    "thinking": "It is in the post.",
+    "response": 'It is on its way: "today", \u00e4 \u2603 \U0001f600.',
+}
 
 
 @pytest.mark.parametrize("adapter", ["openai", "anthropic"])

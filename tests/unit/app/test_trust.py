@@ -67,7 +67,9 @@ def place(tmp_path: Path) -> Place:
 def service(id: str, **said: Any) -> str:
     """A service file; JSON is YAML."""
     kind = "mcp" if "command" in said else "pythoncall"
-    return "".join(f"{key}: {json.dumps(value)}\n" for key, value in {"id": id, "kind": kind, **said}.items())
+    return "".join(
+        f"{key}: {json.dumps(value)}\n" for key, value in {"id": id, "kind": kind, **said}.items()
+    )
 
 
 ROOTS = ("", "reg/", "../beside/", "link/", "tooling/openapi_scenarios/registry/")
@@ -137,7 +139,9 @@ MODEL = '[model]\nadapter = "openai"\nname = "m"\nbase_url = "http://127.0.0.1:1
 def test_every_change_of_the_settings_ends_trust(
     place: Place, after: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
+    monkeypatch.setattr(
+        trust, "_SETTLED", -1_000_000_000_000
+    )  # what was read is remembered at once
     place.write("cogcli.toml", f"max_workers = 2\n{MODEL}")
     place.accept()
     place.write("cogcli.toml", after)
@@ -166,7 +170,10 @@ SPEC_FILES = (
     "packs/desk/1.0.0.yaml",
     "cogcli.lock.json",
 )
-SCENARIO_FILES = ("tooling/openapi_scenarios/one.json", "tooling/mcp_scenarios/registry/skills/a/b/c.yaml")
+SCENARIO_FILES = (
+    "tooling/openapi_scenarios/one.json",
+    "tooling/mcp_scenarios/registry/skills/a/b/c.yaml",
+)
 DECIDING = (
     *HOST_FILES,
     *SCENARIO_FILES,
@@ -179,7 +186,9 @@ DECIDING = (
 def test_every_file_of_specs_ends_trust_by_each_of_its_changes(
     place: Place, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
+    monkeypatch.setattr(
+        trust, "_SETTLED", -1_000_000_000_000
+    )  # what was read is remembered at once
     place.accept()
     file = place.write(path, "one")
     assert place.now.changes == [("added", path)]
@@ -224,7 +233,9 @@ def test_a_link_counts_by_its_target_and_by_its_content(place: Place, path: str)
 def test_a_folder_behind_a_link_counts_by_its_target_and_by_its_files(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
+    monkeypatch.setattr(
+        trust, "_SETTLED", -1_000_000_000_000
+    )  # what was read is remembered at once
     for name in ("one", "two"):
         place.write(f"../elsewhere/{name}/local/a/b/skill.yaml", "x")
     current = place.root.parent / "current"
@@ -247,8 +258,12 @@ def test_a_link_to_itself_hides_no_file_beside_it(place: Place) -> None:
     assert place.now.changes == [("changed", "skills/local/a/b/skill.yaml")]
 
 
-def test_a_root_with_two_names_counts_under_both(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
+def test_a_root_with_two_names_counts_under_both(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        trust, "_SETTLED", -1_000_000_000_000
+    )  # what was read is remembered at once
     place.write("cogcli.toml", 'registry = ["self"]\n')
     (place.root / "self").symlink_to(".")
     place.accept()
@@ -259,7 +274,9 @@ def test_a_root_with_two_names_counts_under_both(place: Place, monkeypatch: pyte
 
 
 def test_a_root_that_appears_is_a_change(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
+    monkeypatch.setattr(
+        trust, "_SETTLED", -1_000_000_000_000
+    )  # what was read is remembered at once
     place.write("cogcli.toml", 'registry = ["later"]\n')
     place.accept()
     place.write("later/services/one.yaml", PLAIN)
@@ -339,7 +356,9 @@ def test_a_program_counts_by_where_it_is_found(place: Place, tmp_path: Path) -> 
     assert place.now.changes == [("changed", "bin/tool")]
 
 
-@pytest.mark.parametrize("args", [["-mtools.serve"], ["-u", "-m", "tools"], ["tools"], ["--app=tools"]])
+@pytest.mark.parametrize(
+    "args", [["-mtools.serve"], ["-u", "-m", "tools"], ["tools"], ["--app=tools"]]
+)
 def test_the_python_that_a_program_is_told_to_run_counts(place: Place, args: list[str]) -> None:
     place.write("services/one.yaml", service("one", command="tool", args=args))
     place.program("../programs/tool")
@@ -376,10 +395,14 @@ def test_the_python_that_a_program_is_told_to_run_counts(place: Place, args: lis
     ],
 )
 @pytest.mark.parametrize("root", ["", "reg/"])
-def test_what_a_variable_of_a_program_names_counts(place: Place, root: str, value: str, path: str) -> None:
+def test_what_a_variable_of_a_program_names_counts(
+    place: Place, root: str, value: str, path: str
+) -> None:
     place.environ["AT"] = str(place.root / root)
     value = value.replace("{root}", str(place.root / root).rstrip("/"))
-    place.write(f"{root}services/one.yaml", service("one", command="tool", env={"ANY": value, "B": "x"}))
+    place.write(
+        f"{root}services/one.yaml", service("one", command="tool", env={"ANY": value, "B": "x"})
+    )
     place.program("../programs/tool")
     name = os.path.normpath(f"{root}{path}")
     place.program(name)
@@ -392,7 +415,13 @@ def test_what_a_variable_of_a_program_names_counts(place: Place, root: str, valu
 
 @pytest.mark.parametrize(
     "path",
-    ["lib/notes.md", "lib/__pycache__/x.pyc", "lib/.git/hooks/x.sh", "lib/node_modules/x/x.js", "part.js"],
+    [
+        "lib/notes.md",
+        "lib/__pycache__/x.pyc",
+        "lib/.git/hooks/x.sh",
+        "lib/node_modules/x/x.js",
+        "part.js",
+    ],
 )
 def test_data_below_a_folder_that_a_variable_names_does_not_count(place: Place, path: str) -> None:
     place.write("services/one.yaml", service("one", command="tool", env={"DATA": "lib"}))
@@ -404,7 +433,9 @@ def test_data_below_a_folder_that_a_variable_names_does_not_count(place: Place, 
 
 def test_no_value_of_a_variable_is_kept(place: Place) -> None:
     place.environ["TOKEN"] = "canary-of-the-environment"
-    place.write("services/one.yaml", service("one", command="tool", env={"T": "${TOKEN}", "P": "lib"}))
+    place.write(
+        "services/one.yaml", service("one", command="tool", env={"T": "${TOKEN}", "P": "lib"})
+    )
     place.accept()
     assert "canary" not in Path(trust.store_path(place.environ)).read_text()
 
@@ -455,10 +486,21 @@ def test_what_covers_a_registry_beside_scenarios(place: Place) -> None:
     place.write("tooling/mcp_scenarios/registry/services/one.yaml", PLAIN)
     place.write("other/registry/services/one.yaml", PLAIN)
     place.accept()
-    beside, other = str(place.root / "tooling/mcp_scenarios/registry"), str(place.root / "other/registry")
-    assert (place.now.covers(beside), place.now.covers(other), place.now.covers("/")) == (True, False, False)
+    beside, other = (
+        str(place.root / "tooling/mcp_scenarios/registry"),
+        str(place.root / "other/registry"),
+    )
+    assert (place.now.covers(beside), place.now.covers(other), place.now.covers("/")) == (
+        True,
+        False,
+        False,
+    )
     trust_accept.accept_folder(str(place.root), place.environ)
-    assert (place.now.covers(beside), place.now.covers(other), place.now.covers("/")) == (True, True, False)
+    assert (place.now.covers(beside), place.now.covers(other), place.now.covers("/")) == (
+        True,
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -471,7 +513,9 @@ def test_what_covers_a_registry_beside_scenarios(place: Place) -> None:
 def test_an_entry_of_an_older_schema_trusts_nothing(place: Place, schema: str, entry: Any) -> None:
     store = Path(trust.store_path(place.environ))
     store.parent.mkdir(parents=True)
-    store.write_text(json.dumps({"schema": schema, "projects": {str(place.root): entry, "/other": entry}}))
+    store.write_text(
+        json.dumps({"schema": schema, "projects": {str(place.root): entry, "/other": entry}})
+    )
     assert (place.now.state, bool(place.now)) == ("outdated", False)
     assert "earlier version" in place.now.distrust
     place.accept()
@@ -504,7 +548,9 @@ def test_a_damaged_entry_trusts_nothing(place: Place, entry: Any) -> None:
     assert not place.now
 
 
-@pytest.mark.parametrize("body", ["", "[]", "{}", '{"schema": "cogcli.trust/9", "projects": {}}', "{broken"])
+@pytest.mark.parametrize(
+    "body", ["", "[]", "{}", '{"schema": "cogcli.trust/9", "projects": {}}', "{broken"]
+)
 def test_a_damaged_store_trusts_nothing(place: Place, body: str) -> None:
     store = Path(trust.store_path(place.environ))
     store.parent.mkdir(parents=True)
@@ -534,7 +580,9 @@ def test_a_large_project_is_not_read_again_unless_something_changed(
     file = place.write("code/part.py", "#" * 300_000)
     reads = []
     real = trust_digests.read_regular
-    monkeypatch.setattr(trust_digests, "read_regular", lambda *a, **k: reads.append(a) or real(*a, **k))
+    monkeypatch.setattr(
+        trust_digests, "read_regular", lambda *a, **k: reads.append(a) or real(*a, **k)
+    )
     monkeypatch.setattr(trust, "_SETTLED", -(10**12))
     place.accept()
     reads.clear()
@@ -604,7 +652,9 @@ def at_once(*actions: Callable[[], Any]) -> None:
         children.append(child)
     os.close(ready)
     os.close(go)
-    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * len(children)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * len(
+        children
+    )
 
 
 @pytest.mark.slow
@@ -662,7 +712,9 @@ def test_what_a_script_can_import_from_its_folder_counts(place: Place) -> None:
     place.program("../programs/python")
     place.write("tools/server.py", "import helper\n")
     place.write("tools/helper.py", "")
-    place.write("services/one.yaml", service("one", command="../programs/python", args=["tools/server.py"]))
+    place.write(
+        "services/one.yaml", service("one", command="../programs/python", args=["tools/server.py"])
+    )
     place.accept()
     assert place.now
     place.write("tools/helper.py", "import os\n")

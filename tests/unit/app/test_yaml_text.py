@@ -15,10 +15,44 @@ from cogcli.yaml.writer import yaml_text
 TEXTS = st.one_of(
     st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf")), max_size=40),
     st.sampled_from(
-        ["a: b # c", "- x", "yes", "1:30", "~", "*a", "&a", "!t", "%", "'", '"', "\\", "a\tb\n", "", " ", "#"]
+        [
+            "a: b # c",
+            "- x",
+            "yes",
+            "1:30",
+            "~",
+            "*a",
+            "&a",
+            "!t",
+            "%",
+            "'",
+            '"',
+            "\\",
+            "a\tb\n",
+            "",
+            " ",
+            "#",
+        ]
     ),
     st.sampled_from(
-        ["{", "[", "|", ">", "1_000", "0x1F", ".nan", "null", "true", "?", "a,b", "é", "😀", "${A}", "@", "`"]
+        [
+            "{",
+            "[",
+            "|",
+            ">",
+            "1_000",
+            "0x1F",
+            ".nan",
+            "null",
+            "true",
+            "?",
+            "a,b",
+            "é",
+            "😀",
+            "${A}",
+            "@",
+            "`",
+        ]
     ),
 )
 SCALARS = st.one_of(

@@ -12,7 +12,14 @@ import pytest
 from fakes.specs import capability
 from fakes.surroundings import surroundings
 
-from cogcli.bindings.breaker import FAULTS, OPEN_SECONDS, THRESHOLD, Circuits, Passage, process_circuits
+from cogcli.bindings.breaker import (
+    FAULTS,
+    OPEN_SECONDS,
+    THRESHOLD,
+    Circuits,
+    Passage,
+    process_circuits,
+)
 from cogcli.bindings.live_runner import LiveRunner
 from cogcli.core.calls import Attempt, Cancellation, Member
 from cogcli.core.errors import FAILURE_OF, RuntimeErrorBase, TransportError
@@ -100,7 +107,9 @@ def test_each_service_has_a_circuit_of_its_own(circuits: Circuits) -> None:
     assert not any(is_open(circuits, service) for service in others)
 
 
-def test_the_refusal_tells_the_service_and_the_rest_of_the_time(circuits: Circuits, now: Time) -> None:
+def test_the_refusal_tells_the_service_and_the_rest_of_the_time(
+    circuits: Circuits, now: Time
+) -> None:
     fail(circuits, 5)
     now.seconds += 12.5
     with pytest.raises(TransportError, match=r"`svc` failed 5 times in a row .* for 18 s more"):
@@ -176,7 +185,10 @@ def test_only_the_first_ending_of_a_call_counts(circuits: Circuits) -> None:
 
 def test_threads_lose_no_fault(circuits: Circuits) -> None:
     passages = [circuits.passage(SERVICE) for _ in range(5)]
-    threads = [threading.Thread(target=passage.note_failure, args=("call.timeout",)) for passage in passages]
+    threads = [
+        threading.Thread(target=passage.note_failure, args=("call.timeout",))
+        for passage in passages
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -209,11 +221,15 @@ class Live:
 
     def __init__(self, root: Path, circuits: Circuits) -> None:
         (root / "breaker_called.py").write_text(CALLED)
-        service = Service("svc", "pythoncall", "breaker_called", "thread", root=str(root), trusted=True)
+        service = Service(
+            "svc", "pythoncall", "breaker_called", "thread", root=str(root), trusted=True
+        )
         request, response = {"how": "input.how"}, {"n": "response.n"}
         catalog = Catalog(
             capabilities={"c.a": capability("c.a", "how", "n!:integer")},
-            bindings={"b": Binding("b", "c.a", "svc", "pythoncall", "f", request, response, trusted=True)},
+            bindings={
+                "b": Binding("b", "c.a", "svc", "pythoncall", "f", request, response, trusted=True)
+            },
             bindings_of={"c.a": ("b",)},
             services={"svc": service},
         )
@@ -221,7 +237,9 @@ class Live:
             catalog, lambda id: select(catalog, id, SelectionOptions()), surroundings(), circuits
         )
 
-    def __call__(self, how: str | None, *, cancel: Cancellation | None = None, seconds: float = 5.0) -> Any:
+    def __call__(
+        self, how: str | None, *, cancel: Cancellation | None = None, seconds: float = 5.0
+    ) -> Any:
         given = {} if how is None else {"how": how}
         deadline = time.monotonic() + seconds
         attempt = Attempt(
@@ -244,7 +262,9 @@ def live(tmp_path: Path, circuits: Circuits) -> Iterator[Live]:
 
 def test_an_open_circuit_lets_nothing_reach_the_service(live: Live, now: Time) -> None:
     before = live("fine")
-    assert [live.code("fault") for _ in range(7)] == ["call.server-error"] * 5 + ["call.circuit-open"] * 2
+    assert [live.code("fault") for _ in range(7)] == ["call.server-error"] * 5 + [
+        "call.circuit-open"
+    ] * 2
     now.seconds += OPEN_SECONDS
     assert live("fine") == before + 6
 
@@ -274,7 +294,9 @@ def test_a_call_that_nobody_waits_for_because_it_is_late_counts_at_once(live: Li
 
 def test_calls_cut_off_by_the_run_count_for_nothing(live: Live) -> None:
     cancels = [Cancellation() for _ in range(THRESHOLD)]
-    threads = [threading.Thread(target=lambda c=cancel: live("late", cancel=c)) for cancel in cancels]
+    threads = [
+        threading.Thread(target=lambda c=cancel: live("late", cancel=c)) for cancel in cancels
+    ]
     for thread in threads:
         thread.start()
     time.sleep(0.1)

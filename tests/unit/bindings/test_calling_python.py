@@ -32,7 +32,9 @@ def asked(
     service: Service, operation: str, payload: dict[str, Any], limit: float = 5.0
 ) -> InvocationResponse:
     binding = Binding("b", "c.a", service.id, "pythoncall", operation, {}, {})
-    request = InvocationRequest(service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1)
+    request = InvocationRequest(
+        service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1
+    )
     context = CallLimits(time.monotonic() + limit, Cancellation())
     caller = PythonCall(surroundings())
     try:
@@ -46,14 +48,18 @@ def module(tmp_path: Path) -> Iterator[Callable[..., Invoke]]:
     """Writes a module below a root of its own and gives a way to call it."""
     names: list[str] = []
 
-    def write(source: str, *, name: str = "", trusted: bool = True, root: Path | None = None) -> Invoke:
+    def write(
+        source: str, *, name: str = "", trusted: bool = True, root: Path | None = None
+    ) -> Invoke:
         own = name or f"mod_{tmp_path.name.replace('-', '_')}_{len(names)}"
         names.append(own.partition(".")[0])
         file = tmp_path.joinpath(*own.split(".")).with_suffix(".py")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(source)
         where = root if root is not None else tmp_path
-        service = Service("svc", "pythoncall", own, isolation="thread", root=str(where), trusted=trusted)
+        service = Service(
+            "svc", "pythoncall", own, isolation="thread", root=str(where), trusted=trusted
+        )
         return lambda operation="f", limit=5.0, **payload: asked(service, operation, payload, limit)
 
     yield write
@@ -107,8 +113,12 @@ def test_bytecode_that_came_with_a_project_is_never_run(module: Any, tmp_path: P
     (tmp_path / name / "part.py").write_text("def g():\n    return 'good'\n")
     for part in ("__init__.py", "part.py"):
         cached = importlib.util.cache_from_source(str(tmp_path / name / part))
-        compiled(str(evil), cfile=cached, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-    service = Service("svc", "pythoncall", name, isolation="thread", root=str(tmp_path), trusted=True)
+        compiled(
+            str(evil), cfile=cached, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+        )
+    service = Service(
+        "svc", "pythoncall", name, isolation="thread", root=str(tmp_path), trusted=True
+    )
     assert asked(service, "f", {}).body == {"text": "good"}
     worker = service._replace(isolation="process")
     assert asked(worker, "f", {}, 30.0).body == {"text": "good"}
@@ -133,7 +143,9 @@ def test_modules_of_many_roots_are_imported_at_once(tmp_path: Path) -> None:
         assert list(pool.map(call, range(60))) == [{"n": n} for n in range(60)]
 
 
-def test_a_module_that_looks_for_others_itself_gets_source_alone(module: Any, tmp_path: Path) -> None:
+def test_a_module_that_looks_for_others_itself_gets_source_alone(
+    module: Any, tmp_path: Path
+) -> None:
     (tmp_path / "lib_own").mkdir()
     helper = tmp_path / "lib_own/helper_of_a_test.py"
     helper.write_text("WORD = 'evil'\n")
@@ -160,7 +172,9 @@ def test_a_module_that_looks_for_others_itself_gets_source_alone(module: Any, tm
 def test_shipped_modules_need_no_trust() -> None:
     import cogcli.official as official
 
-    name = next(p.stem for p in Path(official.__file__ or "").parent.glob("*.py") if p.stem != "__init__")
+    name = next(
+        p.stem for p in Path(official.__file__ or "").parent.glob("*.py") if p.stem != "__init__"
+    )
     service = Service("svc", "pythoncall", module=f"cogcli.official.{name}", trusted=False)
     with pytest.raises(RuntimeErrorBase) as caught:
         asked(service, "no_such_function", {})
@@ -172,7 +186,9 @@ def test_shipped_modules_need_no_trust() -> None:
 
 def test_a_root_serves_the_allowed_module_and_its_package_only(module: Any, tmp_path: Path) -> None:
     (tmp_path / "neighbour_x.py").write_text("def g(): return {}\n")
-    f = module("import importlib\ndef f():\n    importlib.import_module('neighbour_x')\n    return {}\n")
+    f = module(
+        "import importlib\ndef f():\n    importlib.import_module('neighbour_x')\n    return {}\n"
+    )
     assert "neighbour_x" in refused(f).message
     inside = module("from . import other\ndef f(): return {'n': other.N}\n", name="pack_x.main")
     (tmp_path / "pack_x" / "__init__.py").write_text("")
@@ -188,7 +204,8 @@ def test_what_was_installed_below_a_root_is_not_served(module: Any, tmp_path: Pa
         (tmp_path / folder / "inner.py").write_text("N = 4\n")
     (tmp_path / "beside_x/env/pyvenv.cfg").write_text("")
     f = module(
-        "import importlib\ndef f(name): return {'n': importlib.import_module(name).N}\n", name="asks_x"
+        "import importlib\ndef f(name): return {'n': importlib.import_module(name).N}\n",
+        name="asks_x",
     )
     assert f(name="beside_x.inner").body == {"n": 4}
     assert "beside_x.env" in refused(f, name="beside_x.env.inner").message
@@ -214,7 +231,8 @@ def test_the_finder_of_a_module_is_taken_away_again(module: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["raise ValueError('boom')", "import sys; sys.exit(3)", "raise BaseException('b')", "def ("]
+    "line",
+    ["raise ValueError('boom')", "import sys; sys.exit(3)", "raise BaseException('b')", "def ("],
 )
 def test_a_module_that_cannot_be_imported_is_told(module: Any, line: str) -> None:
     error = refused(module(line + "\n"))
@@ -415,7 +433,9 @@ def test_endless_recursion_is_a_server_fault(module: Any) -> None:
 
 def test_messages_are_cut_and_a_message_that_fails_is_replaced(module: Any) -> None:
     assert len(refused(module("def f(): raise ValueError('x' * 10_000)\n")).message) <= 500
-    error = refused(module("class E(Exception):\n    def __str__(self): raise OSError\ndef f(): raise E\n"))
+    error = refused(
+        module("class E(Exception):\n    def __str__(self): raise OSError\ndef f(): raise E\n")
+    )
     assert error.message.startswith("E: (its message cannot be shown) (at ")
 
 
@@ -475,7 +495,11 @@ def test_a_missing_extra_is_told_with_its_install_line(
         else "def f():\n    import pypdf\n    return {}\n"
     )
     error = refused(module(source))
-    assert (error.code, error.exit_code, error.hint) == ("env.extra", 3, "pip install 'cogcli[pdf]'")
+    assert (error.code, error.exit_code, error.hint) == (
+        "env.extra",
+        3,
+        "pip install 'cogcli[pdf]'",
+    )
 
 
 def test_async_functions_have_their_own_loop_cancelled_at_the_deadline(module: Any) -> None:
@@ -502,7 +526,10 @@ def test_usage_is_taken_from_the_top_of_the_body_and_only_whole_counts(module: A
     f = module("def f(u): return {'usage': u}\n")
     good = {"input_tokens": 3, "output_tokens": 0}
     assert (
-        f(u={**good, "total": 5, "bad_tokens": -1, "odd_tokens": 1.5, "true_tokens": True}).meta.usage == good
+        f(
+            u={**good, "total": 5, "bad_tokens": -1, "odd_tokens": 1.5, "true_tokens": True}
+        ).meta.usage
+        == good
     )
     for nothing in ({}, None, 5, [], {"input_tokens": "3"}):
         assert f(u=nothing).meta.usage is None
@@ -540,17 +567,19 @@ def test_what_a_function_prints_is_told_however_it_ends(module: Any) -> None:
 
 
 def test_a_failure_names_the_line_of_its_own_module_and_no_value(module: Any) -> None:
-    source = (
-        "import json\ndef f(text):\n    return g(text)\ndef g(text):\n    json.loads(text)\n    return {}\n"
-    )
+    source = "import json\ndef f(text):\n    return g(text)\ndef g(text):\n    json.loads(text)\n    return {}\n"
     message = refused(module(source, name="deep.notes"), text="sesame-open").message
-    assert message == "JSONDecodeError: Expecting value: line 1 column 1 (char 0) (at deep/notes.py:5)"
+    assert (
+        message == "JSONDecodeError: Expecting value: line 1 column 1 (char 0) (at deep/notes.py:5)"
+    )
     late = refused(module("async def f():\n    raise ValueError('x' * 900)\n")).message
     assert late.endswith(".py:2)")
     assert len(late) <= 500
 
 
-def test_a_call_in_another_thread_is_captured_too(module: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_call_in_another_thread_is_captured_too(
+    module: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
     f = module(PRINTER)
     with divert_streams():
         worker = threading.Thread(target=f)

@@ -65,7 +65,9 @@ def runner(catalog: Catalog) -> LiveRunner:
 
 def attempt(capability_id: str, member: Member, given: dict[str, Any]) -> Attempt:
     deadline = time.monotonic() + 5
-    return Attempt(capability_id, member, given, "none", "key", "run_1", "s", 1, deadline, Cancellation())
+    return Attempt(
+        capability_id, member, given, "none", "key", "run_1", "s", 1, deadline, Cancellation()
+    )
 
 
 def test_an_attempt_goes_from_input_to_checked_outputs_and_usage(catalog: Catalog) -> None:

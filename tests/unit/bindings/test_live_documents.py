@@ -46,7 +46,9 @@ def only_at(target: str, body: bytes, media: str = "application/json") -> Any:
     return answer
 
 
-@pytest.mark.parametrize("place", [f"{base}/{name}" for base in ("/base/v1", "") for name in DOCUMENT_PATHS])
+@pytest.mark.parametrize(
+    "place", [f"{base}/{name}" for base in ("/base/v1", "") for name in DOCUMENT_PATHS]
+)
 def test_a_document_is_found_where_servers_serve_it(place: str) -> None:
     with serving(only_at(place, json.dumps(API).encode())) as server:
         assert asked(server, auth_ref="LIVE_KEY") == API

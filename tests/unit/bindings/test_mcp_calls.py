@@ -67,7 +67,9 @@ def own() -> Iterator[Caller]:
         ),
     ],
 )
-def test_a_body_follows_from_the_response_mode(call: Caller, tool: str, mode: str, body: Any) -> None:
+def test_a_body_follows_from_the_response_mode(
+    call: Caller, tool: str, mode: str, body: Any
+) -> None:
     assert call(tool, service=TOOLS, response_mode=mode).body == body
 
 
@@ -99,7 +101,8 @@ def test_an_idempotency_key_goes_with_calls_that_have_effects_only(call: Caller)
     keys = {effect: meta.get("cogcli/idempotency-key") for effect, meta in metas.items()}
     assert keys == {"none": None, "unknown": None, "idempotent": "key-1", "effect": "key-1"}
     assert all(
-        meta["traceparent"].startswith("00-0af7651916cd43dd8448eb211c80319c-") for meta in metas.values()
+        meta["traceparent"].startswith("00-0af7651916cd43dd8448eb211c80319c-")
+        for meta in metas.values()
     )
 
 
@@ -143,7 +146,9 @@ def test_a_broken_connection_is_opened_once_more_and_not_again(tmp_path: Path, o
     assert len(pids(file)) == 2
 
 
-def test_a_call_that_hangs_ends_at_its_deadline_and_the_server_is_told(tmp_path: Path, own: Caller) -> None:
+def test_a_call_that_hangs_ends_at_its_deadline_and_the_server_is_told(
+    tmp_path: Path, own: Caller
+) -> None:
     ledger = tmp_path / "ledger"
     tools = service(f"--ledger={ledger}")
     own("echo", service=tools)
@@ -195,7 +200,11 @@ def test_an_rpc_error_is_told_by_its_code(call: Caller, rpc: int, code: str) -> 
 
 def test_a_tool_that_fails_is_a_rejection_with_its_words(call: Caller) -> None:
     error = call.refused("fails", service=TOOLS)
-    assert (error.code, error.message, error.left) == ("call.rejected", "the tool failed: no: hello", True)
+    assert (error.code, error.message, error.left) == (
+        "call.rejected",
+        "the tool failed: no: hello",
+        True,
+    )
     assert error.record
     assert error.record["reply"]["body"]["isError"] is True  # type: ignore[index]
 
@@ -280,12 +289,20 @@ def test_a_pattern_of_a_server_that_is_not_locked_is_applied_or_its_tool_is_not_
 
 
 @pytest.mark.parametrize("which", ["takes", "gives"])
-def test_a_schema_of_a_server_that_cannot_be_applied_is_told_with_the_call(own: Caller, which: str) -> None:
-    schema = {"type": "object", "$ref": "https://a.example/x"} if which == "gives" else {"$ref": "#/nowhere"}
+def test_a_schema_of_a_server_that_cannot_be_applied_is_told_with_the_call(
+    own: Caller, which: str
+) -> None:
+    schema = (
+        {"type": "object", "$ref": "https://a.example/x"}
+        if which == "gives"
+        else {"$ref": "#/nowhere"}
+    )
     server = service(f"--{which}={json.dumps(schema)}")
     notices = own("structured", service=server).meta.notices
     what = "input" if which == "takes" else "output"
-    assert notices == [f"the {what} schema of tool `structured` cannot be applied: nothing was checked by it"]
+    assert notices == [
+        f"the {what} schema of tool `structured` cannot be applied: nothing was checked by it"
+    ]
 
 
 def test_sizes_are_capped_both_ways(call: Caller) -> None:
@@ -403,7 +420,9 @@ def test_a_silent_server_costs_the_deadline_and_is_killed(tmp_path: Path, own: C
 
 
 @pytest.mark.parametrize("option", ["--silent", "--dead"])
-def test_the_start_has_its_own_time_and_tells_what_the_server_said(own: Caller, option: str) -> None:
+def test_the_start_has_its_own_time_and_tells_what_the_server_said(
+    own: Caller, option: str
+) -> None:
     begun = time.monotonic()
     tools = service("--grumbles", option)
     error = own.refused("echo", service=tools, call_seconds=0.01, start_seconds=1)
@@ -417,7 +436,9 @@ def test_the_start_has_its_own_time_and_tells_what_the_server_said(own: Caller, 
         )
         assert "`timeout_seconds` of its binding, else of its service" in error.hint
     else:
-        assert error.message.endswith("status 1: still fetching | no network | cannot find my model file")
+        assert error.message.endswith(
+            "status 1: still fetching | no network | cannot find my model file"
+        )
     assert error.record
     assert error.record["stderr"].startswith("first\n")
 
@@ -502,7 +523,9 @@ def test_every_shipped_tool_is_a_function_that_exists() -> None:
             assert callable(getattr(importlib.import_module(f"cogcli.official.{module}"), function))
 
 
-def test_without_the_extra_the_line_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_line_that_installs_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "mcp", None)

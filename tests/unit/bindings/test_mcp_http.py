@@ -61,7 +61,9 @@ def test_a_real_server_is_called_like_any_other(call: Caller, json_response: boo
         (503, "call.overloaded"),
     ],
 )
-def test_a_status_that_tells_a_failure_is_told_as_such(call: Caller, status: int, code: str) -> None:
+def test_a_status_that_tells_a_failure_is_told_as_such(
+    call: Caller, status: int, code: str
+) -> None:
     with scripted(to_call(Reply(status, b"no", (("retry-after", "7"),)))) as server:
         error = call.refused("ask", {}, service=service(server.url))
         wait = 7.0 if code == "call.overloaded" else None
@@ -76,7 +78,9 @@ def test_an_rpc_error_counts_whatever_the_status(call: Caller) -> None:
         if message.get("method") != "tools/call":
             return None
         error = {"code": -32602, "message": "no such argument"}
-        return Reply(400, json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode())
+        return Reply(
+            400, json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
+        )
 
     with scripted(reply) as server:
         error = call.refused("ask", {}, service=service(server.url))
@@ -97,7 +101,11 @@ def test_a_redirect_is_never_followed(call: Caller) -> None:
 @pytest.mark.parametrize(
     ("body", "headers", "code"),
     [
-        (b'{"jsonrpc":"2.0","id":1,"result":{"x":"' + b"y" * 9_000_000 + b'"}}', (), "response.size"),
+        (
+            b'{"jsonrpc":"2.0","id":1,"result":{"x":"' + b"y" * 9_000_000 + b'"}}',
+            (),
+            "response.size",
+        ),
         (gzip.compress(b" " * 20_000_000), (("content-encoding", "gzip"),), "response.not-json"),
         (b"<html>", (), "response.not-json"),
         (b'{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}', (), "response.not-json"),
@@ -176,7 +184,9 @@ def test_numbers_that_are_none_are_refused(call: Caller) -> None:
         call.invoker.close(5)
 
 
-PROGRESS = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
+PROGRESS = (
+    b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
+)
 
 
 def streamed(result: bytes, *, before: bytes = b"", end: bytes = b"\n", last: bool = True) -> Any:
@@ -207,7 +217,9 @@ GOOD = b'{"content":[],"structuredContent":{"a":1}}'
     ids=["twice a key", "no number", "deep", "no UTF-8", "two lines of data"],
 )
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
-def test_an_event_is_read_as_strictly_as_any_other_frame(call: Caller, result: bytes, end: bytes) -> None:
+def test_an_event_is_read_as_strictly_as_any_other_frame(
+    call: Caller, result: bytes, end: bytes
+) -> None:
     with scripted(streamed(result, end=end)) as server:
         error = call.refused("ask", {}, service=service(server.url))
         assert (error.code, error.left) == ("response.not-json", True)
@@ -302,7 +314,9 @@ def test_a_name_that_leads_to_such_an_address_is_refused_too(
         )
 
     monkeypatch.setattr(socket, "getaddrinfo", looked_up)
-    error = call.refused("ask", {}, service=service("http://rebound.example:9/mcp", network="public"))
+    error = call.refused(
+        "ask", {}, service=service("http://rebound.example:9/mcp", network="public")
+    )
     assert (error.code, error.left) == ("safety.scope", False)
 
 

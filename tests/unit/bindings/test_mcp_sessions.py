@@ -26,7 +26,9 @@ def call() -> Iterator[Caller]:
 
 
 def rpc_error(id: Any, code: int, message: str) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).encode()
+    return json.dumps(
+        {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
+    ).encode()
 
 
 JSON = (("content-type", "application/json"),)
@@ -84,11 +86,15 @@ def test_a_lost_session_is_opened_anew_and_the_call_made_once(call: Caller, word
             assert result.body == {"a": 1}
             sessions.forget()
         assert (sessions.opened, sessions.ran) == (4, 4)
-        assert result.meta.notices == ["the server does not know the session any more: opened again"]
+        assert result.meta.notices == [
+            "the server does not know the session any more: opened again"
+        ]
         call.invoker.close(5)
 
 
-def test_a_session_that_is_lost_again_and_again_is_told_and_nothing_is_in_doubt(call: Caller) -> None:
+def test_a_session_that_is_lost_again_and_again_is_told_and_nothing_is_in_doubt(
+    call: Caller,
+) -> None:
     sessions = Sessions(LOST["no words"])
     sessions.forgetful = True
     with scripted(sessions) as server:
@@ -172,7 +178,9 @@ def test_a_connection_that_fails_ends_no_other_call_and_no_session(call: Caller)
     with scripted(reply) as server:
         web = service(server.url)
         thread = threading.Thread(
-            target=lambda: bodies.append(call("ask", {"wait": True}, service=web, effect="effect").body)
+            target=lambda: bodies.append(
+                call("ask", {"wait": True}, service=web, effect="effect").body
+            )
         )
         thread.start()
         assert entered.wait(60)
@@ -216,7 +224,9 @@ def test_401_and_403_name_the_way_in(call: Caller, method: str, status: int, bod
 
 @pytest.mark.parametrize("method", ["any", "tools/call"])
 @pytest.mark.parametrize("status", [404, 405])
-def test_404_and_405_name_the_address_and_the_old_transport(call: Caller, method: str, status: int) -> None:
+def test_404_and_405_name_the_address_and_the_old_transport(
+    call: Caller, method: str, status: int
+) -> None:
     with scripted(during(method, Reply(status, b"nothing here", ()))) as server:
         error = call.refused("ask", {}, service=service(server.url))
         assert (error.code, error.left) == ("call.rejected", method == "tools/call")
@@ -229,7 +239,9 @@ def test_404_and_405_name_the_address_and_the_old_transport(call: Caller, method
 # -- the newest protocol ----------------------------------------------------------------------------------------------
 
 
-def newest(call_reply: Callable[[dict[str, Any]], Reply]) -> Callable[[dict[str, Any]], Reply | None]:
+def newest(
+    call_reply: Callable[[dict[str, Any]], Reply],
+) -> Callable[[dict[str, Any]], Reply | None]:
     """A server without a handshake whose results say nothing of their type."""
 
     def reply(message: dict[str, Any]) -> Reply | None:
@@ -255,7 +267,11 @@ def test_a_result_without_a_type_is_read(call: Caller) -> None:
 
 
 def test_a_result_that_asks_back_is_a_rejection_and_noted(call: Caller) -> None:
-    form = {"mode": "form", "message": "pw?", "requestedSchema": {"type": "object", "properties": {}}}
+    form = {
+        "mode": "form",
+        "message": "pw?",
+        "requestedSchema": {"type": "object", "properties": {}},
+    }
     wanted = {"a": {"method": "elicitation/create", "params": form}, "b": {"method": "roots/list"}}
     result = {"resultType": "input_required", "inputRequests": wanted}
     with scripted(newest(lambda message: answer(message["id"], result))) as server:

@@ -22,7 +22,9 @@ from cogcli.core.errors import (
 )
 
 
-def replying(body: bytes, status: str = "200 OK", headers: str = "Content-Type: application/json") -> Any:
+def replying(
+    body: bytes, status: str = "200 OK", headers: str = "Content-Type: application/json"
+) -> Any:
     return lambda conversation: conversation.reply(body, status=status, headers=headers)
 
 
@@ -142,8 +144,12 @@ def test_raw_gives_what_came() -> None:
         (599, ServerFaultError, "call.server-error"),
     ],
 )
-def test_a_status_tells_the_class_of_failure(status: int, cls: type[RuntimeErrorBase], code: str) -> None:
-    error = failure_of(lambda c: c.send(f"HTTP/1.1 {status} Said\r\nContent-Length: 0\r\n\r\n".encode()))
+def test_a_status_tells_the_class_of_failure(
+    status: int, cls: type[RuntimeErrorBase], code: str
+) -> None:
+    error = failure_of(
+        lambda c: c.send(f"HTTP/1.1 {status} Said\r\nContent-Length: 0\r\n\r\n".encode())
+    )
     assert type(error) is cls
     assert (error.code, error.left) == (code, True)
     assert f"POST /a: HTTP {status}" in error.message
@@ -165,7 +171,10 @@ def test_credentials_that_are_not_accepted_are_told_by_their_names(
 ) -> None:
     environ = {"A_KEY": "sesame-one", "B_KEY": "sesame-two"}
     refusing = replying(b"{}", status="403 Forbidden")
-    with serving(refusing) as server, calling("openapi", server.url, environ=environ, **settings) as call:
+    with (
+        serving(refusing) as server,
+        calling("openapi", server.url, environ=environ, **settings) as call,
+    ):
         error = call.failure("a")
     assert said in error.hint
     assert "sesame" not in error.message + error.hint
@@ -193,7 +202,9 @@ def test_a_quote_is_short_and_masked_before_it_is_cut() -> None:
     body = b"x" * 490 + b"sesame-open-the-door" + b"y" * 5000
     with (
         serving(replying(body, "500 No", "Content-Type: text/plain")) as server,
-        calling("openapi", server.url, auth_ref="KEY", environ={"KEY": "sesame-open-the-door"}) as call,
+        calling(
+            "openapi", server.url, auth_ref="KEY", environ={"KEY": "sesame-open-the-door"}
+        ) as call,
     ):
         message = call.failure("a").message
     assert len(message) < 560
@@ -233,7 +244,9 @@ def test_retry_after_is_read_in_both_forms(value: str, least: float, most: float
 @pytest.mark.parametrize("value", ["-5", "soon", "1.5", "", "٣", "Mon, 99 Foo 2020 00:00:00 GMT"])
 def test_a_retry_after_nobody_can_read_says_nothing(value: str) -> None:
     def answer(conversation: Conversation) -> None:
-        conversation.send(f"HTTP/1.1 429 Busy\r\nRetry-After: {value}\r\nContent-Length: 0\r\n\r\n".encode())
+        conversation.send(
+            f"HTTP/1.1 429 Busy\r\nRetry-After: {value}\r\nContent-Length: 0\r\n\r\n".encode()
+        )
 
     assert failure_of(answer).retry_after is None
 
@@ -334,8 +347,12 @@ def test_a_failure_is_recorded_as_well() -> None:
         ("lots", None, []),
     ],
 )
-def test_usage_is_counted_where_it_can_be_and_told_where_not(usage: Any, counted: Any, odd: Any) -> None:
-    body = json.dumps({"usage": usage, "model": "m-1", "choices": [{"finish_reason": "stop"}]}).encode()
+def test_usage_is_counted_where_it_can_be_and_told_where_not(
+    usage: Any, counted: Any, odd: Any
+) -> None:
+    body = json.dumps(
+        {"usage": usage, "model": "m-1", "choices": [{"finish_reason": "stop"}]}
+    ).encode()
     with serving(replying(body)) as server, calling("openapi", server.url) as call:
         meta = call("a").meta
     assert (meta.usage, meta.model, meta.finish_reason) == (counted, "m-1", "stop")

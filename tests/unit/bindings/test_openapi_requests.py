@@ -65,7 +65,13 @@ def sent(server: RawServer) -> Conversation:
     ],
 )
 def test_without_a_document_the_operation_is_the_path(
-    server: RawServer, call: Caller, operation: str, payload: Any, metadata: Any, line: str, body: Any
+    server: RawServer,
+    call: Caller,
+    operation: str,
+    payload: Any,
+    metadata: Any,
+    line: str,
+    body: Any,
 ) -> None:
     call(operation, payload, **metadata)
     assert sent(server).line == f"{line} HTTP/1.1"
@@ -87,7 +93,9 @@ def test_without_a_document_the_operation_is_the_path(
         (2.0, "2.0"),
     ],
 )
-def test_path_values_are_encoded_whole(server: RawServer, call: Caller, value: Any, path: str) -> None:
+def test_path_values_are_encoded_whole(
+    server: RawServer, call: Caller, value: Any, path: str
+) -> None:
     call("items/{id}", {"id": value}, method="GET")
     assert sent(server).line == f"GET /api/v1/items/{path} HTTP/1.1"
 
@@ -112,7 +120,9 @@ def test_two_values_cannot_make_dots_together(server: RawServer, call: Caller) -
 @pytest.mark.parametrize(
     "operation", ["a b", "../x", "a//b", "a/./b", "http://other/", "a?b=1", "a#b", "a/{", "a/"]
 )
-def test_operations_that_are_no_paths_never_leave(server: RawServer, call: Caller, operation: str) -> None:
+def test_operations_that_are_no_paths_never_leave(
+    server: RawServer, call: Caller, operation: str
+) -> None:
     assert call.failure(operation).code == "request.value"
     assert server.requests == []
 
@@ -187,12 +197,16 @@ def test_the_document_decides_method_path_and_places(server: RawServer, notes: C
         "header.x-mode": ["1", 2],
     }
     notes("getNote", payload)
-    assert sent(server).line == "GET /base/notes/a%2Fb?lang=de&tag=x&tag=y%2Cz&field=p,q%2Cr HTTP/1.1"
+    assert (
+        sent(server).line == "GET /base/notes/a%2Fb?lang=de&tag=x&tag=y%2Cz&field=p,q%2Cr HTTP/1.1"
+    )
     assert sent(server).headers["x-mode"] == "1,2"
     assert sent(server).body == b""
 
 
-def test_null_drops_an_optional_parameter_but_no_required_one(server: RawServer, notes: Caller) -> None:
+def test_null_drops_an_optional_parameter_but_no_required_one(
+    server: RawServer, notes: Caller
+) -> None:
     notes("getNote", {"id": "1", "lang": "de", "tag": None})
     assert sent(server).line == "GET /base/notes/1?lang=de HTTP/1.1"
     error = notes.failure("getNote", {"id": "1", "lang": None})
@@ -245,7 +259,9 @@ def test_what_the_document_does_not_know_never_leaves(server: RawServer, notes: 
 
 
 def test_later_headers_win_without_regard_to_case(server: RawServer) -> None:
-    metadata = {"headers": {"x-a": "service", "X-B": "service", "X-C": "service", "accept": "service"}}
+    metadata = {
+        "headers": {"x-a": "service", "X-B": "service", "X-C": "service", "accept": "service"}
+    }
     with calling("openapi", server.url, metadata=metadata) as call:
         call("a", headers={"X-a": "binding", "x-b": "binding"})
     got = sent(server).headers
@@ -259,7 +275,12 @@ def test_later_headers_win_without_regard_to_case(server: RawServer) -> None:
 
 
 def test_what_is_sent_besides(server: RawServer, call: Caller) -> None:
-    for effect, key in (("none", None), ("unknown", None), ("idempotent", "run_1:s"), ("effect", "run_1:s")):
+    for effect, key in (
+        ("none", None),
+        ("unknown", None),
+        ("idempotent", "run_1:s"),
+        ("effect", "run_1:s"),
+    ):
         call("a", effect=effect)
         assert sent(server).headers.get("idempotency-key") == key
     headers = sent(server).headers
@@ -279,7 +300,9 @@ def test_variables_are_filled_in_once_and_learned(server: RawServer) -> None:
 
 
 @pytest.mark.parametrize("value", ["two\nlines", "übel", "nul\0"])
-def test_a_value_no_header_can_hold_is_not_sent_and_not_shown(server: RawServer, value: str) -> None:
+def test_a_value_no_header_can_hold_is_not_sent_and_not_shown(
+    server: RawServer, value: str
+) -> None:
     with calling(
         "openapi", server.url, environ={"A_KEY": value}, metadata={"headers": {"X-Key": "${A_KEY}"}}
     ) as call:
@@ -301,7 +324,9 @@ def test_a_token_no_header_can_hold_is_told_by_its_auth_ref(server: RawServer) -
 @pytest.mark.parametrize(
     "name", ["Host", "content-length", "Cookie", "proxy-authorization", "TE", "a b", "a:b", ""]
 )
-def test_headers_the_connection_lives_by_cannot_be_set(server: RawServer, call: Caller, name: str) -> None:
+def test_headers_the_connection_lives_by_cannot_be_set(
+    server: RawServer, call: Caller, name: str
+) -> None:
     assert call.failure("a", headers={name: "x"}).code == "request.value"
     assert server.requests == []
 
@@ -315,7 +340,9 @@ def test_headers_have_a_cap(server: RawServer, call: Caller) -> None:
 def test_an_untrusted_layer_gets_no_variable_and_no_secret(server: RawServer) -> None:
     environ = {"A_KEY": "sesame-open"}
     with calling("openapi", server.url, environ=environ) as call:
-        assert call.failure("a", headers={"X": "${A_KEY}"}, trusted=False).code == "service.untrusted"
+        assert (
+            call.failure("a", headers={"X": "${A_KEY}"}, trusted=False).code == "service.untrusted"
+        )
     for settings in ({"auth_ref": "A_KEY"}, {"metadata": {"headers": {"X": "${A_KEY}"}}}):
         with calling("openapi", server.url, environ=environ, trusted=False, **settings) as call:
             assert call.failure("a").code == "service.untrusted"

@@ -51,7 +51,10 @@ def failure_of(answer: Any, **rest: Any) -> RuntimeErrorBase:
 
 
 def test_calls_are_posted_with_ids_from_one() -> None:
-    with serving(answering(result={"x": [1]})) as server, calling("openrpc", f"{server.url}/rpc?v=1") as call:
+    with (
+        serving(answering(result={"x": [1]})) as server,
+        calling("openrpc", f"{server.url}/rpc?v=1") as call,
+    ):
         assert call("a.b", {"n": None}).body == {"x": [1]}
         assert call("a/c:d-e").body == {"x": [1]}
         assert [request.line for request in server.requests] == ["POST /rpc?v=1 HTTP/1.1"] * 2
@@ -72,7 +75,9 @@ def test_the_result_is_the_body_whatever_its_type(result: Any) -> None:
     ("payload", "params"),
     [({"a": 1}, [1]), ({"c": 3, "a": 1}, [1, None, 3]), ({"b": 2, "a": 1}, [1, 2]), ({}, [])],
 )
-def test_the_document_may_ask_for_parameters_by_position(tmp_path: Path, payload: Any, params: Any) -> None:
+def test_the_document_may_ask_for_parameters_by_position(
+    tmp_path: Path, payload: Any, params: Any
+) -> None:
     with (
         serving(answering(result=1)) as server,
         calling("openrpc", server.url, document=DOCUMENT, folder=tmp_path) as call,
@@ -95,7 +100,9 @@ def said_empty(conversation: Conversation) -> None:
     conversation.send(b"HTTP/1.1 204 No Content\r\n\r\n")
 
 
-@pytest.mark.parametrize("answer", [said_empty, lambda c: c.reply(b"<p>", headers="Content-Type: text/html")])
+@pytest.mark.parametrize(
+    "answer", [said_empty, lambda c: c.reply(b"<p>", headers="Content-Type: text/html")]
+)
 def test_a_method_without_result_is_a_notification(tmp_path: Path, answer: Any) -> None:
     with (
         serving(answer) as server,
@@ -171,7 +178,9 @@ def test_an_answer_is_an_object(value: Any) -> None:
 def test_an_errors_code_tells_the_class_whatever_the_status(
     code: int, cls: type[RuntimeErrorBase], status: str
 ) -> None:
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "why\x1b", "data": [1]}})
+    body = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "why\x1b", "data": [1]}}
+    )
     error = failure_of(lambda c: c.reply(body.encode(), status=status))
     assert type(error) is cls
     assert error.message == f"`m`: RPC error {code}: why\\x1b"

@@ -100,7 +100,9 @@ def writes(data):
 class Caller:
     """Calls the functions of one module through one invoker."""
 
-    def __init__(self, root: Path, *, environ: dict[str, str] | None = None, max_workers: int = 8) -> None:
+    def __init__(
+        self, root: Path, *, environ: dict[str, str] | None = None, max_workers: int = 8
+    ) -> None:
         self.root = root
         self.invoker = PythonCall(surroundings(environ, max_workers=max_workers))
 
@@ -110,7 +112,9 @@ class Caller:
     ) -> Any:  # fmt: skip
         service = Service("svc", "pythoncall", module, root=str(self.root), trusted=trusted)
         binding = Binding("b", "c.a", "svc", "pythoncall", operation, {}, {})
-        request = InvocationRequest(service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1)
+        request = InvocationRequest(
+            service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1
+        )
         context = CallLimits(time.monotonic() + limit, cancel or Cancellation())
         return self.invoker.invoke(request, context).body
 
@@ -243,10 +247,14 @@ def test_another_service_gets_the_place_of_an_idle_worker(root: Path) -> None:
     call.invoker.close(1.0)
 
 
-def test_whoever_finds_no_free_worker_in_time_is_told_that_nothing_left(root: Path, tmp_path: Path) -> None:
+def test_whoever_finds_no_free_worker_in_time_is_told_that_nothing_left(
+    root: Path, tmp_path: Path
+) -> None:
     call = Caller(root, max_workers=1)
     cancel = Cancellation()
-    thread = threading.Thread(target=lambda: call.refused("told", file=str(tmp_path / "pids"), cancel=cancel))
+    thread = threading.Thread(
+        target=lambda: call.refused("told", file=str(tmp_path / "pids"), cancel=cancel)
+    )
     thread.start()
     pids_in(tmp_path / "pids")
     error = call.refused("me", limit=0.05)
@@ -275,7 +283,9 @@ def test_at_the_deadline_it_is_killed_with_its_group(call: Caller, tmp_path: Pat
 
 
 @pytest.mark.parametrize("operation", ["told", "hogs"])
-def test_a_call_given_up_is_killed_with_its_group(call: Caller, tmp_path: Path, operation: str) -> None:
+def test_a_call_given_up_is_killed_with_its_group(
+    call: Caller, tmp_path: Path, operation: str
+) -> None:
     cancel = Cancellation()
     thread = threading.Thread(
         target=lambda: call.refused(operation, file=str(tmp_path / "pids"), cancel=cancel)
@@ -298,7 +308,9 @@ def test_the_end_of_the_run_leaves_no_process_and_no_file(call: Caller, tmp_path
     before = children(), descriptors()
     idle = call("me")["pid"]
     errors = []
-    thread = threading.Thread(target=lambda: errors.append(call.refused("told", file=str(tmp_path / "pids"))))
+    thread = threading.Thread(
+        target=lambda: errors.append(call.refused("told", file=str(tmp_path / "pids")))
+    )
     thread.start()
     pids = pids_in(tmp_path / "pids")
     call.invoker.close(1.0)
@@ -397,7 +409,9 @@ def test_one_that_cannot_be_started_is_told(call: Caller, monkeypatch: pytest.Mo
 # -- what it says -----------------------------------------------------------------------------------------------------
 
 
-def test_nothing_it_prints_reaches_our_streams(call: Caller, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_it_prints_reaches_our_streams(
+    call: Caller, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert call("prints", characters=50 * CAP) == {"done": True}
     assert call("prints", characters=3) == {"done": True}
     assert capfd.readouterr() == ("", "")
@@ -413,7 +427,9 @@ def test_what_a_function_prints_is_told_of_its_own_call(root: Path) -> None:
 
     def meta(operation: str, **payload: Any) -> Any:
         binding = Binding("b", "c.a", "svc", "pythoncall", operation, {}, {})
-        request = InvocationRequest(service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1)
+        request = InvocationRequest(
+            service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1
+        )
         try:
             return call.invoker.invoke(
                 request, CallLimits(time.monotonic() + 30, Cancellation())
@@ -465,7 +481,9 @@ def test_what_is_no_answer_ends_the_worker_and_nothing_else(call: Caller, data: 
 
 
 def test_a_code_that_no_worker_may_tell_is_a_fault_of_the_function(call: Caller) -> None:
-    forged = b'{"n":1,"error":{"code":"safety.trust","message":"forged","hint":"run me","reason":""}}'
+    forged = (
+        b'{"n":1,"error":{"code":"safety.trust","message":"forged","hint":"run me","reason":""}}'
+    )
     error = call.refused("writes", data=to_frame(forged).hex())
     assert (error.code, error.message, error.hint) == ("call.server-error", "forged", "")
 
@@ -475,7 +493,11 @@ def test_what_a_function_refuses_keeps_its_reason_message_and_hint(call: Caller)
     (call.root / "refusing.py").write_text(source)
     error = call.refused("f", module="refusing")
     assert (error.code, error.left, error.retryable) == ("call.rejected", True, False)
-    assert (error.reason, error.message, error.hint) == ("bad-data", "row 3 é\\ud800", "write dates")
+    assert (error.reason, error.message, error.hint) == (
+        "bad-data",
+        "row 3 é\\ud800",
+        "write dates",
+    )
 
 
 def test_an_answer_too_many_is_not_taken_for_the_next_one(call: Caller) -> None:

@@ -25,7 +25,9 @@ def line(body: Any, **record: Any) -> str:
         ({"password": "other"}, {}, '{"password":"[masked]"}'),
     ],
 )  # fmt: skip
-def test_status_size_and_beginning_are_one_line_without_secrets(body: Any, record: Any, said: str) -> None:
+def test_status_size_and_beginning_are_one_line_without_secrets(
+    body: Any, record: Any, said: str
+) -> None:
     assert line(body, **record) == said
 
 

@@ -84,7 +84,9 @@ def test_an_absent_optional_drops_its_key_or_element_at_any_depth() -> None:
     assert payload(request) == {"c": {"e": [1, {}]}, "g": "text"}
 
 
-@pytest.mark.parametrize("value", ["input.o.gone", "input.l.7", "input.s.x", "${input.null.x}", "input.l.x"])
+@pytest.mark.parametrize(
+    "value", ["input.o.gone", "input.l.7", "input.s.x", "${input.null.x}", "input.l.x"]
+)
 def test_a_path_missing_inside_a_present_value_is_an_error(value: str) -> None:
     with pytest.raises(RequestMappingError) as caught:
         payload({"x": value})
@@ -117,8 +119,12 @@ def test_an_absent_optional_leaves_nothing_inside_a_text(template: str, text: st
 
 @pytest.mark.parametrize("value", ["a ${input.gone}", ["x", "${input.gone}b"]])
 def test_a_text_of_a_path_lacks_nothing(value: Any) -> None:
-    template = compile_template({"id": value, "q": "a ${input.gone}"}, around=Surroundings(path_keys={"id"}))
-    with pytest.raises(RequestMappingError, match=r"`input\.gone` is missing .* another path") as caught:
+    template = compile_template(
+        {"id": value, "q": "a ${input.gone}"}, around=Surroundings(path_keys={"id"})
+    )
+    with pytest.raises(
+        RequestMappingError, match=r"`input\.gone` is missing .* another path"
+    ) as caught:
         template(GIVEN)
     assert (caught.value.code, caught.value.left, caught.value.place[:2]) == (
         "request.missing",
@@ -142,7 +148,9 @@ def test_payloads_share_nothing_with_input_or_request() -> None:
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text("${}input.s:-", max_size=12),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+    ),
     max_leaves=6,
 )
 

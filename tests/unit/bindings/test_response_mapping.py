@@ -42,7 +42,9 @@ def test_other_values_are_literal() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("path", ["response.gone", "response.a.b.5", "response.n.x", "response.null.x"])
+@pytest.mark.parametrize(
+    "path", ["response.gone", "response.a.b.5", "response.n.x", "response.null.x"]
+)
 def test_a_missing_path_fails_for_a_required_output_only(path: str) -> None:
     assert outputs({"x": path}) == {}
     error = refused({"x": path}, x={"required": True})
@@ -70,21 +72,31 @@ def test_the_error_says_how_far_the_path_led() -> None:
     ],
 )
 def test_a_hint_names_a_path_that_leads_somewhere(path: str, meant: str) -> None:
-    body = {"summary": {"text": "x"}, "data": {"price": 5, "a b": {"key": 1}}, "list": [{"nowhere": 1}]}
+    body = {
+        "summary": {"text": "x"},
+        "data": {"price": 5, "a b": {"key": 1}},
+        "list": [{"nowhere": 1}],
+    }
     with pytest.raises(ResponseMappingError) as caught:
         map_response({"x": path}, body, fields_from({"x": {"type": "any", "required": True}}))
     assert caught.value.hint == (f"did you mean `{meant}`?" if meant else "")
 
 
 def test_null_for_a_required_output_is_missing_unless_any() -> None:
-    assert refused({"x": "response.null"}, x={"type": "string", "required": True}).code == "response.missing"
+    assert (
+        refused({"x": "response.null"}, x={"type": "string", "required": True}).code
+        == "response.missing"
+    )
     assert outputs({"x": "response.null"}, x={"required": True}) == {"x": None}
 
 
 def test_outputs_are_checked_and_normalised() -> None:
     assert outputs({"x": "response.n"}, x={"type": "integer"}) == {"x": 3}
     error = refused({"x": "response.a"}, x={"type": "string"})
-    assert (error.code, error.message) == ("response.type", "output `x`: expected string, found object")
+    assert (error.code, error.message) == (
+        "response.type",
+        "output `x`: expected string, found object",
+    )
 
 
 def test_outputs_share_nothing_with_the_body_or_the_binding() -> None:

@@ -18,7 +18,10 @@ from cogcli.cli.options import command
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt])
 @pytest.mark.parametrize("flags", [(), ("--json",)])
 def test_it_comes_after_the_answer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], error: Any
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    flags: tuple[str, ...],
+    error: Any,
 ) -> None:
     seen = []
 
@@ -42,5 +45,7 @@ def test_it_comes_after_the_answer(
     monkeypatch.setattr(typer_app, "load", typer_app.load.__wrapped__)
     assert main.run(["late", *flags]) == 4
     (out,) = seen
-    assert (json.loads(out)["outputs"] if flags else out) == ({"text": "done"} if flags else "done\n")
+    assert (json.loads(out)["outputs"] if flags else out) == (
+        {"text": "done"} if flags else "done\n"
+    )
     assert capsys.readouterr().out == ""

@@ -139,7 +139,12 @@ def test_a_directory_without_a_name_in_utf8_is_left(
     odd.mkdir()
     (odd / "cogcli.toml").touch()
     monkeypatch.chdir(odd)
-    for command in (["ls"], ["run", "text.language", "-p", "text=x"], ["validate"], ["config", "trust"]):
+    for command in (
+        ["ls"],
+        ["run", "text.language", "-p", "text=x"],
+        ["validate"],
+        ["config", "trust"],
+    ):
         code, answer = answered(command, capsys)
         assert (code, answer["error"]["code"]) == (2, "input.encoding"), command
     assert main.run(["--version"]) == 0

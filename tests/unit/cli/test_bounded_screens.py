@@ -22,7 +22,9 @@ from cogcli.report.table import sections
 
 VALUES = st.recursive(
     st.text(max_size=30) | st.integers() | st.just("x" * 5000) | st.just("ü" * 3000),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 
@@ -43,7 +45,11 @@ def test_no_member_of_an_event_fills_the_screen(payload: dict[str, Any]) -> None
     event = Event(0, "ev", "t", "ep", "run", None, "act", "x.y", payload)
     whole, shown = sections(event), sections(event, 1000)
     for member in "abc":
-        mine = [line for line in shown if line.startswith((f"  payload.{member}:", f"  payload.{member}."))]
+        mine = [
+            line
+            for line in shown
+            if line.startswith((f"  payload.{member}:", f"  payload.{member}."))
+        ]
         assert sum(len(line.encode()) for line in mine) < 4 * 1000 + 200
     if len("\n".join(whole).encode()) < 1000:
         assert shown == whole
@@ -52,7 +58,10 @@ def test_no_member_of_an_event_fills_the_screen(payload: dict[str, Any]) -> None
 
 @given(
     st.lists(
-        st.tuples(st.text(alphabet="ab \x1b\n\t\u202e\x9b\udcff", max_size=8), st.sampled_from(["", "bold"]))
+        st.tuples(
+            st.text(alphabet="ab \x1b\n\t\u202e\x9b\udcff", max_size=8),
+            st.sampled_from(["", "bold"]),
+        )
     )
 )
 def test_no_line_holds_anything_hidden(spans: list[tuple[str, str]]) -> None:
@@ -67,7 +76,12 @@ def test_no_line_holds_anything_hidden(spans: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize("width", [None, 20, 80, 120])
 def test_a_frame_is_no_wider_than_a_screen(text: str, column: int, width: int | None) -> None:
     for line in frame(
-        "f.yaml", 1, column, width=width, sources=Sources(contents={"f.yaml": text.encode()}), said="why"
+        "f.yaml",
+        1,
+        column,
+        width=width,
+        sources=Sources(contents={"f.yaml": text.encode()}),
+        said="why",
     ):
         assert len(plain_text(line)) <= (width or 400) + 10
 
@@ -145,7 +159,10 @@ def test_a_file_of_an_episode_is_asked_for_its_size_before_it_is_read(
     blob = next((episode / "blobs").iterdir())
     for file in (
         blob,
-        *(episode / f"{name}" for name in ("learn.jsonl", "state.json", "summary.json", "manifest.json")),
+        *(
+            episode / f"{name}"
+            for name in ("learn.jsonl", "state.json", "summary.json", "manifest.json")
+        ),
     ):
         size = file.stat().st_size
         os.truncate(file, 1 << 39)

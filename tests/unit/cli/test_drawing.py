@@ -81,7 +81,10 @@ def test_no_text_makes_drawing_fail_or_break_its_lines(text: str, color: bool) -
 
 def test_a_table_has_a_line_below_its_headings_and_above_each_part() -> None:
     columns = [DrawnColumn("id", 6), DrawnColumn("took", 5, right=True)]
-    parts = [DrawnPart("", [[("a", ""), ("1ms", "")]]), DrawnPart("shipped", [[("b", ""), ("12ms", "")]])]
+    parts = [
+        DrawnPart("", [[("a", ""), ("1ms", "")]]),
+        DrawnPart("shipped", [[("b", ""), ("12ms", "")]]),
+    ]
     assert draw_table(stream(), columns, parts).splitlines() == [
         "id       took",
         "─────────────",

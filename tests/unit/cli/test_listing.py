@@ -24,10 +24,17 @@ ROWS: list[dict[str, Any]] = [
 COLUMNS = [Column("name"), Column("note"), Column("n")]
 
 
-def listed(capsys: pytest.CaptureFixture[str], *flags: str, environ: dict[str, str] | None = None) -> str:
+def listed(
+    capsys: pytest.CaptureFixture[str], *flags: str, environ: dict[str, str] | None = None
+) -> str:
     call = parse(["ls", *flags])
     assert isinstance(call.action, partial)
-    show(CommandContext(call, Screen(environ or {}), {}), COLUMNS, ROWS, call.action.keywords["flags"])
+    show(
+        CommandContext(call, Screen(environ or {}), {}),
+        COLUMNS,
+        ROWS,
+        call.action.keywords["flags"],
+    )
     return capsys.readouterr().out
 
 
@@ -57,17 +64,27 @@ def test_markdown_keeps_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("columns", [20, 30, 80])
-def test_a_table_never_exceeds_the_terminal(capsys: pytest.CaptureFixture[str], columns: int) -> None:
+def test_a_table_never_exceeds_the_terminal(
+    capsys: pytest.CaptureFixture[str], columns: int
+) -> None:
     out = listed(capsys, environ={"COGCLI_FORCE_TTY": str(columns), "NO_COLOR": "1"})
     assert all(len(line) <= columns for line in out.splitlines())
     assert len(out.splitlines()) == len(ROWS) + 2
 
 
 SPECS = [
-    {"id": f"text.skill-{n}", "version": "1.0.0", "description": f"What it does, in some more words ({n})."}
+    {
+        "id": f"text.skill-{n}",
+        "version": "1.0.0",
+        "description": f"What it does, in some more words ({n}).",
+    }
     for n in range(4)
 ]
-LONG = {"id": "a-domain-of-a-name." + "x" * 60, "version": "1.0.0", "description": "One of a long name."}
+LONG = {
+    "id": "a-domain-of-a-name." + "x" * 60,
+    "version": "1.0.0",
+    "description": "One of a long name.",
+}
 
 
 @pytest.mark.parametrize(

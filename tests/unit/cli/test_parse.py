@@ -21,7 +21,9 @@ def refused(*argv: str) -> UsageError:
     return caught.value
 
 
-@pytest.mark.parametrize("argv", [("--json", "ls", "-q"), ("ls", "--json", "-q"), ("-q", "ls", "--json")])
+@pytest.mark.parametrize(
+    "argv", [("--json", "ls", "-q"), ("ls", "--json", "-q"), ("-q", "ls", "--json")]
+)
 def test_global_flags_stand_before_and_after_the_command(argv: tuple[str, ...]) -> None:
     call = parse(list(argv))
     assert (call.command, call.flags.json, call.flags.quiet) == ("ls", True, True)
@@ -44,12 +46,28 @@ def test_switches_may_be_written_together() -> None:
 
 
 def test_repeatable_flags_keep_their_order() -> None:
-    assert parse(["run", "x.y", "-p", "a=1", "--tag", "t=1", "-p", "b=2"]).given["p"] == ("a=1", "b=2")
+    assert parse(["run", "x.y", "-p", "a=1", "--tag", "t=1", "-p", "b=2"]).given["p"] == (
+        "a=1",
+        "b=2",
+    )
 
 
 def test_a_global_flag_that_is_repeatable_adds_up_on_both_sides_of_the_command() -> None:
     call = parse(
-        ["--registry", "a", "-C", "x", "skills", "--registry", "b", "ls", "--registry", "c", "-C", "y"]
+        [
+            "--registry",
+            "a",
+            "-C",
+            "x",
+            "skills",
+            "--registry",
+            "b",
+            "ls",
+            "--registry",
+            "c",
+            "-C",
+            "y",
+        ]
     )
     assert call.flags.registry == ["a", "b", "c"]
     assert call.flags.directory == "y"  # the last one wins
@@ -77,7 +95,9 @@ def test_two_dashes_may_stand_before_the_command(argv: list[str]) -> None:
     assert refused("--", "a\udcff").code == "input.encoding"
 
 
-@pytest.mark.parametrize("argv", [["ls "], [" ls"], ["ls\n"], ["skills "], ["skills", "ls "], ["skills", ""]])
+@pytest.mark.parametrize(
+    "argv", [["ls "], [" ls"], ["ls\n"], ["skills "], ["skills", "ls "], ["skills", ""]]
+)
 def test_a_command_is_named_by_its_very_words(argv: list[str]) -> None:
     assert refused(*argv).code == "usage.command"
 
@@ -129,7 +149,9 @@ def test_help_is_of_the_command_wherever_it_was_asked_for(argv: tuple[str, ...])
     assert text_of(call).startswith("cogcli run SKILL: ")
 
 
-@pytest.mark.parametrize("argv", [("ls", "--version"), ("--version", "ls"), ("--version", "--json")])
+@pytest.mark.parametrize(
+    "argv", [("ls", "--version"), ("--version", "ls"), ("--version", "--json")]
+)
 def test_the_version_is_told_wherever_it_was_asked_for(argv: tuple[str, ...]) -> None:
     assert text_of(parse(list(argv))).startswith("cogcli 0.")
 
@@ -231,7 +253,9 @@ def test_a_flag_of_the_run_family_is_declared_once() -> None:
                 assert (param.opts, param.help, param.metavar) == (
                     whole[key].opts, whole[key].help, whole[key].metavar
                 )  # fmt: skip
-    assert {name for name, _, _ in RunFlags.declared()} <= {param.name for param in load("trace").params}
+    assert {name for name, _, _ in RunFlags.declared()} <= {
+        param.name for param in load("trace").params
+    }
 
 
 def test_every_summary_is_one_line_and_every_row_of_the_home_screen_names_commands() -> None:

@@ -140,7 +140,9 @@ def test_a_plan_with_more_calls_than_the_turn_has_is_rejected() -> None:
 
 
 def test_every_call_has_a_decision_of_its_own_before_it_begins() -> None:
-    ran = invoke(ScriptedPlanner(lookup(), calls(REFUND), says("Refunded.")), invocation(_without_gate()))
+    ran = invoke(
+        ScriptedPlanner(lookup(), calls(REFUND), says("Refunded.")), invocation(_without_gate())
+    )
     assert ran.runner.called() == ["t1_c0", "t2_c0"]
     decided = set()
     for event in ran.sink.events:
@@ -153,7 +155,9 @@ def test_every_call_has_a_decision_of_its_own_before_it_begins() -> None:
 def test_a_call_that_a_rule_denies_comes_back_as_a_notice() -> None:
     planner = ScriptedPlanner(lookup(), calls(REFUND), says("Too late for a refund."))
     ran = invoke(
-        planner, invocation(_without_gate()), scripts={"orders.lookup": gives(age_days=31, total=20.0)}
+        planner,
+        invocation(_without_gate()),
+        scripts={"orders.lookup": gives(age_days=31, total=20.0)},
     )
     assert ran.runner.called() == ["t1_c0"]
     assert ran.payloads("critic.verified")[1]["reason"] == "unknown_capability:payments.refund"
@@ -172,10 +176,16 @@ def test_a_gate_pauses_without_a_decision() -> None:
     ("script", "status", "ending"),
     [
         (gives(age_days=31, total=20.0), "vetoed", ("denied", "refund_window")),
-        (raises(lambda: RejectedError("call.rejected", "no")), "error", ("failed", "call.rejected")),
+        (
+            raises(lambda: RejectedError("call.rejected", "no")),
+            "error",
+            ("failed", "call.rejected"),
+        ),
     ],
 )
-def test_the_template_planner_never_replans(script: Any, status: str, ending: tuple[str, str]) -> None:
+def test_the_template_planner_never_replans(
+    script: Any, status: str, ending: tuple[str, str]
+) -> None:
     ran = invoke(scripts={"orders.lookup": script})
     assert (ran.status, ran.ending) == (status, ending)
     assert len(ran.payloads("candidate.proposed")) == 1
@@ -216,7 +226,9 @@ def test_a_refusal_after_a_call_escalates() -> None:
     ("text", "ending"),
     [("Your card is 4111111111111111.", ("refused", "must_refuse:card"))],
 )
-def test_a_response_that_a_guardrail_refuses_is_not_given(text: str, ending: tuple[str, str]) -> None:
+def test_a_response_that_a_guardrail_refuses_is_not_given(
+    text: str, ending: tuple[str, str]
+) -> None:
     ran = invoke(ScriptedPlanner(says(text)))
     assert (ran.status, ran.code, ran.ending) == ("vetoed", "policy.refused", ending)
     assert text not in str(ran.finished.outcome.outputs)
@@ -245,7 +257,9 @@ def test_a_read_only_run_acts_only_where_the_pack_says_so() -> None:
     ]  # fmt: skip
     raw = raw_pack()
     looks = support_pack(policy_layer={**raw["policy_layer"], "read_only_actions": True})
-    ran = invoke(ScriptedPlanner(lookup(), says("12 days.")), invocation(looks, safety_mode="read_only"))
+    ran = invoke(
+        ScriptedPlanner(lookup(), says("12 days.")), invocation(looks, safety_mode="read_only")
+    )
     assert ran.runner.called() == ["t1_c0"]
     assert ran.remembered == []
 
@@ -257,7 +271,11 @@ def test_what_a_turn_leaves_is_remembered() -> None:
         "evidence_link", "evidence_link", "decision_outcome"
     ]  # fmt: skip
     outcome = left["proposals"][-1]["candidate"]
-    assert outcome == {"entity": "order:ord_881", "predicate": "support.refund", "value": "refunded"}
+    assert outcome == {
+        "entity": "order:ord_881",
+        "predicate": "support.refund",
+        "value": "refunded",
+    }
     assert left["calls"][0] == {"capability": "orders.lookup", "status": "done"}
 
 
@@ -334,7 +352,9 @@ def test_at_most_four_lanes_run_at_once() -> None:
 def test_a_fact_that_contradicts_what_is_stored_is_a_correction() -> None:
     stored = Fetched((edge("age_days", 40), edge("total", 20)))
     ran = invoke(ScriptedPlanner(lookup(), says("12 days.")), invocation(fetched=stored))
-    classes = {each["candidate"]["predicate"]: each["class"] for each in ran.remembered[0]["proposals"]}
+    classes = {
+        each["candidate"]["predicate"]: each["class"] for each in ran.remembered[0]["proposals"]
+    }
     assert classes == {"age_days": "correction", "total": "evidence_link"}
 
 
@@ -342,8 +362,21 @@ def test_a_turn_that_a_person_approved_is_as_good_as_any() -> None:
     given = invocation(_without_gate(), budget={"stage_latency_ms.plan": 0})
     asked = payload_of(invoke(given=given).sink.events, "approval.requested")
     request = Asked(
-        asked["approval_id"], "", "t1", asked["action_hash"], asked["evidence_hash"], asked["expires_at"]
+        asked["approval_id"],
+        "",
+        "t1",
+        asked["action_hash"],
+        asked["evidence_hash"],
+        asked["expires_at"],
     )
-    yes = Approvals((Answered(request, granted=True, by="ann", reason="", at="2023-11-14T00:00:00Z"),))
-    ran = invoke(given=invocation(_without_gate(), budget={"stage_latency_ms.plan": 0}), approvals=yes)
-    assert (ran.status, ran.ending, ran.decision["outcome"]) == ("ok", ("completed", ""), "refunded")
+    yes = Approvals(
+        (Answered(request, granted=True, by="ann", reason="", at="2023-11-14T00:00:00Z"),)
+    )
+    ran = invoke(
+        given=invocation(_without_gate(), budget={"stage_latency_ms.plan": 0}), approvals=yes
+    )
+    assert (ran.status, ran.ending, ran.decision["outcome"]) == (
+        "ok",
+        ("completed", ""),
+        "refunded",
+    )

@@ -27,13 +27,23 @@ def _measured(ran: RanAgent, ceiling: str = "destructive") -> MeasuredRun:
 
 def _retrying() -> Any:
     retry = {"max_attempts": 2, "backoff_seconds": 0}
-    look = {"id": "look", "uses": "orders.lookup", "input": {"order_id": "inputs.order_id"}, "output": {}}
+    look = {
+        "id": "look",
+        "uses": "orders.lookup",
+        "input": {"order_id": "inputs.order_id"},
+        "output": {},
+    }
     templates = [{"id": "refund_with_eligibility", "steps": [{**look, "config": {"retry": retry}}]}]
     return pack(decision_layer={**raw_pack()["decision_layer"], "task_templates": templates})
 
 
 def _lanes(number: int) -> Any:
-    look = {"id": "look", "uses": "orders.lookup", "input": {"order_id": "inputs.order_id"}, "output": {}}
+    look = {
+        "id": "look",
+        "uses": "orders.lookup",
+        "input": {"order_id": "inputs.order_id"},
+        "output": {},
+    }
     steps = [
         {
             "id": f"l{n}",
@@ -49,14 +59,18 @@ def _lanes(number: int) -> Any:
 
 
 def test_calls_that_went_well() -> None:
-    run = _measured(invoke(ScriptedPlanner(lookup(), calls(("policy.eval", {"days": 12})), says("Looked."))))
+    run = _measured(
+        invoke(ScriptedPlanner(lookup(), calls(("policy.eval", {"days": 12})), says("Looked.")))
+    )
     assert run.calls == (DONE, DONE)
     assert run.verdicts == ("ok", "ok", "ok")
     assert (run.status, run.tripped, run.gates) == ("completed", False, ("satisfied", "satisfied"))
 
 
 def test_a_call_that_failed_for_good_failed_first() -> None:
-    run = _measured(invoke(ScriptedPlanner(lookup(), says("It is down.")), scripts={"orders.lookup": DOWN}))
+    run = _measured(
+        invoke(ScriptedPlanner(lookup(), says("It is down.")), scripts={"orders.lookup": DOWN})
+    )
     assert run.calls == (MeasuredCall(True, True, False, True),)
     assert METRICS["recovery_rate"]([run]) == Ratio(0, 1)
 

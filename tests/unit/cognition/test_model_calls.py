@@ -22,7 +22,13 @@ from cogcli.models.port import ModelError, ModelReply, ModelRequest, TokenUsage
 
 QUESTION = ModelRequest(
     ({"role": "user", "content": "what now?"},),
-    ({"name": "login", "description": "", "parameters": {"properties": {"password": {"type": "string"}}}},),
+    (
+        {
+            "name": "login",
+            "description": "",
+            "parameters": {"properties": {"password": {"type": "string"}}},
+        },
+    ),
     {"type": "object"},
 )
 CALL = {"id": "c1", "name": "login", "args": {"password": "opensesame"}}
@@ -76,7 +82,9 @@ def test_a_question_is_written_before_it_leaves_and_what_is_sent_is_what_is_writ
     assert asked == AnsweredCall(REPLY, 10)
     (sent,) = model.asked
     assert (
-        request_of_log(requested["request"])._replace(call_id="m1") == sent == QUESTION._replace(call_id="m1")
+        request_of_log(requested["request"])._replace(call_id="m1")
+        == sent
+        == QUESTION._replace(call_id="m1")
     )
     assert answered["request_hash"] == sent.request_hash
     assert answered["usage"] == {"llm_calls": 1, "tool_calls": 0, "tokens_in": 7, "tokens_out": 3}
@@ -98,7 +106,10 @@ def test_a_busy_model_is_asked_again_and_each_try_is_counted() -> None:
     assert [payload["attempt"] for name, payload in events if name == "model.retried"] == [2, 3]
     assert events[3][1]["usage"]["llm_calls"] == 3
     assert (asked.outcome, again.outcome) == (REPLY, REPLY)
-    assert [payload["call_id"] for name, payload in events if name == "model.requested"] == ["m1", "m2"]
+    assert [payload["call_id"] for name, payload in events if name == "model.requested"] == [
+        "m1",
+        "m2",
+    ]
 
 
 def test_a_wait_that_is_cut_says_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,8 @@ from cogcli.core.errors import RejectedError
 from cogcli.models.port import ModelError, ModelReply
 
 LOOKUP = reply(
-    thinking="first the order", tool_calls=[{"name": "orders.lookup", "args": {"order_id": "ord_881"}}]
+    thinking="first the order",
+    tool_calls=[{"name": "orders.lookup", "args": {"order_id": "ord_881"}}],
 )
 GARBAGE = text("I am a teapot.")
 PARTIAL = ("completed", "order.age_days")
@@ -67,7 +68,11 @@ def test_a_reply_that_cannot_be_used_is_asked_for_again_with_what_was_wrong() ->
     model = FakeModel(GARBAGE, GARBAGE, reply(response="Done."))
     ran = invoke(model=model)
     assert ran.ending == PARTIAL
-    assert [each["purpose"] for each in ran.payloads("model.requested")] == ["judgment", "repair", "repair"]
+    assert [each["purpose"] for each in ran.payloads("model.requested")] == [
+        "judgment",
+        "repair",
+        "repair",
+    ]
     assert "not_json" not in prompts(model)[0]
     assert prompts(model)[1].count("not_json") == 1
     assert len(ran.payloads("critic.verified")) == 1
@@ -76,9 +81,15 @@ def test_a_reply_that_cannot_be_used_is_asked_for_again_with_what_was_wrong() ->
 def test_replies_beyond_repair_are_replans_and_then_the_end() -> None:
     model = FakeModel(*[GARBAGE] * 12)
     ran = invoke(model=model)
-    assert (ran.status, ran.code, ran.ending) == ("error", "agent.reply", ("failed", "reply_unusable"))
+    assert (ran.status, ran.code, ran.ending) == (
+        "error",
+        "agent.reply",
+        ("failed", "reply_unusable"),
+    )
     assert len(model.asked) == 9
-    assert [each["fails"][0]["code"] for each in ran.payloads("critic.verified")] == ["reply_unusable"] * 3
+    assert [each["fails"][0]["code"] for each in ran.payloads("critic.verified")] == [
+        "reply_unusable"
+    ] * 3
 
 
 @pytest.mark.parametrize(
@@ -99,7 +110,10 @@ def test_the_end_says_what_was_wrong_with_the_last_reply(finish: str, says: str)
 
 def test_a_call_that_is_not_on_the_surface_is_a_notice_and_never_made() -> None:
     model = FakeModel(
-        call("orders.delete", id=1), call("_scatter"), call("skill:orders.purge"), reply(response="No.")
+        call("orders.delete", id=1),
+        call("_scatter"),
+        call("skill:orders.purge"),
+        reply(response="No."),
     )
     ran = invoke(model=model)
     assert [each["fails"][0]["code"] for each in ran.payloads("critic.verified")][:3] == [
@@ -155,7 +169,8 @@ def test_a_context_that_is_too_long_is_compiled_once_more_with_less() -> None:
 
 def test_of_calls_and_a_response_the_calls_run_and_the_text_is_a_draft() -> None:
     both = reply(
-        tool_calls=[{"name": "orders.lookup", "args": {"order_id": "ord_881"}}], response="Refunded!"
+        tool_calls=[{"name": "orders.lookup", "args": {"order_id": "ord_881"}}],
+        response="Refunded!",
     )
     model = FakeModel(both, reply(response="It is 12 days old."))
     ran = invoke(model=model)

@@ -21,11 +21,16 @@ def verdicts(*candidates: Any, **given: Any) -> list[str]:
     [
         (("orders.lookup", {"order_id": "ord_440"}), OTHER),
         (("payments.refund", {"order_id": "ord_440", "amount": 20}), OTHER),
-        (("payments.refund", {"order_id": "not an order", "amount": 20}), "not an order is not the order"),
+        (
+            ("payments.refund", {"order_id": "not an order", "amount": 20}),
+            "not an order is not the order",
+        ),
         (("policy.eval", {"days": 12}), ""),
     ],
 )
-def test_a_call_with_effects_or_facts_is_about_the_entity_of_the_request(call: Any, wrong: str) -> None:
+def test_a_call_with_effects_or_facts_is_about_the_entity_of_the_request(
+    call: Any, wrong: str
+) -> None:
     _, found, *_ = verdicts(lookup(), calls(call))
     assert found.startswith(f"args_invalid:{wrong}") if wrong else found == ""
 
@@ -34,9 +39,14 @@ def test_a_call_with_effects_or_facts_is_about_the_entity_of_the_request(call: A
     ("arguments", "is_wrong"),
     [({"id": "ord_440"}, True), ({"id": "ord_881"}, False), ({"id": "all"}, False)],
 )
-def test_an_input_of_another_name_is_told_by_the_pattern(arguments: dict[str, Any], is_wrong: bool) -> None:
+def test_an_input_of_another_name_is_told_by_the_pattern(
+    arguments: dict[str, Any], is_wrong: bool
+) -> None:
     look = capability(
-        "orders.lookup", {"id": "string"}, {"age_days": "integer", "total": "number"}, properties=READ
+        "orders.lookup",
+        {"id": "string"},
+        {"age_days": "integer", "total": "number"},
+        properties=READ,
     )
     found, *_ = verdicts(
         calls(("orders.lookup", arguments)), capabilities=({**CAPABILITIES, look.id: look}).values()

@@ -29,7 +29,11 @@ def test_a_turn_knows_the_facts_of_the_calls_before_it_and_what_was_left_out() -
     ran = invoke(Scripted(lookup(), says("Looked.")), invocation(fetched=FETCHED))
     first, second = recompile(invocation(fetched=FETCHED), ran.sink.events)
     by_name = [
-        {each.name: each.reason for each in placements(turn.context.compilation) if each.kind == "evidence"}
+        {
+            each.name: each.reason
+            for each in placements(turn.context.compilation)
+            if each.kind == "evidence"
+        }
         for turn in (first, second)
     ]
     assert by_name[0] == {"order.note": "hops:1", "order.owner": "low_trust"}
@@ -42,7 +46,16 @@ def test_rules_that_read_the_state_read_it_as_it_was() -> None:
         "mode": "enforce",
         "applies_to": {"capabilities": ["policy.eval"]},
         "if": {
-            ">": [{"reduce": [{"var": "state.outcomes.actions"}, {"+": [{"var": "accumulator"}, 1]}, 0]}, 0]
+            ">": [
+                {
+                    "reduce": [
+                        {"var": "state.outcomes.actions"},
+                        {"+": [{"var": "accumulator"}, 1]},
+                        0,
+                    ]
+                },
+                0,
+            ]
         },
         "then": {"verdict": "deny"},
         "tests": [],
@@ -76,6 +89,8 @@ def test_a_record_with_more_than_a_compiler_gives_differs() -> None:
     events = list(ran.sink.events)
     place = next(n for n, event in enumerate(events) if event.event_type == "context.compiled")
     ledger = {**events[place].payload["context"]["context_ledger"], "more": "x"}
-    events[place] = events[place]._replace(payload={"turn": 1, "context": {"context_ledger": ledger}})
+    events[place] = events[place]._replace(
+        payload={"turn": 1, "context": {"context_ledger": ledger}}
+    )
     altered = recompile(invocation(), events[: place + 1])
     assert next(altered).differs == "context_ledger"

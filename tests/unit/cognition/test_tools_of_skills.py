@@ -16,7 +16,9 @@ from cogcli.declarations.checked import problem_of
 from cogcli.specs.pack import Pack
 
 LOOK = skill(
-    step("order", "orders.lookup", {"order_id": "inputs.order_id"}, output={"total": "outputs.total"}),
+    step(
+        "order", "orders.lookup", {"order_id": "inputs.order_id"}, output={"total": "outputs.total"}
+    ),
     id="desk.look",
     inputs="order_id!:string",
     outputs="total:number",
@@ -33,7 +35,9 @@ PAY = skill(
     outputs="r:object",
 )
 BOTH = skill(
-    step("look", "skill:desk.look", {"order_id": "inputs.order_id"}, output={"total": "vars.total"}),
+    step(
+        "look", "skill:desk.look", {"order_id": "inputs.order_id"}, output={"total": "vars.total"}
+    ),
     step("pay", "skill:desk.pay", {"order_id": "inputs.order_id"}, output={"r": "outputs.r"}),
     id="desk.both",
     inputs="order_id!:string",
@@ -78,7 +82,10 @@ def _ran(of: Pack, *proposed: tuple[str, dict[str, Any]], **members: Any) -> Ran
 
 
 def _decided(ran: RanAgent) -> list[tuple[str, str, str]]:
-    return [(each["step_id"], each["capability"], each["verdict"]) for each in ran.payloads("policy.decided")]
+    return [
+        (each["step_id"], each["capability"], each["verdict"])
+        for each in ran.payloads("policy.decided")
+    ]
 
 
 def test_a_skill_runs_as_a_call_of_the_plan() -> None:
@@ -89,12 +96,19 @@ def test_a_skill_runs_as_a_call_of_the_plan() -> None:
         ("t1_c0", "skill:desk.look", "allow"),
         ("t1_c0/order", "orders.lookup", "allow"),
     ]
-    assert [each.get("inside") for each in ran.payloads("policy.decided")] == [None, ["skill:desk.look"]]
+    assert [each.get("inside") for each in ran.payloads("policy.decided")] == [
+        None,
+        ["skill:desk.look"],
+    ]
     (action,) = [
-        each["writes"]["effects"] for each in ran.payloads("layer.completed") if each["layer"] == "action"
+        each["writes"]["effects"]
+        for each in ran.payloads("layer.completed")
+        if each["layer"] == "action"
     ][:1]
     assert (action[0]["capability"], action[0]["status"]) == ("skill:desk.look", "done")
-    closing = next(each for each in ran.sink.events if each.step_id == "t1_c0" and "output" in each.payload)
+    closing = next(
+        each for each in ran.sink.events if each.step_id == "t1_c0" and "output" in each.payload
+    )
     assert closing.payload["output"] == {"total": 20.0}
     for event in ran.sink.events:
         assert problem_of(event.event_type or "", event.payload) is None
@@ -106,7 +120,9 @@ def test_a_skill_is_shown_with_its_arguments() -> None:
     assert (contract.inputs, contract.outputs) == (LOOK.inputs, LOOK.outputs)
     context = compile_context(given.compile_input(1, "run_0", "trace_0", "2026-05-04T09:30:00Z"))
     developer = context.payload["compiled_prompt"]["developer"]
-    assert 'skill:desk.look: A skill of a test. Arguments: {"order_id":{"required":true,' in developer
+    assert (
+        'skill:desk.look: A skill of a test. Arguments: {"order_id":{"required":true,' in developer
+    )
     assert "orders.lookup" not in developer
 
 
@@ -121,11 +137,16 @@ def test_a_skill_is_shown_with_its_arguments() -> None:
             "unknown_capability:skill:agent.support-desk.order_status",
         ),
         (("skill:desk.look", {}), "args_invalid:`order_id`: required, not given"),
-        (("skill:desk.look", {"order_id": 1}), "args_invalid:`order_id`: expected string, found number 1"),
+        (
+            ("skill:desk.look", {"order_id": 1}),
+            "args_invalid:`order_id`: expected string, found number 1",
+        ),
         (("skill:desk.look", {**ORDER, "why": 1}), "args_invalid:no input why"),
     ],
 )
-def test_a_plan_names_only_what_is_on_the_surface(proposed: tuple[str, dict[str, Any]], reason: str) -> None:
+def test_a_plan_names_only_what_is_on_the_surface(
+    proposed: tuple[str, dict[str, Any]], reason: str
+) -> None:
     ran = _ran(_pack("skill:desk.look"), proposed)
     first = ran.payloads("critic.verified")[0]
     assert (first["verdict"], first["reason"]) == ("replan", reason)
@@ -158,11 +179,15 @@ def test_the_mode_of_a_skill_is_the_highest_that_it_reaches_as_the_pack_says() -
 
 
 def test_a_call_inside_is_decided_about_as_any() -> None:
-    of = _pack("skill:desk.both", rules=(_rule("payments.refund", {">": [{"var": "args.amount"}, 10]}),))
+    of = _pack(
+        "skill:desk.both", rules=(_rule("payments.refund", {">": [{"var": "args.amount"}, 10]}),)
+    )
     ran = _ran(of, ("skill:desk.both", ORDER))
     assert _decided(ran)[-1] == ("t1_c0/pay/pay", "payments.refund", "deny")
     assert ran.runner.called() == ["t1_c0/look/order"]
-    spent = _ran(_pack("skill:desk.both"), ("skill:desk.both", ORDER), budget={"tool_calls.per_turn": 1})
+    spent = _ran(
+        _pack("skill:desk.both"), ("skill:desk.both", ORDER), budget={"tool_calls.per_turn": 1}
+    )
     assert [each["key"] for each in spent.payloads("budget.exceeded")] == ["tool_calls.per_turn"]
     assert spent.runner.called() == ["t1_c0/look/order"]
 
@@ -182,7 +207,8 @@ def test_what_is_destructive_inside_asks_there_and_once() -> None:
 def test_a_rule_on_a_skill_decides_before_anything_of_it_runs() -> None:
     limit = {"==": [{"var": "args.order_id"}, "ord_881"]}
     denied = _ran(
-        _pack("skill:desk.look", rules=(_rule("skill:desk.look", limit),)), ("skill:desk.look", ORDER)
+        _pack("skill:desk.look", rules=(_rule("skill:desk.look", limit),)),
+        ("skill:desk.look", ORDER),
     )
     assert _decided(denied) == [("t1_c0", "skill:desk.look", "deny")]
     other = _ran(
@@ -199,7 +225,10 @@ def test_a_rule_on_a_skill_decides_before_anything_of_it_runs() -> None:
 
 def test_without_the_listing_a_nested_skill_widens_nothing() -> None:
     """A skill that the intent lists and the role may not call, and the reverse."""
-    for allowed, listed in (("orders.lookup", "skill:desk.look"), ("skill:desk.look", "orders.lookup")):
+    for allowed, listed in (
+        ("orders.lookup", "skill:desk.look"),
+        ("skill:desk.look", "orders.lookup"),
+    ):
         of = _pack(allowed)
         (first, *rest) = of.decisions.intents.values()
         intents = {each.id: each for each in (first._replace(capabilities=(listed,)), *rest)}
@@ -220,7 +249,10 @@ def test_what_a_skill_gives_may_be_a_fact() -> None:
 def test_a_failing_skill_is_a_failing_call() -> None:
     planner = ScriptedPlanner(calls(("skill:desk.look", ORDER)), says("It is not there."))
     ran = invoke(
-        planner, _given(_pack("skill:desk.look")), skills=SKILLS, scripts={"orders.lookup": gives(total="x")}
+        planner,
+        _given(_pack("skill:desk.look")),
+        skills=SKILLS,
+        scripts={"orders.lookup": gives(total="x")},
     )
     (effect,) = planner.views[1].effects
     assert (effect["capability"], effect["status"], effect["code"]) == (

@@ -21,9 +21,12 @@ def _made() -> dict[str, ContextBlock]:
         session=("hello", "again"), pack=pack(tone_and_comms={"non_negotiables": ["Be brief."]})
     )
     memories = tuple(
-        PromotedMemory(f"m{n}", "durable", "preference", "user:u", "likes", "tea", NOW) for n in (1, 2)
+        PromotedMemory(f"m{n}", "durable", "preference", "user:u", "likes", "tea", NOW)
+        for n in (1, 2)
     )
-    evidence = Evidence(tuple(FoundEdge(edge("total", hops), hops) for hops in (1, 2, 3)), (), {}, ())
+    evidence = Evidence(
+        tuple(FoundEdge(edge("total", hops), hops) for hops in (1, 2, 3)), (), {}, ()
+    )
     found = candidates(given, Surface(TOOLS, ()), evidence, Recall(memories, ()))
     return {block.block_id: block for block in found}
 
@@ -47,7 +50,9 @@ def test_what_is_nearer_counts_for_more_and_policy_and_tools_for_most() -> None:
 
 def test_how_far_a_text_is_trusted() -> None:
     trust = {
-        id: (block.trust, block.treatment) for id, block in _made().items() if not id.endswith(("1", "2"))
+        id: (block.trust, block.treatment)
+        for id, block in _made().items()
+        if not id.endswith(("1", "2"))
     }
     ours = ("authoritative", "instruction")
     assert trust == {
@@ -84,4 +89,8 @@ def test_a_block_is_ours_unless_it_says_otherwise() -> None:
     }
     assert not ContextBlock("b", "business", "x", 1, 2).cuttable
     assert SurfacedTool("a.b", "network")[2:] == ("", ())
-    assert Redaction("a.b", "rule", "r").to_payload() == {"capability": "a.b", "check": "rule", "reason": "r"}
+    assert Redaction("a.b", "rule", "r").to_payload() == {
+        "capability": "a.b",
+        "check": "rule",
+        "reason": "r",
+    }

@@ -12,11 +12,14 @@ from cogcli.specs.pack import BUCKETS
 
 SENTENCES = "One is here. Two is there! Three? Four and more words follow."
 BLOCKS = st.lists(
-    st.tuples(st.sampled_from(BUCKETS), st.integers(0, 3), st.integers(1, 4), st.booleans()), max_size=12
+    st.tuples(st.sampled_from(BUCKETS), st.integers(0, 3), st.integers(1, 4), st.booleans()),
+    max_size=12,
 )
 
 
-def _block(id: str, bucket: str, priority: int, content: str, *, cuttable: bool = False) -> ContextBlock:
+def _block(
+    id: str, bucket: str, priority: int, content: str, *, cuttable: bool = False
+) -> ContextBlock:
     return ContextBlock(id, bucket, content, priority, estimate(content), cuttable=cuttable)
 
 
@@ -41,8 +44,14 @@ def test_nothing_is_lost_in_silence_and_low_never_displaces_high(
     for bucket in BUCKETS:
         tokens = sum(block.tokens for block in found.blocks if block.bucket == bucket)
         assert tokens == found.used[bucket] <= allocations[bucket]
-        kept = [(-b.priority, b.block_id) for b in blocks if b.bucket == bucket and b.block_id in included]
-        gone = [(-b.priority, b.block_id) for b in blocks if b.bucket == bucket and b.block_id in left]
+        kept = [
+            (-b.priority, b.block_id)
+            for b in blocks
+            if b.bucket == bucket and b.block_id in included
+        ]
+        gone = [
+            (-b.priority, b.block_id) for b in blocks if b.bucket == bucket and b.block_id in left
+        ]
         assert not kept or not gone or max(kept) < min(gone)
     assert found.overpacked is any(each.bucket in FIXED for each in found.omissions)
 
@@ -77,7 +86,9 @@ def test_a_cut_leaves_a_sentence_out_and_a_token_at_least_whatever_the_tokenizer
 def test_only_what_never_shrinks_is_overpacked() -> None:
     allocations = dict.fromkeys(BUCKETS, 0)
     over = [
-        each for each in BUCKETS if assemble([_block("b", each, 1, "x")], allocations, ESTIMATE).overpacked
+        each
+        for each in BUCKETS
+        if assemble([_block("b", each, 1, "x")], allocations, ESTIMATE).overpacked
     ]
     assert over == ["policy", "tool"]
 

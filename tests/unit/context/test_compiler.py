@@ -37,7 +37,9 @@ def test_the_refund_of_the_seed() -> None:
     assert _surface(payload) == ["orders.lookup", "policy.eval", "payments.refund"]
     assert payload["redactions"] == []
     controls = payload["runtime_controls"]
-    assert controls["requires_approval_gate"] == [{"capability": "payments.refund", "gate": "GATE_OPERATOR"}]
+    assert controls["requires_approval_gate"] == [
+        {"capability": "payments.refund", "gate": "GATE_OPERATOR"}
+    ]
     assert controls["max_approval_mode"] == "destructive"
     assert controls["commit_allowed"] is True
     assert [gate["status"] for gate in controls["evidence_gates"]] == ["satisfied", "satisfied"]
@@ -73,7 +75,9 @@ def test_the_intent_is_the_one_whose_words_fit(message: str, intent: str) -> Non
 
 def test_a_given_intent_counts_if_it_is_catalogued() -> None:
     known = AgentRequest("hello", "support.refund", {"order_id": "ord_1"}, User("cust_7"))
-    assert compile_context(compile_input(request=known)).compilation.intent.slots == {"order": "order:ord_1"}
+    assert compile_context(compile_input(request=known)).compilation.intent.slots == {
+        "order": "order:ord_1"
+    }
     unknown = AgentRequest("Refund order ord_881", "support.refunds", user=User("cust_7"))
     assert compile_context(compile_input(request=unknown)).refused == "unknown_intent"
 
@@ -108,7 +112,10 @@ def test_a_capability_whose_facts_forbid_it_is_in_no_prompt() -> None:
 def test_each_check_redacts_with_its_reason() -> None:
     layer = raw_pack()["policy_layer"]
     fewer = pack(
-        policy_layer={**layer, "permissions": [{"role": "support_agent", "allow": ["orders.lookup"]}]}
+        policy_layer={
+            **layer,
+            "permissions": [{"role": "support_agent", "allow": ["orders.lookup"]}],
+        }
     )
     assert _redactions(_payload(pack=fewer)) == {
         "policy.eval": ("permission", "permission_denied"),
@@ -120,7 +127,9 @@ def test_each_check_redacts_with_its_reason() -> None:
         "if": {"!=": [{"var": "user.role"}, "staff"]},
         "then": {"verdict": "deny"},
     }
-    ruled = pack(policy_layer={**layer, "rules": [{**rule, "applies_to": {"capabilities": ["policy.*"]}}]})
+    ruled = pack(
+        policy_layer={**layer, "rules": [{**rule, "applies_to": {"capabilities": ["policy.*"]}}]}
+    )
     assert _redactions(_payload(pack=ruled)) == {"policy.eval": ("rule", "staff")}
     low = compile_input()
     read_only = low._replace(run=low.run._replace(safety_mode="read_only"))
@@ -132,7 +141,9 @@ def test_each_check_redacts_with_its_reason() -> None:
 
 
 NOT_SHOWN: dict[str, dict[str, Any]] = {
-    "permission": {"policy_layer": {"permissions": [{"role": "support_agent", "allow": ["orders.lookup"]}]}},
+    "permission": {
+        "policy_layer": {"permissions": [{"role": "support_agent", "allow": ["orders.lookup"]}]}
+    },
     "rule": {"policy_layer": {"rules": [{"if": {"==": [{"var": "user.id"}, "cust_7"]}}]}},
     "a broken rule": {"policy_layer": {"rules": [{"if": {"log": 1}}]}},
     "situation": {"policy_layer": {"rules": [{"if": {"==": [{"var": "order.total"}, 240]}}]}},
@@ -170,7 +181,9 @@ def test_what_only_lacks_facts_of_another_capability_is_deferred() -> None:
     assert "Needs first: order.age_days." in payload["compiled_prompt"]["developer"]
     without = raw_pack()["tooling_layer"] | {"capabilities": {"payments.refund": {}}}
     lone = _payload(edges=(), pack=pack(tooling_layer=without))
-    assert _redactions(lone) == {"payments.refund": ("situation", "evidence_missing:order.age_days")}
+    assert _redactions(lone) == {
+        "payments.refund": ("situation", "evidence_missing:order.age_days")
+    }
 
 
 def _ruled(
@@ -186,7 +199,9 @@ def _ruled(
 def test_only_facts_that_are_lacking_are_waited_for_and_the_order_is_that_of_the_intent() -> None:
     known = [{"==": [{"var": "user.id"}, "cust_7"]}, {"==": [{"var": ["nothing", 1]}, 1]}]
     payload = _ruled({"and": [*known, {">": [{"var": "order.age_days"}, 30]}]})
-    tools = [(tool["capability"], tool["deferred"]) for tool in payload["manifests"]["tool_manifest"]]
+    tools = [
+        (tool["capability"], tool["deferred"]) for tool in payload["manifests"]["tool_manifest"]
+    ]
     assert tools == [("payments.refund", ["order.age_days"]), ("orders.lookup", [])]
     assert payload["runtime_controls"]["max_approval_mode"] == "destructive"
     whole = _ruled({"==": [{"var": "parcel"}, 1]})
@@ -203,11 +218,15 @@ def test_what_comes_from_outside_is_never_an_instruction() -> None:
         edges=(edge("age_days", 12), edge("total", 240), edge("note", trap)),
         memories=(kept,),
         session=(trap,),
-        request=AgentRequest(f"refund order ord_881 {trap}", user=User("cust_7", consent=("preference",))),
+        request=AgentRequest(
+            f"refund order ord_881 {trap}", user=User("cust_7", consent=("preference",))
+        ),
     )
     prompt = compile_context(given).payload["compiled_prompt"]
     assert trap not in prompt["system"] + prompt["developer"]
-    treatments = {b["bucket"]: b["treatment"] for b in prompt["context_blocks"] if trap in b["content"]}
+    treatments = {
+        b["bucket"]: b["treatment"] for b in prompt["context_blocks"] if trap in b["content"]
+    }
     assert treatments == dict.fromkeys(("evidence", "memory", "session"), "data_only")
 
 
@@ -221,7 +240,9 @@ def test_what_comes_from_outside_is_never_an_instruction() -> None:
     ],
 )
 def test_who_the_model_is(role: str, voice: str, tone: str, system: str) -> None:
-    given = compile_input(pack=pack(tone_and_comms={"agent": {"role": "support_agent", "voice": tone}}))
+    given = compile_input(
+        pack=pack(tone_and_comms={"agent": {"role": "support_agent", "voice": tone}})
+    )
     run = given.run._replace(role=role, voice=voice)
     assert compile_context(given._replace(run=run)).payload["compiled_prompt"]["system"] == system
 

@@ -9,10 +9,21 @@ import pytest
 from cogcli.context.compiler import STAGES, CompiledContext, compile_context
 from cogcli.context.difference import difference
 from cogcli.context.inputs import AgentRequest, PromotedMemory, User
-from tests.fakes.support_desk import CAPABILITIES, NOW, READ, capability, compile_input, edge, pack, raw_pack
+from tests.fakes.support_desk import (
+    CAPABILITIES,
+    NOW,
+    READ,
+    capability,
+    compile_input,
+    edge,
+    pack,
+    raw_pack,
+)
 
 CONSENTING = AgentRequest("Refund order ord_881", user=User("cust_7", consent=("preference",)))
-LONG = "One two three. " + "Four five six seven eight nine ten eleven twelve thirteen fourteen. " * 4
+LONG = (
+    "One two three. " + "Four five six seven eight nine ten eleven twelve thirteen fourteen. " * 4
+)
 AGE, TOTAL = edge("age_days", 12), edge("total", 240)
 
 
@@ -26,12 +37,24 @@ def _blocks(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, st
 
 
 def _long(text: str = LONG) -> Any:
-    return pack(business_context={"blocks": [{"id": "long", "priority": 80, "cuttable": True, "text": text}]})
+    return pack(
+        business_context={
+            "blocks": [{"id": "long", "priority": 80, "cuttable": True, "text": text}]
+        }
+    )
 
 
 def _memory(id: str) -> PromotedMemory:
     return PromotedMemory(
-        id, "durable", "preference", "user:cust_7", "likes", "tea", NOW, user_id="cust_7", tenant_id="acme"
+        id,
+        "durable",
+        "preference",
+        "user:cust_7",
+        "likes",
+        "tea",
+        NOW,
+        user_id="cust_7",
+        tenant_id="acme",
     )
 
 
@@ -84,7 +107,9 @@ def test_a_capability_that_only_one_side_knows_of() -> None:
         },
     )
     known = {**CAPABILITIES, "orders.cancel": capability("orders.cancel", {}, {}, properties=READ)}
-    assert _blocks({}, {"pack": more, "capabilities": known}) == [("in", "orders.cancel", "tools", "unknown")]
+    assert _blocks({}, {"pack": more, "capabilities": known}) == [
+        ("in", "orders.cancel", "tools", "unknown")
+    ]
 
 
 def test_a_statement_with_another_value_is_another_one() -> None:
@@ -128,7 +153,9 @@ def test_a_block_without_room_is_out_for_that() -> None:
 def test_a_tool_that_waits_for_facts_no_more_says_so() -> None:
     changes = difference(_context(edges=()), _context()).blocks
     tools = {
-        each.name: (each.change, each.stage, each.reason) for each in changes if each.kind == "capability"
+        each.name: (each.change, each.stage, each.reason)
+        for each in changes
+        if each.kind == "capability"
     }
     assert tools == {"payments.refund": ("changed", "evidence", "gated")}
 
@@ -136,7 +163,9 @@ def test_a_tool_that_waits_for_facts_no_more_says_so() -> None:
 def test_a_tool_with_another_text_is_changed_by_the_tools() -> None:
     given = compile_input()
     lookup = given.capabilities["orders.lookup"]._replace(description="Another text.")
-    other = compile_context(given._replace(capabilities={**given.capabilities, "orders.lookup": lookup}))
+    other = compile_context(
+        given._replace(capabilities={**given.capabilities, "orders.lookup": lookup})
+    )
     (change,) = difference(compile_context(given), other).blocks
     assert (change.change, change.name, change.stage, change.reason) == (
         "changed", "orders.lookup", "tools", "other_text"
@@ -158,4 +187,8 @@ def test_the_ledger_names_each_member_that_differs() -> None:
     assert members["request_hash"] == (
         ledger["request_hash"], after.payload["context_ledger"]["request_hash"]
     )  # fmt: skip
-    assert not members.keys() - {"request_hash", "context_hash", *(f"stage_hashes.{name}" for name in STAGES)}
+    assert not members.keys() - {
+        "request_hash",
+        "context_hash",
+        *(f"stage_hashes.{name}" for name in STAGES),
+    }

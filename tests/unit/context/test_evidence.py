@@ -15,7 +15,9 @@ OLD = "2026-05-01T09:30:00Z"
 LIMITS = KnowledgeLimits(2, 200, "verified", {"default": 604800, "age_days": 86400}, ("age_days",))
 
 
-def _retrieve(*edges: Edge, required: tuple[str, ...] = ("order.age_days",), **members: Any) -> Evidence:
+def _retrieve(
+    *edges: Edge, required: tuple[str, ...] = ("order.age_days",), **members: Any
+) -> Evidence:
     limits = members.pop("limits", LIMITS)
     query = KnowledgeQuery({"order": "order:ord_881"}, limits, "acme", "internal", NOW, "run_1")
     return retrieve(edges, query._replace(**members), required)
@@ -60,7 +62,9 @@ def test_of_several_values_the_strongest_count() -> None:
     assert found.facts["order"]["tag"] == ["b", "a"]
 
 
-@pytest.mark.parametrize(("others", "status"), [(("ann",), "satisfied"), (("ann", "bob"), "conflict")])
+@pytest.mark.parametrize(
+    ("others", "status"), [(("ann",), "satisfied"), (("ann", "bob"), "conflict")]
+)
 def test_an_entity_is_a_value_too(others: tuple[str, ...], status: str) -> None:
     edges = [edge("owner", object=f"person:{name}") for name in others]
     single = LIMITS._replace(single_valued=("owner",))
@@ -97,12 +101,21 @@ def test_what_is_beyond_the_most_edges_is_told() -> None:
 
 
 def test_the_order_does_not_depend_on_that_of_the_store() -> None:
-    edges = [edge("b", 1), edge("a", 2), edge("c", object="order:x"), edge("d", 4, subject="order:x")]
+    edges = [
+        edge("b", 1),
+        edge("a", 2),
+        edge("c", object="order:x"),
+        edge("d", 4, subject="order:x"),
+    ]
     assert _retrieve(*edges, required=()).found == _retrieve(*reversed(edges), required=()).found
 
 
 def test_a_piece_that_was_left_out_is_told_whole() -> None:
-    edges = (edge("tag", 1), edge("owner", object="person:ann"), edge("name", "Ann", subject="person:ann"))
+    edges = (
+        edge("tag", 1),
+        edge("owner", object="person:ann"),
+        edge("name", "Ann", subject="person:ann"),
+    )
     found = _retrieve(*edges, required=(), limits=LIMITS._replace(max_edges=1))
     assert found.omitted == (
         {"subject": "order:ord_881", "predicate": "tag", "hops": 1, "reason": "max_edges"},
@@ -166,9 +179,15 @@ def test_of_reasons_the_nearest_to_a_usable_piece_counts() -> None:
 
 @pytest.mark.parametrize(
     ("stored", "given", "value"),
-    [("verified", "verified", 14), ("authoritative", "verified", 12), ("verified", "authoritative", 14)],
+    [
+        ("verified", "verified", 14),
+        ("authoritative", "verified", 12),
+        ("verified", "authoritative", 14),
+    ],
 )
-def test_what_a_call_gave_supersedes_what_is_no_stronger(stored: str, given: str, value: int) -> None:
+def test_what_a_call_gave_supersedes_what_is_no_stronger(
+    stored: str, given: str, value: int
+) -> None:
     edges = (
         edge("age_days", 12, trust=stored),
         edge("age_days", 13, evidence_ref="run_1/first", trust=given),
@@ -188,7 +207,9 @@ def test_the_latest_of_equal_values_stands_for_them() -> None:
 
 
 def test_required_pieces_are_asked_for_once_and_of_slots_that_are_filled() -> None:
-    found = _retrieve(edge("age_days", 12), required=("order.age_days", "order.age_days", "parcel.size"))
+    found = _retrieve(
+        edge("age_days", 12), required=("order.age_days", "order.age_days", "parcel.size")
+    )
     assert [(gate.name, gate.status) for gate in found.gates] == [
         ("order.age_days", "satisfied"),
         ("parcel.size", "missing"),
@@ -198,16 +219,31 @@ def test_required_pieces_are_asked_for_once_and_of_slots_that_are_filled() -> No
 
 
 def test_two_slots_of_one_entity_and_a_way_back() -> None:
-    edges = (edge("owner", object="person:ann"), edge("order", object="order:ord_881", subject="person:ann"))
+    edges = (
+        edge("owner", object="person:ann"),
+        edge("order", object="order:ord_881", subject="person:ann"),
+    )
     slots = {"order": "order:ord_881", "same": "order:ord_881", "who": "person:ann"}
     found = _retrieve(*edges, required=(), slots=slots)
-    assert [(each.edge.predicate, each.hops) for each in found.found] == [("order", 1), ("owner", 1)]
+    assert [(each.edge.predicate, each.hops) for each in found.found] == [
+        ("order", 1),
+        ("owner", 1),
+    ]
     assert found.facts == {
         "order": {"id": "ord_881", "owner": "person:ann"},
         "same": {"id": "ord_881", "owner": "person:ann"},
         "who": {"id": "ann", "order": "order:ord_881"},
     }
-    assert Edge("a:1", "p", "ref", NOW)[4:] == ("", None, "", "", "untrusted", "internal", "local", 0)
+    assert Edge("a:1", "p", "ref", NOW)[4:] == (
+        "",
+        None,
+        "",
+        "",
+        "untrusted",
+        "internal",
+        "local",
+        0,
+    )
 
 
 def test_an_entity_that_two_ways_lead_to_is_looked_at_once() -> None:
@@ -218,7 +254,9 @@ def test_an_entity_that_two_ways_lead_to_is_looked_at_once() -> None:
         ("b:1", "c:1"),
         ("c:1", "d:1"),
     ]
-    edges = [edge("to", subject=subject, object=object, evidence_ref=object) for subject, object in ways]
+    edges = [
+        edge("to", subject=subject, object=object, evidence_ref=object) for subject, object in ways
+    ]
     found = _retrieve(*edges, required=(), limits=LIMITS._replace(max_hops=3))
     assert [(each.edge.object, each.hops) for each in found.found] == [
         ("a:1", 1), ("b:1", 1), ("c:1", 2), ("c:1", 2), ("d:1", 3),

@@ -14,7 +14,12 @@ ORDER = {"order": {"type": "order", "param": "order_id", "pattern": "ord_[0-9]+"
 
 
 def _resolved(intents: list[dict[str, Any]], message: str, **request: Any) -> IntentResult:
-    layer = {**raw_pack()["decision_layer"], "intents": intents, "decisions": [], "task_templates": []}
+    layer = {
+        **raw_pack()["decision_layer"],
+        "intents": intents,
+        "decisions": [],
+        "task_templates": [],
+    }
     of = pack(decision_layer=layer)
     return resolve_intent(compile_input(pack=of, request=AgentRequest(message, **request)))
 
@@ -37,7 +42,9 @@ def _refund(**members: Any) -> dict[str, Any]:
         ("B", {"y": 1}, "y"),
     ],
 )
-def test_three_for_a_pattern_and_one_for_a_phrase(message: str, scores: dict[str, int], chosen: str) -> None:
+def test_three_for_a_pattern_and_one_for_a_phrase(
+    message: str, scores: dict[str, int], chosen: str
+) -> None:
     intents = [
         {"id": "x", "phrases": ["a"], "patterns": ["b"]},
         {"id": "y", "phrases": ["b", "c", "d"]},
@@ -56,7 +63,9 @@ def test_what_is_not_known_keeps_its_parameters() -> None:
 
 
 def test_an_intent_that_is_named_is_not_scored() -> None:
-    found = _resolved([_refund(), {"id": "other", "phrases": ["refund"]}], "refund ord_1", intent="refund")
+    found = _resolved(
+        [_refund(), {"id": "other", "phrases": ["refund"]}], "refund ord_1", intent="refund"
+    )
     assert found == IntentResult("refund", "", {}, {"order": "order:ord_1"}, {"order_id": "ord_1"})
 
 
@@ -93,7 +102,11 @@ def test_a_slot_takes_its_parameter_else_the_one_word_that_fits(
         ({"type": "order", "pattern": "ord_[0-9]+"}, {"order": "order:ord_1"}, {}),
         ({"type": "order", "param": "order_id"}, {}, {}),
         ({"type": "order"}, {}, {}),
-        ({"type": "order", "param": "n", "pattern": "a|ord_1"}, {"order": "order:ord_1"}, {"n": "ord_1"}),
+        (
+            {"type": "order", "param": "n", "pattern": "a|ord_1"},
+            {"order": "order:ord_1"},
+            {"n": "ord_1"},
+        ),
     ],
 )
 def test_a_slot_without_a_parameter_or_a_pattern(
@@ -106,7 +119,9 @@ def test_a_slot_without_a_parameter_or_a_pattern(
 def test_what_is_no_word_or_has_no_name_fills_no_slot() -> None:
     optional = _refund(slots={"order": {"type": "order", "pattern": "(ord_1)?"}})
     assert _resolved([optional], "refund ! ord_1").slots == {"order": "order:ord_1"}
-    assert _resolved([optional], "refund ord_1", params={"": "ord_9"}).slots == {"order": "order:ord_1"}
+    assert _resolved([optional], "refund ord_1", params={"": "ord_9"}).slots == {
+        "order": "order:ord_1"
+    }
 
 
 def test_users_and_requests_of_nobody_in_particular() -> None:
@@ -119,7 +134,11 @@ def test_users_and_requests_of_nobody_in_particular() -> None:
     )
     payload = request.to_payload()
     assert payload["user"] == {"user_id": "ann", "role": "staff", "consent": ["preference"]}
-    assert (payload["attachments"], payload["message"], payload["params"]) == ([{"x": 1}], "hello", {"a": 1})
+    assert (payload["attachments"], payload["message"], payload["params"]) == (
+        [{"x": 1}],
+        "hello",
+        {"a": 1},
+    )
     empty = AgentRequest("hello").to_payload()
     assert empty == {
         **dict.fromkeys(("intent", "channel", "locale", "request_id", "session_id"), ""),

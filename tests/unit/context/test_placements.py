@@ -9,16 +9,28 @@ import pytest
 from cogcli.context.compiler import CompiledContext, compile_context
 from cogcli.context.inputs import AgentRequest, PromotedMemory, RunContext, User
 from cogcli.context.placements import Placement, placements, words_of
-from tests.fakes.support_desk import CAPABILITIES, NOW, capability, compile_input, edge, pack, raw_pack
+from tests.fakes.support_desk import (
+    CAPABILITIES,
+    NOW,
+    capability,
+    compile_input,
+    edge,
+    pack,
+    raw_pack,
+)
 
 CONSENTING = AgentRequest("Refund order ord_881", user=User("cust_7", consent=("preference",)))
 OLD = "2026-05-01T00:00:00Z"
-BUSINESS = {"blocks": [{"id": "returns", "priority": 80, "cuttable": True, "text": "One. Two two two two."}]}
+BUSINESS = {
+    "blocks": [{"id": "returns", "priority": 80, "cuttable": True, "text": "One. Two two two two."}]
+}
 
 
 def _memory(id: str, **members: Any) -> PromotedMemory:
     given: dict[str, Any] = {"user_id": "cust_7", "tenant_id": "acme", **members}
-    return PromotedMemory(id, "durable", "preference", "user:cust_7", "likes", "tea", NOW)._replace(**given)
+    return PromotedMemory(id, "durable", "preference", "user:cust_7", "likes", "tea", NOW)._replace(
+        **given
+    )
 
 
 def _placed(word: str, **members: Any) -> list[Placement]:
@@ -28,7 +40,15 @@ def _placed(word: str, **members: Any) -> list[Placement]:
 
 def _why(word: str, **members: Any) -> tuple[str, str, str]:
     (placed,) = _placed(word, **members)
-    assert placed.kind in ("capability", "required", "evidence", "memory", "policy", "business", "session")
+    assert placed.kind in (
+        "capability",
+        "required",
+        "evidence",
+        "memory",
+        "policy",
+        "business",
+        "session",
+    )
     return placed.status, placed.stage, placed.reason
 
 
@@ -90,7 +110,10 @@ def test_a_redaction_names_its_check_and_its_rule() -> None:
 
 def test_a_surfaced_capability_names_gate_and_what_it_waits_for() -> None:
     (gated,) = _placed("payments.refund")
-    assert (gated.details["gate"], gated.details["approval_mode"]) == ("GATE_OPERATOR", "destructive")
+    assert (gated.details["gate"], gated.details["approval_mode"]) == (
+        "GATE_OPERATOR",
+        "destructive",
+    )
     assert "deferred" not in gated.details
     (deferred,) = _placed("payments.refund", edges=())
     assert deferred.details["deferred"] == ["order.age_days"]
@@ -182,8 +205,15 @@ def test_a_text_is_in_cut_or_out_of_room() -> None:
 
 
 def test_a_cut_text_tells_both_sizes() -> None:
-    text = "One two three. " + "Four five six seven eight nine ten eleven twelve thirteen fourteen. " * 4
-    of = pack(business_context={"blocks": [{"id": "long", "priority": 80, "cuttable": True, "text": text}]})
+    text = (
+        "One two three. "
+        + "Four five six seven eight nine ten eleven twelve thirteen fourteen. " * 4
+    )
+    of = pack(
+        business_context={
+            "blocks": [{"id": "long", "priority": 80, "cuttable": True, "text": text}]
+        }
+    )
     whole = compile_context(compile_input(pack=of, edges=()))
     spent = sum(whole.compilation.assembly.used.values())
     (placed,) = _placed("business:long", pack=of, edges=(), limits={"tokens.context": spent - 5})

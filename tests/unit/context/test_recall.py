@@ -17,7 +17,9 @@ LAYER = MemoryLayer({"durable": 1000}, top_k=2)
 
 def _memory(id: str, **members: Any) -> PromotedMemory:
     given: dict[str, Any] = {"user_id": "cust_7", "tenant_id": "acme", **members}
-    return PromotedMemory(id, "durable", "preference", "user:cust_7", "likes", "tea", NOW)._replace(**given)
+    return PromotedMemory(id, "durable", "preference", "user:cust_7", "likes", "tea", NOW)._replace(
+        **given
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,9 @@ def _memory(id: str, **members: Any) -> PromotedMemory:
         ({"promoted_at": "2026-05-04T09:13:19Z"}, "expired"),
     ],
 )
-def test_what_may_not_be_recalled_is_left_out_with_its_reason(members: dict[str, Any], reason: str) -> None:
+def test_what_may_not_be_recalled_is_left_out_with_its_reason(
+    members: dict[str, Any], reason: str
+) -> None:
     found = recall([_memory("m1", **members)], LAYER, USER, tenant_id="acme", now=NOW)
     assert found.memories == ()
     assert found.omitted == ({"memory_id": "m1", "reason": reason},)

@@ -75,5 +75,9 @@ def test_every_text_has_a_count_and_more_text_has_no_less(first: str, second: st
 
 
 def test_the_tokenizer_says_which_it_is_and_that_it_is_no_models() -> None:
-    assert (ESTIMATE.id, ESTIMATE.exact, ESTIMATE.hash) == ("cog-est/1", False, digest(b"cog-est/1"))
+    assert (ESTIMATE.id, ESTIMATE.exact, ESTIMATE.hash) == (
+        "cog-est/1",
+        False,
+        digest(b"cog-est/1"),
+    )
     assert ESTIMATE.count is estimate

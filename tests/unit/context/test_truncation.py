@@ -34,7 +34,9 @@ def test_what_is_kept_fits_whatever_the_tokenizer_says() -> None:
 
 def test_a_cut_misses_a_token_at_least_whatever_the_tokenizer_says() -> None:
     flat = Tokenizer("flat/1", False, "", lambda text: 8)
-    assert cut_text("one two " * 9, 40, tokenizer=flat).text == "one two one two [truncated: 1 tokens]"
+    assert (
+        cut_text("one two " * 9, 40, tokenizer=flat).text == "one two one two [truncated: 1 tokens]"
+    )
 
 
 def test_a_marker_stands_alone_where_nothing_is_kept() -> None:
@@ -42,7 +44,8 @@ def test_a_marker_stands_alone_where_nothing_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"), [(" One. Two.", "One."), ("v1.2 is out! ok", "v1.2 is out!"), ("none ", "none")]
+    ("text", "sentence"),
+    [(" One. Two.", "One."), ("v1.2 is out! ok", "v1.2 is out!"), ("none ", "none")],
 )
 def test_the_first_sentence(text: str, sentence: str) -> None:
     assert first_sentence(text) == sentence

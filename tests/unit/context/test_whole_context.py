@@ -51,7 +51,11 @@ PACK = pack_from(
             "defaults": {"safety_mode": "destructive", "budget": {"tokens": {"context": 500}}},
             "buckets": {"evidence": 110, "business": 14, "memory": 40, "session": 14},
         },
-        "intelligence_refs": {"max_edges": 5, "freshness_s": {"default": 86400}, "single_valued": ["size"]},
+        "intelligence_refs": {
+            "max_edges": 5,
+            "freshness_s": {"default": 86400},
+            "single_valued": ["size"],
+        },
         "business_context": {
             "blocks": [
                 {
@@ -64,7 +68,9 @@ PACK = pack_from(
             ]
         },
         "policy_layer": {
-            "permissions": [{"role": "clerk", "allow": [id for id in BOTH if id != "parcels.lose"]}],
+            "permissions": [
+                {"role": "clerk", "allow": [id for id in BOTH if id != "parcels.lose"]}
+            ],
             "guardrails": {
                 "must_refuse": [{"id": "card", "pattern": "[0-9]{13}"}],
                 "must_escalate": [
@@ -86,7 +92,9 @@ PACK = pack_from(
                 _rule("late", "parcels.find", {">": [{"var": "args.days"}, 9]}, "deny"),
             ],
         },
-        "tooling_layer": {"capabilities": {"parcels.find": {"facts": {"parcel.weight": "output.weight"}}}},
+        "tooling_layer": {
+            "capabilities": {"parcels.find": {"facts": {"parcel.weight": "output.weight"}}}
+        },
         "decision_layer": {
             "objectives": [
                 {"id": "all", "text": "Be quick."},
@@ -97,13 +105,18 @@ PACK = pack_from(
                 {
                     "id": "parcels.trace",
                     "phrases": ["where"],
-                    "slots": {"parcel": {"type": "parcel", "param": "parcel_id", "pattern": "p[0-9]+"}},
+                    "slots": {
+                        "parcel": {"type": "parcel", "param": "parcel_id", "pattern": "p[0-9]+"}
+                    },
                     "capabilities": BOTH,
                 },
                 {"id": "parcels.shop", "patterns": ["buy .*"], "capabilities": BOTH},
             ],
             "decisions": [
-                {"key": "parcels.trace", "required_evidence": ["parcel.size", "parcel.owner", "parcel.tag"]}
+                {
+                    "key": "parcels.trace",
+                    "required_evidence": ["parcel.size", "parcel.owner", "parcel.tag"],
+                }
             ],
         },
         "memory_layer": {"ttl_s": {"working": 60}, "top_k": 2},
@@ -116,7 +129,12 @@ PACK = pack_from(
 
 
 def _edge(predicate: str, value: Any = None, subject: str = "parcel:p1", **members: Any) -> Edge:
-    given: dict[str, Any] = {"observed_at": NOW, "trust": "verified", "tenant_id": "acme", "value": value}
+    given: dict[str, Any] = {
+        "observed_at": NOW,
+        "trust": "verified",
+        "tenant_id": "acme",
+        "value": value,
+    }
     return Edge(subject, predicate, f"crm/{predicate}/{value}", **{**given, **members})
 
 
@@ -127,12 +145,16 @@ def _memory(id: str, **members: Any) -> PromotedMemory:
         "evidence_refs": (f"run/{id}",),
         **members,
     }
-    return PromotedMemory(id, "durable", "preference", "user:ann", "likes", "tea", OLD)._replace(**given)
+    return PromotedMemory(id, "durable", "preference", "user:ann", "likes", "tea", OLD)._replace(
+        **given
+    )
 
 
 def _input(**members: Any) -> CompileInput:
     ids = [id for id in BOTH if id != "x.y"]
-    made = {id: capability(id, {"days": "integer"}, {"weight": "number"}, properties=READ) for id in ids}
+    made = {
+        id: capability(id, {"days": "integer"}, {"weight": "number"}, properties=READ) for id in ids
+    }
     user = User("ann", "guest", ("preference",))
     given: dict[str, Any] = {
         "edges": (
@@ -160,7 +182,9 @@ def _input(**members: Any) -> CompileInput:
     request = AgentRequest(
         "Where is p1? My lawyer asks.", user=user, channel="mail", locale="en", request_id="req_1"
     )
-    run = RunContext("run_1", "trace_1", "acme", "destructive", "clerk", now=NOW, snapshot_ref="kg_1")
+    run = RunContext(
+        "run_1", "trace_1", "acme", "destructive", "clerk", now=NOW, snapshot_ref="kg_1"
+    )
     return CompileInput(PACK, Policy.of(PACK), request, run, made, **given)
 
 
@@ -214,7 +238,8 @@ def test_what_each_stage_is_hashed_of() -> None:
     ]
     assert evidence["surface"] == before
     assert [
-        (each["hops"], each["predicate"], each["object"], each["value"]) for each in evidence["edges"]
+        (each["hops"], each["predicate"], each["object"], each["value"])
+        for each in evidence["edges"]
     ] == [
         (1, "note", "", "x" * 90),
         (1, "owner", "person:bob", None),

@@ -16,7 +16,14 @@ PRIVATE = (
     "127.0.0.1", "127.255.255.254", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "::1", "fc00::1",
     "fd12:3456::1", "::ffff:127.0.0.1", "::ffff:10.1.2.3", "64:ff9b::7f00:1", "2002:7f00:1::1",
 )  # fmt: skip
-PUBLIC = ("1.1.1.1", "172.32.0.1", "8.8.8.8", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101")
+PUBLIC = (
+    "1.1.1.1",
+    "172.32.0.1",
+    "8.8.8.8",
+    "2606:4700::1111",
+    "::ffff:1.1.1.1",
+    "64:ff9b::101:101",
+)
 
 
 @pytest.mark.parametrize("address", NEVER)
@@ -38,7 +45,8 @@ def test_public_addresses_are_reached(address: str) -> None:
 
 def test_the_words_say_what_an_address_is() -> None:
     words = {
-        address: refusal(address, "public") for address in ("127.0.0.1", "10.0.0.1", "169.254.1.1", "0.0.0.0")
+        address: refusal(address, "public")
+        for address in ("127.0.0.1", "10.0.0.1", "169.254.1.1", "0.0.0.0")
     }
     assert words == {
         "127.0.0.1": "is loopback, not public",
@@ -87,5 +95,7 @@ def test_what_is_plainly_local_is_refused_without_a_look_up(host: str) -> None:
 
 def test_names_are_not_judged_before_they_are_looked_up() -> None:
     assert (
-        literal_refusal("example.org", "public") == literal_refusal("localhost.example.org", "public") == ""
+        literal_refusal("example.org", "public")
+        == literal_refusal("localhost.example.org", "public")
+        == ""
     )

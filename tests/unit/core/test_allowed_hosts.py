@@ -30,18 +30,32 @@ def test_a_host_is_taken_in_one_form(text: str, host: str) -> None:
     ],
 )  # fmt: skip
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"expected a host name|is loopback|is private|is link-local"):
+    with pytest.raises(
+        ValueError, match=r"expected a host name|is loopback|is private|is link-local"
+    ):
         parse_host(text)
 
 
 def test_a_network_of_hosts_holds_them_alone() -> None:
     network = only_hosts(["a.example", "b.example:8443"])
-    for host, port in (("a.example", None), ("A.example", 443), ("a.example", 80), ("b.example", 8443)):
+    for host, port in (
+        ("a.example", None),
+        ("A.example", 443),
+        ("a.example", 80),
+        ("b.example", 8443),
+    ):
         assert host_refusal(host, port, network) == ""
-    for host, port in (("a.example", 8080), ("b.example", None), ("c.example", None), ("xa.example", None)):
+    for host, port in (
+        ("a.example", 8080),
+        ("b.example", None),
+        ("c.example", None),
+        ("xa.example", None),
+    ):
         assert host_refusal(host, port, network)
     assert host_refusal("a.example", None, only_hosts([]))
-    assert host_refusal("a.example", None, "public") == host_refusal("a.example", 81, "private") == ""
+    assert (
+        host_refusal("a.example", None, "public") == host_refusal("a.example", 81, "private") == ""
+    )
 
 
 def test_a_name_that_is_not_ascii_is_no_host_that_is_allowed() -> None:

@@ -104,7 +104,9 @@ def test_what_a_function_gives(text: str, expected: Any) -> None:
         ("date(5)", "takes text, found number"),
     ],
 )  # fmt: skip
-def test_what_a_function_does_not_take_is_an_error_that_names_the_part(text: str, says: str) -> None:
+def test_what_a_function_does_not_take_is_an_error_that_names_the_part(
+    text: str, says: str
+) -> None:
     error = error_of(f"1 == 2 or {text}")
     assert error.code == ("expr.missing" if says == "leads nowhere" else "expr.type")
     assert says in error.message
@@ -142,7 +144,9 @@ def test_much_is_computed_in_linear_time() -> None:
 def test_every_function_has_an_example_in_the_reference_that_holds() -> None:
     page = (Path(__file__).parents[3] / "docs/reference/execution.md").read_text(encoding="utf-8")
     rows = [
-        row.split(" | ") for row in page.partition("### Functions")[2].splitlines() if row.startswith("| `")
+        row.split(" | ")
+        for row in page.partition("### Functions")[2].splitlines()
+        if row.startswith("| `")
     ]
     named = {name for row in rows for name in re.findall(r"`(\w+)\(", row[0])}
     assert named == FUNCTIONS.keys()

@@ -23,7 +23,8 @@ NONE: frozenset[str] = frozenset()
 def test_every_reference_is_known_with_its_place(text: str, found: list[str]) -> None:
     mentions = read_expression(text, NONE).mentions
     assert [
-        text[mention.offset :].startswith(part) for mention, part in zip(mentions, found, strict=True)
+        text[mention.offset :].startswith(part)
+        for mention, part in zip(mentions, found, strict=True)
     ] == [True] * len(found)
 
 
@@ -65,7 +66,9 @@ def test_every_place_lies_in_the_text(text: str) -> None:
 
 @given(
     st.lists(
-        st.sampled_from(["a", ".", "0", "1.5", "'x.1'", '"', "]", " ", "or", "é", "\n", "\r", "_", "("])
+        st.sampled_from(
+            ["a", ".", "0", "1.5", "'x.1'", '"', "]", " ", "or", "é", "\n", "\r", "_", "("]
+        )
     ).map("".join)
 )
 def test_a_text_without_positions_is_read_as_it_is_written(text: str) -> None:

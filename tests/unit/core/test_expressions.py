@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.core.errors import ExpressionError
-from cogcli.core.expressions import MAX_DEPTH, MAX_LENGTH, ExpressionFault, evaluate, read_expression
+from cogcli.core.expressions import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    ExpressionFault,
+    evaluate,
+    read_expression,
+)
 from cogcli.core.refs import MISSING, Reference
 
 STATE: dict[str, Any] = {
@@ -133,7 +139,9 @@ def test_everything_else_is_refused(text: str) -> None:
 )  # fmt: skip
 def test_deep_and_long_texts_are_refused_and_nothing_breaks(make: Any, count: int) -> None:
     if make(count)[:1] == "(" and make(count)[-1] == ")" and count == 60:
-        assert evaluate(read_expression(make(count)), look) == 1, "parentheses by themselves nest nothing"
+        assert evaluate(read_expression(make(count)), look) == 1, (
+            "parentheses by themselves nest nothing"
+        )
     else:
         fault_of(make(count))
 
@@ -149,7 +157,11 @@ def test_the_limits_themselves_are_allowed() -> None:
 
 def test_references_are_told_in_order_without_repeats() -> None:
     expression = read_expression("inputs.b == 1 or vars.a and inputs.b or frame.goal is null")
-    assert [reference.text for reference in expression.references] == ["inputs.b", "vars.a", "frame.goal"]
+    assert [reference.text for reference in expression.references] == [
+        "inputs.b",
+        "vars.a",
+        "frame.goal",
+    ]
     assert read_expression("inputs.a.0").path == Reference("inputs.a.0", "inputs", ("a", "0"))
     assert read_expression("not inputs.a").path is None
 
@@ -184,11 +196,13 @@ def pythonic(value: Any) -> Any:
 
 
 PYTHON = {"null": None, **{name: pythonic(members) for name, members in STATE.items()}}
-numbers = st.one_of(st.integers(-50, 50), st.floats(-50, 50, allow_nan=False).map(lambda n: round(n, 2))).map(
-    repr
-)
+numbers = st.one_of(
+    st.integers(-50, 50), st.floats(-50, 50, allow_nan=False).map(lambda n: round(n, 2))
+).map(repr)
 texts = st.text("ab'\" .0\\", max_size=5).map(repr)
-number_paths = st.sampled_from(["inputs.n", "inputs.f", "inputs.zero", "vars.x[0]", "inputs.o.deep[0].b"])
+number_paths = st.sampled_from(
+    ["inputs.n", "inputs.f", "inputs.zero", "vars.x[0]", "inputs.o.deep[0].b"]
+)
 text_paths = st.sampled_from(["inputs.s", "inputs.empty", "frame.goal", "inputs['l'][2]"])
 ordered = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
 number_terms, text_terms = numbers | number_paths, texts | text_paths

@@ -96,7 +96,10 @@ def test_a_link_to_itself_is_unreadable(tmp_path: Path) -> None:
 
 def test_a_directory_is_not_regular(tmp_path: Path) -> None:
     refused = refusal(tmp_path)
-    assert (refused.reason, refused.message) == ("not-regular", "is a directory, not a regular file")
+    assert (refused.reason, refused.message) == (
+        "not-regular",
+        "is a directory, not a regular file",
+    )
 
 
 def test_an_endless_device_is_not_regular() -> None:
@@ -107,7 +110,9 @@ def test_an_endless_device_is_not_regular() -> None:
 def test_a_pipe_without_a_writer_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     reasons: list[str] = []
-    thread = threading.Thread(target=lambda: reasons.append(refusal(tmp_path / "pipe").message), daemon=True)
+    thread = threading.Thread(
+        target=lambda: reasons.append(refusal(tmp_path / "pipe").message), daemon=True
+    )
     thread.start()
     thread.join(timeout=1)
     assert reasons == ["is a named pipe, not a regular file"]
@@ -168,7 +173,11 @@ def test_a_pipe_is_never_replaced_nor_a_link_to_one_or_to_a_device(tmp_path: Pat
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "to-pipe").symlink_to("pipe")
     (tmp_path / "to-device").symlink_to(os.devnull)
-    for name, kind in (("pipe", "a named pipe"), ("to-pipe", "a named pipe"), ("to-device", "a device")):
+    for name, kind in (
+        ("pipe", "a named pipe"),
+        ("to-pipe", "a named pipe"),
+        ("to-device", "a device"),
+    ):
         with pytest.raises(OSError, match=f"is {kind}, not a regular file"):
             write_atomic(tmp_path / name, b"x")
     assert sorted(os.listdir(tmp_path)) == ["pipe", "to-device", "to-pipe"]
@@ -224,7 +233,9 @@ def test_short_writes_are_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (tmp_path / "a").read_bytes() == b"0123456789"
 
 
-def test_a_disk_that_takes_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_takes_nothing_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a").write_bytes(b"old")
     monkeypatch.setattr(os, "write", lambda handle, data: 0)
     with pytest.raises(OSError, match="took no bytes"):
@@ -293,7 +304,9 @@ def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:
 
 def test_importing_needs_no_heavy_module() -> None:
     heavy = ("typing", "pathlib", "tempfile", "contextlib")
-    program = f"import sys, cogcli.core.files; print([name for name in {heavy} if name in sys.modules])"
+    program = (
+        f"import sys, cogcli.core.files; print([name for name in {heavy} if name in sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-S", "-c", program],
         capture_output=True,

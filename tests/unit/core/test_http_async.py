@@ -65,7 +65,10 @@ def test_the_environment_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_proxy_that_is_handed_in_is_used() -> None:
     with serving(ok) as proxy:
-        assert fetched("http://nobody.example/x", network="public", proxy=proxy.url)[0].status_code == 200
+        assert (
+            fetched("http://nobody.example/x", network="public", proxy=proxy.url)[0].status_code
+            == 200
+        )
         assert proxy.requests[0].line == "GET http://nobody.example/x HTTP/1.1"
 
 
@@ -73,5 +76,7 @@ def test_a_proxy_that_cannot_be_reached_is_named_as_the_proxy() -> None:
     for proxy in ("http://127.0.0.1:1", "http://localhost:1"):
         with pytest.raises(TransportError) as caught:
             fetched("http://nobody.example/x", network="public", proxy=proxy)
-        assert caught.value.message == f"the proxy {proxy.removeprefix('http://')} cannot be reached"
+        assert (
+            caught.value.message == f"the proxy {proxy.removeprefix('http://')} cannot be reached"
+        )
         assert "HTTP_PROXY" in caught.value.hint

@@ -39,7 +39,9 @@ def http() -> Iterator[Http]:
 def send(
     http: Http, url: str, *, seconds: float = 10, cancel: Cancellation | None = None, **rest: Any
 ) -> HttpReply:
-    request = HttpRequest(rest.pop("method", "GET"), url, network=rest.pop("network", "private"), **rest)
+    request = HttpRequest(
+        rest.pop("method", "GET"), url, network=rest.pop("network", "private"), **rest
+    )
     return http.send(request, time.monotonic() + seconds, cancel or Cancellation())
 
 
@@ -121,7 +123,9 @@ def test_redirects_are_not_followed_and_cookies_are_forgotten(http: Http) -> Non
         assert "cookie" not in server.requests[1].headers
 
 
-def test_the_environment_decides_nothing(http: Http, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_environment_decides_nothing(
+    http: Http, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login user password secret")
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -138,7 +142,9 @@ def test_a_proxy_is_used_only_when_it_is_handed_in() -> None:
         try:
             assert send(http, "http://nobody.example/x", network="public").status == 200
             assert proxy.requests[0].line == "GET http://nobody.example/x HTTP/1.1"
-            assert isinstance(failure(http, "http://127.0.0.1:1/", network="public"), SafetyScopeError)
+            assert isinstance(
+                failure(http, "http://127.0.0.1:1/", network="public"), SafetyScopeError
+            )
         finally:
             http.close()
 
@@ -172,7 +178,9 @@ def test_a_proxy_that_leads_nowhere_is_named_as_the_proxy() -> None:
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]"]
+)
 def test_a_public_service_does_not_reach_this_machine(http: Http, host: str) -> None:
     with serving(ok) as server:
         error = failure(http, f"http://{host}:{server.port}/", network="public")
@@ -209,7 +217,9 @@ def test_a_name_is_looked_up_once_and_that_answer_is_judged_and_used() -> None:
 
 def test_of_several_addresses_only_allowed_ones_are_connected_to() -> None:
     with serving(ok) as server:
-        http = Http(resolve=lambda host, port: [row("169.254.169.254", port), row("127.0.0.1", port)])
+        http = Http(
+            resolve=lambda host, port: [row("169.254.169.254", port), row("127.0.0.1", port)]
+        )
         assert send(http, f"http://both.example:{server.port}/").status == 200
         http.close()
 
@@ -247,7 +257,9 @@ def test_an_unknown_name() -> None:
 @pytest.mark.parametrize(
     "sent", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"]
 )
-def test_a_connection_that_ends_too_early_is_a_transport_failure_that_left(http: Http, sent: bytes) -> None:
+def test_a_connection_that_ends_too_early_is_a_transport_failure_that_left(
+    http: Http, sent: bytes
+) -> None:
     def answer(conversation: Conversation) -> None:
         conversation.send(sent)
         conversation.close()
@@ -276,7 +288,8 @@ def test_an_early_refusal_is_read_although_the_body_could_not_be_written(http: H
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://a/", "file:///etc/passwd", "http://", "http://u:p@h/", "http://h:99999/", "http://[::"]
+    "url",
+    ["ftp://a/", "file:///etc/passwd", "http://", "http://u:p@h/", "http://h:99999/", "http://[::"],
 )
 def test_urls_that_are_none_of_ours_never_leave(http: Http, url: str) -> None:
     error = failure(http, url)
@@ -424,7 +437,14 @@ def bomb(conversation: Conversation) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [announces_much, chunks_without_end, headers_without_end, greetings_without_end, many_headers, bomb],
+    [
+        announces_much,
+        chunks_without_end,
+        headers_without_end,
+        greetings_without_end,
+        many_headers,
+        bomb,
+    ],
 )
 def test_no_reply_grows_beyond_its_cap(http: Http, answer: Any) -> None:
     with serving(answer) as server:
@@ -479,7 +499,9 @@ def test_other_encodings_are_refused(http: Http, encoding: str, body: bytes) -> 
 
 
 def test_a_failures_status_is_told_even_where_its_body_cannot_be_read(http: Http) -> None:
-    with serving(lambda c: c.reply(b"x", status="503 Busy", headers="Content-Encoding: br")) as server:
+    with serving(
+        lambda c: c.reply(b"x", status="503 Busy", headers="Content-Encoding: br")
+    ) as server:
         reply = send(http, server.url)
     assert (reply.status, reply.body) == (503, b"")
     assert "`br`" in reply.fault

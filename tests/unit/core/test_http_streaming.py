@@ -10,7 +10,12 @@ import pytest
 from support.raw_server import Conversation, serving
 
 from cogcli.core.calls import Cancellation
-from cogcli.core.errors import CallTimeoutError, ResponseMappingError, RuntimeErrorBase, TransportError
+from cogcli.core.errors import (
+    CallTimeoutError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+    TransportError,
+)
 from cogcli.core.http import Http, HttpRequest
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -73,7 +78,9 @@ def test_a_body_beyond_the_cap_ends_with_the_chunk_that_passes_it(http: Http) ->
     with serving(pour) as server:
         with (
             pytest.raises(ResponseMappingError, match="more than 5,000 bytes") as caught,
-            http.stream(request(server.url, max_response_bytes=5000), soon(), Cancellation()) as reply,
+            http.stream(
+                request(server.url, max_response_bytes=5000), soon(), Cancellation()
+            ) as reply,
         ):
             for _ in reply.chunks():
                 pass

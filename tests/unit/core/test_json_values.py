@@ -144,7 +144,9 @@ def test_values_of_other_types_are_taken_as_what_they_are(value: Any, plain: Any
 
 
 def types_in(value: Any) -> set[type]:
-    inside = [*value, *value.values()] if type(value) is dict else value if type(value) is list else []
+    inside = (
+        [*value, *value.values()] if type(value) is dict else value if type(value) is list else []
+    )
     return {type(value)}.union(*map(types_in, inside))
 
 
@@ -154,7 +156,16 @@ def hostile(base: type, metaclass: type = type) -> type:
     def fail(*given: Any, **named: Any) -> Any:
         raise AssertionError("it was run")
 
-    names = ("__iter__", "__str__", "__repr__", "__int__", "__index__", "__float__", "__len__", "__getitem__")
+    names = (
+        "__iter__",
+        "__str__",
+        "__repr__",
+        "__int__",
+        "__index__",
+        "__float__",
+        "__len__",
+        "__getitem__",
+    )
     names += (
         "__getattribute__",
         "__getattr__",

@@ -33,5 +33,6 @@ def test_a_path_that_leads_nowhere_says_where_it_ended(path: str) -> None:
     with pytest.raises(Absent) as caught:
         look_up(DOCUMENT, parse(path))
     assert (
-        caught.value.segment == parse(path)[len(caught.value.before.split(".")) if caught.value.before else 0]
+        caught.value.segment
+        == parse(path)[len(caught.value.before.split(".")) if caught.value.before else 0]
     )

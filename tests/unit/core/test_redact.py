@@ -16,7 +16,9 @@ from cogcli.core.redact import MASK, Redactor, names_secret
 SECRET = 'hunter2 "tok&en"/é+1'
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -107,7 +109,10 @@ def test_what_holds_no_secret_is_left_alone_under_a_secret_key(value: Any) -> No
 
 
 def test_a_secret_key_masks_whatever_it_holds() -> None:
-    assert Redactor().mask({"credentials": {"user": "a"}, "token": 5}) == {"credentials": MASK, "token": MASK}
+    assert Redactor().mask({"credentials": {"user": "a"}, "token": 5}) == {
+        "credentials": MASK,
+        "token": MASK,
+    }
 
 
 def test_a_value_is_masked_when_the_object_around_it_names_a_secret() -> None:
@@ -123,7 +128,10 @@ def test_json_inside_a_string_is_masked_by_its_keys() -> None:
     redactor = Redactor()
     assert redactor.mask('{"password":"a\\"b","n":1}') == f'{{"password":"{MASK}","n":1}}'
     assert redactor.mask('{"n":1,"token":"abc') == f'{{"n":1,"token":"{MASK}"'
-    assert redactor.mask('{"max_tokens": 5, "password": null}') == '{"max_tokens": 5, "password": null}'
+    assert (
+        redactor.mask('{"max_tokens": 5, "password": null}')
+        == '{"max_tokens": 5, "password": null}'
+    )
 
 
 def test_masking_known_values_spares_what_only_its_key_betrays() -> None:
@@ -150,7 +158,10 @@ def test_no_known_value_survives_in_the_written_bytes(value: Any, secret: str) -
 
 def test_a_text_that_was_clean_is_looked_at_again_once_it_is_known() -> None:
     redactor = Redactor(["another-secret"])
-    assert redactor.mask(["hunter2hunter2", "hunter2hunter2"]) == ["hunter2hunter2", "hunter2hunter2"]
+    assert redactor.mask(["hunter2hunter2", "hunter2hunter2"]) == [
+        "hunter2hunter2",
+        "hunter2hunter2",
+    ]
     redactor.add("hunter2hunter2")
     assert redactor.mask(["hunter2hunter2"]) == [MASK]
 

@@ -88,7 +88,9 @@ def test_loop_names_may_stand_bare() -> None:
 
 
 @pytest.mark.parametrize("milliseconds", [0, 1_700_000_000_000, (1 << 48) - 1])
-@pytest.mark.parametrize("entropy", [0, 1, (1 << 20) - 1, 1 << 20, 0x0123_4567_89AB_CDEF_0123, (1 << 80) - 1])
+@pytest.mark.parametrize(
+    "entropy", [0, 1, (1 << 20) - 1, 1 << 20, 0x0123_4567_89AB_CDEF_0123, (1 << 80) - 1]
+)
 def test_a_ulid_is_time_and_entropy_in_base_32(milliseconds: int, entropy: int) -> None:
     digits = {digit: value for value, digit in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
     number = 0
@@ -113,5 +115,8 @@ def test_system_ids_and_clock_keep_their_formats() -> None:
 
 def test_fake_time_and_ids_count_up() -> None:
     clock, ids = FakeClock(0), FakeIds(5)
-    assert [clock.now(), clock.now()] == ["1970-01-01T00:00:00.001000Z", "1970-01-01T00:00:00.002000Z"]
+    assert [clock.now(), clock.now()] == [
+        "1970-01-01T00:00:00.001000Z",
+        "1970-01-01T00:00:00.002000Z",
+    ]
     assert ids.run_id() == "run_0000000000000006"

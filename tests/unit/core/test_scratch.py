@@ -44,6 +44,9 @@ def test_those_in_use_are_removed_whole(place: Path) -> None:
 
 def test_no_place_for_them_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(place / "nowhere"))
-    with pytest.raises(EnvironmentRefusal, match="temporary files") as refused, scratch_folder("mine"):
+    with (
+        pytest.raises(EnvironmentRefusal, match="temporary files") as refused,
+        scratch_folder("mine"),
+    ):
         pass
     assert refused.value.code == "env.disk"

@@ -19,7 +19,10 @@ def test_absolute_entries_remain_in_their_order(text: str, kept: str) -> None:
 
 
 def test_the_relative_entries_of_a_service_start_at_its_folder() -> None:
-    assert resolve_entries("lib::/shared:./more:", "/service") == "/service/lib:/shared:/service/./more"
+    assert (
+        resolve_entries("lib::/shared:./more:", "/service")
+        == "/service/lib:/shared:/service/./more"
+    )
 
 
 def test_a_relative_entry_means_a_folder_below_the_working_directory(

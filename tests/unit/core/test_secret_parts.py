@@ -49,7 +49,10 @@ def test_text_that_does_not(text: str) -> None:
     ("kind", "parts"),
     [
         ("API key", set()),
-        ("URL", {"bot-7Gk2:Wq9xZr4TnV8bLm3YcJ6h", "Wq9xZr4TnV8bLm3YcJ6h", "Tz5Kp8QwXn2RvJ7mLc4HsD9f"}),
+        (
+            "URL",
+            {"bot-7Gk2:Wq9xZr4TnV8bLm3YcJ6h", "Wq9xZr4TnV8bLm3YcJ6h", "Tz5Kp8QwXn2RvJ7mLc4HsD9f"},
+        ),
         ("PEM", set(PEM.splitlines()[1:-1])),
         ("JSON", {"9f3c1b7e5a2d8046bb71c3e9d5f20a84", "1xPq7ZtVw3KmRn9LsYb5Hc2JdX8gQf"}),
         ("connection", {"Vz8QmT4xKp2WnR7LbYc9"}),
@@ -70,7 +73,10 @@ def test_a_key_inside_a_json_secret_has_its_lines_as_parts() -> None:
 
 def test_an_address_inside_a_json_secret_has_its_segments_as_parts() -> None:
     secret = json.dumps(
-        {"ops": "https://chat.example.com/Tz5Kp8QwXn2RvJ7mLc4HsD9f?k=v", "home": "https://example.com/"}
+        {
+            "ops": "https://chat.example.com/Tz5Kp8QwXn2RvJ7mLc4HsD9f?k=v",
+            "home": "https://example.com/",
+        }
     )
     assert set(find_parts(secret)) == {"Tz5Kp8QwXn2RvJ7mLc4HsD9f"}
 
@@ -93,7 +99,10 @@ def test_what_is_no_secret_of_a_secret_is_not_masked(kind: str) -> None:
 def test_a_part_alone_is_masked() -> None:
     redactor = Redactor(SECRETS.values())
     assert redactor.mask_text(f"line 2: {PEM.splitlines()[2]}") == f"line 2: {MASK}"
-    assert redactor.mask_text("GET /services/Tz5Kp8QwXn2RvJ7mLc4HsD9f/in") == f"GET /services/{MASK}/in"
+    assert (
+        redactor.mask_text("GET /services/Tz5Kp8QwXn2RvJ7mLc4HsD9f/in")
+        == f"GET /services/{MASK}/in"
+    )
 
 
 @examples(300)

@@ -58,7 +58,8 @@ def test_a_number_that_is_a_secret_is_masked_as_a_part_too() -> None:
 def test_text_whose_case_changes_its_length_is_masked_at_the_right_place() -> None:
     redactor = Redactor(["hunter2-hunter2"])
     assert (
-        redactor.mask_text("\u00df\u0130\ufb01 HUNTER2-hunter2 \u00df") == f"\u00df\u0130\ufb01 {MASK} \u00df"
+        redactor.mask_text("\u00df\u0130\ufb01 HUNTER2-hunter2 \u00df")
+        == f"\u00df\u0130\ufb01 {MASK} \u00df"
     )
 
 
@@ -70,8 +71,12 @@ def test_text_that_is_no_unicode_is_searched(text: str) -> None:
 
 
 @examples(200)
-@given(st.text(max_size=60), st.sampled_from(sorted(SECRETS)), st.text(max_size=60), st.integers(0, 44))
-def test_an_echo_is_found_whatever_is_around_it(before: str, kind: str, after: str, number: int) -> None:
+@given(
+    st.text(max_size=60), st.sampled_from(sorted(SECRETS)), st.text(max_size=60), st.integers(0, 44)
+)
+def test_an_echo_is_found_whatever_is_around_it(
+    before: str, kind: str, after: str, number: int
+) -> None:
     echo = list(echoes(SECRETS[kind]).values())[number]
     text = f"{before} {echo} {after}"
     assert echo not in Redactor([SECRETS[kind]]).mask_text(text)
@@ -110,7 +115,9 @@ def test_the_search_without_the_library_masks_the_same(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "hostile", ["%41", "\\", "\\u0041", "&", "&amp;", "&#65;", "%25", "\n", " \n", "%e4", "q7#Xv!2"], ids=repr
+    "hostile",
+    ["%41", "\\", "\\u0041", "&", "&amp;", "&#65;", "%25", "\n", " \n", "%e4", "q7#Xv!2"],
+    ids=repr,
 )
 def test_work_grows_with_the_length_of_hostile_text_and_no_faster(
     hostile: str, monkeypatch: pytest.MonkeyPatch
@@ -136,7 +143,9 @@ def test_forms_are_enumerated_once_for_all_who_know_the_same_secrets() -> None:
     assert one._search is other._search
 
 
-def test_adding_a_secret_builds_nothing_until_a_text_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adding_a_secret_builds_nothing_until_a_text_is_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(values: frozenset[str]) -> SecretSearch:
         raise AssertionError(values)
 

@@ -83,7 +83,11 @@ def test_a_path_comes_apart_as_it_was_built(outer: str, inner: str, number: int,
     item = StepPath(step).item(number)
     gate = StepPath(item).gate(when, number)
     probe = StepPath(step).probe(number)
-    assert (StepPath(step).parent, StepPath(step).name, StepPath(step).is_step) == (outer, inner, True)
+    assert (StepPath(step).parent, StepPath(step).name, StepPath(step).is_step) == (
+        outer,
+        inner,
+        True,
+    )
     assert (StepPath(item).owner, StepPath(item).in_loop) == (step, True)
     assert (StepPath(gate).owner, StepPath(gate).is_gate) == (item, True)
     assert (StepPath(probe).owner, StepPath(probe).is_probe) == (step, True)
@@ -129,6 +133,7 @@ def test_a_step_that_is_called_like_a_gate_is_none() -> None:
 
     started = event(0, "run.started", None, {"options": {}})
     answers = [
-        event(n, "step.answered", step, {"output": {}}) for n, step in enumerate(("pre0", "a@post0"), 1)
+        event(n, "step.answered", step, {"output": {}})
+        for n, step in enumerate(("pre0", "a@post0"), 1)
     ]
     assert LogIndex([started, *answers]).gates_passed == ["a@post0"]

@@ -166,7 +166,8 @@ def test_a_float_that_overflows_is_refused(number: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [2**53, -(2**53), 2**53 + 1, 2**63, 2**64, -(2**64), 10**30, "9" * 5000, "-" + "9" * 5000]
+    "number",
+    [2**53, -(2**53), 2**53 + 1, 2**63, 2**64, -(2**64), 10**30, "9" * 5000, "-" + "9" * 5000],
 )
 def test_an_integer_beyond_two_to_the_53_is_refused(number: object) -> None:
     refused = refusal(f'{{"x":\n  {number}}}')
@@ -221,7 +222,10 @@ def test_nothing_is_refused_as_empty(text: str) -> None:
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_sixteen_bit_text_is_named(encoding: str) -> None:
     refused = refusal('{"a":1}'.encode(encoding))
-    assert (refused.code, refused.message) == ("json.encoding", "the text is UTF-16, expected UTF-8")
+    assert (refused.code, refused.message) == (
+        "json.encoding",
+        "the text is UTF-16, expected UTF-8",
+    )
 
 
 @pytest.mark.parametrize(
@@ -278,10 +282,17 @@ def test_bytes_that_are_no_utf_8_are_refused_at_their_place(bad: bytes) -> None:
         ("\u00a01", 1, 1, r"`\u00a0` where a value is expected", "write a value, or remove it"),
     ],
 )  # fmt: skip
-def test_a_syntax_error_names_its_cause(text: str, line: int, column: int, message: str, hint: str) -> None:
+def test_a_syntax_error_names_its_cause(
+    text: str, line: int, column: int, message: str, hint: str
+) -> None:
     refused = refusal(text)
     assert refused.code == "json.syntax"
-    assert (refused.line, refused.column, refused.message, refused.hint) == (line, column, message, hint)
+    assert (refused.line, refused.column, refused.message, refused.hint) == (
+        line,
+        column,
+        message,
+        hint,
+    )
     assert str(refused) == f"{message} (line {line}, column {column})"
 
 
@@ -308,9 +319,24 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(keys, inner, max_size=5),
     max_leaves=20,
 )
-shapes = st.sampled_from([{}, {"indent": 1}, {"separators": (",", ":")}, {"separators": (" , ", " : ")}])
+shapes = st.sampled_from(
+    [{}, {"indent": 1}, {"separators": (",", ":")}, {"separators": (" , ", " : ")}]
+)
 bits = st.sampled_from(
-    [*'{}[],:" \n\\', '"a"', '":', '"a":', '"a" :', "1", "-0", "0.5", "1e9", "true", "null", '"\\u0061"']
+    [
+        *'{}[],:" \n\\',
+        '"a"',
+        '":',
+        '"a":',
+        '"a" :',
+        "1",
+        "-0",
+        "0.5",
+        "1e9",
+        "true",
+        "null",
+        '"\\u0061"',
+    ]
 )
 
 

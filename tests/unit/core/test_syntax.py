@@ -11,7 +11,9 @@ from cogcli.core import python_syntax
 from cogcli.core.python_syntax import syntax_tree
 
 
-def test_a_text_disturbed_by_another_thread_is_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_disturbed_by_another_thread_is_parsed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     real, calls = ast.parse, []
 
     def disturbed(source: Any, **more: Any) -> Any:

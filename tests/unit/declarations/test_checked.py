@@ -56,5 +56,7 @@ def test_a_schema_can_be_written_of_each_payload(payload: type[Any]) -> None:
 
 
 def test_what_a_record_writes_passes_its_check() -> None:
-    end = RunTerminated(status="ok", status_reason=None, outputs={}, error=None, required_missing=[])
+    end = RunTerminated(
+        status="ok", status_reason=None, outputs={}, error=None, required_missing=[]
+    )
     assert problem_of("run.terminated", end.json) is None

@@ -17,7 +17,9 @@ from cogcli.events.typed_payload import OtherPayload, read_payload
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
@@ -35,7 +37,12 @@ def test_members_of_other_types_count_as_absent() -> None:
             "error": {"code": "call.timeout"},
         },
     )
-    assert (found.step_id, found.step_status, found.reads, found.latency_ms) == ("", "done", ["vars.a"], None)
+    assert (found.step_id, found.step_status, found.reads, found.latency_ms) == (
+        "",
+        "done",
+        ["vars.a"],
+        None,
+    )
     assert [(write.target, write.value) for write in found.writes] == [("vars.b", 1)]
     (attempt,) = found.attempts
     assert (attempt.binding_id, attempt.status, attempt.status_code, attempt.duration_ms) == (
@@ -97,5 +104,7 @@ def test_a_type_that_is_not_ours_is_read_by_its_phase_and_status() -> None:
 
 
 def test_the_status_of_a_closing_event_is_the_recorded_one() -> None:
-    found = payload_of(event_type="step.completed", payload={"step_id": "a", "step_status": "failed"})
+    found = payload_of(
+        event_type="step.completed", payload={"step_id": "a", "step_status": "failed"}
+    )
     assert (type(found).__name__, found.step_status) == ("StepFinished", "failed")

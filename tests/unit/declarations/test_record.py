@@ -31,7 +31,13 @@ class Square(Shape):
 
 
 def test_a_field_is_an_annotated_name_and_a_class_variable_is_none() -> None:
-    assert [field.name for field in fields_of(Shape)] == ["name", "corners", "center", "tags", "color"]
+    assert [field.name for field in fields_of(Shape)] == [
+        "name",
+        "corners",
+        "center",
+        "tags",
+        "color",
+    ]
 
 
 def test_an_inherited_field_with_another_default_keeps_its_place() -> None:

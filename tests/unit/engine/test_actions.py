@@ -25,7 +25,9 @@ def test_actions_of_nested_skills_and_loops_name_their_tool() -> None:
         step("none", "c.a", foreach={"items": []}),
         step("both", "", scatter={"capabilities": both}),
     )
-    ran = run(skill(*steps), ScriptedRunner({"c.a": gives(y=1)}), capability("c.a"), nested=[NESTED])
+    ran = run(
+        skill(*steps), ScriptedRunner({"c.a": gives(y=1)}), capability("c.a"), nested=[NESTED]
+    )
     service = tools(ran)["nested/m"]
     assert str(service).startswith("pythoncall:")
     assert tools(ran) == {
@@ -47,7 +49,10 @@ def test_actions_of_nested_skills_and_loops_name_their_tool() -> None:
 def test_a_step_says_why_it_exists_by_its_rationale_or_its_description() -> None:
     steps = (
         {**step("a", "c.a"), "description": "Counts the words."},
-        {**step("b", "c.a", rationale="The first count may be wrong."), "description": "Counts again."},
+        {
+            **step("b", "c.a", rationale="The first count may be wrong."),
+            "description": "Counts again.",
+        },
         step("c", "c.a"),
     )
     ran = run(skill(*steps), ScriptedRunner({"c.a": gives(y=1)}), capability("c.a"))
@@ -66,5 +71,7 @@ def test_a_gate_that_warns_is_found_by_the_name_of_the_shared_format() -> None:
     runner = ScriptedRunner({"c.a": gives(y=1), "g.ask": gives(allowed=False)})
     ran = run(skill(step("a", "c.a")), runner, called, gate("g.ask"))
     decided = [e.payload for e in ran.sink.events if e.event_type == "gate.decided"]
-    assert [(each["verdict"], each.get("warning")) for each in decided] == [("warn", "safety_gate_warning")]
+    assert [(each["verdict"], each.get("warning")) for each in decided] == [
+        ("warn", "safety_gate_warning")
+    ]
     assert ran.outcome.status == "ok"

@@ -30,12 +30,17 @@ def failing(code: str, left: bool | None = False) -> Callable[[dict[str, Any]], 
 
 
 def called(
-    scripts: list[Any], *members: Any, effect: str = "none", passed_over: tuple[PassedOver, ...] = ()
+    scripts: list[Any],
+    *members: Any,
+    effect: str = "none",
+    passed_over: tuple[PassedOver, ...] = (),
 ) -> Ran:
     runner = ScriptedRunner({"c.a": scripts})
     runner.members["c.a"] = members
     runner.passed_over["c.a"] = passed_over
-    return run(skill(step("s", "c.a", output={"y": "vars.y"})), runner, capability("c.a", effect=effect))
+    return run(
+        skill(step("s", "c.a", output={"y": "vars.y"})), runner, capability("c.a", effect=effect)
+    )
 
 
 def through(result: Ran) -> list[str]:
@@ -56,7 +61,9 @@ def test_only_errors_marked_so_fall_back(code: str) -> None:
 
 @pytest.mark.parametrize("effect", ["none", "idempotent", "effect", "unknown"])
 @pytest.mark.parametrize("left", [True, False, None])
-def test_no_fallback_once_something_not_repeatable_may_have_left(effect: str, left: bool | None) -> None:
+def test_no_fallback_once_something_not_repeatable_may_have_left(
+    effect: str, left: bool | None
+) -> None:
     result = called([failing("call.server-error", left), gives(y=2)], ONE, TWO, effect=effect)
     allowed = effect in ("none", "idempotent") or left is False
     assert through(result) == (["b1", "b2"] if allowed else ["b1"])
@@ -65,7 +72,9 @@ def test_no_fallback_once_something_not_repeatable_may_have_left(effect: str, le
 @pytest.mark.parametrize("effect", ["none", "idempotent", "effect", "unknown"])
 @pytest.mark.parametrize("left", [True, False, None])
 def test_a_binding_repeats_itself_under_the_same_rule(effect: str, left: bool | None) -> None:
-    result = called([failing("call.transport", left), gives(y=2)], member("b1", retries=1), effect=effect)
+    result = called(
+        [failing("call.transport", left), gives(y=2)], member("b1", retries=1), effect=effect
+    )
     allowed = effect in ("none", "idempotent") or left is False
     assert len(result.runner.attempts) == (2 if allowed else 1)
     if effect == "effect" and not allowed:
@@ -81,7 +90,9 @@ def test_a_binding_repeats_transport_timeout_and_overload_only(code: str) -> Non
 
 def test_repeats_come_first_then_the_next_binding_of_the_chain() -> None:
     bad = failing("call.transport")
-    result = called([bad, bad, bad, bad, gives(y=2)], member("b1", retries=1), member("b2", retries=1), THREE)
+    result = called(
+        [bad, bad, bad, bad, gives(y=2)], member("b1", retries=1), member("b2", retries=1), THREE
+    )
     assert through(result) == ["b1", "b1", "b2", "b2", "b3"]
     assert [a.number for a in result.runner.attempts] == [1, 2, 3, 4, 5]
     assert len({a.idempotency_key for a in result.runner.attempts}) == 1
@@ -156,7 +167,10 @@ def test_bindings_passed_over_stand_where_their_turn_was() -> None:
         "code": "env.missing",
         "message": "`KEY` is not set",
     }
-    assert payload["fallback"] == {"fallback_used": True, "fallback_chain": ["b0", "b1", "bm", "b2", "bz"]}
+    assert payload["fallback"] == {
+        "fallback_used": True,
+        "fallback_chain": ["b0", "b1", "bm", "b2", "bz"],
+    }
     assert [attempt.number for attempt in result.runner.attempts] == [1, 2]
     (intent,) = [e.payload for e in result.sink.of("s") if e.event_type == "call.retried"]
     assert (intent["attempt"], intent["error"]["code"]) == (2, "call.transport")
@@ -178,15 +192,25 @@ def test_the_first_binding_passed_over_makes_the_next_one_a_fallback() -> None:
 
 
 def test_an_open_circuit_is_an_attempt_of_its_own_status_and_falls_back() -> None:
-    result = called([failing("call.circuit-open"), gives(y=2)], member("b1", retries=3), TWO, effect="effect")
-    assert statuses(result) == [("b1", "circuit_open", "call.circuit-open"), ("b2", "success", None)]
+    result = called(
+        [failing("call.circuit-open"), gives(y=2)], member("b1", retries=3), TWO, effect="effect"
+    )
+    assert statuses(result) == [
+        ("b1", "circuit_open", "call.circuit-open"),
+        ("b2", "success", None),
+    ]
     assert result.state.vars == {"y": 2}
 
 
 def test_each_attempt_after_the_first_leaves_its_own_intent() -> None:
     scripts = [failing("call.transport"), failing("call.transport"), gives(y=2)]
     result = called(scripts, member("b1", retries=1, base=0.02), TWO)
-    assert result.sink.types("s") == ["step.started", "call.retried", "call.retried", "step.completed"]
+    assert result.sink.types("s") == [
+        "step.started",
+        "call.retried",
+        "call.retried",
+        "step.completed",
+    ]
     retries = [e.payload for e in result.sink.of("s") if e.event_type == "call.retried"]
     assert [(p["attempt"], p["binding"], p["reason"], p["wait_ms"]) for p in retries] == [
         (2, "b1", "repeat", 20),
@@ -215,7 +239,9 @@ def test_answered_attempts_count_whatever_they_answered() -> None:
         failing("call.transport", False),
         failing("call.timeout", True),
         failing("response.missing", True),
-        lambda given: Answer({"y": 1}, {"prompt_tokens": 5, "completion_tokens": 7, "input_tokens": 4}),
+        lambda given: Answer(
+            {"y": 1}, {"prompt_tokens": 5, "completion_tokens": 7, "input_tokens": 4}
+        ),
     ]
     result = called(scripts, ONE, TWO, THREE, member("b4"))
     sums = result.state.trace.metrics
@@ -237,7 +263,9 @@ def test_each_attempt_gets_its_own_copy_of_the_input() -> None:
     seen: list[Any] = []
     runner = ScriptedRunner({"c.a": [vandal, lambda given: seen.append(given["x"]) or {"y": 1}]})
     runner.members["c.a"] = (ONE, TWO)
-    result = run(skill(step("s", "c.a", {"x": "inputs.x"})), runner, capability("c.a"), inputs={"x": [1]})
+    result = run(
+        skill(step("s", "c.a", {"x": "inputs.x"})), runner, capability("c.a"), inputs={"x": [1]}
+    )
     assert seen == [[1]]
     assert result.state.inputs == {"x": [1]}
     started = result.sink.of("s")[0]
@@ -281,6 +309,8 @@ def test_a_service_that_says_when_to_come_again_is_heard(asked: float, waited: i
 def test_waiting_for_a_service_ends_with_the_step() -> None:
     runner = ScriptedRunner({"c.a": [busy(99999999.0), gives(y=2)]})
     runner.members["c.a"] = (member("b1", retries=1),)
-    result = run(skill(step("s", "c.a", timeout_seconds=0.1)), runner, capability("c.a"), fast=False)
+    result = run(
+        skill(step("s", "c.a", timeout_seconds=0.1)), runner, capability("c.a"), fast=False
+    )
     assert result.code == "step.timeout"
     assert len(result.runner.attempts) == 1

@@ -13,7 +13,9 @@ A = capability("c.a")
 BAD = capability("c.bad")
 TRUST = capability("c.trust", safety={"trust_level": "privileged"})
 ASK = capability("c.ask", safety={"requires_confirmation": True})
-SOFT = capability("c.soft", safety={"mandatory_pre_gates": [{"capability": "g.no", "on_fail": "degrade"}]})
+SOFT = capability(
+    "c.soft", safety={"mandatory_pre_gates": [{"capability": "g.no", "on_fail": "degrade"}]}
+)
 NO = gate("g.no")
 ALL = (A, BAD, TRUST, ASK, SOFT, NO)
 
@@ -66,7 +68,11 @@ def test_failed_step_reports_a_step_error_around_the_inner_one() -> None:
     error = result.outcome.error
     assert isinstance(error, StepExecutionError)
     assert isinstance(error.__cause__, ServerFaultError)
-    assert (error.code, error.exit_code, error.message) == ("call.server-error", 1, "step `one`: boom")
+    assert (error.code, error.exit_code, error.message) == (
+        "call.server-error",
+        1,
+        "step `one`: boom",
+    )
     assert (error.step_id, error.capability_id, error.binding_id, error.service_id) == (
         "one", "c.bad", "b_c.bad", "s_b_c.bad",
     )  # fmt: skip
@@ -105,7 +111,12 @@ def test_fail_fast_leaves_what_is_not_downstream_pending() -> None:
 
 def test_keep_going_runs_all_that_is_not_downstream() -> None:
     result = ran(
-        s("one", "c.bad"), s("two"), s("free", depends_on=[]), s("then"), max_workers=1, fail_fast=False
+        s("one", "c.bad"),
+        s("two"),
+        s("free", depends_on=[]),
+        s("then"),
+        max_workers=1,
+        fail_fast=False,
     )
     assert result.steps == {"one": "failed", "two": "skipped", "free": "done", "then": "done"}
     assert result.outcome.status == "partial"
@@ -117,7 +128,12 @@ def test_keep_going_without_any_step_done_is_an_error() -> None:
 
 
 def test_veto_outranks_failure_and_failure_outranks_pending_unless_keep_going() -> None:
-    both = [s("bad", "c.bad", []), s("trust", "c.trust", []), s("ask", "c.ask", []), s("good", depends_on=[])]
+    both = [
+        s("bad", "c.bad", []),
+        s("trust", "c.trust", []),
+        s("ask", "c.ask", []),
+        s("good", depends_on=[]),
+    ]
     assert ran(*both, fail_fast=False).outcome.status == "pending"
     assert ran(*both[:2], both[3], fail_fast=False).outcome.status == "vetoed"
     assert ran(both[2], both[0], max_workers=1).outcome.status == "error"
@@ -198,7 +214,12 @@ def test_mapping_error_is_a_failed_step_with_event_and_trace() -> None:
     assert isinstance(result.outcome.error.__cause__, InputMappingError)
     assert result.sink.types("one") == ["step.failed"]
     trace = result.state.trace.steps[0]
-    assert (trace.step_id, trace.status, trace.started_at, trace.latency_ms) == ("one", "failed", None, None)
+    assert (trace.step_id, trace.status, trace.started_at, trace.latency_ms) == (
+        "one",
+        "failed",
+        None,
+        None,
+    )
     assert trace.reads == ("vars.gone",)
 
 
@@ -212,7 +233,9 @@ def test_input_breaking_the_contract_fails_before_any_intent() -> None:
     )
     assert (result.code, result.sink.types("one")) == ("input.contract", ["step.failed"])
     result = run(
-        skill(step("one", "c.typed", {"n": "inputs.gone"})), ScriptedRunner({"c.typed": echo}), typed
+        skill(step("one", "c.typed", {"n": "inputs.gone"})),
+        ScriptedRunner({"c.typed": echo}),
+        typed,
     )
     assert result.code == "input.contract"
 
@@ -229,7 +252,9 @@ def test_output_mapping_error_writes_nothing() -> None:
     fakes = ScriptedRunner({"c.a": gives(y=[1], z=5)})
     two = capability("c.a", outputs="y z")
     result = run(
-        skill(step("one", "c.a", output={"y": "vars.l", "z": "vars.m"}, merge_strategy="append")), fakes, two
+        skill(step("one", "c.a", output={"y": "vars.l", "z": "vars.m"}, merge_strategy="append")),
+        fakes,
+        two,
     )
     assert (result.code, result.state.vars) == ("output.merge", {})
     assert result.closing("one").payload["writes"] == []
@@ -243,7 +268,9 @@ def test_final_outputs_are_checked_and_completed() -> None:
     assert (result.outcome.status, result.code) == ("error", "outputs.missing")
     assert result.outcome.required_missing == ("a", "b")
     assert result.outcome.error.message == "no step gave `a`, `b`"
-    typed = run(skill(step("one", "c.a", output={"y": "outputs.a"}), outputs="a:string"), runner(), A)
+    typed = run(
+        skill(step("one", "c.a", output={"y": "outputs.a"}), outputs="a:string"), runner(), A
+    )
     assert (typed.outcome.status, typed.code) == ("error", "outputs.type")
     fields = fields_from({"a": {"type": "integer", "default": 7}})
     whole = run(base._replace(outputs=fields), runner(), A)
@@ -259,7 +286,9 @@ def test_a_bug_in_a_service_ends_the_run_as_internal_after_all_steps_were_told_o
         raise KeyError("bug")
 
     fakes.scripts |= {"c.slow": slow, "c.bad": bug}
-    result = run(skill(s("slow", "c.slow", []), s("bad", "c.bad", [])), fakes, *ALL, capability("c.slow"))
+    result = run(
+        skill(s("slow", "c.slow", []), s("bad", "c.bad", [])), fakes, *ALL, capability("c.slow")
+    )
     slow.open.set()
     assert (result.outcome.status, result.code) == ("error", "internal")
     assert result.sink.types()[-1] == "run.terminated"

@@ -100,7 +100,9 @@ def test_what_a_log_tells_of_is_not_waited_for_again() -> None:
     away = raises(lambda: TransportError("call.transport", "away", left=False))
     runner = ScriptedRunner({"c.a": [away, away, away, gives(y=1)]})
     runner.members["c.a"] = (member("b", retries=1, base=30.0),)
-    plan = skill(step("a", "c.a", output={"y": "vars.y"}, retry={"max_attempts": 2, "backoff_seconds": 30}))
+    plan = skill(
+        step("a", "c.a", output={"y": "vars.y"}, retry={"max_attempts": 2, "backoff_seconds": 30})
+    )
     engine = engine_for(runner, [capability("c.a")], [plan])
     engine.dispatcher = Told({}, repeats=True)
     begun = time.monotonic()
@@ -113,7 +115,9 @@ def test_what_a_log_tells_of_is_not_waited_for_again() -> None:
 def test_the_last_in_plan_order_wins_among_concurrent_replaces(order: str) -> None:
     runner = in_turn(list(order), a=1, b=2, c=3)
     caps = [capability(f"c.{n}") for n in "abc"]
-    result = run(skill(*[listed(n, f"c.{n}", [], strategy="replace") for n in "abc"]), runner, *caps)
+    result = run(
+        skill(*[listed(n, f"c.{n}", [], strategy="replace") for n in "abc"]), runner, *caps
+    )
     assert result.state.vars == {"l": 3}
 
 
@@ -203,7 +207,9 @@ def test_many_parked_steps_are_let_go_without_looking_at_all_of_them_each_time()
         first = Gate(y=[0])
         runner = ScriptedRunner({"c.a": first, "c.b": gives(y=[1])})
         steps = [listed("s0", "c.a", [])] + [listed(f"s{n}", "c.b", []) for n in range(1, count)]
-        running = Running(skill(*steps), runner, capability("c.a"), capability("c.b"), max_workers=4)
+        running = Running(
+            skill(*steps), runner, capability("c.a"), capability("c.b"), max_workers=4
+        )
         wait_until(lambda: len(runner.attempts) == count)
         first.open.set()
         assert running.result(60).state.vars["l"] == [0] + [1] * (count - 1)
@@ -224,10 +230,14 @@ def test_calls_in_flight_never_exceed_max_workers_in_the_whole_tree(workers: int
         time.sleep(0.003)
         return {"y": 1, "allowed": True}
 
-    gated = capability("c.gated", safety={"mandatory_pre_gates": ["g.ok"], "mandatory_post_gates": ["g.ok"]})
+    gated = capability(
+        "c.gated", safety={"mandatory_pre_gates": ["g.ok"], "mandatory_post_gates": ["g.ok"]}
+    )
     caps = [capability("c.a"), gated, capability("g.ok", inputs="x", outputs="allowed")]
     runner = ScriptedRunner(dict.fromkeys(("c.a", "c.gated", "g.ok"), slow))
-    leaf = skill(*[step(f"l{n}", "c.a", depends_on=[]) for n in range(4)], id="test.leaf", outputs="")
+    leaf = skill(
+        *[step(f"l{n}", "c.a", depends_on=[]) for n in range(4)], id="test.leaf", outputs=""
+    )
     mid = skill(
         step("x", "skill:test.leaf", depends_on=[]),
         step("y", "c.gated", depends_on=[]),
@@ -249,7 +259,10 @@ def test_nested_skills_side_by_side_all_run_with_a_single_worker() -> None:
     runner = ScriptedRunner({"c.a": gives(y=1)})
     leaf = skill(step("l", "c.a", output={"y": "outputs.o"}), id="test.leaf", outputs="o!")
     main = skill(
-        *[step(f"m{n}", "skill:test.leaf", output={"o": f"vars.v{n}"}, depends_on=[]) for n in range(5)]
+        *[
+            step(f"m{n}", "skill:test.leaf", output={"o": f"vars.v{n}"}, depends_on=[])
+            for n in range(5)
+        ]
     )
     result = run(main, runner, capability("c.a"), nested=[leaf], max_workers=1)
     assert result.outcome.status == "ok"

@@ -57,7 +57,10 @@ def statuses(result: Ran) -> dict[str, str]:
     """How every step and part of a step ended, by path."""
     found = {}
     for event in result.sink.events:
-        if isinstance(event.payload, dict) and event.payload.get("step_status") not in (None, "running"):
+        if isinstance(event.payload, dict) and event.payload.get("step_status") not in (
+            None,
+            "running",
+        ):
             found[str(event.step_id)] = event.payload.get("reason") or event.payload["step_status"]
     return found
 
@@ -66,7 +69,9 @@ def statuses(result: Ran) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("max_parallel", "workers"), [(1, 8), (3, 8), (8, 2), (20, 20)])
-def test_never_more_than_max_parallel_items_nor_max_workers_calls(max_parallel: int, workers: int) -> None:
+def test_never_more_than_max_parallel_items_nor_max_workers_calls(
+    max_parallel: int, workers: int
+) -> None:
     runner = ScriptedRunner({"c.a": lambda given: time.sleep(0.005) or {"y": given["x"]}})
     items = list(range(20))
     main = skill(
@@ -117,7 +122,9 @@ def test_never_more_than_max_parallel_nested_items_at_once() -> None:
 @pytest.mark.parametrize("merge", ["collect", "concat_lists"])
 def test_never_more_than_max_parallel_targets_at_once(merge: str) -> None:
     names = [f"c.t{n}" for n in range(6)]
-    scripts: dict[str, Any] = {name: lambda given: time.sleep(0.005) or {"y": [1]} for name in names}
+    scripts: dict[str, Any] = {
+        name: lambda given: time.sleep(0.005) or {"y": [1]} for name in names
+    }
     runner = ScriptedRunner(scripts)
     main = skill(step("s", "_scatter", scatter=scattered(*names, merge=merge, max_parallel=2)))
     run(main, runner, *map(capability, names))
@@ -151,12 +158,18 @@ def test_a_failure_elsewhere_cancels_at_once(slow: Gate, flow: str) -> None:
         "cancelled",
         {},
     )
-    assert {status for path, status in statuses(result).items() if path.startswith("s#")} <= {"cancelled"}
+    assert {status for path, status in statuses(result).items() if path.startswith("s#")} <= {
+        "cancelled"
+    }
 
 
 def test_a_failure_elsewhere_cancels_a_scatter_and_all_its_targets(slow: Gate) -> None:
     runner = ScriptedRunner(
-        {"c.slow": slow, "c.two": slow, "c.a": [lambda given: slow.entered.wait(60) and {}, raises(boom)]}
+        {
+            "c.slow": slow,
+            "c.two": slow,
+            "c.a": [lambda given: slow.entered.wait(60) and {}, raises(boom)],
+        }
     )
     steps = [
         step("f", "c.a", {"x": "item"}, depends_on=[], foreach=foreach([1, 2])),
@@ -198,7 +211,11 @@ def test_the_first_failing_item_cancels_the_rest_at_once(slow: Gate) -> None:
     main = skill(step("s", "c.a", {"x": "item"}, foreach=foreach([0, 1, 2, 3], max_parallel=2)))
     result = run(main, ScriptedRunner({"c.a": one}), A)
     assert result.seconds < SOON
-    assert statuses(result) == {"s#0": "cancelled", "s#1": "call.server-error", "s": "call.server-error"}
+    assert statuses(result) == {
+        "s#0": "cancelled",
+        "s#1": "call.server-error",
+        "s": "call.server-error",
+    }
     assert result.outcome.error is not None
     assert result.outcome.error.message == "step `s#1`: boom"
 
@@ -255,7 +272,9 @@ def test_first_success_with_an_effect_in_doubt_waits_for_a_person(slow: Gate) ->
 
     runner = ScriptedRunner({"c.effect": slow, "c.a": fast})
     runner.members["c.effect"] = (member("b", timeout=0.3),)
-    main = skill(step("s", "_scatter", {"x": 1}, scatter=scattered("c.effect", "c.a", merge="first_success")))
+    main = skill(
+        step("s", "_scatter", {"x": 1}, scatter=scattered("c.effect", "c.a", merge="first_success"))
+    )
     result = run(main, runner, A, EFFECT)
     assert (result.outcome.status, result.code, result.steps) == (
         "pending",
@@ -272,7 +291,9 @@ def test_an_effect_cut_off_inside_is_in_doubt_whatever_cut_it_off(slow: Gate, fl
     }
     child = skill(step("c", "c.effect", foreach=foreach([1])), id="test.child")
     main = skill(
-        step("n", "skill:test.child") if flow == "nested" else step("n", "c.effect", **configs[flow])
+        step("n", "skill:test.child")
+        if flow == "nested"
+        else step("n", "c.effect", **configs[flow])
     )
     runner = ScriptedRunner({"c.effect": slow, "c.a": echo})
     running = Running(main, runner, A, EFFECT, nested=[child])
@@ -286,14 +307,20 @@ def test_an_effect_cut_off_inside_is_in_doubt_whatever_cut_it_off(slow: Gate, fl
 def test_a_signal_ends_a_backoff_at_once() -> None:
     tried = threading.Event()
     runner = ScriptedRunner({"c.a": lambda given: tried.set() or raises(boom)(given)})
-    running = Running(skill(step("s", "c.a", retry={"max_attempts": 5, "backoff_seconds": 30})), runner, A)
+    running = Running(
+        skill(step("s", "c.a", retry={"max_attempts": 5, "backoff_seconds": 30})), runner, A
+    )
     assert tried.wait(60)
     time.sleep(0.05)
     started = time.monotonic()
     running.interrupt()
     result = running.result()
     assert time.monotonic() - started < SOON
-    assert (result.outcome.status, result.steps, len(runner.attempts)) == ("aborted", {"s": "skipped"}, 1)
+    assert (result.outcome.status, result.steps, len(runner.attempts)) == (
+        "aborted",
+        {"s": "skipped"},
+        1,
+    )
 
 
 @pytest.mark.parametrize("uses", ["c.slow", "skill:test.child"])
@@ -322,7 +349,9 @@ def test_after_a_signal_no_item_and_no_round_starts(slow: Gate, flow: str, uses:
 
 
 @pytest.mark.parametrize("left", [True, False])
-@pytest.mark.parametrize("how", ["plain", "foreach", "scatter", "router", "nested", "nested foreach"])
+@pytest.mark.parametrize(
+    "how", ["plain", "foreach", "scatter", "router", "nested", "nested foreach"]
+)
 def test_an_effect_that_may_have_left_is_never_repeated(how: str, left: bool) -> None:
     runner = ScriptedRunner({"c.effect": [raises(lambda: boom(left)), gives(y=1)], "c.a": echo})
     flow: dict[str, dict[str, Any]] = {
@@ -333,7 +362,9 @@ def test_an_effect_that_may_have_left_is_never_repeated(how: str, left: bool) ->
     inner = {"foreach": foreach([1])} if how == "nested foreach" else {}
     child = skill(step("c", "c.effect", **inner), id="test.child")
     uses = "skill:test.child" if how.startswith("nested") else "c.effect"
-    result = run(skill(step("s", uses, retry=FAST, **flow.get(how, {}))), runner, A, EFFECT, nested=[child])
+    result = run(
+        skill(step("s", uses, retry=FAST, **flow.get(how, {}))), runner, A, EFFECT, nested=[child]
+    )
     calls = [attempt for attempt in runner.attempts if attempt.capability_id == "c.effect"]
     assert (len(calls), result.outcome.status) == ((1, "error") if left else (2, "ok"))
 
@@ -355,7 +386,10 @@ def test_a_nested_skill_without_effects_is_repeated_with_a_state_of_its_own() ->
         id="test.child", outputs="x",
     )  # fmt: skip
     result = run(
-        skill(step("s", "skill:test.child", retry=FAST, output={"x": "vars.v"})), runner, A, nested=[child]
+        skill(step("s", "skill:test.child", retry=FAST, output={"x": "vars.v"})),
+        runner,
+        A,
+        nested=[child],
     )
     assert (result.state.vars, result.state.iteration) == ({"v": [1]}, 1)
     retried = payload_of(result.sink.events, "call.retried", "s")
@@ -369,10 +403,16 @@ def test_an_unknown_effect_without_an_answer_is_not_repeated_by_itself() -> None
     unsure = capability("c.unsure", effect="unknown")
     runner = ScriptedRunner({"c.unsure": [raises(lost), gives(y=1)]})
     result = run(skill(step("s", "c.unsure", retry=FAST)), runner, unsure)
-    assert (len(runner.attempts), result.code, result.steps) == (1, "call.transport", {"s": "failed"})
+    assert (len(runner.attempts), result.code, result.steps) == (
+        1,
+        "call.transport",
+        {"s": "failed"},
+    )
     assert result.closing("s").payload["error"]["effect"] == "unknown"
     runner = ScriptedRunner({"c.unsure": [raises(boom), gives(y=1)]})
-    assert run(skill(step("s", "c.unsure", retry=FAST)), runner, unsure).outcome.status == "ok", "it answered"
+    assert run(skill(step("s", "c.unsure", retry=FAST)), runner, unsure).outcome.status == "ok", (
+        "it answered"
+    )
 
 
 @pytest.mark.slow
@@ -387,7 +427,10 @@ def test_backoff_ends_at_the_deadline(limit: str) -> None:
     runner = ScriptedRunner({"c.a": raises(boom)})
     result = run(skill(step("s", "c.a", **config)), runner, A, **options)
     assert 0.3 <= result.seconds < SOON
-    assert (len(runner.attempts), result.code) == (1, "run.timeout" if limit == "run" else "step.timeout")
+    assert (len(runner.attempts), result.code) == (
+        1,
+        "run.timeout" if limit == "run" else "step.timeout",
+    )
 
 
 def test_backoff_waits_hold_no_worker() -> None:
@@ -528,22 +571,28 @@ def skills(draw: st.DrawFn) -> Skill:
 
 
 def made(id: str, kind: str, target: str, needs: list[str] | None, bad: bool) -> dict[str, Any]:
-    value, at_once = ("bad", 1) if bad else (id, 3)  # of several failures at once the first in time counts
+    value, at_once = (
+        ("bad", 1) if bad else (id, 3)
+    )  # of several failures at once the first in time counts
     config: dict[str, dict[str, Any]] = {
         "foreach": {"foreach": foreach([value, 1, 2], max_parallel=at_once)},
         "nested foreach": {"foreach": foreach([value, 1], max_parallel=at_once)},
         "while": {"while": {"condition": True, "max_iterations": 3}},
         "router": {"router": {"on": f"'{id}'", "cases": {id: "c.b"}, "default": "c.a"}},
         "scatter": {
-            "scatter": scattered("c.a", "c.b", "c.effect", merge="concat_lists", max_parallel=at_once)
+            "scatter": scattered(
+                "c.a", "c.b", "c.effect", merge="concat_lists", max_parallel=at_once
+            )
         },
         "first": {"scatter": scattered("c.a", "c.b", merge="first_success", max_parallel=1)},
         "retry": {"retry": FAST},
         "condition": {"condition": False, "otherwise": {"y": [value]}},
     }
-    uses = {"retry": "c.flaky", "nested": "skill:test.child", "nested foreach": "skill:test.child"}.get(
-        kind, "c.a"
-    )
+    uses = {
+        "retry": "c.flaky",
+        "nested": "skill:test.child",
+        "nested foreach": "skill:test.child",
+    }.get(kind, "c.a")
     given = {"x": "item" if "foreach" in kind else value}
     return step(
         id,
@@ -567,7 +616,14 @@ CAPABILITIES: tuple[Capability, ...] = (
 
 
 def ran(main: Skill, seed: int, **options: Any) -> Ran:
-    return run(main, Jittery(random.Random(seed)), *CAPABILITIES, nested=[CHILD], fail_fast=False, **options)
+    return run(
+        main,
+        Jittery(random.Random(seed)),
+        *CAPABILITIES,
+        nested=[CHILD],
+        fail_fast=False,
+        **options,
+    )
 
 
 def comparable(result: Ran) -> dict[str, Any]:
@@ -576,7 +632,9 @@ def comparable(result: Ran) -> dict[str, Any]:
     state.pop("updated_at")
     trace = state.pop("trace")
     trace["metrics"].pop("elapsed_ms")
-    entries = [{k: v for k, v in s.items() if not k.endswith(("_at", "_ms"))} for s in trace["steps"]]
+    entries = [
+        {k: v for k, v in s.items() if not k.endswith(("_at", "_ms"))} for s in trace["steps"]
+    ]
     error = result.outcome.error
     return {
         "state": state,
@@ -590,7 +648,9 @@ def comparable(result: Ran) -> dict[str, Any]:
 @examples(60)
 @given(skills(), st.integers(0, 2**16), st.integers(2, 8))
 def test_neither_timing_nor_workers_change_the_result(main: Skill, seed: int, workers: int) -> None:
-    assert comparable(ran(main, seed, max_workers=workers)) == comparable(ran(main, seed + 1, max_workers=1))
+    assert comparable(ran(main, seed, max_workers=workers)) == comparable(
+        ran(main, seed + 1, max_workers=1)
+    )
 
 
 @pytest.mark.slow

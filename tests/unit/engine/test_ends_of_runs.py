@@ -34,7 +34,10 @@ WAITS = {
     "in doubt past its limit of time": [wait("deep", "c.lost"), wait("slow", "c.read")],
     "in doubt, cut off": [wait("deep", "c.stuck"), wait("slow", "c.read")],
     "waiting for a yes": [wait("deep", "c.confirmed")],
-    "waiting for a yes beside what is cancelled": [wait("deep", "c.confirmed"), wait("slow", "c.read")],
+    "waiting for a yes beside what is cancelled": [
+        wait("deep", "c.confirmed"),
+        wait("slow", "c.read"),
+    ],
     "a bug": [wait("deep", "c.bug")],
 }
 """What goes on in the nested run when its root ends."""
@@ -59,7 +62,9 @@ class Scene:
         runner = ScriptedRunner(
             {
                 "c.read": self.slow,
-                "c.lost": raises(lambda: EffectInDoubtError("effect.in-doubt", "who knows", left=True)),
+                "c.lost": raises(
+                    lambda: EffectInDoubtError("effect.in-doubt", "who knows", left=True)
+                ),
                 "c.stuck": self.stuck,
                 "c.confirmed": gives(y=1),
                 "c.bug": raises(lambda: KeyError("bug")),
@@ -76,9 +81,20 @@ class Scene:
         )
         uses = "skill:test.middle" if shape == "nested in nested" else "skill:test.inner"
         nest = step("nest", "_scatter" if shape == "a target" else uses, depends_on=[], **more)
-        main = skill(step("f", "c.fails", depends_on=[]), nest, step("z", "c.read", depends_on=["f"]))
+        main = skill(
+            step("f", "c.fails", depends_on=[]), nest, step("z", "c.read", depends_on=["f"])
+        )
         self.running = Running(
-            main, runner, READ, FAILS, CONFIRMED, LOST, STUCK, BUG, nested=[inner, middle], **options
+            main,
+            runner,
+            READ,
+            FAILS,
+            CONFIRMED,
+            LOST,
+            STUCK,
+            BUG,
+            nested=[inner, middle],
+            **options,
         )
 
     def _fail(self, given: Any) -> Any:
@@ -105,7 +121,9 @@ def ends_of(result: Ran) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("what", WAITS)
-def test_a_run_nested_in_one_that_ended_by_a_failure_beside_it_has_one_end(what: str, shape: str) -> None:
+def test_a_run_nested_in_one_that_ended_by_a_failure_beside_it_has_one_end(
+    what: str, shape: str
+) -> None:
     scene = Scene(what, shape)
     assert scene.failing.entered.wait(60)
     scene.failing.open.set()
@@ -132,7 +150,9 @@ def test_a_run_nested_in_one_that_waits_has_no_end(what: str, shape: str) -> Non
 @pytest.mark.parametrize("signals", [1, 2])
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_signal_ends_a_nested_run_only_with_its_root(shape: str, closed: bool, signals: int) -> None:
+def test_a_signal_ends_a_nested_run_only_with_its_root(
+    shape: str, closed: bool, signals: int
+) -> None:
     """A run that is closed ends though an effect is in doubt; one that is stopped waits."""
     scene = Scene("in doubt, cut off", shape)
     scene.running.engine.waits_in_doubt = not closed

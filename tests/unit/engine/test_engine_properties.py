@@ -19,7 +19,14 @@ from cogcli.specs.skill import Skill
 from cogcli.state.execution import snapshot
 
 QUICK = examples(60)
-TARGETS = ["vars.l", "working.risks", "working.artifacts.x", "working.artifacts", "extensions.e", "outputs.o"]
+TARGETS = [
+    "vars.l",
+    "working.risks",
+    "working.artifacts.x",
+    "working.artifacts",
+    "extensions.e",
+    "outputs.o",
+]
 NAMES = [f"s{n}" for n in range(8)]
 
 
@@ -66,7 +73,9 @@ def graphs(draw: st.DrawFn) -> tuple[Skill, dict[str, Any], set[str]]:
         values[name] = value_for(strategy, name, draw(st.integers(0, 1)))
         uses = draw(st.sampled_from(["c.a", "c.a", "c.a", "skill:test.child"]))
         if uses == "c.a":
-            steps.append(step(name, uses, output={"y": target}, depends_on=needs, merge_strategy=strategy))
+            steps.append(
+                step(name, uses, output={"y": target}, depends_on=needs, merge_strategy=strategy)
+            )
         else:
             steps.append(step(name, uses, depends_on=needs))
     failing = draw(st.sets(st.sampled_from(names), max_size=1))
@@ -94,7 +103,9 @@ def comparable(result: Ran) -> dict[str, Any]:
     state.pop("updated_at")
     metrics = trace["metrics"]
     metrics.pop("elapsed_ms")
-    entries = [{k: v for k, v in s.items() if not k.endswith(("_at", "_ms"))} for s in trace["steps"]]
+    entries = [
+        {k: v for k, v in s.items() if not k.endswith(("_at", "_ms"))} for s in trace["steps"]
+    ]
     return {
         "state": state,
         "steps": sorted(entries, key=lambda entry: entry["step_id"]),

@@ -16,7 +16,9 @@ A = capability("c.a")
 
 
 def test_a_pure_step_costs_two_events() -> None:
-    result = run(skill(step("one", "c.a"), step("two", "c.a")), ScriptedRunner({"c.a": gives(y=1)}), A)
+    result = run(
+        skill(step("one", "c.a"), step("two", "c.a")), ScriptedRunner({"c.a": gives(y=1)}), A
+    )
     assert result.sink.types() == [
         "run.started",
         "plan.created",
@@ -44,7 +46,8 @@ def test_the_intent_is_written_before_the_call_leaves() -> None:
     assert seen == [["step.started"]]
     intent = payload_of(sink.events, "step.started")
     assert {
-        k: intent[k] for k in ("uses", "capability", "binding", "service", "attempt", "side_effects")
+        k: intent[k]
+        for k in ("uses", "capability", "binding", "service", "attempt", "side_effects")
     } == {
         "uses": "c.a",
         "capability": "c.a",
@@ -70,7 +73,9 @@ def test_the_intent_is_written_before_the_call_leaves() -> None:
         ("effect", ["step.started s", "call.retried s", "step.completed s"]),
     ],
 )
-def test_intent_and_result_of_declared_effects_survive_the_machine(effect: str, durable: list[str]) -> None:
+def test_intent_and_result_of_declared_effects_survive_the_machine(
+    effect: str, durable: list[str]
+) -> None:
     from fakes.runner import member
 
     refused = raises(lambda: TransportError("call.transport", "refused", left=False))
@@ -83,7 +88,9 @@ def test_intent_and_result_of_declared_effects_survive_the_machine(effect: str, 
 def test_an_answer_that_waits_is_as_durable_as_its_effect() -> None:
     import time
 
-    runner = ScriptedRunner({"c.slow": lambda given: time.sleep(0.1) or {"y": [1]}, "c.a": gives(y=[2])})
+    runner = ScriptedRunner(
+        {"c.slow": lambda given: time.sleep(0.1) or {"y": [1]}, "c.a": gives(y=[2])}
+    )
     steps = [
         step(id, uses, output={"y": "vars.l"}, depends_on=[], merge_strategy="append")
         for id, uses in (("a", "c.slow"), ("b", "c.a"))
@@ -97,12 +104,20 @@ def test_closing_event_carries_reads_writes_and_usage() -> None:
         {"c.a": lambda given: Answer({"y": [1]}, {"input_tokens": 2, "output_tokens": 1})}
     )
     main = skill(
-        step("s", "c.a", {"x": "inputs.x"}, output={"y": "working.artifacts.d"}, merge_strategy="append")
+        step(
+            "s",
+            "c.a",
+            {"x": "inputs.x"},
+            output={"y": "working.artifacts.d"},
+            merge_strategy="append",
+        )
     )
     result = run(main, runner, A)
     event = result.closing("s")
     payload = event.payload
-    assert payload["writes"] == [{"target": "working.artifacts.d", "strategy": "append", "value": [1]}]
+    assert payload["writes"] == [
+        {"target": "working.artifacts.d", "strategy": "append", "value": [1]}
+    ]
     assert payload["usage"] == {"llm_calls": 1, "tool_calls": 0, "tokens_in": 2, "tokens_out": 1}
     assert (payload["reads"], payload["result_artifacts"]) == (["inputs.x"], ["d"])
     assert (payload["kind"], payload["result_status"]) == ("analyze", "ok")
@@ -130,8 +145,18 @@ def test_trace_holds_one_entry_per_ended_step_in_order_of_ending() -> None:
         "map": "failed",
     }
     assert (trace["ok"].reads, trace["ok"].writes) == (("inputs.x",), ("vars.y",))
-    assert [trace[k].started_at is None for k in ("ok", "bad", "after", "map")] == [False, False, True, True]
-    assert [trace[k].latency_ms is None for k in ("ok", "bad", "after", "map")] == [False, False, True, True]
+    assert [trace[k].started_at is None for k in ("ok", "bad", "after", "map")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert [trace[k].latency_ms is None for k in ("ok", "bad", "after", "map")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
     sums = result.state.trace.metrics
     assert sums.step_count == 3
     assert sums.elapsed_ms == (trace["ok"].latency_ms or 0) + (trace["bad"].latency_ms or 0)
@@ -166,22 +191,35 @@ def test_current_step_is_the_running_one_first_in_plan_order() -> None:
 def test_a_pending_run_pauses_and_does_not_terminate() -> None:
     ask = capability("c.a", safety={"requires_confirmation": True})
     inner = skill(step("c", "c.a"), id="test.child")
-    result = run(skill(step("n", "skill:test.child")), ScriptedRunner({"c.a": echo}), ask, nested=[inner])
+    result = run(
+        skill(step("n", "skill:test.child")), ScriptedRunner({"c.a": echo}), ask, nested=[inner]
+    )
     assert result.sink.types()[-1] == "run.paused"
     assert "run.terminated" not in result.sink.types()
-    assert payload_of(result.sink.events, "run.paused")["reason"].startswith("safety.confirmation: ")
+    assert payload_of(result.sink.events, "run.paused")["reason"].startswith(
+        "safety.confirmation: "
+    )
     assert result.sink.durable[-1] == "run.paused None"
 
 
 def test_every_payload_written_has_the_declared_shape() -> None:
     bad = raises(lambda: ServerFaultError("call.server-error", "boom", left=True))
-    guarded = capability("c.g", safety={"mandatory_pre_gates": [{"capability": "g.w", "on_fail": "warn"}]})
+    guarded = capability(
+        "c.g", safety={"mandatory_pre_gates": [{"capability": "g.w", "on_fail": "warn"}]}
+    )
     runner = ScriptedRunner(
         {"c.a": gives(y=[1]), "c.bad": bad, "c.g": gives(y=1), "g.w": gives(allowed=False)}
     )
     inner = skill(step("c", "c.a"), step("d", "c.bad"), id="test.child")
     main = skill(
-        step("a", "c.a", {"x": "inputs.x"}, output={"y": "vars.l"}, merge_strategy="append", depends_on=[]),
+        step(
+            "a",
+            "c.a",
+            {"x": "inputs.x"},
+            output={"y": "vars.l"},
+            merge_strategy="append",
+            depends_on=[],
+        ),
         step("b", "c.a", output={"y": "vars.l"}, merge_strategy="append", depends_on=[]),
         step("g", "c.g", depends_on=[]),
         step("n", "skill:test.child", depends_on=[]),
@@ -189,8 +227,15 @@ def test_every_payload_written_has_the_declared_shape() -> None:
     )
     from fakes.specs import gate
 
-    result = run(main, runner, A, capability("c.bad"), guarded, gate("g.w"), nested=[inner], fail_fast=False)
+    result = run(
+        main, runner, A, capability("c.bad"), guarded, gate("g.w"), nested=[inner], fail_fast=False
+    )
     events: list[Any] = result.sink.events
-    assert {e.event_type for e in events} >= {"gate.decided", "step.failed", "step.skipped", "run.terminated"}
+    assert {e.event_type for e in events} >= {
+        "gate.decided",
+        "step.failed",
+        "step.skipped",
+        "run.terminated",
+    }
     assert [problem_of(e.event_type, e.payload) for e in events] == [None] * len(events)
     assert len([e for e in events if closes(e) and e.step_id == "n"]) == 1

@@ -29,7 +29,9 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> float:
     return 0.6
 
 
-def started(slow: Gate, *steps: dict[str, Any], caps: tuple[Any, ...] = (A, SLOW), **options: Any) -> Running:
+def started(
+    slow: Gate, *steps: dict[str, Any], caps: tuple[Any, ...] = (A, SLOW), **options: Any
+) -> Running:
     runner = ScriptedRunner({"c.slow": slow, "c.a": gives(y=2), "g.slow": slow})
     running = Running(skill(*steps), runner, *caps, **options)
     assert slow.entered.wait(60)
@@ -117,7 +119,9 @@ def test_a_run_cut_off_in_an_effect_waits_for_a_person(slow: Gate) -> None:
     assert result.sink.types()[-2:] == ["run.aborting", "run.paused"]
 
 
-def test_what_is_cut_off_beside_an_effect_in_doubt_stays_open(slow: Gate, short_grace: float) -> None:
+def test_what_is_cut_off_beside_an_effect_in_doubt_stays_open(
+    slow: Gate, short_grace: float
+) -> None:
     """It would have ended for good: whoever answers for the effect could finish the run no more."""
     inner = skill(
         step("deep", "c.slow", output={"y": "outputs.y"}, depends_on=[]),
@@ -135,7 +139,9 @@ def test_what_is_cut_off_beside_an_effect_in_doubt_stays_open(slow: Gate, short_
     result = running.result()
     assert (result.outcome.status, result.code) == ("pending", "effect.in-doubt")
     assert result.outcome.error is not None
-    assert result.outcome.error.message.startswith("step `nest` > skill `demo.inner` > step `deep`: `c.slow`")
+    assert result.outcome.error.message.startswith(
+        "step `nest` > skill `demo.inner` > step `deep`: `c.slow`"
+    )
     told = [str(event.event_type) for event in result.sink.events]
     assert not [kind for kind in told if kind in ("step.skipped", "run.terminated")]
 
@@ -147,7 +153,9 @@ CUT_IN_GRACE = {
         {"b", "b#0", "b#1"},
     ),
     "a round": (
-        step("b", "c.guarded", depends_on=[], **{"while": {"condition": "true", "max_iterations": 2}}),
+        step(
+            "b", "c.guarded", depends_on=[], **{"while": {"condition": "true", "max_iterations": 2}}
+        ),
         {"b", "b#0"},
     ),
     "a nested step": (step("b", "skill:demo.inner", depends_on=[]), {"b", "b/deep"}),
@@ -166,7 +174,12 @@ def test_what_is_cut_off_in_the_grace_has_ended_only_where_the_run_has(
     runner = ScriptedRunner({"c.slow": slow, "c.guarded": gives(y=1), "g.judge": judged})
     guarded = capability("c.guarded", safety={"mandatory_pre_gates": ["g.judge"]})
     running = Running(
-        skill(s("a", "c.slow", []), beside), runner, EFFECT, guarded, gate("g.judge"), nested=[inner]
+        skill(s("a", "c.slow", []), beside),
+        runner,
+        EFFECT,
+        guarded,
+        gate("g.judge"),
+        nested=[inner],
     )
     assert slow.entered.wait(60)
     assert judged.entered.wait(60)
@@ -180,9 +193,15 @@ def test_what_is_cut_off_in_the_grace_has_ended_only_where_the_run_has(
         slow.open.set()
     result = running.result()
     assert result.outcome.status == ("pending" if in_doubt else "aborted")
-    ended = {event.step_id for event in result.sink.events if event.payload.get("reason") == "cancelled"}
+    ended = {
+        event.step_id for event in result.sink.events if event.payload.get("reason") == "cancelled"
+    }
     assert ended == (set() if in_doubt else paths)
-    ends = [str(event.step_id or "") for event in result.sink.events if event.event_type == "run.terminated"]
+    ends = [
+        str(event.step_id or "")
+        for event in result.sink.events
+        if event.event_type == "run.terminated"
+    ]
     assert ends == ([] if in_doubt else ["b", ""] if shape == "a nested step" else [""])
 
 
@@ -199,7 +218,11 @@ def test_an_effect_in_doubt_before_a_signal_keeps_the_run_waiting(slow: Gate) ->
     runner.members["c.lost"] = (member("b", timeout=0.05),)
     lost = capability("c.lost", effect="effect")
     running = Running(
-        skill(s("lost", "c.lost", []), s("beside", "c.slow", [])), runner, lost, SLOW, fail_fast=True
+        skill(s("lost", "c.lost", []), s("beside", "c.slow", [])),
+        runner,
+        lost,
+        SLOW,
+        fail_fast=True,
     )
     assert slow.entered.wait(60)
     wait_until(lambda: running.engine.in_doubt is not None)

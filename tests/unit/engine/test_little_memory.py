@@ -40,7 +40,9 @@ def run_two(
     return run(plan, runner, capability("c.a")), runner
 
 
-def test_a_run_without_room_calls_nothing_and_ends_as_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_room_calls_nothing_and_ends_as_out_of_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     result, runner = run_two(monkeypatch, TIGHT)
     error = result.outcome.error
     assert (result.outcome.status, result.code, error.exit_code) == ("error", "internal", 70)
@@ -54,7 +56,9 @@ def test_a_run_with_room_is_not_ended(monkeypatch: pytest.MonkeyPatch, limit: in
     assert run_two(monkeypatch, limit)[0].outcome.status == "ok"
 
 
-def test_memory_that_runs_out_while_results_come_in_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_runs_out_while_results_come_in_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     called: list[Any] = []
 
     def script(given: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +76,9 @@ def test_memory_that_runs_out_while_results_come_in_ends_the_run(monkeypatch: py
     assert called
 
 
-@pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="the system does not report the limit")
+@pytest.mark.skipif(
+    not Path("/proc/self/limits").exists(), reason="the system does not report the limit"
+)
 def test_the_limit_is_that_of_the_process() -> None:
     code = "import cogcli.core.memory_limit as m; print(m.find_limit())"
     python = Path(COGCLI).parent / "python"
@@ -110,7 +116,12 @@ def test_parallel_http_steps_in_a_small_address_space_end(
         project.run("config", "trust", "--yes", ".").assert_ok()
         line = f"ulimit -v {kib}; exec {COGCLI} run weather.all --json"
         done = subprocess.run(
-            ["sh", "-c", line], cwd=project.root, env=project.env, capture_output=True, text=True, timeout=120
+            ["sh", "-c", line],
+            cwd=project.root,
+            env=project.env,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
     assert done.returncode in codes, done.stderr
     project.run("verify", "@last").assert_ok()

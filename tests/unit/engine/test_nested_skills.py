@@ -22,7 +22,9 @@ def boom() -> Exception:
     return ServerFaultError("call.server-error", "boom", left=True)
 
 
-def child(*steps: dict[str, Any], id: str = "test.child", inputs: str = "x l", outputs: str = "x l") -> Any:
+def child(
+    *steps: dict[str, Any], id: str = "test.child", inputs: str = "x l", outputs: str = "x l"
+) -> Any:
     return skill(*steps, id=id, inputs=inputs, outputs=outputs)
 
 
@@ -37,7 +39,9 @@ def test_child_has_its_own_state_and_gives_its_declared_outputs() -> None:
     )
     failing = run(main, ScriptedRunner({"c.a": echo}), A, nested=[inner], inputs={"x": 5})
     assert failing.code == "input.reference", "a child does not see its parent's vars"
-    inner = child(step("c", "c.a", {"x": "inputs.x"}, output={"x": "vars.x", "inputs.x": "outputs.x"}))
+    inner = child(
+        step("c", "c.a", {"x": "inputs.x"}, output={"x": "vars.x", "inputs.x": "outputs.x"})
+    )
     result = run(main, ScriptedRunner({"c.a": echo}), A, nested=[inner], inputs={"x": 5})
     assert (result.state.vars, result.state.outputs) == ({"x": 5}, {"got": 5})
 
@@ -56,7 +60,9 @@ def test_child_value_changes_reach_neither_parent_nor_caller() -> None:
 
     inner = child(step("c", "c.a", {"l": "inputs.l"}, output={"inputs.l": "outputs.l", "l": "vars.l"}),
                   step("d", "c.a", {"l": "inputs.l"}, output={"l": "outputs.l"}, merge_strategy="append"))  # fmt: skip
-    main = skill(step("n", "skill:test.child", {"l": "inputs.l"}, output={"l": "vars.got"}), inputs="l")
+    main = skill(
+        step("n", "skill:test.child", {"l": "inputs.l"}, output={"l": "vars.got"}), inputs="l"
+    )
     given = {"l": [1]}
     result = run(main, ScriptedRunner({"c.a": vandal}), A, nested=[inner], inputs=given)
     assert given == {"l": [1]}
@@ -103,10 +109,14 @@ def test_an_error_is_told_once_with_the_whole_way() -> None:
     result = run(main, runner, capability("c.bad"), nested=[inner, deep])
     error = result.outcome.error
     assert error is not None
-    assert error.message == "step `a` > skill `test.child` > step `b` > skill `test.deep` > step `c`: boom"
+    assert (
+        error.message
+        == "step `a` > skill `test.child` > step `b` > skill `test.deep` > step `c`: boom"
+    )
     assert (error.step_id, error.skill_id, error.capability_id) == ("a/b/c", "test.deep", "c.bad")
     messages = [
-        payload_of(result.sink.events, "step.failed", s)["error"]["message"] for s in ("a/b/c", "a/b", "a")
+        payload_of(result.sink.events, "step.failed", s)["error"]["message"]
+        for s in ("a/b/c", "a/b", "a")
     ]
     assert messages == [
         "boom",
@@ -117,7 +127,9 @@ def test_an_error_is_told_once_with_the_whole_way() -> None:
 
 def test_outputs_a_child_does_not_give_are_told_with_its_name() -> None:
     inner = child(step("c", "c.a", {"x": 1}), outputs="need!")
-    result = run(skill(step("n", "skill:test.child")), ScriptedRunner({"c.a": echo}), A, nested=[inner])
+    result = run(
+        skill(step("n", "skill:test.child")), ScriptedRunner({"c.a": echo}), A, nested=[inner]
+    )
     assert result.code == "outputs.missing"
     assert result.outcome.error is not None
     assert result.outcome.error.message == "step `n` > skill `test.child`: no step gave `need`"
@@ -131,7 +143,10 @@ def test_child_vetoed_or_pending_makes_the_step_so() -> None:
         guarded = capability("c.guarded", safety=safety)
         inner = child(step("c", "c.guarded"))
         result = run(
-            skill(step("n", "skill:test.child")), ScriptedRunner({"c.guarded": echo}), guarded, nested=[inner]
+            skill(step("n", "skill:test.child")),
+            ScriptedRunner({"c.guarded": echo}),
+            guarded,
+            nested=[inner],
         )
         assert (result.outcome.status, result.code, result.steps["n"]) == (status, code, status)
         assert result.outcome.error is not None
@@ -141,7 +156,9 @@ def test_child_vetoed_or_pending_makes_the_step_so() -> None:
 
 
 def test_child_calls_and_tokens_are_added_to_the_parent_but_not_its_steps() -> None:
-    runner = ScriptedRunner({"c.a": lambda given: Answer({"x": 1}, {"input_tokens": 3, "output_tokens": 2})})
+    runner = ScriptedRunner(
+        {"c.a": lambda given: Answer({"x": 1}, {"input_tokens": 3, "output_tokens": 2})}
+    )
     inner = child(step("c", "c.a"), step("d", "c.a"))
     main = skill(step("a", "c.a"), step("n", "skill:test.child"))
     result = run(main, runner, A, nested=[inner])
@@ -158,7 +175,9 @@ def test_child_calls_and_tokens_are_added_to_the_parent_but_not_its_steps() -> N
 def test_calls_of_a_child_that_failed_count_too() -> None:
     runner = ScriptedRunner({"c.a": echo, "c.bad": raises(boom)})
     inner = child(step("c", "c.a"), step("d", "c.bad"))
-    result = run(skill(step("n", "skill:test.child")), runner, A, capability("c.bad"), nested=[inner])
+    result = run(
+        skill(step("n", "skill:test.child")), runner, A, capability("c.bad"), nested=[inner]
+    )
     assert result.state.trace.metrics.tool_calls == 2
 
 
@@ -195,7 +214,11 @@ def test_fail_fast_in_the_parent_starts_nothing_new_in_a_child() -> None:
     waits.open.set()
     assert result.steps == {"n": "skipped", "bad": "failed"}
     assert set(runner.called()) == {"n/s", "n/l", "n/plain", "bad"}
-    statuses = {e.step_id: e.payload["step_status"] for e in result.sink.events if "step_status" in e.payload}
+    statuses = {
+        e.step_id: e.payload["step_status"]
+        for e in result.sink.events
+        if "step_status" in e.payload
+    }
     assert (statuses["n/s"], statuses["n/l"], statuses["n/plain"], statuses["n"]) == (
         "done",
         "done",
@@ -208,7 +231,9 @@ def test_fail_fast_in_the_parent_starts_nothing_new_in_a_child() -> None:
 
 def test_skills_nest_ten_deep_and_no_deeper() -> None:
     def tower(height: int) -> list[Any]:
-        floors = [child(step("s", f"skill:test.f{n + 1}"), id=f"test.f{n}") for n in range(1, height)]
+        floors = [
+            child(step("s", f"skill:test.f{n + 1}"), id=f"test.f{n}") for n in range(1, height)
+        ]
         return [*floors, child(step("s", "c.a"), id=f"test.f{height}")]
 
     main = skill(step("s", "skill:test.f1"))
@@ -218,7 +243,9 @@ def test_skills_nest_ten_deep_and_no_deeper() -> None:
 
 
 @pytest.mark.parametrize("answered", ["before the failure", "after it"])
-def test_an_effect_that_waits_for_plan_order_in_a_cut_off_child_holds_nobody_up(answered: str) -> None:
+def test_an_effect_that_waits_for_plan_order_in_a_cut_off_child_holds_nobody_up(
+    answered: str,
+) -> None:
     """It waits for an earlier writer; once the parent failed nobody in the child would tell it that that is over."""
     slow, effect, fail = Gate(x=[1]), Gate(x=[2]), threading.Event()
 

@@ -79,7 +79,9 @@ def test_a_service_that_gets_none_has_not_been_called() -> None:
             threads.start(lambda: None, name="look-up")
         return {"y": 1}
 
-    result = run(skill(step("a", "c.a")), ScriptedRunner({"c.a": starts}), capability("c.a", effect="effect"))
+    result = run(
+        skill(step("a", "c.a")), ScriptedRunner({"c.a": starts}), capability("c.a", effect="effect")
+    )
     assert (result.outcome.status, result.code) == ("error", "call.transport")
 
 

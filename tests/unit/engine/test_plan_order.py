@@ -69,7 +69,9 @@ def test_concurrent_writers_of_overlapping_targets_follow_plan_order() -> None:
 
 
 def test_writers_that_wait_for_one_another_anyway_are_not_held_up() -> None:
-    made = plan(writer("a", "vars.l", []), writer("b", "vars.l", ["a"]), writer("c", "vars.l", ["b"]))
+    made = plan(
+        writer("a", "vars.l", []), writer("b", "vars.l", ["a"]), writer("c", "vars.l", ["b"])
+    )
     assert after(made) == {}
 
 
@@ -104,7 +106,9 @@ def graphs(draw: st.DrawFn) -> list[list[int]]:
     needs: list[list[int]] = [[] for _ in range(size)]
     for place, node in enumerate(hidden):
         before = hidden[:place]
-        needs[node] = draw(st.lists(st.sampled_from(before), unique=True, max_size=3)) if before else []
+        needs[node] = (
+            draw(st.lists(st.sampled_from(before), unique=True, max_size=3)) if before else []
+        )
     return needs
 
 
@@ -125,7 +129,9 @@ def test_random_graphs_have_a_valid_order_and_become_ready_in_it(needs: list[lis
 
 
 @given(graphs(), st.data())
-def test_blocked_steps_are_all_downstream_and_told_once(needs: list[list[int]], data: st.DataObject) -> None:
+def test_blocked_steps_are_all_downstream_and_told_once(
+    needs: list[list[int]], data: st.DataObject
+) -> None:
     made = plan(*[a(f"s{n}", [f"s{m}" for m in needs[n]]) for n in range(len(needs))])
     names = order(made)
     culprits = data.draw(st.lists(st.integers(0, len(needs) - 1), unique=True))

@@ -37,7 +37,9 @@ DESK = skill(
 )
 
 
-def _policy(pack: Pack | None = None, *, limits: dict[str, int] | None = None, **members: Any) -> RunPolicy:
+def _policy(
+    pack: Pack | None = None, *, limits: dict[str, int] | None = None, **members: Any
+) -> RunPolicy:
     of = pack or support_pack()
     requester = Requester(
         "support.refund", members.pop("user", "cust_7"), role=members.pop("role", "support_agent")
@@ -58,7 +60,14 @@ def _ran(policy: RunPolicy | None, *, age: int = 12, total: float = 20, **option
         "payments.refund": gives(receipt={"id": "r1", "status": "done"}),
     }
     return run(
-        DESK, ScriptedRunner(scripts), LOOKUP, EVAL, REFUND, inputs={"x": "ord_881"}, policy=policy, **options
+        DESK,
+        ScriptedRunner(scripts),
+        LOOKUP,
+        EVAL,
+        REFUND,
+        inputs={"x": "ord_881"},
+        policy=policy,
+        **options,
     )
 
 
@@ -112,7 +121,9 @@ def test_evidence_that_is_missing_lets_nothing_above_read_only_run() -> None:
         ({"user": "default"}, "named_user"),
     ],
 )
-def test_what_the_pack_denies_is_vetoed_and_nothing_is_called(members: dict[str, Any], reason: str) -> None:
+def test_what_the_pack_denies_is_vetoed_and_nothing_is_called(
+    members: dict[str, Any], reason: str
+) -> None:
     ran = _ran(_policy(**members))
     assert (ran.outcome.status, ran.code) == ("vetoed", "policy.denied")
     assert _decided(ran)[-1][2] == reason
@@ -170,7 +181,9 @@ def test_safety_gates_need_no_entry_and_no_budget() -> None:
         effect="none",
         safety={"mandatory_pre_gates": ["g.one"]},
     )
-    runner = ScriptedRunner({"orders.lookup": gives(age_days=1, total=2), "g.one": gives(allowed=True)})
+    runner = ScriptedRunner(
+        {"orders.lookup": gives(age_days=1, total=2), "g.one": gives(allowed=True)}
+    )
     lone = skill(step("order", "orders.lookup", {"order_id": "inputs.x"}))
     policy = _policy(limits={"tool_calls.per_workflow": 1})
     ran = run(lone, runner, guarded, gate("g.one"), inputs={"x": "o"}, policy=policy)
@@ -213,7 +226,8 @@ def _redeemed(policy: Callable[[], RunPolicy], *later: str) -> Ran:
     answers: list[Answered] = []
     for at in later:
         request = payload_of(
-            _ran(policy(), total=240, approvals=Approvals(tuple(answers))).sink.events[::-1], REQUEST
+            _ran(policy(), total=240, approvals=Approvals(tuple(answers))).sink.events[::-1],
+            REQUEST,
         )
         asked = Asked(*[request[name] for name in Asked._fields])
         answers.append(Answered(asked, True, "ann", "", at, used=True, event=f"ev_{len(answers)}"))
@@ -241,7 +255,10 @@ def test_an_approved_call_is_judged_again_as_of_the_answer() -> None:
         ("refund", "allow", "approved"),
     ]
     (second,) = [event for event in ran.sink.events if event.caused_by == "ev_0"]
-    assert (second.payload["rule"], second.payload["gate"]) == ("refund_limit", "GATE_FINANCE_APPROVAL")
+    assert (second.payload["rule"], second.payload["gate"]) == (
+        "refund_limit",
+        "GATE_FINANCE_APPROVAL",
+    )
 
 
 def _later(**then: Any) -> RunPolicy:
@@ -285,7 +302,11 @@ def test_an_escalated_call_asks_a_person() -> None:
     ran = _ran(_with_rule(verdict="escalate"))
     assert (ran.outcome.status, ran.code) == ("pending", "policy.escalated")
     request = payload_of(ran.sink.events, "approval.requested")
-    assert (request["kind"], request["gate"], request["step_id"]) == ("escalation", "GATE_OPERATOR", "order")
+    assert (request["kind"], request["gate"], request["step_id"]) == (
+        "escalation",
+        "GATE_OPERATOR",
+        "order",
+    )
     assert ran.runner.called() == []
 
 
@@ -300,7 +321,9 @@ def test_an_obligation_that_is_not_kept_denies(obligation: str, reason: str) -> 
 
 
 @pytest.mark.parametrize(("retries", "attempts"), [(None, 5), (2, 3), (0, 1)])
-def test_a_call_is_repeated_as_often_as_the_policy_leaves(retries: int | None, attempts: int) -> None:
+def test_a_call_is_repeated_as_often_as_the_policy_leaves(
+    retries: int | None, attempts: int
+) -> None:
     runner = ScriptedRunner(
         {"orders.lookup": raises(lambda: TransportError("call.transport", "away", left=False))}
     )

@@ -17,15 +17,21 @@ from cogcli.specs.fields import fields_from
 
 def guarded(*pre: Any, post: tuple[Any, ...] = (), effect: str = "none", **safety: Any) -> Any:
     block = {"mandatory_pre_gates": list(pre), "mandatory_post_gates": list(post), **safety}
-    return capability("c.a", "x z", "y", effect=effect, safety={k: v for k, v in block.items() if v})
+    return capability(
+        "c.a", "x z", "y", effect=effect, safety={k: v for k, v in block.items() if v}
+    )
 
 
 def asked(cap: Any, scripts: dict[str, Script | list[Script]], *more: Any, **options: Any) -> Ran:
     runner = ScriptedRunner({"c.a": gives(y="out"), **scripts})
-    gates = [gate(name) for name in scripts if name.startswith("g.") and name not in {m.id for m in more}]
+    gates = [
+        gate(name) for name in scripts if name.startswith("g.") and name not in {m.id for m in more}
+    ]
     main = skill(step("s", "c.a", {"x": "inputs.x"}, output={"y": "vars.y"}), step("t", "c.free"))
     runner.scripts["c.free"] = gives(y=1)
-    return run(main, runner, cap, *gates, capability("c.free"), *more, inputs={"x": "in"}, **options)
+    return run(
+        main, runner, cap, *gates, capability("c.free"), *more, inputs={"x": "in"}, **options
+    )
 
 
 def no(reason: str = "no") -> Script:
@@ -95,7 +101,9 @@ def test_a_gate_that_cannot_be_asked_blocks(word: str) -> None:
     unbound = asked(guarded(on_fail("g.gone", word)), {}, gate("g.gone"))
     unfit = asked(guarded(on_fail("g.one", word)), {"g.one": YES}, gate("g.one", "other!"))
     untrusted = asked(
-        guarded(on_fail("g.one", word)), {"g.one": YES}, gate("g.one", safety={"trust_level": "privileged"})
+        guarded(on_fail("g.one", word)),
+        {"g.one": YES},
+        gate("g.one", safety={"trust_level": "privileged"}),
     )
     for result in (unknown, unbound, unfit, untrusted):
         assert (result.outcome.status, result.code) == ("vetoed", "safety.gate-error")
@@ -140,7 +148,9 @@ def test_trust_and_confirmation_come_before_any_gate() -> None:
 def test_a_confirmed_id_does_not_answer_a_gate_that_asks_for_a_person() -> None:
     confirmed = frozenset({"c.a", "g.one"})
     result = asked(
-        guarded(on_fail("g.one", "require_human")), {"g.one": no()}, confirmed_capabilities=confirmed
+        guarded(on_fail("g.one", "require_human")),
+        {"g.one": no()},
+        confirmed_capabilities=confirmed,
     )
     assert result.outcome.status == "pending"
 
@@ -193,8 +203,13 @@ def test_each_decision_is_an_event_and_gates_leave_their_own_account() -> None:
         ("audit", "g.b", False),
     ]
     assert [t.step_id for t in result.state.trace.steps] == ["s", "t"]
-    inputs = {e.step_id: e.payload["input"] for e in result.sink.events if e.event_type == "step.started"}
-    assert [d["input_hash"] for d in decisions] == [digest_of(inputs["s@pre0"]), digest_of(inputs["s@pre1"])]
+    inputs = {
+        e.step_id: e.payload["input"] for e in result.sink.events if e.event_type == "step.started"
+    }
+    assert [d["input_hash"] for d in decisions] == [
+        digest_of(inputs["s@pre0"]),
+        digest_of(inputs["s@pre1"]),
+    ]
 
 
 def test_the_hash_of_what_a_gate_was_asked_is_of_what_the_log_may_hold() -> None:

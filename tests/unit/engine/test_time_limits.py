@@ -36,7 +36,9 @@ A = capability("c.a")
 
 
 @pytest.mark.parametrize("beside", [0, 3])
-def test_an_attempt_is_bounded_whether_it_runs_alone_or_beside_others(never: Gate, beside: int) -> None:
+def test_an_attempt_is_bounded_whether_it_runs_alone_or_beside_others(
+    never: Gate, beside: int
+) -> None:
     steps = [step("s", "c.stuck", depends_on=[])] + [
         step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)
     ]
@@ -49,7 +51,9 @@ def test_an_attempt_is_bounded_whether_it_runs_alone_or_beside_others(never: Gat
 
 
 @pytest.mark.parametrize("beside", [0, 3])
-def test_the_thread_of_a_call_that_was_given_up_ends_when_the_call_returns(never: Gate, beside: int) -> None:
+def test_the_thread_of_a_call_that_was_given_up_ends_when_the_call_returns(
+    never: Gate, beside: int
+) -> None:
     before = set(threading.enumerate())
     steps = [step("s", "c.stuck", depends_on=[])]
     steps += [step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)]
@@ -92,7 +96,10 @@ def test_the_step_option_bounds_a_binding_and_a_step_that_allow_more(never: Gate
     patient = step("s", "c.stuck", timeout_seconds=30)
     for asked in (step("s", "c.stuck"), patient):
         result = run(skill(asked), stuck(never, timeout=30), STUCK, step_timeout_seconds=0.1)
-        assert (result.code, result.outcome.error.message) == ("step.timeout", "step `s`: exceeded 0.1 s")
+        assert (result.code, result.outcome.error.message) == (
+            "step.timeout",
+            "step `s`: exceeded 0.1 s",
+        )
         assert result.seconds < 0.1 + SOON
 
 
@@ -135,15 +142,23 @@ def test_a_nested_skill_is_bounded_only_where_it_says_so(
 ) -> None:
     child = skill(step("c", "c.stuck"), id="test.child")
     result = run(
-        skill(step("n", "skill:test.child", timeout_seconds=0.2)), stuck(never), STUCK, nested=[child]
+        skill(step("n", "skill:test.child", timeout_seconds=0.2)),
+        stuck(never),
+        STUCK,
+        nested=[child],
     )
     assert result.seconds < 0.2 + SOON
     assert (result.code, result.steps) == ("step.timeout", {"n": "failed"})
     assert result.reason("n") == "step.timeout"
     child_end = next(e for e in result.sink.events if e.event_type == "run.terminated")
-    assert (child_end.payload["status"], child_end.payload["status_reason"]) == ("error", "step.timeout")
+    assert (child_end.payload["status"], child_end.payload["status_reason"]) == (
+        "error",
+        "step.timeout",
+    )
     monkeypatch.setattr(context, "STEP_SECONDS", 0.05)
-    unbounded = run(skill(step("n", "skill:test.child")), stuck(never, timeout=0.3), STUCK, nested=[child])
+    unbounded = run(
+        skill(step("n", "skill:test.child")), stuck(never, timeout=0.3), STUCK, nested=[child]
+    )
     assert unbounded.code == "call.timeout"
 
 
@@ -181,7 +196,9 @@ def test_an_effect_without_an_answer_is_in_doubt(never: Gate, how: str) -> None:
 
 @pytest.mark.parametrize("effect", ["none", "idempotent", "unknown"])
 def test_other_calls_without_an_answer_are_ordinary_errors(never: Gate, effect: str) -> None:
-    result = run(skill(step("s", "c.stuck")), stuck(never, timeout=0.1), capability("c.stuck", effect=effect))
+    result = run(
+        skill(step("s", "c.stuck")), stuck(never, timeout=0.1), capability("c.stuck", effect=effect)
+    )
     assert (result.outcome.status, result.code) == ("error", "call.timeout")
 
 
@@ -236,7 +253,9 @@ def test_an_effect_that_never_left_is_in_no_doubt(never: Gate, how: str, beside:
 
 
 @pytest.mark.parametrize("beside", ["step", "nested"])
-def test_a_nested_skill_past_its_limit_waits_with_the_effect_in_it(never: Gate, beside: str) -> None:
+def test_a_nested_skill_past_its_limit_waits_with_the_effect_in_it(
+    never: Gate, beside: str
+) -> None:
     """Had the nested run an end, nobody could answer for the effect any more, nor finish what ran beside it."""
     steps = [
         step("read", "c.stuck", output={"y": "vars.z"}, depends_on=[]),

@@ -78,7 +78,9 @@ def planned(
         )
         before = [step_id]
     labels = [f"{record['kind']}:{record['description']}" for record in records]
-    plan = PlanCreated(source="planner.skill", rationale="in order", step_records=records, steps=labels)
+    plan = PlanCreated(
+        source="planner.skill", rationale="in order", step_records=records, steps=labels
+    )
     return journal.append(draft_of(plan, RUN, speaker="planner.skill"))
 
 
@@ -126,7 +128,11 @@ def ended(
         }
     metrics = None
     if intent is not None:
-        metrics = {"started_at": intent.timestamp, "completed_at": intent.timestamp, "duration_ms": 12}
+        metrics = {
+            "started_at": intent.timestamp,
+            "completed_at": intent.timestamp,
+            "duration_ms": 12,
+        }
     return journal.append(
         draft_of(
             ENDINGS[ending](step_id=step_id, **{**body, **payload}),
@@ -175,7 +181,9 @@ def write_run(journal: Journal) -> None:
         output={"entries": 15},
         writes=[
             written("vars.entries", 15),
-            written("working.hypotheses", [{"statement": "It is a minor release", "confidence": 1.7}]),
+            written(
+                "working.hypotheses", [{"statement": "It is a minor release", "confidence": 1.7}]
+            ),
             written("working.messages", [{"role": "note", "content": "3 breaking changes found"}]),
         ],
     )
@@ -226,6 +234,8 @@ def sealed_episode(runs_dir: Path, **options: Any) -> Path:
     return journal.directory
 
 
-def raw_event(run_id: str, event_type: str, phase: str, payload: dict[str, Any], **rest: Any) -> Draft:
+def raw_event(
+    run_id: str, event_type: str, phase: str, payload: dict[str, Any], **rest: Any
+) -> Draft:
     """Any event at all."""
     return Draft(event_type, phase, run_id, payload, **rest)

@@ -29,7 +29,9 @@ def sealed(tmp_path: Path) -> Path:
 @pytest.fixture
 def paused(tmp_path: Path) -> Path:
     journal = sample.one_step_done(tmp_path / "others")
-    journal.append(sample.raw_event(sample.RUN, "run.paused", "runtime", {"reason": "a person is needed"}))
+    journal.append(
+        sample.raw_event(sample.RUN, "run.paused", "runtime", {"reason": "a person is needed"})
+    )
     persist_pending(journal)
     journal.close()
     return journal.directory
@@ -48,7 +50,9 @@ def change_entry(episode: Path, name: str) -> None:
     for entry in manifest["files"]:
         if entry["name"] == name:
             entry |= {"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
-    (episode / "manifest.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    (episode / "manifest.json").write_text(
+        json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    )
 
 
 def forge_summary(episode: Path) -> None:
@@ -104,7 +108,9 @@ def test_a_manifest_that_was_removed_leaves_an_unsealed_episode(sealed: Path) ->
 def test_what_fits_together_is_known_by_the_key_of_its_owner_alone(sealed: Path) -> None:
     """Whoever rewrites all files without the key leaves a checkpoint that does not fit."""
     change(sealed, "checkpoint.jsonl", '"events":', '"events" :')
-    assert read_row(sealed, OWNER).shown_status == "ok", "a record without a MAC vouches for nothing"
+    assert read_row(sealed, OWNER).shown_status == "ok", (
+        "a record without a MAC vouches for nothing"
+    )
     shutil.rmtree(sealed)
     whole = sample.sealed_episode(sealed.parent, owner=OWNER)
     lines = (whole / "events.jsonl").read_bytes().split(b"\n")

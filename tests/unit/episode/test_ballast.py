@@ -74,7 +74,9 @@ def test_a_sealed_episode_holds_no_ballast(tmp_path: Path) -> None:
     directory = sample.sealed_episode(tmp_path)
     assert not (directory / ".ballast").exists()
     (directory / ".ballast").write_bytes(b"")
-    assert {finding.code for finding in verify(directory) if finding.severity == "error"} == {"file.extra"}
+    assert {finding.code for finding in verify(directory) if finding.severity == "error"} == {
+        "file.extra"
+    }
 
 
 def test_a_run_that_a_full_disk_stops_ends_and_is_sealed(tmp_path: Path, full: Full) -> None:
@@ -85,7 +87,10 @@ def test_a_run_that_a_full_disk_stops_ends_and_is_sealed(tmp_path: Path, full: F
     give_up(journal)
     journal.close()
     assert is_clean(verify(journal.directory))
-    assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == ("error", True)
+    assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == (
+        "error",
+        True,
+    )
     summary = json.loads((journal.directory / "summary.json").read_bytes())
     assert (summary["status_reason"], summary["error"]["code"]) == ("env.disk", "env.disk")
     events = [event for _, event in EventLog(journal.directory)]
@@ -109,7 +114,10 @@ def test_a_run_with_an_effect_in_doubt_waits_and_is_not_sealed(tmp_path: Path, f
     assert waiting is not None
     assert [event.id for event in waiting.open_doubts] == [intent.id]
     assert is_clean(verify(journal.directory))
-    assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == ("pending", False)
+    assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == (
+        "pending",
+        False,
+    )
     kinds = [event.event_type for _, event in EventLog(journal.directory)]
     assert kinds[-2:] == ["run.paused", "run.state_projection"]
 
@@ -128,10 +136,15 @@ def test_where_not_even_the_pause_fits_the_log_reads_as_interrupted(
     assert give_up(journal) is not None
     journal.close()
     monkeypatch.undo()
-    assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == ("interrupted", False)
+    assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == (
+        "interrupted",
+        False,
+    )
 
 
-def test_the_terminal_event_itself_is_written_where_the_ballast_was(tmp_path: Path, full: Full) -> None:
+def test_the_terminal_event_itself_is_written_where_the_ballast_was(
+    tmp_path: Path, full: Full
+) -> None:
     journal = begun(tmp_path)
     full(journal.directory)
     event = sample.terminated(journal)
@@ -221,7 +234,9 @@ def test_what_was_committed_stays_whatever_stopped_the_run(tmp_path: Path) -> No
     assert read_row(journal.directory).status == "interrupted"
 
 
-def test_a_disk_without_room_for_it_gets_no_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_room_for_it_gets_no_episode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def reserve(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -109,7 +109,9 @@ def test_documents_that_we_wrote_are_known_without_the_strict_parser(
     assert blobs.parse(b'{"a":[1]}') == {"a": [1]}
 
 
-@pytest.mark.parametrize("text", [b'{\n  "a": 1,\n  "a": 2\n}', b'{\n  "a": NaN\n}', b'{\n  "a": 1\n}\n}'])
+@pytest.mark.parametrize(
+    "text", [b'{\n  "a": 1,\n  "a": 2\n}', b'{\n  "a": NaN\n}', b'{\n  "a": 1\n}\n}']
+)
 def test_other_documents_are_read_strictly(text: bytes) -> None:
     with pytest.raises(JsonRefused):
         blobs.parse(text)

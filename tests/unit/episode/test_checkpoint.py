@@ -99,7 +99,9 @@ def test_a_write_that_is_cut_short_leaves_the_record_before(
     assert vouched(folder, 8).ranges in (((0, 6),), ((0, 7),))
     assert not vouched(folder, 8).differs
     writer.announce(9, head(9), head(10))
-    assert vouched(folder, 9).ranges in (((0, 6),), ((0, 8),)), "after a failed write nothing more is written"
+    assert vouched(folder, 9).ranges in (((0, 6),), ((0, 8),)), (
+        "after a failed write nothing more is written"
+    )
 
 
 def test_a_pause_leaves_one_record_and_equal_logs_have_equal_files(folder: Folder) -> None:
@@ -123,7 +125,9 @@ def test_each_record_fits_its_schema(folder: Folder) -> None:
     writer.announce(0, head(0), head(1))
     writer.announce(1, head(1), head(2))
     records = [
-        json.loads(line) for line in (folder.path / "checkpoint.jsonl").read_bytes().split(b"\n") if line
+        json.loads(line)
+        for line in (folder.path / "checkpoint.jsonl").read_bytes().split(b"\n")
+        if line
     ]
     assert [record["events"] for record in records] == [0, 1]
     for record in records:
@@ -140,7 +144,12 @@ def test_what_was_in_the_log_before_stays_unvouched(folder: Folder) -> None:
     writer.announce(9, head(9), head(10))
     after = vouched(folder, 12)
     assert after.ranges == ((0, 3), (9, 9))
-    assert (after.covers(3), after.covers(4), after.covers(8), after.covers(9)) == (True, False, False, True)
+    assert (after.covers(3), after.covers(4), after.covers(8), after.covers(9)) == (
+        True,
+        False,
+        False,
+        True,
+    )
     assert not after.allows(5)
     writer.give(9)
     writer.announce(10, head(10), head(11))

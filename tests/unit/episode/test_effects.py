@@ -23,7 +23,10 @@ ENDS: dict[str, tuple[dict[str, Any], str | None]] = {
         {"ending": "failed", "attempts": [{"status": "failed", "left": True}]},
         "failed",
     ),
-    "nothing of it left": ({"ending": "failed", "attempts": [{"status": "failed", "left": False}]}, None),
+    "nothing of it left": (
+        {"ending": "failed", "attempts": [{"status": "failed", "left": False}]},
+        None,
+    ),
     "of one attempt something left": (
         {
             "ending": "failed",
@@ -46,7 +49,9 @@ def test_a_call_counts_unless_it_surely_did_not_leave(tmp_path: Path, end: str) 
         sample.ended(journal, "read", intent, **told)
     found = effects_of(LogIndex(event for _, event in EventLog(journal.directory)))
     journal.close()
-    assert {step: effect.state for step, effect in found.items()} == ({"read": state} if state else {})
+    assert {step: effect.state for step, effect in found.items()} == (
+        {"read": state} if state else {}
+    )
 
 
 def effect(step: str, values: dict[str, Any], output: dict[str, Any] | None = None) -> Effect:
@@ -63,17 +68,24 @@ def effect(step: str, values: dict[str, Any], output: dict[str, Any] | None = No
 
 
 def test_an_item_that_moved_is_known_by_its_input() -> None:
-    known = {f"pay#{n}": effect(f"pay#{n}", {"to": name}, {"id": name}) for n, name in enumerate("ab")}
-    calls = EarlierCalls(select_effects(known, ["pay"]).with_choices({"pay": "reuse"}).to_payload("ana"))
+    known = {
+        f"pay#{n}": effect(f"pay#{n}", {"to": name}, {"id": name}) for n, name in enumerate("ab")
+    }
+    calls = EarlierCalls(
+        select_effects(known, ["pay"]).with_choices({"pay": "reuse"}).to_payload("ana")
+    )
     here = [calls.of(f"pay#{n}", "c.pay", {"to": name}) for n, name in enumerate(("new", "a", "b"))]
     assert [
-        one.resolution.output["id"] for one in here[1:] if one and one.resolution and one.resolution.output
+        one.resolution.output["id"]
+        for one in here[1:]
+        if one and one.resolution and one.resolution.output
     ] == [
         "a",
         "b",
     ]
     assert [
-        one and one.was_given({"to": name}) for one, name in zip(here, ("new", "a", "b"), strict=True)
+        one and one.was_given({"to": name})
+        for one, name in zip(here, ("new", "a", "b"), strict=True)
     ] == [
         False,
         True,
@@ -91,7 +103,8 @@ def test_the_most_particular_word_counts() -> None:
     said = asked.with_choices({"a": "reuse", "a#1": "fail"})
     assert said.questions == []
     words = {
-        step: entry.get("resolution", {}).get("choice") for step, entry in said.to_payload("ana").items()
+        step: entry.get("resolution", {}).get("choice")
+        for step, entry in said.to_payload("ana").items()
     }
     assert words == {"a#0/b": "done", "a#1/b": "fail", "c": None}
     with pytest.raises(UsageError, match="would be made again"):

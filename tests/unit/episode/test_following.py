@@ -58,7 +58,9 @@ def test_a_finished_log_is_read_once(tmp_path: Path) -> None:
         raise AssertionError("there is nothing to wait for")
 
     episode = sample.sealed_episode(tmp_path)
-    assert len(list(EventLog(episode, never))) == (episode / "events.jsonl").read_bytes().count(b"\n")
+    assert len(list(EventLog(episode, never))) == (episode / "events.jsonl").read_bytes().count(
+        b"\n"
+    )
 
 
 def test_a_directory_without_a_log_is_refused(tmp_path: Path) -> None:

@@ -131,7 +131,9 @@ def test_the_first_answer_and_every_later_one_are_the_same(runs: Path) -> None:
     assert stat.S_IMODE(os.stat(runs / FILE).st_mode) == 0o600
 
 
-def test_only_what_is_not_sealed_is_looked_into_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_is_not_sealed_is_looked_into_again(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked(runs)
     seen = opened_episodes(monkeypatch)
     asked(runs)
@@ -210,7 +212,9 @@ def test_filters_answer_the_same_cold_and_warm(runs: Path, wanted: EpisodeFilter
     assert asked(runs, wanted) == plain
 
 
-def test_a_reader_that_stops_early_leaves_a_part_that_is_completed_later(runs: Path, patient: None) -> None:
+def test_a_reader_that_stops_early_leaves_a_part_that_is_completed_later(
+    runs: Path, patient: None
+) -> None:
     for count in (1, 2, 3, 1):
         walk = list_rows(runs, EVERYTHING, Store(runs).ids, worth=1)
         found = [next(walk) for _ in range(count)]
@@ -219,8 +223,12 @@ def test_a_reader_that_stops_early_leaves_a_part_that_is_completed_later(runs: P
     assert asked(runs) == plainly(runs)
 
 
-@pytest.mark.parametrize("damage", ["garbage", "empty", "cut", "other", "directory", "link", "fifo"])
-def test_a_database_that_is_none_is_done_without_or_made_anew(runs: Path, patient: None, damage: str) -> None:
+@pytest.mark.parametrize(
+    "damage", ["garbage", "empty", "cut", "other", "directory", "link", "fifo"]
+)
+def test_a_database_that_is_none_is_done_without_or_made_anew(
+    runs: Path, patient: None, damage: str
+) -> None:
     plain = plainly(runs)
     asked(runs)
     file = runs / FILE
@@ -394,10 +402,14 @@ def test_a_run_that_was_resumed_took_its_sittings_alone(
     begun = sample.started(journal)
     paused = sample.planned(journal, ("read", "detect", "Read"))
     journal.close()
-    assert read_row(journal.directory).duration_ms == milliseconds_between(begun.timestamp, paused.timestamp)
+    assert read_row(journal.directory).duration_ms == milliseconds_between(
+        begun.timestamp, paused.timestamp
+    )
     again = sample.reopened(journal.directory).journal  # more than a minute later
     checkpoint = {"offset": 1, "event": paused.id}
-    draft = draft_of(RunResumed(reason="resumed", checkpoint=checkpoint), sample.RUN, caused_by=paused.id)
+    draft = draft_of(
+        RunResumed(reason="resumed", checkpoint=checkpoint), sample.RUN, caused_by=paused.id
+    )
     resumed = again.append(draft)
     for _ in range(8):
         last = sample.began(again, "read")

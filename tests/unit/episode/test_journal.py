@@ -67,7 +67,11 @@ def test_an_episode_is_created_once(tmp_path: Path) -> None:
 def test_a_clock_that_steps_back_is_clamped_and_said_so(tmp_path: Path) -> None:
     class Backwards:
         times = iter(
-            ["2026-01-01T00:00:02.000000Z", "2026-01-01T00:00:01.000000Z", "2026-01-01T00:00:03.000000Z"]
+            [
+                "2026-01-01T00:00:02.000000Z",
+                "2026-01-01T00:00:01.000000Z",
+                "2026-01-01T00:00:03.000000Z",
+            ]
         )
 
         def now(self) -> str:
@@ -89,9 +93,14 @@ def test_a_clock_that_steps_back_is_clamped_and_said_so(tmp_path: Path) -> None:
 
 def test_secrets_are_masked_when_the_line_is_built(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path, secrets=("hunter2hunter2",))
-    event = sample.started(journal, inputs={"password": "open sesame", "text": "say hunter2hunter2"})
+    event = sample.started(
+        journal, inputs={"password": "open sesame", "text": "say hunter2hunter2"}
+    )
     journal.close()
-    assert lines(journal.directory)[0]["payload"]["inputs"] == {"password": MASK, "text": f"say {MASK}"}
+    assert lines(journal.directory)[0]["payload"]["inputs"] == {
+        "password": MASK,
+        "text": f"say {MASK}",
+    }
     # What only its key betrays goes on living in the run itself.
     assert event.payload["inputs"] == {"password": "open sesame", "text": f"say {MASK}"}
 
@@ -142,7 +151,9 @@ def test_a_full_disk_cuts_off_what_was_written_in_part_and_ends_the_log(
     journal.close()
 
 
-def test_a_failed_sync_is_never_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sync_is_never_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
     calls: list[int] = []
@@ -212,14 +223,18 @@ def test_a_word_that_is_no_durability_is_refused(tmp_path: Path) -> None:
 
 def test_an_event_too_long_for_a_line_is_a_bug_and_is_not_written(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
-    draft = sample.raw_event(sample.RUN, "run.paused", "runtime", {}, evidence_ids=("ev_" + "0" * 2_000_000,))
+    draft = sample.raw_event(
+        sample.RUN, "run.paused", "runtime", {}, evidence_ids=("ev_" + "0" * 2_000_000,)
+    )
     with pytest.raises(InternalError):
         journal.append(draft)
     assert (journal.directory / "events.jsonl").stat().st_size == 0
     journal.close()
 
 
-def test_nothing_is_put_on_disk_after_a_failed_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_put_on_disk_after_a_failed_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     journal = sample.new_journal(tmp_path)
 
     def failing(fd: int, data: bytes) -> int:

@@ -81,14 +81,20 @@ def test_a_list_of_many_small_values_is_one_blob() -> None:
     assert read == {"inputs": {"items": items}}
 
 
-_LEAVES = st.sampled_from([FORGED, BIG, "y" * SPILL, 1, None, "", {"$blob": 1}, {"$blob": FORGED}, []])
+_LEAVES = st.sampled_from(
+    [FORGED, BIG, "y" * SPILL, 1, None, "", {"$blob": 1}, {"$blob": FORGED}, []]
+)
 _KEYS = st.sampled_from(["a", "input", "$blob"])
 _VALUES = st.recursive(
     _LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner), max_leaves=8
 )
 
 
-@given(st.dictionaries(st.sampled_from(["output", "input", "attempts", "writes", "x-a", "read"]), _VALUES))
+@given(
+    st.dictionaries(
+        st.sampled_from(["output", "input", "attempts", "writes", "x-a", "read"]), _VALUES
+    )
+)
 def test_any_payload_reads_back_as_it_was(payload: dict[str, Any]) -> None:
     _, _, read = round_trip(payload)
     assert read == payload
@@ -223,9 +229,13 @@ def test_an_old_log_indents_its_outputs_as_it_always_did() -> None:
 
 
 def test_a_plan_says_what_its_steps_were_given_and_what_they_produced(tmp_path: Path) -> None:
-    [step] = json.loads((finished(tmp_path / "a", "short") / "state.json").read_bytes())["plan"]["steps"]
+    [step] = json.loads((finished(tmp_path / "a", "short") / "state.json").read_bytes())["plan"][
+        "steps"
+    ]
     assert (step["inputs"], step["outputs"]) == ({"text": "short"}, {"text": "short"})
-    [step] = json.loads((finished(tmp_path / "b", BIG) / "state.json").read_bytes())["plan"]["steps"]
+    [step] = json.loads((finished(tmp_path / "b", BIG) / "state.json").read_bytes())["plan"][
+        "steps"
+    ]
     assert is_reference(step["inputs"]["text"])
     assert step["inputs"] == step["outputs"]
 
@@ -280,9 +290,13 @@ def test_a_log_that_names_no_rules_is_continued_under_the_first(tmp_path: Path) 
     directory.mkdir()
     for name in ("events.jsonl", "learn.jsonl"):
         (directory / name).write_bytes((GOLDENS / "paused" / name).read_bytes())
-    reopened = reopen(directory, clock=FakeClock(1_900_000_000), ids=FakeIds(900), redactor=Redactor())
+    reopened = reopen(
+        directory, clock=FakeClock(1_900_000_000), ids=FakeIds(900), redactor=Redactor()
+    )
     run = reopened.events[0].run_id or ""
-    reopened.journal.append(draft_of(RunResumed(reason=BIG * 20, checkpoint={"input": {"text": BIG}}), run))
+    reopened.journal.append(
+        draft_of(RunResumed(reason=BIG * 20, checkpoint={"input": {"text": BIG}}), run)
+    )
     reopened.journal.close()
     last = json.loads((directory / "events.jsonl").read_bytes().splitlines()[-1])
     assert is_reference(last["payload"]["reason"])
@@ -292,7 +306,12 @@ def test_a_log_that_names_no_rules_is_continued_under_the_first(tmp_path: Path) 
 
 
 def test_data_of_an_old_log_that_looks_like_a_reference_stays_data() -> None:
-    line = {"seq": 0, "id": "ev_1", "phase": "start", "payload": {"inputs": {"deep": FORGED}, "rules": 1}}
+    line = {
+        "seq": 0,
+        "id": "ev_1",
+        "phase": "start",
+        "payload": {"inputs": {"deep": FORGED}, "rules": 1},
+    }
     [(_, event)] = EventLog(json.dumps(line).encode() + b"\n")
     assert event.payload["inputs"] == {"deep": FORGED}
 
@@ -305,7 +324,9 @@ def test_a_log_of_later_rules_is_shown_and_not_continued(tmp_path: Path) -> None
     log.write_bytes(log.read_bytes().replace(b'"rules":2', b'"rules":3'))
     assert project(event for _, event in EventLog(journal.directory))["version"] == "1.0"
     with pytest.raises(EnvironmentRefusal, match="later version"):
-        reopen(journal.directory, clock=FakeClock(1_900_000_000), ids=FakeIds(900), redactor=Redactor())
+        reopen(
+            journal.directory, clock=FakeClock(1_900_000_000), ids=FakeIds(900), redactor=Redactor()
+        )
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -314,14 +335,21 @@ def test_a_log_of_later_rules_is_shown_and_not_continued(tmp_path: Path) -> None
 def test_one_sitting_never_lasts_longer_than_its_timestamps_say(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
-    metrics = {"started_at": "2023-11-14T22:13:20.001000Z", "completed_at": None, "duration_ms": 5000}
+    metrics = {
+        "started_at": "2023-11-14T22:13:20.001000Z",
+        "completed_at": None,
+        "duration_ms": 5000,
+    }
     sample.terminated(journal, metrics=metrics)
     seal(journal)
     journal.close()
     summary = json.loads((journal.directory / "summary.json").read_bytes())
     assert summary["duration_ms"] == 1
     assert (
-        json.loads((journal.directory / "state.json").read_bytes())["outcomes"]["metrics"]["duration_ms"] == 1
+        json.loads((journal.directory / "state.json").read_bytes())["outcomes"]["metrics"][
+            "duration_ms"
+        ]
+        == 1
     )
 
 
@@ -329,7 +357,11 @@ def test_a_resumed_run_lasts_as_long_as_its_sittings(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
     journal.append(draft_of(RunResumed(reason="again", checkpoint={}), sample.RUN))
-    metrics = {"started_at": "2023-11-14T22:13:20.001000Z", "completed_at": None, "duration_ms": 5000}
+    metrics = {
+        "started_at": "2023-11-14T22:13:20.001000Z",
+        "completed_at": None,
+        "duration_ms": 5000,
+    }
     sample.terminated(journal, metrics=metrics)
     seal(journal)
     journal.close()
@@ -342,7 +374,9 @@ def test_coverage_counts_the_steps_that_never_came_to_run(tmp_path: Path) -> Non
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
     capabilities = {"read": "text.file.read", "send": "mail.send"}
-    sample.planned(journal, ("read", "act", "Read"), ("send", "act", "Send"), capabilities=capabilities)
+    sample.planned(
+        journal, ("read", "act", "Read"), ("send", "act", "Send"), capabilities=capabilities
+    )
     sample.ended(journal, "read", sample.began(journal, "read"), output={})
     sample.terminated(journal, "aborted")
     account = fold_log(EventLog(journal.directory))

@@ -35,7 +35,9 @@ def test_schemas_are_for_files_of_an_episode_and_but_for_reading_state_refuse_ot
     import jsonschema
 
     for name, schema in SCHEMAS.items():
-        assert any(file.startswith(f"{name.removesuffix('-written')}.") for file in (*FILES, CHECKPOINT))
+        assert any(
+            file.startswith(f"{name.removesuffix('-written')}.") for file in (*FILES, CHECKPOINT)
+        )
         jsonschema.Draft202012Validator.check_schema(schema())
         assert schema()["additionalProperties"] is (name == "state")
 

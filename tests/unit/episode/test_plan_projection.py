@@ -14,7 +14,16 @@ def event(
     phase: str, payload: Any, *, at: int = 0, agent: str | None = None, run: str | None = None
 ) -> Event:
     return Event(
-        None, f"e{at}", f"2024-01-15T10:30:{at:02}Z", "ep_a", run, None, phase, None, payload, agent_id=agent
+        None,
+        f"e{at}",
+        f"2024-01-15T10:30:{at:02}Z",
+        "ep_a",
+        run,
+        None,
+        phase,
+        None,
+        payload,
+        agent_id=agent,
     )
 
 
@@ -34,11 +43,16 @@ def statuses(document: dict[str, Any]) -> list[str]:
 
 
 def test_without_a_plan_event_there_are_no_steps() -> None:
-    assert project_plan_state([event("act", {"step_id": "a", "step_status": "done"})]) == {"steps": []}
+    assert project_plan_state([event("act", {"step_id": "a", "step_status": "done"})]) == {
+        "steps": []
+    }
 
 
 def test_the_latest_plan_starts_afresh() -> None:
-    first, second = event("plan", {"steps": ["act:one"]}, at=1), event("plan", {"steps": ["act:two"]}, at=3)
+    first, second = (
+        event("plan", {"steps": ["act:one"]}, at=1),
+        event("plan", {"steps": ["act:two"]}, at=3),
+    )
     document = project_plan_state([first, evidence("step-1", "done"), second])
     assert [step["description"] for step in document["steps"]] == ["two"]
     assert statuses(document) == ["pending"]
@@ -48,7 +62,9 @@ def test_the_latest_plan_starts_afresh() -> None:
 @pytest.mark.parametrize("payload", [None, [], "plan", 3])
 def test_a_plan_event_whose_payload_is_no_object_counts_as_none(payload: Any) -> None:
     assert project_plan_state([event("plan", payload)]) == {"steps": []}
-    document = project_plan_state([event("plan", {"steps": ["act:one"]}), event("plan", payload, at=2)])
+    document = project_plan_state(
+        [event("plan", {"steps": ["act:one"]}), event("plan", payload, at=2)]
+    )
     assert len(document["steps"]) == 1
 
 
@@ -118,9 +134,9 @@ def test_labels_that_are_no_text_are_passed_over_but_counted() -> None:
 
 
 def test_the_last_evidence_wins() -> None:
-    assert statuses(plan({"step_records": [RECORD]}, evidence("a", "running"), evidence("a", "done"))) == [
-        "done"
-    ]
+    assert statuses(
+        plan({"step_records": [RECORD]}, evidence("a", "running"), evidence("a", "done"))
+    ) == ["done"]
 
 
 def test_a_step_without_evidence_keeps_its_status() -> None:
@@ -144,12 +160,17 @@ def test_what_is_no_evidence_changes_nothing(more: Event) -> None:
 
 
 def test_evidence_before_the_plan_does_not_count() -> None:
-    document = project_plan_state([evidence("a", "done"), event("plan", {"step_records": [RECORD]}, at=10)])
+    document = project_plan_state(
+        [evidence("a", "done"), event("plan", {"step_records": [RECORD]}, at=10)]
+    )
     assert statuses(document) == ["pending"]
 
 
 def test_evidence_for_a_repeated_id_goes_to_the_first() -> None:
-    assert statuses(plan({"step_records": [RECORD, RECORD]}, evidence("a", "done"))) == ["done", "pending"]
+    assert statuses(plan({"step_records": [RECORD, RECORD]}, evidence("a", "done"))) == [
+        "done",
+        "pending",
+    ]
 
 
 @pytest.mark.parametrize(

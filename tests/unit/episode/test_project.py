@@ -61,7 +61,9 @@ def test_every_prefix_projects_and_projecting_is_repeatable(length: int) -> None
 
 def test_an_action_bears_the_timestamp_of_its_event(tmp_path: Path) -> None:
     directory = sample.sealed_episode(tmp_path)
-    acts = [event.timestamp for event in events_of(directory) if event.event_type == "step.completed"]
+    acts = [
+        event.timestamp for event in events_of(directory) if event.event_type == "step.completed"
+    ]
     assert [action["timestamp"] for action in projected(directory)["outcomes"]["actions"]] == acts
 
 
@@ -76,7 +78,9 @@ def test_the_start_is_that_of_the_start_event_even_after_a_pause(tmp_path: Path)
     assert projected(journal.directory)["episode"]["started_at"] == first.timestamp
 
 
-def test_a_run_without_an_end_is_pending_and_links_neither_summary_nor_manifest(tmp_path: Path) -> None:
+def test_a_run_without_an_end_is_pending_and_links_neither_summary_nor_manifest(
+    tmp_path: Path,
+) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
     persist_pending(journal)
@@ -108,7 +112,9 @@ def test_an_outcome_outside_the_vocabulary_reads_error(word: Any) -> None:
 
 
 def foreign(phase: str, payload: Any, **rest: Any) -> Event:
-    return Event(None, "x", "2024-01-15T10:30:00Z", "ep_a", None, None, phase, None, payload, **rest)
+    return Event(
+        None, "x", "2024-01-15T10:30:00Z", "ep_a", None, None, phase, None, payload, **rest
+    )
 
 
 def test_beliefs_come_from_three_phases_and_are_clamped() -> None:
@@ -126,14 +132,21 @@ def test_beliefs_come_from_three_phases_and_are_clamped() -> None:
     ]
 
 
-def test_hypotheses_of_working_memory_are_beliefs_of_the_step_that_wrote_them(tmp_path: Path) -> None:
+def test_hypotheses_of_working_memory_are_beliefs_of_the_step_that_wrote_them(
+    tmp_path: Path,
+) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
     sample.planned(journal, ("a", "act", "A"), ("b", "act", "B"))
-    first = [{"statement": "one", "confidence": 0.5, "provenance": "forged"}, {"statement": "no confidence"}]
+    first = [
+        {"statement": "one", "confidence": 0.5, "provenance": "forged"},
+        {"statement": "no confidence"},
+    ]
     sample.ended(journal, "a", None, writes=[sample.written("working.hypotheses", first)])
     second = [{"statement": "two", "confidence": 0.25}]
-    later = sample.ended(journal, "b", None, writes=[sample.written("working.hypotheses", second, "append")])
+    later = sample.ended(
+        journal, "b", None, writes=[sample.written("working.hypotheses", second, "append")]
+    )
     journal.close()
     beliefs = projected(journal.directory)["beliefs"]
     assert [(b["statement"], b["provenance"]) for b in beliefs] == [("one", "a"), ("two", "b")]
@@ -160,10 +173,15 @@ def test_facts_are_the_small_values_of_targets_with_their_last_writer(tmp_path: 
         journal,
         "b",
         None,
-        writes=[sample.written("vars.z", 2), sample.written("working.artifacts.deep", {"other": 1})],
+        writes=[
+            sample.written("vars.z", 2),
+            sample.written("working.artifacts.deep", {"other": 1}),
+        ],
     )
     journal.append(
-        sample.raw_event(sample.RUN, "memory.kept", "memory", {"facts": [{"key": "a", "value": None}]})
+        sample.raw_event(
+            sample.RUN, "memory.kept", "memory", {"facts": [{"key": "a", "value": None}]}
+        )
     )
     journal.close()
     facts = projected(journal.directory)["memory"]["facts"]
@@ -175,7 +193,10 @@ def test_facts_are_the_small_values_of_targets_with_their_last_writer(tmp_path: 
 
 
 def test_notes_make_the_scratchpad_and_no_notes_make_none(tmp_path: Path) -> None:
-    assert projected(sample.sealed_episode(tmp_path))["memory"]["scratchpad"] == "3 breaking changes found"
+    assert (
+        projected(sample.sealed_episode(tmp_path))["memory"]["scratchpad"]
+        == "3 breaking changes found"
+    )
     assert "scratchpad" not in project([foreign("start", {})])["memory"]
 
 
@@ -183,7 +204,9 @@ def nested_run(tmp_path: Path) -> Path:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
     sample.planned(journal, ("outer", "act", "Nested"))
-    intent = sample.began(journal, "outer", binding=None, capability=None, service=None, uses="skill:a.b")
+    intent = sample.began(
+        journal, "outer", binding=None, capability=None, service=None, uses="skill:a.b"
+    )
     journal.append(
         draft_of(
             RunStarted(
@@ -206,7 +229,13 @@ def nested_run(tmp_path: Path) -> Path:
     inner = sample.began(journal, "outer/step", run_id=sample.CHILD)
     writes = [sample.written("vars.child", 1)]
     sample.ended(
-        journal, "outer/step", inner, run_id=sample.CHILD, output={}, writes=writes, result_artifacts=["x"]
+        journal,
+        "outer/step",
+        inner,
+        run_id=sample.CHILD,
+        output={},
+        writes=writes,
+        result_artifacts=["x"],
     )
     journal.append(
         draft_of(
@@ -230,7 +259,10 @@ def nested_run(tmp_path: Path) -> Path:
 
 def test_of_nested_runs_only_actions_count(tmp_path: Path) -> None:
     document = projected(nested_run(tmp_path))
-    assert [action["step_id"] for action in document["outcomes"]["actions"]] == ["outer/step", "outer"]
+    assert [action["step_id"] for action in document["outcomes"]["actions"]] == [
+        "outer/step",
+        "outer",
+    ]
     assert document["memory"]["facts"] == []
     assert document["outcomes"]["artifacts"] == []
     assert document["outcomes"]["outputs"] == {"notes": "three features"}
@@ -253,7 +285,9 @@ def test_the_error_names_the_step_where_it_went_wrong(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
     sample.planned(journal, ("a", "act", "A"))
-    sample.ended(journal, "a", None, ending="failed", error={"code": "call.timeout", "message": "late"})
+    sample.ended(
+        journal, "a", None, ending="failed", error={"code": "call.timeout", "message": "late"}
+    )
     sample.terminated(journal, "error", error={"code": "call.timeout", "message": "late"})
     journal.close()
     assert projected(journal.directory)["outcomes"]["error"] == {

@@ -30,7 +30,13 @@ FOREIGN = log_of(
         "phase": "start",
         "payload": {"task": "t"},
     },
-    {"id": "2", "timestamp": "2024-01-15T10:30:01Z", "episode_id": "ep_a", "phase": "novel", "payload": {}},
+    {
+        "id": "2",
+        "timestamp": "2024-01-15T10:30:01Z",
+        "episode_id": "ep_a",
+        "phase": "novel",
+        "payload": {},
+    },
 )
 
 
@@ -58,7 +64,9 @@ def test_a_log_torn_at_any_byte_reads_as_its_whole_lines(tmp_path: Path) -> None
         assert log.torn == len(data[:cut]) - (data[:cut].rfind(b"\n") + 1)
 
 
-@pytest.mark.parametrize("tail", [b"\0" * 4096, b'{"id":"3"', b"\0\0\n", b"not json\n", b"[1]", b'{"a":1\n'])
+@pytest.mark.parametrize(
+    "tail", [b"\0" * 4096, b'{"id":"3"', b"\0\0\n", b"not json\n", b"[1]", b'{"a":1\n']
+)
 def test_a_last_line_that_is_no_event_is_torn(tail: bytes) -> None:
     found, log = count(FOREIGN + tail)
     assert (found, log.torn, log.stopped) == (2, len(tail), None)
@@ -93,7 +101,13 @@ def test_members_of_a_wrong_type_count_as_absent() -> None:
     wrong = {"id": 1, "timestamp": [], "episode_id": {}, "phase": None, "run_id": {}, "step_id": 4, "seq": True,
              "metrics": "x", "evidence_ids": 3, "event_type": [], "payload": 7, "caused_by": {}}  # fmt: skip
     [(_, event)] = EventLog(log_of(wrong))
-    assert (event.id, event.timestamp, event.phase, event.run_id, event.seq) == ("", "", "", None, None)
+    assert (event.id, event.timestamp, event.phase, event.run_id, event.seq) == (
+        "",
+        "",
+        "",
+        None,
+        None,
+    )
     assert event.payload == 7
 
 
@@ -105,7 +119,9 @@ def test_no_bytes_at_all_break_the_reader_or_the_projection(data: bytes) -> None
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 _KEYS = ["step_id", "step_status", "tool", "action_id", "writes", "steps", "step_records", "status", "beliefs", "facts",

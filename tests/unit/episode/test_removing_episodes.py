@@ -80,7 +80,9 @@ def test_a_run_that_is_resumed_meanwhile_finds_nothing_half_removed(
     assert told == ["episode.busy"]
 
 
-def test_what_a_crash_left_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_crash_left_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     episode = sample.sealed_episode(tmp_path)
     monkeypatch.setattr(removal, "_delete", lambda parent, name: None)
     assert remove(episode, always)

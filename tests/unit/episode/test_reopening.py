@@ -148,12 +148,16 @@ def test_torn_tails_of_two_crashes_are_both_kept(killed: Path) -> None:
     seal(journal)
     journal.close()
     assert (killed / "events.torn").read_bytes() == b"firstsecond"
-    assert [event.payload["dropped_bytes"] for event in events if event.event_type == "run.recovered"] == [
+    assert [
+        event.payload["dropped_bytes"] for event in events if event.event_type == "run.recovered"
+    ] == [
         5,
         6,
     ]
     assert is_clean(verify(killed))
-    names = [entry["name"] for entry in json.loads((killed / "manifest.json").read_bytes())["files"]]
+    names = [
+        entry["name"] for entry in json.loads((killed / "manifest.json").read_bytes())["files"]
+    ]
     assert "events.torn" in names
 
 
@@ -180,7 +184,9 @@ def test_a_crash_during_recovery_loses_no_byte_and_tells_of_each_once(
     monkeypatch.undo()
     journal, events, _ = reopened(killed, seed=91_000)
     journal.close()
-    told = [event.payload["dropped_bytes"] for event in events if event.event_type == "run.recovered"]
+    told = [
+        event.payload["dropped_bytes"] for event in events if event.event_type == "run.recovered"
+    ]
     assert told == [10]
     assert (killed / "events.torn").read_bytes() == b"torn bytes"
     assert is_clean(verify(killed))
@@ -214,7 +220,9 @@ def test_every_altered_byte_before_the_last_line_is_refused(killed: Path) -> Non
     whole = log_of(killed)
     last = whole.rindex(b"\n", 0, -1)
     for place in range(0, last, 7):
-        (killed / "events.jsonl").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        (killed / "events.jsonl").write_bytes(
+            whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+        )
         assert refused(killed).code == "episode.unreadable", place
 
 
@@ -234,7 +242,9 @@ def test_a_log_without_an_event_is_nothing_to_go_on_with(tmp_path: Path) -> None
 
 
 def test_another_tools_log_is_refused(killed: Path) -> None:
-    (killed / "events.jsonl").write_text('{"id":"x","episode_id":"ep_a","phase":"start","payload":{}}\n')
+    (killed / "events.jsonl").write_text(
+        '{"id":"x","episode_id":"ep_a","phase":"start","payload":{}}\n'
+    )
     assert "without a chain" in refused(killed).message
 
 
@@ -250,7 +260,9 @@ def test_a_missing_blob_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "kind", ["link", "fifo", "hard link", "directory", "hard link of state", "extra", "none"]
 )
-def test_what_is_no_plain_file_of_an_episode_is_refused(killed: Path, tmp_path: Path, kind: str) -> None:
+def test_what_is_no_plain_file_of_an_episode_is_refused(
+    killed: Path, tmp_path: Path, kind: str
+) -> None:
     log, away = killed / "events.jsonl", tmp_path / "elsewhere"
     if kind == "hard link of state":
         away.write_text("{}")
@@ -289,7 +301,9 @@ def test_whoever_comes_second_is_told_who_holds_the_episode(killed: Path) -> Non
     reopened(killed).journal.close()
 
 
-def test_a_reader_that_looks_at_the_lock_is_waited_for(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_looks_at_the_lock_is_waited_for(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reader = os.open(killed / "events.jsonl", os.O_RDONLY)
     fcntl.flock(reader, fcntl.LOCK_SH)
     monkeypatch.setattr(reopen_module.time, "sleep", lambda _: os.close(reader))
@@ -311,7 +325,9 @@ def test_the_lock_of_a_process_that_was_killed_is_free(killed: Path) -> None:
     assert not (killed / ".ballast").exists()
 
 
-def test_a_file_system_without_locks_is_refused(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_locks_is_refused(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def failing(*_: Any) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -329,7 +345,9 @@ def test_what_was_never_put_in_place_is_removed(killed: Path) -> None:
     assert not list(killed.rglob(".tmp-*"))
 
 
-def test_an_episode_that_cannot_be_written_is_refused(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_episode_that_cannot_be_written_is_refused(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = os.open
 
     def read_only(path: Any, flags: int, *rest: Any, **options: Any) -> int:

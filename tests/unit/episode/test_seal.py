@@ -71,7 +71,9 @@ def test_the_order_is_learn_summary_evidence_state_manifest(
     order: list[str] = []
     replace, derived = Journal.replace, Journal.append_derived
     monkeypatch.setattr(
-        Journal, "replace", lambda self, name, data: (order.append(name), replace(self, name, data))[1]
+        Journal,
+        "replace",
+        lambda self, name, data: (order.append(name), replace(self, name, data))[1],
     )
     monkeypatch.setattr(
         Journal,
@@ -80,7 +82,13 @@ def test_the_order_is_learn_summary_evidence_state_manifest(
     )
     seal(journal)
     journal.close()
-    assert order == ["learn.jsonl", "summary.json", "run.state_projection", "state.json", "manifest.json"]
+    assert order == [
+        "learn.jsonl",
+        "summary.json",
+        "run.state_projection",
+        "state.json",
+        "manifest.json",
+    ]
 
 
 def test_the_evidence_repeats_outcomes_and_links_of_the_document(tmp_path: Path) -> None:
@@ -126,9 +134,9 @@ def test_the_manifest_names_every_file_and_the_head_of_the_chain(tmp_path: Path)
     journal.close()
     directory = journal.directory
     manifest = json.loads((directory / "manifest.json").read_bytes())
-    found = {str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file()} - {
-        "manifest.json"
-    }
+    found = {
+        str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file()
+    } - {"manifest.json"}
     assert [entry["name"] for entry in manifest["files"]] == sorted(found)
     for entry in manifest["files"]:
         data = (directory / entry["name"]).read_bytes()
@@ -140,7 +148,13 @@ def test_the_manifest_names_every_file_and_the_head_of_the_chain(tmp_path: Path)
         "head": f"sha256:{hashlib.sha256(last[-1]).hexdigest()}",
     }
     assert manifest["created_at"] == json.loads(last[-1])["timestamp"]
-    assert {entry["kind"] for entry in manifest["files"]} == {"blob", "events", "learn", "state", "summary"}
+    assert {entry["kind"] for entry in manifest["files"]} == {
+        "blob",
+        "events",
+        "learn",
+        "state",
+        "summary",
+    }
     assert is_clean(verify(directory))
 
 
@@ -161,7 +175,9 @@ def test_a_secret_that_only_its_key_betrays_stands_in_no_file(tmp_path: Path) ->
     intent = sample.began(journal, "a", input={"password": "open sesame"})
     excerpt = '{"password":"open sesame"}'
     writes = [sample.written("vars.api_key", "open sesame")]
-    sample.ended(journal, "a", intent, output={"token": "open sesame"}, writes=writes, input_excerpt=excerpt)
+    sample.ended(
+        journal, "a", intent, output={"token": "open sesame"}, writes=writes, input_excerpt=excerpt
+    )
     sample.terminated(journal, outputs={"secret": "open sesame"})
     seal(journal)
     journal.close()
@@ -197,7 +213,9 @@ def test_a_directory_swapped_for_a_link_leads_no_write_astray(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("damage", ["blob", "line", "torn"])
-def test_nothing_is_derived_from_a_log_that_cannot_be_read_whole(tmp_path: Path, damage: str) -> None:
+def test_nothing_is_derived_from_a_log_that_cannot_be_read_whole(
+    tmp_path: Path, damage: str
+) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal, inputs={"text": "x" * 70_000})
     sample.terminated(journal)
@@ -211,7 +229,9 @@ def test_nothing_is_derived_from_a_log_that_cannot_be_read_whole(tmp_path: Path,
     for finish in (seal, persist_pending):
         with pytest.raises(EnvironmentRefusal) as refused:
             finish(journal)
-        assert refused.value.code == ("episode.unreadable" if damage == "blob" else "episode.altered")
+        assert refused.value.code == (
+            "episode.unreadable" if damage == "blob" else "episode.altered"
+        )
     journal.close()
     assert not (journal.directory / "manifest.json").exists()
 

@@ -223,5 +223,8 @@ def test_without_the_library_nothing_is_signed_and_a_signature_is_left_unchecked
     ):
         with pytest.raises(ServiceResolutionError) as refused:
             act()
-        assert (refused.value.code, refused.value.hint) == ("env.extra", "pip install 'cogcli[sign]'")
+        assert (refused.value.code, refused.value.hint) == (
+            "env.extra",
+            "pip install 'cogcli[sign]'",
+        )
     assert codes(directory) == {"signature.unchecked"}

@@ -44,7 +44,10 @@ def test_the_first_snapshot_holds_what_its_event_says(running: Journal) -> None:
     events = [event for _, event in EventLog(running.directory)]
     assert data == project_bytes(events[: evidence.seq])
     assert (evidence.phase, evidence.event_type) == ("runtime", "run.state_projection")
-    assert evidence.payload["state"] == {"sha256": sha256(data).hexdigest(), "size_bytes": len(data)}
+    assert evidence.payload["state"] == {
+        "sha256": sha256(data).hexdigest(),
+        "size_bytes": len(data),
+    }
     assert evidence.payload["snapshot"] is True
     assert evidence.payload["outcomes"].keys() == {"status", "metrics", "error"}
     assert evidence.payload["links"] == json.loads(data)["links"]
@@ -65,7 +68,9 @@ def test_only_what_changed_is_written_again_and_not_at_once(running: Journal) ->
     assert state["plan"]["steps"][0]["status"] == "running"
 
 
-def test_a_slow_snapshot_makes_the_next_one_later(running: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_snapshot_makes_the_next_one_later(
+    running: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [100.0]
 
     def tick() -> float:
@@ -137,7 +142,9 @@ def test_the_end_writes_evidence_of_its_own(running: Journal, finish: Any) -> No
     evidence = last_event(running)
     assert "snapshot" not in evidence.payload
     assert "outputs" in evidence.payload["outcomes"]
-    assert not [f for f in verify(running.directory) if f.severity == "error" or f.code == "state.snapshot"]
+    assert not [
+        f for f in verify(running.directory) if f.severity == "error" or f.code == "state.snapshot"
+    ]
 
 
 def test_a_disk_without_room_stops_snapshots_not_the_run(

@@ -47,7 +47,13 @@ def test_ids_come_newest_first(runs: Path) -> None:
 def test_names_count_back_from_the_newest(runs: Path) -> None:
     store = Store(runs)
     ids = store.ids()
-    for name, expected in (("@last", 0), ("last", 0), ("@last~0", 0), ("@last~2", 2), ("last~3", 3)):
+    for name, expected in (
+        ("@last", 0),
+        ("last", 0),
+        ("@last~0", 0),
+        ("@last~2", 2),
+        ("last~3", 3),
+    ):
         assert store.resolve(name).name == ids[expected]
     assert store.resolve("@failed").name == ids[1]
     assert store.resolve("failed").name == ids[1]
@@ -97,7 +103,17 @@ def test_ids_differ_by_more_than_case() -> None:
     assert is_episode_id("ep_01HF7YAT000000000000000001")
     assert not is_episode_id("ep_01hF7YAT000000000000000001")
     assert is_episode_id("ep_2024_abc123_s0")
-    for text in ("ep_a..b", "ep_.a", "ep_a.", "ep_", "x", "ep_é", "ep_a/b", "ep_" + "a" * 62, "ep_a\n"):
+    for text in (
+        "ep_a..b",
+        "ep_.a",
+        "ep_a.",
+        "ep_",
+        "x",
+        "ep_é",
+        "ep_a/b",
+        "ep_" + "a" * 62,
+        "ep_a\n",
+    ):
         assert not is_episode_id(text)
 
 
@@ -122,7 +138,9 @@ def test_a_link_that_takes_the_place_of_the_runs_directory_is_not_followed(tmp_p
     assert list((tmp_path / "other").iterdir()) == []
 
 
-def test_a_missing_runs_directory_holds_nothing_and_an_unusable_one_is_refused(tmp_path: Path) -> None:
+def test_a_missing_runs_directory_holds_nothing_and_an_unusable_one_is_refused(
+    tmp_path: Path,
+) -> None:
     assert Store(tmp_path / "none").ids() == []
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentRefusal) as refused:
@@ -173,7 +191,12 @@ def test_a_run_that_ended_unsealed_shows_its_outcome(tmp_path: Path) -> None:
 
 def test_an_overview_survives_any_summary(runs: Path) -> None:
     directory = Store(runs).resolve("@last")
-    for text in ("", "[]", '{"status":"novel"}', '{"status":"ok","skill":3,"tags":[],"duration_ms":"x"}'):
+    for text in (
+        "",
+        "[]",
+        '{"status":"novel"}',
+        '{"status":"ok","skill":3,"tags":[],"duration_ms":"x"}',
+    ):
         (directory / "summary.json").write_text(text)
         assert read_row(directory).status == "ok"
 
@@ -219,4 +242,7 @@ def test_twenty_processes_at_once_each_get_their_own_episode(tmp_path: Path) -> 
     assert sorted(Store(tmp_path / "runs").ids()) == sorted(names)
     for name in names:
         assert is_clean(verify(tmp_path / "runs" / name))
-        assert json.loads((tmp_path / "runs" / name / "manifest.json").read_bytes())["episode_id"] == name
+        assert (
+            json.loads((tmp_path / "runs" / name / "manifest.json").read_bytes())["episode_id"]
+            == name
+        )

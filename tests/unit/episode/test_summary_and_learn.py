@@ -52,12 +52,23 @@ def eventful(runs_dir: Path) -> Path:
         "reason": "",
         "enforced": False,
     }
-    journal.append(draft_of(GateDecided(**payload), sample.RUN, step_id="stop@pre0", speaker="policy:g"))
+    journal.append(
+        draft_of(GateDecided(**payload), sample.RUN, step_id="stop@pre0", speaker="policy:g")
+    )
     error = {"code": "safety.gate", "message": "no", "retryable": False}
-    sample.ended(journal, "stop", None, ending="vetoed", reason="safety.gate", uses="mail.send", error=error)
-    sample.ended(journal, "never", None, ending="skipped", reason="dependency", uses="text.file.read")
+    sample.ended(
+        journal, "stop", None, ending="vetoed", reason="safety.gate", uses="mail.send", error=error
+    )
+    sample.ended(
+        journal, "never", None, ending="skipped", reason="dependency", uses="text.file.read"
+    )
     sample.terminated(
-        journal, "vetoed", status_reason="safety.gate", error=error, outputs={}, required_missing=["notes"]
+        journal,
+        "vetoed",
+        status_reason="safety.gate",
+        error=error,
+        outputs={},
+        required_missing=["notes"],
     )
     seal(journal)
     journal.close()
@@ -65,7 +76,9 @@ def eventful(runs_dir: Path) -> Path:
 
 
 def retry(step: str, reason: str) -> Any:
-    payload = CallRetried(step_id=step, attempt=2, binding="second", service="b", reason=reason, wait_ms=0)
+    payload = CallRetried(
+        step_id=step, attempt=2, binding="second", service="b", reason=reason, wait_ms=0
+    )
     return draft_of(payload, sample.RUN, step_id=step, speaker="second")
 
 
@@ -134,7 +147,9 @@ def test_proposals_are_drawn_from_what_happened_with_their_evidence(tmp_path: Pa
         ("budget-spent", "wall_clock_ms"),
         ("output-missing", "notes"),
     ]
-    known = {json.loads(line)["id"] for line in (directory / "events.jsonl").read_bytes().splitlines()}
+    known = {
+        json.loads(line)["id"] for line in (directory / "events.jsonl").read_bytes().splitlines()
+    }
     for proposal in entry["proposals"]:
         assert proposal["evidence_ids"]
         assert known.issuperset(proposal["evidence_ids"])
@@ -160,6 +175,10 @@ def pressed(*values: float) -> list[dict[str, Any]]:
 def test_three_turns_in_a_row_under_high_pressure_are_a_proposal() -> None:
     assert pressed(0.8, 0.8) == pressed(0.9, 0.9, 0.79, 1.0, 0.8) == pressed() == []
     (proposal,) = pressed(0.1, 0.8, 0.9, 1.0, 0.2, 0.9)
-    assert (proposal["kind"], proposal["about"], proposal["count"]) == ("high-pressure", "loop_pressure", 3)
+    assert (proposal["kind"], proposal["about"], proposal["count"]) == (
+        "high-pressure",
+        "loop_pressure",
+        3,
+    )
     assert proposal["evidence_ids"] == ["ev_1", "ev_2", "ev_3"]
     assert adapter_of(Proposal).validate_python(proposal)

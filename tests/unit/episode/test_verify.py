@@ -62,7 +62,9 @@ def test_a_sealed_episode_is_clean_but_unsigned(sealed: Path) -> None:
 def test_verifying_changes_nothing(sealed: Path) -> None:
     before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in sealed.iterdir()}
     verify(sealed)
-    assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in sealed.iterdir()} == before
+    assert {
+        file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in sealed.iterdir()
+    } == before
 
 
 def altered_is_found(directory: Path, file: Path, offset: int, bit: int) -> None:
@@ -77,7 +79,11 @@ def altered_is_found(directory: Path, file: Path, offset: int, bit: int) -> None
     name = str(file.relative_to(directory))
     line = data[:offset].count(b"\n") + 1
     assert found, f"{name} byte {offset} bit {bit}"
-    assert any(finding.file == name and finding.line in (0, line) for finding in found), (name, line, found)
+    assert any(finding.file == name and finding.line in (0, line) for finding in found), (
+        name,
+        line,
+        found,
+    )
 
 
 @pytest.mark.slow
@@ -87,7 +93,9 @@ def test_every_altered_byte_is_found_in_its_file_and_line(sealed: Path) -> None:
             altered_is_found(sealed, file, offset, offset % 8)
 
 
-@pytest.mark.skipif("COGCLI_LONG_TESTS" not in os.environ, reason="minutes: every bit of every file")
+@pytest.mark.skipif(
+    "COGCLI_LONG_TESTS" not in os.environ, reason="minutes: every bit of every file"
+)
 def test_every_altered_bit_is_found_in_its_file_and_line(sealed: Path) -> None:
     for file in sorted(sealed.iterdir()):
         for offset in range(file.stat().st_size):
@@ -189,7 +197,9 @@ def test_a_shape_that_is_not_sound_is_told_of_every_line_that_has_it(
     sealed: Path, bad: dict[str, Any]
 ) -> None:
     events = events_of(sealed)
-    rechained(sealed, [{**event, **bad} if n in (2, 3) else event for n, event in enumerate(events)])
+    rechained(
+        sealed, [{**event, **bad} if n in (2, 3) else event for n, event in enumerate(events)]
+    )
     assert [f.line for f in verify(sealed) if f.code == "event.key"] == [3, 4]
 
 
@@ -231,7 +241,9 @@ def test_a_garbled_line_in_the_middle_stops_and_is_named(sealed: Path) -> None:
     assert line_of(sealed, "line.broken") == 4
 
 
-def test_a_torn_end_is_said_of_a_run_and_failed_of_a_sealed_episode(sealed: Path, tmp_path: Path) -> None:
+def test_a_torn_end_is_said_of_a_run_and_failed_of_a_sealed_episode(
+    sealed: Path, tmp_path: Path
+) -> None:
     with (sealed / "events.jsonl").open("ab") as file:
         file.write(b'{"torn')
     assert "line.torn" in codes(sealed)
@@ -247,7 +259,11 @@ def test_a_torn_end_is_said_of_a_run_and_failed_of_a_sealed_episode(sealed: Path
 
 def test_an_event_after_the_end_is_flagged(sealed: Path) -> None:
     events = events_of(sealed)
-    late = {**events[3], "id": "ev_01HF7YAT00000000000000000Z", "timestamp": events[-1]["timestamp"]}
+    late = {
+        **events[3],
+        "id": "ev_01HF7YAT00000000000000000Z",
+        "timestamp": events[-1]["timestamp"],
+    }
     late.pop("caused_by")
     rechained(sealed, [*events, late])
     assert "run.after-end" in codes(sealed)
@@ -349,7 +365,9 @@ def test_free_keys_and_unknown_types_are_no_errors(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
     journal.append(sample.raw_event(sample.RUN, "future.thing", "insight", {"anything": 1}))
-    journal.append(sample.raw_event(sample.RUN, "run.paused", "runtime", {"reason": "r", "x-own": 1}))
+    journal.append(
+        sample.raw_event(sample.RUN, "run.paused", "runtime", {"reason": "r", "x-own": 1})
+    )
     journal.close()
     findings = verify(journal.directory)
     assert is_clean(findings)
@@ -376,7 +394,9 @@ def test_an_edited_state_loses_against_the_log(sealed: Path) -> None:
     edited(sealed / "state.json", lambda state: state["outcomes"].update(status="error"))
     [finding] = errors(sealed)
     assert (finding.code, finding.file) == ("state.differs", "state.json")
-    assert b'"status": "error"' in (sealed / "state.json").read_bytes().splitlines()[finding.line - 1]
+    assert (
+        b'"status": "error"' in (sealed / "state.json").read_bytes().splitlines()[finding.line - 1]
+    )
 
 
 @pytest.mark.parametrize("link", ["../../../etc/passwd", "file:///etc/passwd"])
@@ -417,7 +437,9 @@ def test_an_edited_manifest_is_found(sealed: Path, change: Callable[[Any], None]
 
 def test_a_manifest_with_a_key_twice_is_found(sealed: Path) -> None:
     path = sealed / "manifest.json"
-    path.write_bytes(path.read_bytes().replace(b'"signature"', b'"episode_id": "x",\n  "signature"'))
+    path.write_bytes(
+        path.read_bytes().replace(b'"signature"', b'"episode_id": "x",\n  "signature"')
+    )
     assert "manifest.syntax" in codes(sealed)
 
 

@@ -17,7 +17,14 @@ from cogcli.app.verify_episodes import verify_episode
 from cogcli.episode.layout import Finding
 from cogcli.episode.verify.check import verify
 
-FILES = ("events.jsonl", "learn.jsonl", "state.json", "summary.json", "release_notes.md", "artifacts/raw.bin")
+FILES = (
+    "events.jsonl",
+    "learn.jsonl",
+    "state.json",
+    "summary.json",
+    "release_notes.md",
+    "artifacts/raw.bin",
+)
 
 
 @pytest.fixture
@@ -60,12 +67,16 @@ SOUND: dict[str, Callable[[Path], object]] = {
     "plain hashes": lambda d: None,
     "hashes with their algorithm": lambda d: tool.write_manifest(d, prefix="sha256:"),
     "upper case": lambda d: edit(d, _upper),
-    "upper case with its algorithm": lambda d: (tool.write_manifest(d, prefix="sha256:"), edit(d, _upper)),
+    "upper case with its algorithm": lambda d: (
+        tool.write_manifest(d, prefix="sha256:"),
+        edit(d, _upper),
+    ),
     "no sizes": lambda d: edit(d, lambda m: [file.pop("size_bytes") for file in m["files"]]),
     "no kinds": lambda d: edit(d, lambda m: [file.pop("kind") for file in m["files"]]),
     "no episode id": lambda d: edit(d, lambda m: m.pop("episode_id")),
     "it names itself": lambda d: edit(
-        d, lambda m: m["files"].append({"name": "manifest.json", "sha256": "0" * 64, "size_bytes": 1})
+        d,
+        lambda m: m["files"].append({"name": "manifest.json", "sha256": "0" * 64, "size_bytes": 1}),
     ),
     "a signature of its own": lambda d: edit(d, lambda m: m.update(signature={"by": "somebody"})),
     "state.json not named": lambda d: edit(
@@ -75,7 +86,9 @@ SOUND: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("form", SOUND)
-def test_an_authentic_episode_is_clean_whatever_the_form_of_its_manifest(episode: Path, form: str) -> None:
+def test_an_authentic_episode_is_clean_whatever_the_form_of_its_manifest(
+    episode: Path, form: str
+) -> None:
     SOUND[form](episode)
     assert errors(episode) == []
     assert bad_marks(episode) == set()
@@ -83,9 +96,13 @@ def test_an_authentic_episode_is_clean_whatever_the_form_of_its_manifest(episode
 
 
 @pytest.mark.parametrize(
-    ("events", "status"), [(tool.release_notes, "ok"), (tool.labelled, "error")], ids=["records", "labels"]
+    ("events", "status"),
+    [(tool.release_notes, "ok"), (tool.labelled, "error")],
+    ids=["records", "labels"],
 )
-def test_every_authentic_episode_is_clean(tmp_path: Path, events: Callable[[], Any], status: str) -> None:
+def test_every_authentic_episode_is_clean(
+    tmp_path: Path, events: Callable[[], Any], status: str
+) -> None:
     log = events()
     assert errors(tool.write(tmp_path / log[0]["episode_id"], log, status=status)) == []
 
@@ -134,7 +151,9 @@ def test_every_altered_byte_is_told_and_marked(episode: Path) -> None:
             changed[offset] ^= 1 << offset % 8
             (episode / name).write_bytes(changed)
             found, marked = {file for _, file in errors(episode)}, bad_marks(episode)
-            if name == "manifest.json":  # nothing vouches for it: what a bit of it changes may say nothing
+            if (
+                name == "manifest.json"
+            ):  # nothing vouches for it: what a bit of it changes may say nothing
                 assert bool(found) == bool(marked), (offset, found, marked)
             else:
                 assert name in found & marked, (name, offset, found, marked)
@@ -162,7 +181,10 @@ def test_all_that_is_wrong_is_listed(episode: Path) -> None:
     (episode / "learn.jsonl").write_text("{}\n")
     (episode / "summary.json").unlink()
     (episode / "more").write_text("")
-    assert sorted(errors(episode)) == [("file.altered", "learn.jsonl"), ("file.missing", "summary.json")]
+    assert sorted(errors(episode)) == [
+        ("file.altered", "learn.jsonl"),
+        ("file.missing", "summary.json"),
+    ]
     assert [found.file for found in told(episode, "file.extra")] == ["more"]
 
 
@@ -194,7 +216,9 @@ def test_a_broken_log_does_not_hide_what_else_was_altered(episode: Path) -> None
         log.write_bytes(broken + log.read_bytes()[1:])
         (episode / "learn.jsonl").write_text("{}\n")
         found = errors(episode)
-        assert {("file.altered", "events.jsonl"), ("file.altered", "learn.jsonl")} <= set(found), found
+        assert {("file.altered", "events.jsonl"), ("file.altered", "learn.jsonl")} <= set(found), (
+            found
+        )
 
 
 def test_files_of_another_episode_are_told(episode: Path, tmp_path: Path) -> None:
@@ -205,7 +229,9 @@ def test_files_of_another_episode_are_told(episode: Path, tmp_path: Path) -> Non
     assert ("episode.other", "manifest.json") in errors(episode)
 
 
-def test_state_that_another_tool_altered_with_its_manifest_still_contradicts_the_log(episode: Path) -> None:
+def test_state_that_another_tool_altered_with_its_manifest_still_contradicts_the_log(
+    episode: Path,
+) -> None:
     state = json.loads((episode / "state.json").read_bytes())
     state["outcomes"]["metrics"]["task_score"] = 1
     (episode / "state.json").write_text(json.dumps(state))
@@ -275,7 +301,10 @@ BROKEN: dict[str, tuple[str, str]] = {
     "a file is a text": ('{"files": ["events.jsonl"]}', "manifest.files"),
     "a name is a number": ('{"files": [{"name": 7}]}', "manifest.files"),
     "a hash is none": ('{"files": [{"name": "state.json", "sha256": "abc"}]}', "manifest.files"),
-    "another algorithm": ('{"files": [{"name": "state.json", "sha256": "md5:abc"}]}', "manifest.files"),
+    "another algorithm": (
+        '{"files": [{"name": "state.json", "sha256": "md5:abc"}]}',
+        "manifest.files",
+    ),
     "a size is none": ('{"files": [{"name": "state.json", "size_bytes": -1}]}', "manifest.files"),
     "a size is true": ('{"files": [{"name": "state.json", "size_bytes": true}]}', "manifest.files"),
     "twice": ('{"files": [{"name": "state.json"}, {"name": "state.json"}]}', "manifest.files"),
@@ -300,7 +329,9 @@ def test_without_hashes_sizes_are_compared_and_nothing_is_vouched_for(episode: P
 
 
 @pytest.mark.parametrize("files", [[], [{"name": "state.json"}]])
-def test_a_manifest_that_does_not_name_the_log_vouches_for_nothing(episode: Path, files: list[Any]) -> None:
+def test_a_manifest_that_does_not_name_the_log_vouches_for_nothing(
+    episode: Path, files: list[Any]
+) -> None:
     edit(episode, lambda m: m.update(files=files))
     assert errors(episode) == []
     assert verify_episode(episode).level == "unvouched"
@@ -342,7 +373,8 @@ def test_a_log_of_ours_that_lost_its_chain_is_no_other_tools(tmp_path: Path) -> 
     directory = sample.sealed_episode(tmp_path)
     lines = [json.loads(line) for line in (directory / "events.jsonl").read_text().splitlines()]
     tool.write_log(
-        directory, [{k: v for k, v in line.items() if k not in ("seq", "prev", "sum")} for line in lines]
+        directory,
+        [{k: v for k, v in line.items() if k not in ("seq", "prev", "sum")} for line in lines],
     )
     tool.write_manifest(directory, schema_version="manifest/1")
     assert errors(directory) == [("manifest.differs", "manifest.json")]

@@ -9,7 +9,14 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.events.checksum import Checksums, corrections, holds, is_like_whole, line_with_sum, valid_prefix
+from cogcli.events.checksum import (
+    Checksums,
+    corrections,
+    holds,
+    is_like_whole,
+    line_with_sum,
+    valid_prefix,
+)
 
 LINE = line_with_sum(b'{"seq":3,"payload":{"sum":"00000000","note":"J*"},"prev":"sha256:ab"}')[:-1]
 

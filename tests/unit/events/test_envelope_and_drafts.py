@@ -27,7 +27,10 @@ def test_an_event_survives_its_line() -> None:
         caused_by="ev_1",
     )
     event = event_of(draft, 3, "0" * 26, "2026-01-01T00:00:00.000000Z")
-    assert from_json(to_json(event)) == event._replace(evidence_ids=[]) or from_json(to_json(event)) == event
+    assert (
+        from_json(to_json(event)) == event._replace(evidence_ids=[])
+        or from_json(to_json(event)) == event
+    )
 
 
 def test_type_phase_and_speaker_are_those_of_the_payload_unless_given() -> None:

@@ -11,7 +11,9 @@ def sat(*told: tuple[str, str]) -> int | None:
     sittings = ActiveTime()
     for at, kind in told:
         sittings.apply(
-            Event(None, "", at if "T" in at else DAY.format(at), "ep_a", None, None, "act", kind, {})
+            Event(
+                None, "", at if "T" in at else DAY.format(at), "ep_a", None, None, "act", kind, {}
+            )
         )
     return sittings.milliseconds
 
@@ -20,7 +22,11 @@ def test_one_sitting_lasts_from_its_first_event_to_its_last() -> None:
     assert sat() is None
     assert sat(("10:00:00", "run.started")) == 0
     assert (
-        sat(("10:00:00", "run.started"), ("10:00:02", "run.paused"), ("10:00:09", "run.state_projection"))
+        sat(
+            ("10:00:00", "run.started"),
+            ("10:00:02", "run.paused"),
+            ("10:00:09", "run.state_projection"),
+        )
         == 2000
     )
 

@@ -10,7 +10,9 @@ import pytest
 from cogcli.core.errors import PolicyApprovalError, RuntimeErrorBase, SafetyGateFailedError
 from cogcli.governance.approvals import Answered, Approvals, Asked, ReplayedApprovals, action_hash
 
-ASKED = Asked("ap_1", "payments.refund", "refund", "sha256:action", "sha256:proof", "2026-05-05T09:30:00Z")
+ASKED = Asked(
+    "ap_1", "payments.refund", "refund", "sha256:action", "sha256:proof", "2026-05-05T09:30:00Z"
+)
 YES = Answered(ASKED, True, "ann", "", "2026-05-04T09:30:00Z")
 NO = YES._replace(granted=False, reason="too much")
 LATER = "2026-05-04T10:00:00Z"
@@ -23,7 +25,12 @@ def _use(
 
 
 def _use_of(approvals: Approvals, **call: str) -> Answered | RuntimeErrorBase | None:
-    given = {"step_id": "refund", "action": "sha256:action", "evidence": "sha256:proof", "now": LATER}
+    given = {
+        "step_id": "refund",
+        "action": "sha256:action",
+        "evidence": "sha256:proof",
+        "now": LATER,
+    }
     return approvals.use(**(given | call))
 
 

@@ -151,6 +151,6 @@ def test_limits_are_those_of_the_pack_else_the_defaults_and_flags_only_lower_the
         {"tool_calls": {"per_turn": 8, "per_workflow": 32}}, {"tool_calls": {"per_turn": 4}}
     )
     assert limits == {"tool_calls.per_turn": 4, "tool_calls.per_workflow": 32}
-    assert raised_keys(limits, {"tool_calls.per_turn": 5, "tool_calls.per_workflow": 32, "turns": 9}) == [
-        "tool_calls.per_turn"
-    ]
+    assert raised_keys(
+        limits, {"tool_calls.per_turn": 5, "tool_calls.per_workflow": 32, "turns": 9}
+    ) == ["tool_calls.per_turn"]

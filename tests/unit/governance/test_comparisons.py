@@ -36,7 +36,9 @@ def _explained(rules: list[PolicyRule], **data: Any) -> Any:
     call = GovernedCall("pay", "network", "clerk", "network", data.get("args", {}))
     case = JudgedCall(call, {"args": {}, **data})
     return explain_verdict(
-        policy.rules_for("buy", "pay"), case, lambda each: policy.decide("buy", each.call, each.data)
+        policy.rules_for("buy", "pay"),
+        case,
+        lambda each: policy.decide("buy", each.call, each.data),
     )
 
 
@@ -84,7 +86,9 @@ def test_the_comparison_that_decided(condition: Any, value: float, decided: str,
     ],
 )
 def test_a_flip_says_what_would_become_of_the_call(verdict: str, says: str) -> None:
-    explained = _explained([_rule({">": [AMOUNT, 200]}, verdict, gate="GATE_X")], args={"amount": 20})
+    explained = _explained(
+        [_rule({">": [AMOUNT, 200]}, verdict, gate="GATE_X")], args={"amount": 20}
+    )
     assert [flip.text for flip in explained.flips] == [f"more than 200 would {says}"]
 
 
@@ -94,7 +98,9 @@ def test_a_flip_says_what_would_become_of_the_call(verdict: str, says: str) -> N
     st.sampled_from((6, 6.5, "a", False)),
     st.booleans(),
 )
-def test_a_comparison_holds_as_the_rule_does(operator: str, value: Any, bound: Any, turned: bool) -> None:
+def test_a_comparison_holds_as_the_rule_does(
+    operator: str, value: Any, bound: Any, turned: bool
+) -> None:
     condition = {operator: [bound, AMOUNT] if turned else [AMOUNT, bound]}
     facts = {"args": {"amount": value}}
     result = evaluate(compile_rule(condition), facts)
@@ -103,7 +109,10 @@ def test_a_comparison_holds_as_the_rule_does(operator: str, value: Any, bound: A
 
 
 def test_where_a_comparison_turns_the_numbers_on_its_other_side_are_not_tried() -> None:
-    rules = [_rule({"<=": [AMOUNT, 200]}, "escalate"), _rule({"==": [AMOUNT, 199]}, rule_id="other")]
+    rules = [
+        _rule({"<=": [AMOUNT, 200]}, "escalate"),
+        _rule({"==": [AMOUNT, 199]}, rule_id="other"),
+    ]
     own = [flip for flip in _explained(rules, args={"amount": 20}).flips if flip.rule == "r"]
     assert [flip.text for flip in own] == ["more than 200 would be allowed"]
 
@@ -172,13 +181,24 @@ def test_shadow_rules_decide_nothing() -> None:
 def test_the_items_of_a_list_are_not_compared_but_what_makes_the_list_is(loop: str) -> None:
     items = {"if": [{">": [AMOUNT, 200]}, {"var": "args.items"}, []]}
     condition = {loop: [items, {">": [{"var": "price"}, 5]}, {"<": [{"var": "price"}, 9]}]}
-    found = comparisons_of(_rule(condition), {"args": {"amount": 240, "items": [{"price": 9}]}, "price": 7})
+    found = comparisons_of(
+        _rule(condition), {"args": {"amount": 240, "items": [{"price": 9}]}, "price": 7}
+    )
     assert [(each.pointer, each.path) for each in found] == [(f"/{loop}/0/if/0/>", "args.amount")]
 
 
 @pytest.mark.parametrize(
     "condition",
-    [{}, {"some": AMOUNT}, {">": 5}, {">": "ab"}, {">": [AMOUNT]}, {"var": []}, {"log": [AMOUNT, 5]}, None],
+    [
+        {},
+        {"some": AMOUNT},
+        {">": 5},
+        {">": "ab"},
+        {">": [AMOUNT]},
+        {"var": []},
+        {"log": [AMOUNT, 5]},
+        None,
+    ],
 )
 def test_a_rule_with_faults_is_compared_with_nothing(condition: Any) -> None:
     assert comparisons_of(_rule(condition), {"args": {"amount": 240}}) == []
@@ -218,7 +238,9 @@ def test_a_rule_for_other_calls_has_no_part() -> None:
         ({"==": [AMOUNT, {"map": [[1], {"var": "price"}]}]}, {"amount": 240}),
     ],
 )
-def test_what_has_no_number_or_no_line_is_compared_with_nothing(condition: Any, args: dict[str, Any]) -> None:
+def test_what_has_no_number_or_no_line_is_compared_with_nothing(
+    condition: Any, args: dict[str, Any]
+) -> None:
     assert comparisons_of(_rule(condition), {"args": args}) == []
 
 
@@ -314,7 +336,9 @@ def test_the_first_number_that_flips_flips_and_none_before_it_does(
 
     def verdict_at(number: int) -> tuple[str, str]:
         args = {"amount": number}
-        found = policy.decide("buy", GovernedCall("pay", "network", "clerk", "network", args), {"args": args})
+        found = policy.decide(
+            "buy", GovernedCall("pay", "network", "clerk", "network", args), {"args": args}
+        )
         return found.verdict, found.gate
 
     here = verdict_at(amount)
@@ -322,7 +346,9 @@ def test_the_first_number_that_flips_flips_and_none_before_it_does(
     flips = _explained(declared, args={"amount": amount}).flips
     assert bool(flips) == bool(others)
     if flips:
-        assert min(flip.distance for flip in flips) == min(abs(number - amount) for number in others)
+        assert min(flip.distance for flip in flips) == min(
+            abs(number - amount) for number in others
+        )
 
 
 @pytest.mark.parametrize("number", [1e300, -1e300, 1.7e308, 2.0**53, 5e-324, -0.0])

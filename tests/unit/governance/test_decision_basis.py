@@ -13,7 +13,12 @@ def test_arguments_and_facts_are_those_of_the_moment() -> None:
     of = pack()
     asked = Requester("support.refund")
     policy = RunPolicy(
-        of, Policy.of(of), Budgets({}), asked, safety_mode="network", slots={"order": "order:ord_881"}
+        of,
+        Policy.of(of),
+        Budgets({}),
+        asked,
+        safety_mode="network",
+        slots={"order": "order:ord_881"},
     )
     before = policy.basis({"amount": 1})
     policy.learn("orders.lookup", {"age_days": 12, "total": 3}, "2026-05-04T09:30:00Z")

@@ -232,7 +232,9 @@ def test_where_a_path_leads(path: str, value: Any) -> None:
 
 
 def test_numbers_name_members_and_the_empty_path_all_there_is() -> None:
-    assert evaluate(compile_rule({"==": [{"var": 1}, "b"]}), {"1": "b"}) == Matched(True, {"1": "b"})
+    assert evaluate(compile_rule({"==": [{"var": 1}, "b"]}), {"1": "b"}) == Matched(
+        True, {"1": "b"}
+    )
     assert evaluate(compile_rule({"==": [{"var": ""}, {"a": 1}]}), {"a": 1}).reads == {}
     everything = evaluate(compile_rule({"!": [{"missing": [""]}]}), {"a": 1})
     assert everything == Matched(True, {"": {"a": 1}})
@@ -277,11 +279,15 @@ def test_what_is_said_of_a_rule_without_a_result(rule: Any, message: str) -> Non
 
 def test_an_error_names_the_variable_that_is_missing_and_no_other() -> None:
     missing = evaluate(compile_rule({"==": [{"var": "order.x"}, 1]}), FACTS)
-    assert missing == RuleError("missing", "/==/0/var", "no value at `order.x`", {"order.x": None}, "order.x")
+    assert missing == RuleError(
+        "missing", "/==/0/var", "no value at `order.x`", {"order.x": None}, "order.x"
+    )
     assert evaluate(compile_rule({"<": ["1", 2]}), FACTS) == RuleError(
         "type", "/<", "expected a number, found a text", {}, ""
     )
-    assert evaluate(compile_rule({"log": 1}), FACTS) == RuleError("invalid", "/log", "no operator `log`", {})
+    assert evaluate(compile_rule({"log": 1}), FACTS) == RuleError(
+        "invalid", "/log", "no operator `log`", {}
+    )
     assert evaluate(compile_rule(None), FACTS).reads == {}
     twice = compile_rule({"or": [True, {"log": 1}, {"val": 1}]})
     assert [fault.path for fault in twice.faults] == [("or", 1, "log"), ("or", 2, "val")]
@@ -331,17 +337,28 @@ COMPUTED: list[tuple[Any, set[str], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "paths", "computed"), COMPUTED, ids=[str(each[0]) for each in COMPUTED])
+@pytest.mark.parametrize(
+    ("rule", "paths", "computed"), COMPUTED, ids=[str(each[0]) for each in COMPUTED]
+)
 def test_which_facts_a_rule_names(rule: Any, paths: set[str], computed: bool) -> None:
     found = compile_rule(rule)
     assert (found.paths, found.computed) == (paths, computed)
 
 
 def test_the_fact_that_is_missing_is_the_list_where_an_item_lacks_something() -> None:
-    rule = {"and": [{"<": [{"var": "order.age_days"}, 99]}, {"some": [{"var": "lines"}, {"var": "blocked"}]}]}
+    rule = {
+        "and": [
+            {"<": [{"var": "order.age_days"}, 99]},
+            {"some": [{"var": "lines"}, {"var": "blocked"}]},
+        ]
+    }
     found = evaluate(compile_rule(rule), FACTS)
     assert isinstance(found, RuleError)
-    assert (found.code, found.missing, found.message) == ("missing", "lines", "no value at `blocked`")
+    assert (found.code, found.missing, found.message) == (
+        "missing",
+        "lines",
+        "no value at `blocked`",
+    )
     constant = evaluate(compile_rule({"some": [[1], {"var": "blocked"}]}), FACTS)
     assert isinstance(constant, RuleError)
     assert (constant.code, constant.missing) == ("missing", "")
@@ -364,7 +381,9 @@ def test_whole_numbers_are_names_too() -> None:
 def test_names_that_are_worked_out_are_looked_for() -> None:
     facts = {"names": ["a", "b"], "a": 1, "one": "c"}
     wanted = {"==": [{"missing": [{"var": "names"}]}, ["b"]]}
-    assert evaluate(compile_rule(wanted), facts) == Matched(True, {"names": ["a", "b"], "a": 1, "b": None})
+    assert evaluate(compile_rule(wanted), facts) == Matched(
+        True, {"names": ["a", "b"], "a": 1, "b": None}
+    )
     several = {"==": [{"missing": [{"var": "one"}, "a"]}, ["c"]]}
     assert evaluate(compile_rule(several), facts) == Matched(True, {"one": "c", "c": None, "a": 1})
     some = {"==": [{"missing_some": [1, {"var": "names"}]}, []]}
@@ -376,7 +395,12 @@ def test_names_that_are_worked_out_are_looked_for() -> None:
 
 
 def test_reads_hold_each_fact_that_was_looked_at() -> None:
-    rule = {"and": [{">": [{"var": "args.amount"}, 200]}, {"!": {"missing": ["user.role", "user.name"]}}]}
+    rule = {
+        "and": [
+            {">": [{"var": "args.amount"}, 200]},
+            {"!": {"missing": ["user.role", "user.name"]}},
+        ]
+    }
     found = evaluate(compile_rule(rule), FACTS)
     assert found.reads == {"args.amount": 240, "user.role": "finance", "user.name": None}
 

@@ -77,7 +77,13 @@ DEVIATIONS: list[tuple[int, Any, Any, str, Any]] = [
     (4, {"!": []}, {}, "invalid", True),
     (4, {"val": "x"}, {"x": True}, "invalid", True),
     (4, {"log": True}, {}, "invalid", NO_ANSWER),
-    (5, {"all": [{"var": "xs"}, {"!": [{"!": [{"var": ""}]}]}]}, {"xs": [True] * 5000}, "limit", True),
+    (
+        5,
+        {"all": [{"var": "xs"}, {"!": [{"!": [{"var": ""}]}]}]},
+        {"xs": [True] * 5000},
+        "limit",
+        True,
+    ),
     (5, {"==": [{"*": [2**40, 2**40]}, 2.0**80]}, {}, "range", True),
     (5, {"==": [{"/": [1, 0]}, 1]}, {}, "range", NO_ANSWER),
 ]
@@ -91,7 +97,9 @@ def _theirs(rule: Any, facts: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("point", "rule", "facts", "code", "theirs"), DEVIATIONS, ids=[str(case[1]) for case in DEVIATIONS]
+    ("point", "rule", "facts", "code", "theirs"),
+    DEVIATIONS,
+    ids=[str(case[1]) for case in DEVIATIONS],
 )
 def test_where_another_evaluator_answers_ours_does_not(
     point: int, rule: Any, facts: Any, code: str, theirs: Any
@@ -135,7 +143,11 @@ def _operators(rule: Any) -> set[str]:
         ({"!": [{"missing": [{"var": "xs"}]}]}, lambda n: {"xs": ["xs"] * n}, 3),
         ({"in": [1, {"var": "xs"}]}, lambda n: {"xs": [1] * n}, 2),
         ({"!!": [{"merge": [{"var": "xs"}]}]}, lambda n: {"xs": [1] * n}, 3),
-        ({"==": [{"reduce": [{"var": "xs"}, {"var": "accumulator"}, 0]}, 0]}, lambda n: {"xs": [1] * n}, 3),
+        (
+            {"==": [{"reduce": [{"var": "xs"}, {"var": "accumulator"}, 0]}, 0]},
+            lambda n: {"xs": [1] * n},
+            3,
+        ),
     ],
 )
 def test_as_many_operations_as_are_allowed_and_one_more(rule: Any, facts: Any, spent: int) -> None:
@@ -169,7 +181,9 @@ def test_as_long_as_is_allowed_and_one_longer() -> None:
 
     assert not compile_rule(rule(16 * 1024)).faults
     found = compile_rule(rule(16 * 1024 + 1))
-    assert [(fault.path, fault.message) for fault in found.faults] == [((), "longer than 16384 bytes")]
+    assert [(fault.path, fault.message) for fault in found.faults] == [
+        ((), "longer than 16384 bytes")
+    ]
     assert (found.paths, found.computed) == (frozenset(), False)
     twice = {"cat": [{"var": "a"}, {"var": "a"}]}
     assert isinstance(evaluate(compile_rule({"!=": [twice, ""]}), {"a": "x" * 8192}), Matched)

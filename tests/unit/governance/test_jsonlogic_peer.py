@@ -47,7 +47,9 @@ def _numbers(depth: int, *, item: bool = False) -> st.SearchStrategy[Any]:
     part = _numbers(depth - 1, item=item)
     several = st.lists(part, min_size=1, max_size=3)
     choices = [leaf, _call("-", part, part), _call("/", part, part), _call("%", part, part)]
-    choices += [several.map(lambda parts, name=name: {name: parts}) for name in ("+", "*", "min", "max")]
+    choices += [
+        several.map(lambda parts, name=name: {name: parts}) for name in ("+", "*", "min", "max")
+    ]
     if not item:
         total = {"+": [{"var": "accumulator"}, {"var": "current"}]}
         choices += [_call("reduce", _lists(depth - 1), st.just(total), NUMBERS)]
@@ -75,7 +77,10 @@ def _texts(depth: int) -> st.SearchStrategy[Any]:
     part = _texts(depth - 1)
     place = st.integers(-3, 3)
     return st.one_of(
-        leaf, _call("cat", part, part), _call("substr", part, place), _call("substr", part, place, place)
+        leaf,
+        _call("cat", part, part),
+        _call("substr", part, place),
+        _call("substr", part, place, place),
     )
 
 
@@ -92,7 +97,10 @@ def _booleans(depth: int) -> st.SearchStrategy[Any]:
         return leaf
     part = _booleans(depth - 1)
     several = st.lists(part, min_size=1, max_size=3)
-    loops = [_call(name, _lists(depth - 1), _comparisons(1, item=True)) for name in ("all", "some", "none")]
+    loops = [
+        _call(name, _lists(depth - 1), _comparisons(1, item=True))
+        for name in ("all", "some", "none")
+    ]
     absent = st.lists(st.sampled_from([*PLACES, "no", "o.no"]), min_size=1, max_size=3)
     return st.one_of(
         leaf,
@@ -106,7 +114,9 @@ def _booleans(depth: int) -> st.SearchStrategy[Any]:
         several.map(lambda parts: {"and": parts}),
         several.map(lambda parts: {"or": parts}),
         absent.map(lambda names: {"!!": [{"missing": names}]}),
-        st.tuples(st.integers(0, 2), absent).map(lambda given: {"!": [{"missing_some": list(given)}]}),
+        st.tuples(st.integers(0, 2), absent).map(
+            lambda given: {"!": [{"missing_some": list(given)}]}
+        ),
         *loops,
     )
 
@@ -144,7 +154,9 @@ def test_both_agree_on_rules_and_facts_of_the_right_types(rule: Any, facts: Any)
 
 
 @examples(400, deadline=None)
-@given(rule=_booleans(3), facts=FACTS, place=st.sampled_from(PLACES), value=VALUES | st.just("absent"))
+@given(
+    rule=_booleans(3), facts=FACTS, place=st.sampled_from(PLACES), value=VALUES | st.just("absent")
+)
 def test_a_fact_that_is_gone_or_of_another_type_gives_an_error_or_the_answer_of_both(
     rule: Any, facts: Any, place: str, value: Any
 ) -> None:

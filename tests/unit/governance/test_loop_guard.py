@@ -84,16 +84,23 @@ def test_the_fifth_identical_call_trips_whatever_came_of_it() -> None:
 
 @pytest.mark.parametrize("length", [2, 3, 4])
 def test_a_cycle_that_comes_twice_running_trips(length: int) -> None:
-    made: list[tuple[str, dict[str, Any]]] = [("a.b", {}), ("c.d", {"x": 1}), ("e.f", {}), ("g.h", {})][
-        :length
-    ]
+    made: list[tuple[str, dict[str, Any]]] = [
+        ("a.b", {}),
+        ("c.d", {"x": 1}),
+        ("e.f", {}),
+        ("g.h", {}),
+    ][:length]
     guard = LoopGuard()
     assert _call(guard, "before.it", {}, 0) is None
     for number, (name, arguments) in enumerate([*made, *made[:-1]]):
         assert _call(guard, name, arguments, number) is None
     trip = _call(guard, *made[-1], 9)
     assert (trip.kind, trip.calls) == ("cycle", tuple(name for name, _ in made))
-    assert (trip.key, trip.times, trip.unchanged) == (call_key(*made[-1]), 2, ("arguments", "order"))
+    assert (trip.key, trip.times, trip.unchanged) == (
+        call_key(*made[-1]),
+        2,
+        ("arguments", "order"),
+    )
     assert trip.hint == "these calls follow each other again: change one of them, or answer"
 
 

@@ -55,7 +55,9 @@ GATED = _decided(verdict="allow_with_gate", gate="GATE")
 
 def _ended(status: str = "done", *attempts: str) -> Event:
     made = [{"status": each} for each in attempts or ("success",)]
-    return _event("step.completed" if status == "done" else "step.failed", step_status=status, attempts=made)
+    return _event(
+        "step.completed" if status == "done" else "step.failed", step_status=status, attempts=made
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,10 @@ def _ended(status: str = "done", *attempts: str) -> Event:
         ((GATED, ASKED, GRANTED, _decided(gate="OTHER")), False),
         ((_decided(rule="effect.in-doubt"),), False),
         ((_event("policy.decided", "t1_other", decision="allow", approval_mode="network"),), False),
-        ((_event("policy.decided", run="run_2", decision="allow", approval_mode="network"),), False),
+        (
+            (_event("policy.decided", run="run_2", decision="allow", approval_mode="network"),),
+            False,
+        ),
     ],
 )
 def test_whether_a_call_complies(events: tuple[Event, ...], complies: bool) -> None:
@@ -204,7 +209,12 @@ def test_metrics_come_over_all_runs_and_then_by_intent() -> None:
             "denominator": of,
             "value": n / of,
         }
-        for intent, n, of in ((None, 1, 3), ("unknown_intent", 0, 1), ("a.b", 0, 1), ("support.refund", 1, 1))
+        for intent, n, of in (
+            (None, 1, 3),
+            ("unknown_intent", 0, 1),
+            ("a.b", 0, 1),
+            ("support.refund", 1, 1),
+        )
     ]
     assert len(measure([])) == len(METRICS)
 
@@ -215,7 +225,12 @@ def _judged(*targets: MetricTarget, runs: list[MeasuredRun] | None = None) -> li
 
 @pytest.mark.parametrize(
     ("least", "intent", "status"),
-    [(1.0, "", "met"), (1.1, "", "missed"), (0.5, "support.refund", "met"), (0.5, "a.b", "unmeasured")],
+    [
+        (1.0, "", "met"),
+        (1.1, "", "missed"),
+        (0.5, "support.refund", "met"),
+        (0.5, "a.b", "unmeasured"),
+    ],
 )
 def test_a_target_is_met_missed_or_over_nothing(least: float, intent: str, status: str) -> None:
     (found,) = _judged(MetricTarget("loop_guard_trip_rate", least, intent))
@@ -234,5 +249,7 @@ def test_a_target_is_over_the_runs_under_exactly_its_pack() -> None:
 
 def test_a_metric_that_another_version_knows_is_unmeasured() -> None:
     (found,) = _judged(MetricTarget("unheard_of_rate", 0.9))
-    figures = {name: found.to_payload()[name] for name in ("status", "numerator", "denominator", "value")}
+    figures = {
+        name: found.to_payload()[name] for name in ("status", "numerator", "denominator", "value")
+    }
     assert figures == {"status": "unmeasured", "numerator": 0, "denominator": 0, "value": None}

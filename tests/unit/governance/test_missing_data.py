@@ -15,7 +15,14 @@ from cogcli.specs.pack import VERDICTS, PackIntent, PolicyRule
 
 RULES = 3000 if os.environ.get("COGCLI_LONG_TESTS") else 100
 DATA: dict[str, Any] = {
-    "order": {"age": 12, "total": 240.5, "late": False, "note": "gift", "tags": ["a", "b"], "lines": [1, 5]},
+    "order": {
+        "age": 12,
+        "total": 240.5,
+        "late": False,
+        "note": "gift",
+        "tags": ["a", "b"],
+        "lines": [1, 5],
+    },
     "args": {"amount": 240, "fast": True, "to": "ann"},
     "user": {"role": "staff", "since": 3},
 }
@@ -58,7 +65,11 @@ class Draw:
         if depth and self.random.random() < 0.5:
             name = self.random.choice(["+", "-", "*", "min", "max"])
             return {name: [self.number(depth - 1), self.number(depth - 1)]}
-        return self.var("number") if self.random.random() < 0.6 else self.random.choice([0, 3, 12, 200])
+        return (
+            self.var("number")
+            if self.random.random() < 0.6
+            else self.random.choice([0, 3, 12, 200])
+        )
 
     def condition(self, depth: int) -> Any:
         pick = self.random.random()
@@ -70,7 +81,12 @@ class Draw:
             name = self.random.choice(["<", "<=", ">", ">=", "==", "!="])
             return {name: [self.number(1), self.number(1)]}
         if pick < 0.8:
-            return {self.random.choice(["==", "!="]): [self.var("text"), self.random.choice(["gift", "x"])]}
+            return {
+                self.random.choice(["==", "!="]): [
+                    self.var("text"),
+                    self.random.choice(["gift", "x"]),
+                ]
+            }
         if pick < 0.9:
             body = {">": [{"var": ""}, self.random.choice([0, 3])]}
             return {self.random.choice(["all", "some", "none"]): [{"var": "order.lines"}, body]}
@@ -129,5 +145,6 @@ def test_a_whole_part_of_the_data_that_is_gone_widens_no_verdict() -> None:
                 after = _decide(rule, {**DATA, head: other})
                 assert after.verdict == "deny"
             assert (
-                _decide(rule, {name: part for name, part in DATA.items() if name != head}).verdict == "deny"
+                _decide(rule, {name: part for name, part in DATA.items() if name != head}).verdict
+                == "deny"
             )

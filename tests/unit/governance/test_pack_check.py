@@ -58,8 +58,16 @@ LAYER = "/decision_layer"
         ("policy_layer/permissions/0/allow/2", "a.b", "/policy_layer/permissions/0/allow/2"),
         ("policy_layer/rules/1/then/gate", "GATE", f"{RULES}/1/then/gate"),
         ("policy_layer/rules/0/applies_to", {"intents": ["x"]}, f"{RULES}/0/applies_to/intents/0"),
-        ("policy_layer/guardrails/must_refuse/0/gate", "GATE", "/policy_layer/guardrails/must_refuse/0"),
-        ("policy_layer/guardrails/must_escalate/0/gate", "GATE", "/policy_layer/guardrails/must_escalate/0"),
+        (
+            "policy_layer/guardrails/must_refuse/0/gate",
+            "GATE",
+            "/policy_layer/guardrails/must_refuse/0",
+        ),
+        (
+            "policy_layer/guardrails/must_escalate/0/gate",
+            "GATE",
+            "/policy_layer/guardrails/must_escalate/0",
+        ),
         ("tooling_layer/capabilities/a.b", {}, "/tooling_layer/capabilities/a.b"),
         ("decision_layer/intents/0/templates", ["x"], f"{LAYER}/intents/0/templates/0"),
         ("decision_layer/intents/0/capabilities/0", "a.b", f"{LAYER}/intents/0/capabilities/0"),
@@ -69,7 +77,11 @@ LAYER = "/decision_layer"
             f"{LAYER}/decisions/0/required_evidence/1",
         ),
         ("decision_layer/task_templates/0/decision", "x", f"{LAYER}/task_templates/0/decision"),
-        ("decision_layer/task_templates/0/outcome", {"met": "paid"}, f"{LAYER}/task_templates/0/outcome/met"),
+        (
+            "decision_layer/task_templates/0/outcome",
+            {"met": "paid"},
+            f"{LAYER}/task_templates/0/outcome/met",
+        ),
         ("decision_layer/objectives/0/intents", ["x"], f"{LAYER}/objectives/0/intents/0"),
     ],
 )
@@ -84,7 +96,9 @@ def test_what_a_whole_problem_says() -> None:
         rules[0]["then"]["obligations"] = ["evidense"]
         rules[1]["applies_to"] = {"intents": ["support.*"], "capabilities": ["payment.*"]}
         rules.append({**rules[0], "rule_id": "other", "then": {"verdict": "allow"}})
-        rules.append({**rules[0], "rule_id": "ghost", "mode": "shadow", "then": {"verdict": "refuse"}})
+        rules.append(
+            {**rules[0], "rule_id": "ghost", "mode": "shadow", "then": {"verdict": "refuse"}}
+        )
 
     assert [(p.code, p.severity, p.path, p.message, p.hint) for p in _report(change).problems] == [
         (
@@ -165,7 +179,9 @@ def test_rules_nest_to_twenty_four() -> None:
         return {"!": [nested(depth - 1)]} if depth else True
 
     for depth, codes in ((24, []), (25, ["policy.rule"])):
-        found = _report(lambda raw, depth=depth: _set(raw, "policy_layer/rules/0/if", nested(depth)))
+        found = _report(
+            lambda raw, depth=depth: _set(raw, "policy_layer/rules/0/if", nested(depth))
+        )
         assert [problem.code for problem in found.problems] == codes
 
 
@@ -198,7 +214,9 @@ def test_a_rule_for_no_capability_is_told_at_the_key_of_its_scope() -> None:
     report = ProblemReport("pack.yaml", places)
     scope = {"capabilities": ["payment.*"]}
     check_rules(
-        _changed(lambda raw: _set(raw, "policy_layer/rules/1/applies_to", scope)), report, CAPABILITIES
+        _changed(lambda raw: _set(raw, "policy_layer/rules/1/applies_to", scope)),
+        report,
+        CAPABILITIES,
     )
     at = places.key(("policy_layer", "rules", 1, "applies_to"))
     assert [(found.line, found.column) for found in report.problems] == [(at.line, at.column)]
@@ -268,7 +286,9 @@ def test_a_skill_that_is_not_there_is_told_at_its_place(path: str, expected: str
 def test_a_tool_of_a_pack_is_no_problem() -> None:
     report = ProblemReport("pack.yaml", None)
     changed = _changed(
-        lambda raw: _set(raw, "tooling_layer/capabilities/skill:text.brief", {"approval_mode": "network"})
+        lambda raw: _set(
+            raw, "tooling_layer/capabilities/skill:text.brief", {"approval_mode": "network"}
+        )
     )
     check_references(changed, report, {**CAPABILITIES, "skill:text.brief": None})
     check_rules(changed, report, {**CAPABILITIES, "skill:text.brief": None})
@@ -291,7 +311,11 @@ def test_a_tool_of_a_pack_is_no_problem() -> None:
 )
 @pytest.mark.parametrize("written", ["path", [0, "path"], "missing"])
 def test_a_rule_that_reads_what_is_never_there(path: str, hint: str, written: Any) -> None:
-    read = {"missing": [path]} if written == "missing" else {"var": [path, 0] if written != "path" else path}
+    read = (
+        {"missing": [path]}
+        if written == "missing"
+        else {"var": [path, 0] if written != "path" else path}
+    )
     (problem,) = _report(lambda raw: _set(raw, "policy_layer/rules/1/if", {"!!": [read]})).problems
     assert (problem.code, problem.path) == ("pack.reference", f"{RULES}/1/if")
     assert problem.message == f"rule `refund_limit`: reads `{path}`, which is never there"
@@ -299,20 +323,39 @@ def test_a_rule_that_reads_what_is_never_there(path: str, hint: str, written: An
 
 
 @pytest.mark.parametrize(
-    "path", ["", "args", "args.x.y", "order.seen", "user", "user.consent.0", "request.params.x", "vars.x"]
+    "path",
+    ["", "args", "args.x.y", "order.seen", "user", "user.consent.0", "request.params.x", "vars.x"],
 )
 def test_a_rule_may_read_what_a_run_may_have(path: str) -> None:
-    assert _report(lambda raw: _set(raw, "policy_layer/rules/1/if", {"!!": [{"var": path}]})).problems == []
+    assert (
+        _report(lambda raw: _set(raw, "policy_layer/rules/1/if", {"!!": [{"var": path}]})).problems
+        == []
+    )
 
 
 def test_a_rule_may_read_all_that_the_reference_lists() -> None:
     page = (PACK_FILE.parents[4] / "reference/pack.md").read_text(encoding="utf-8")
     rules = page[page.index('<a id="rules"></a>') : page.index('<a id="guardrails"></a>')]
     listed = re.findall(r"`(\w+) \{([\w, ]+)\}`", rules)
-    assert [head for head, _ in listed if head != "then"][1:] == ["request", "user", "agent", "run", "call"]
+    assert [head for head, _ in listed if head != "then"][1:] == [
+        "request",
+        "user",
+        "agent",
+        "run",
+        "call",
+    ]
     paths = [f"{head}.{name}" for head, names in listed[2:] for name in names.split(", ")]
-    paths += ["args.x", "inputs.x", "vars.x", "outputs.x", *[f"state.{part}" for part in sorted(STATE_PARTS)]]
-    assert _problems(lambda raw: _set(raw, "policy_layer/rules/1/if", {"!!": [{"missing": paths}]})) == []
+    paths += [
+        "args.x",
+        "inputs.x",
+        "vars.x",
+        "outputs.x",
+        *[f"state.{part}" for part in sorted(STATE_PARTS)],
+    ]
+    assert (
+        _problems(lambda raw: _set(raw, "policy_layer/rules/1/if", {"!!": [{"missing": paths}]}))
+        == []
+    )
 
 
 def test_rules_of_a_pack_without_intents_are_for_those_of_another_one() -> None:
@@ -350,7 +393,9 @@ TEMPLATE = "decision_layer/task_templates/0"
         ("reply", "to ${outputs.recipt.id}", "pack.reference"),
     ],
 )
-def test_the_goal_and_the_reply_of_a_template_read_what_it_has(key: str, value: Any, code: str) -> None:
+def test_the_goal_and_the_reply_of_a_template_read_what_it_has(
+    key: str, value: Any, code: str
+) -> None:
     (problem, *_) = _problems(lambda raw: _set(raw, f"{TEMPLATE}/{key}", value))
     assert problem[0] == code
     assert problem[1].startswith(f"/{TEMPLATE}/{key}")
@@ -359,13 +404,27 @@ def test_the_goal_and_the_reply_of_a_template_read_what_it_has(key: str, value: 
 @pytest.mark.parametrize(
     ("reply", "said", "hint"),
     [
-        ("${inputs.order}", "reads `inputs.order`, which is never there", "did you mean `inputs.order_id`?"),
-        ("${inputs.zzz.zzz}", "reads `inputs.zzz.zzz`, which is never there", "it has inputs.order_id, "),
+        (
+            "${inputs.order}",
+            "reads `inputs.order`, which is never there",
+            "did you mean `inputs.order_id`?",
+        ),
+        (
+            "${inputs.zzz.zzz}",
+            "reads `inputs.zzz.zzz`, which is never there",
+            "it has inputs.order_id, ",
+        ),
         ("${secrets.KEY}", "`inputs` or `outputs`", ""),
-        ("for {{ inputs.order_id }}", "`{{ inputs.order_id }}` is not filled in", "write ${inputs.order_id}"),
+        (
+            "for {{ inputs.order_id }}",
+            "`{{ inputs.order_id }}` is not filled in",
+            "write ${inputs.order_id}",
+        ),
     ],
 )
-def test_what_is_said_of_a_reply_that_reads_what_is_not_there(reply: str, said: str, hint: str) -> None:
+def test_what_is_said_of_a_reply_that_reads_what_is_not_there(
+    reply: str, said: str, hint: str
+) -> None:
     def change(raw: dict[str, Any]) -> None:
         template = raw["decision_layer"]["task_templates"][0]
         del template["steps"][0]["output"]
@@ -376,7 +435,9 @@ def test_what_is_said_of_a_reply_that_reads_what_is_not_there(reply: str, said: 
     assert hint in problem.hint
 
 
-@pytest.mark.parametrize("reply", ["", "done", "$${x}", "${inputs.order_id} ${outputs.receipt.id:-none}"])
+@pytest.mark.parametrize(
+    "reply", ["", "done", "$${x}", "${inputs.order_id} ${outputs.receipt.id:-none}"]
+)
 def test_a_reply_of_what_a_template_has(reply: str) -> None:
     assert _problems(lambda raw: _set(raw, f"{TEMPLATE}/reply", reply)) == []
 
@@ -393,4 +454,6 @@ def test_a_step_that_does_not_say_what_it_writes_may_write_any_output() -> None:
 def test_a_fact_is_of_a_slot() -> None:
     path = "tooling_layer/capabilities/orders.lookup/facts"
     found = _problems(lambda raw: _set(raw, path, {"ordr.age_days": "output.age_days"}))
-    assert found == [("pack.reference", "/tooling_layer/capabilities/orders.lookup/facts/ordr.age_days")]
+    assert found == [
+        ("pack.reference", "/tooling_layer/capabilities/orders.lookup/facts/ordr.age_days")
+    ]

@@ -69,7 +69,11 @@ def test_a_change_says_what_was_and_what_is() -> None:
 
 def test_a_policy_that_comes_in_is_told_member_by_member() -> None:
     raw = copy.deepcopy(raw_pack())
-    nothing = {"policy_layer": {"permissions": [], "rules": []}, "decision_layer": {}, "tooling_layer": {}}
+    nothing = {
+        "policy_layer": {"permissions": [], "rules": []},
+        "decision_layer": {},
+        "tooling_layer": {},
+    }
     bare = pack(**copy.deepcopy(raw | nothing))
     refund, limit = raw["policy_layer"]["rules"]
     limit["then"] |= {"obligations": ["evidence"], "args": {"amount": {"max": 500}}}
@@ -78,11 +82,16 @@ def test_a_policy_that_comes_in_is_told_member_by_member() -> None:
     raw["tooling_layer"]["hosts"] = ["b.example", "a.example"]
     found = diff_packs(bare, pack(**raw))
     after = {
-        f"{each.kind} {each.id}": {name: new for name, (_, new) in each.members.items()} for each in found
+        f"{each.kind} {each.id}": {name: new for name, (_, new) in each.members.items()}
+        for each in found
     }
     to_refund = {"capabilities": ["payments.*"], "intents": ["support.refund"]}
     no_then = {"gate": "", "obligations": [], "args": {}}
-    gated = {"gate": "GATE_FINANCE_APPROVAL", "obligations": ["evidence"], "args": {"amount": {"max": 500}}}
+    gated = {
+        "gate": "GATE_FINANCE_APPROVAL",
+        "obligations": ["evidence"],
+        "args": {"amount": {"max": 500}},
+    }
     operator = {"gate": "GATE_OPERATOR"}
     facts = {"order.age_days": "output.age_days", "order.total": "output.total"}
     calls = ["orders.lookup", "payments.refund", "policy.eval"]
@@ -114,7 +123,9 @@ def test_a_policy_that_comes_in_is_told_member_by_member() -> None:
         "setting read_only_actions": {"value": True},
     }  # fmt: skip
     settings = [(each.id, each.change) for each in found if each.kind == "setting"]
-    assert settings == [(id, "changed") for id in ("safety_mode", "budget", "hosts", "read_only_actions")]
+    assert settings == [
+        (id, "changed") for id in ("safety_mode", "budget", "hosts", "read_only_actions")
+    ]
     assert {each.change for each in found if each.kind != "setting"} == {"added"}
 
 

@@ -40,7 +40,9 @@ def _policy(*rules: PolicyRule, hosts: list[str] | None = None) -> Policy:
     return Policy(
         permissions={"support": ["orders.lookup", "payments.refund"], "other": []},
         intents={
-            "support.refund": PackIntent("support.refund", capabilities=("orders.lookup", "payments.refund")),
+            "support.refund": PackIntent(
+                "support.refund", capabilities=("orders.lookup", "payments.refund")
+            ),
             "support.status": PackIntent("support.status", capabilities=("orders.lookup",)),
         },
         rules=rules,
@@ -149,12 +151,16 @@ def test_rules_without_facts_are_the_second_check() -> None:
 def test_a_fact_that_is_gone_denies_and_is_named(value: Any) -> None:
     verdict = _decide(WINDOW, data=_with("order.age_days", value))
     assert (verdict.verdict, verdict.reason) == ("deny", "evidence_missing:order.age_days")
-    assert verdict.rule_errors == ({"rule": "refund_window", "code": "missing", "pointer": "/>/0/var"},)
+    assert verdict.rule_errors == (
+        {"rule": "refund_window", "code": "missing", "pointer": "/>/0/var"},
+    )
 
 
 @pytest.mark.parametrize("rule", [WINDOW, LIMIT, STAFF])
 @pytest.mark.parametrize("value", [..., None, "12", True, [], {}, [31]])
-def test_no_fact_that_is_gone_or_of_another_type_widens_a_verdict(rule: PolicyRule, value: Any) -> None:
+def test_no_fact_that_is_gone_or_of_another_type_widens_a_verdict(
+    rule: PolicyRule, value: Any
+) -> None:
     for path in ("order.age_days", "args.amount", "user.role"):
         data = _with(path, value)
         before = _decide(rule)
@@ -174,7 +180,9 @@ def test_each_rule_has_operations_of_its_own() -> None:
     long = STAFF._replace(condition={"some": [{"var": "order.items"}, {"!": [True]}]})
     data = {**DATA, "order": {"items": [0] * 6000}}
     assert _decide(long, long, data=data).verdict == "allow"
-    assert _decide(long, data={**DATA, "order": {"items": [0] * 10_000}}).reason == "policy_eval_error"
+    assert (
+        _decide(long, data={**DATA, "order": {"items": [0] * 10_000}}).reason == "policy_eval_error"
+    )
 
 
 def test_obligations_are_collected_and_unknown_ones_deny() -> None:
@@ -242,10 +250,16 @@ def test_only_a_star_stands_for_other_text(pattern: str, name: str, fits: bool) 
 def test_rules_are_found_once_by_capability() -> None:
     policy = _policy(WINDOW, LIMIT, STAFF)
     found = policy.rules_for("support.refund", "payments.refund")
-    assert [rule.declared.rule_id for rule in found] == ["refund_window", "refund_limit", "staff_only"]
+    assert [rule.declared.rule_id for rule in found] == [
+        "refund_window",
+        "refund_limit",
+        "staff_only",
+    ]
     again = policy.rules_for("support.refund", "payments.refund")
     assert all(before is after for before, after in zip(found, again, strict=True))
-    assert [r.declared.rule_id for r in policy.rules_for("support.status", "orders.lookup")] == ["staff_only"]
+    assert [r.declared.rule_id for r in policy.rules_for("support.status", "orders.lookup")] == [
+        "staff_only"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -255,9 +269,21 @@ def test_rules_are_found_once_by_capability() -> None:
         ({"properties": {"side_effects": True, "idempotent": True}}, "", "local_write"),
         ({"properties": {"side_effects": True}}, "", "network"),
         ({}, "", "network"),
-        ({"properties": {"side_effects": False}, "safety": {"trust_level": "elevated"}}, "", "delegated"),
-        ({"properties": {"side_effects": False}, "safety": {"trust_level": "privileged"}}, "", "destructive"),
-        ({"properties": {"side_effects": True}, "safety": {"reversible": False}}, "", "destructive"),
+        (
+            {"properties": {"side_effects": False}, "safety": {"trust_level": "elevated"}},
+            "",
+            "delegated",
+        ),
+        (
+            {"properties": {"side_effects": False}, "safety": {"trust_level": "privileged"}},
+            "",
+            "destructive",
+        ),
+        (
+            {"properties": {"side_effects": True}, "safety": {"reversible": False}},
+            "",
+            "destructive",
+        ),
         ({"properties": {"side_effects": True}, "safety": {"reversible": True}}, "", "network"),
         ({"properties": {"side_effects": False}, "safety": {"reversible": False}}, "", "read_only"),
         ({"properties": {"side_effects": False}}, "destructive", "destructive"),
@@ -280,7 +306,12 @@ def test_a_whole_verdict() -> None:
         _rule("first", "allow", obligations=("evidence",)),
         _rule("ghost", "escalate", mode="shadow", gate="GATE_X"),
         _rule("lost", "allow", {"==": [{"var": "order.x"}, 1]}, mode="shadow"),
-        _rule("third", "allow_with_gate", {">": [{"var": "args.amount"}, 200]}, gate="GATE_FINANCE_APPROVAL"),
+        _rule(
+            "third",
+            "allow_with_gate",
+            {">": [{"var": "args.amount"}, 200]},
+            gate="GATE_FINANCE_APPROVAL",
+        ),
         _rule("fourth", "allow_with_gate", {"==": [{"var": "order.total"}, 240]}, gate="GATE_Y"),
     )
     assert _decide(*rules, approval_mode="delegated") == Verdict(
@@ -308,8 +339,22 @@ def test_a_no_before_any_rule_reads_nothing() -> None:
     ("rules", "verdict", "stage", "reason", "rule", "gate"),
     [
         ([("a", "allow"), ("b", "allow")], "allow", "rule", "a", "a", ""),
-        ([("a", "allow"), ("b", "allow_with_gate")], "allow_with_gate", "rule", "b", "b", "GATE_OPERATOR"),
-        ([("a", "escalate"), ("b", "allow_with_gate")], "escalate", "rule", "a", "a", "GATE_OPERATOR"),
+        (
+            [("a", "allow"), ("b", "allow_with_gate")],
+            "allow_with_gate",
+            "rule",
+            "b",
+            "b",
+            "GATE_OPERATOR",
+        ),
+        (
+            [("a", "escalate"), ("b", "allow_with_gate")],
+            "escalate",
+            "rule",
+            "a",
+            "a",
+            "GATE_OPERATOR",
+        ),
         ([("a", "refuse"), ("b", "deny"), ("c", "deny")], "deny", "rule", "b", "b", ""),
         ([("a", "refuse"), ("b", "allow")], "refuse", "rule", "a", "a", ""),
     ],
@@ -344,9 +389,17 @@ def test_a_gate_is_that_of_the_verdict_it_came_with() -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "goes_on"),
-    [("deny", False), ("refuse", False), ("escalate", True), ("allow_with_gate", True), ("allow", True)],
+    [
+        ("deny", False),
+        ("refuse", False),
+        ("escalate", True),
+        ("allow_with_gate", True),
+        ("allow", True),
+    ],
 )
-def test_the_third_check_comes_only_after_the_second_did_not_say_no(verdict: str, goes_on: bool) -> None:
+def test_the_third_check_comes_only_after_the_second_did_not_say_no(
+    verdict: str, goes_on: bool
+) -> None:
     fact = _rule("fact", "allow", {"==": [{"var": "order.total"}, 240]})
     for rules in ((_rule("known", verdict), fact), (fact, _rule("known", verdict))):
         assert ("order.total" in _decide(*rules).reads) is goes_on
@@ -357,7 +410,11 @@ def test_the_third_check_comes_only_after_the_second_did_not_say_no(verdict: str
     [
         (_rule("a", "deny"), "rule", False),
         (_rule("a", "deny", {"==": [{"var": "user.role"}, 1]}), "rule", False),
-        (_rule("a", "deny", {"==": [{"var": "request.params.x"}, {"var": "run.turn"}]}), "rule", False),
+        (
+            _rule("a", "deny", {"==": [{"var": "request.params.x"}, {"var": "run.turn"}]}),
+            "rule",
+            False,
+        ),
         (_rule("a", "deny", {"==": [{"var": "agent.role"}, {"var": "call.step"}]}), "rule", False),
         (_rule("a", "deny", {"==": [{"var": "order.total"}, 1]}), "situation", False),
         (_rule("a", "deny", {"==": [{"var": "users"}, 1]}), "situation", False),
@@ -400,8 +457,15 @@ def test_where_a_rule_applies(scope: RuleScope, applies_to: list[tuple[str, str]
 
 
 def test_rules_stay_in_the_order_of_the_pack_however_they_are_found() -> None:
-    named, every, pattern = RuleScope((), ("payments.refund",)), RuleScope(), RuleScope((), ("pay*",))
-    rules = [_rule(f"r{n}", "allow", scope=scope) for n, scope in enumerate([named, every, pattern, named])]
+    named, every, pattern = (
+        RuleScope((), ("payments.refund",)),
+        RuleScope(),
+        RuleScope((), ("pay*",)),
+    )
+    rules = [
+        _rule(f"r{n}", "allow", scope=scope)
+        for n, scope in enumerate([named, every, pattern, named])
+    ]
     found = _policy(*rules).rules_for("support.refund", "payments.refund")
     assert [rule.declared.rule_id for rule in found] == ["r0", "r1", "r2", "r3"]
 
@@ -426,13 +490,25 @@ def test_a_rule_may_want_a_named_user_of_a_lower_mode() -> None:
     rule = _rule("a", "allow", obligations=("named_user",))
     assert _decide(rule).verdict == "allow"
     denied = _decide(rule, named_user=False)
-    assert (denied.verdict, denied.reason, denied.rule, denied.gate) == ("deny", "named_user", "", "")
+    assert (denied.verdict, denied.reason, denied.rule, denied.gate) == (
+        "deny",
+        "named_user",
+        "",
+        "",
+    )
     assert _decide(named_user=False).verdict == "allow"
 
 
 def test_a_host_that_is_not_listed_goes_before_a_user_without_a_name() -> None:
-    both = _decide(LIMIT, hosts=["a.example"], host="b.example", named_user=False, approval_mode="delegated")
-    assert (both.stage, both.reason, both.rule, both.gate) == ("situation", "host_not_listed", "", "")
+    both = _decide(
+        LIMIT, hosts=["a.example"], host="b.example", named_user=False, approval_mode="delegated"
+    )
+    assert (both.stage, both.reason, both.rule, both.gate) == (
+        "situation",
+        "host_not_listed",
+        "",
+        "",
+    )
     assert _decide(hosts=["a.example"], host="").verdict == "allow"
     assert _decide(hosts=None, host="b.example").verdict == "allow"
 
@@ -463,7 +539,11 @@ def test_a_rule_of_the_second_check_without_a_result() -> None:
 )
 def test_what_keeps_a_limit(value: Any, limit: dict[str, Any], kept: bool) -> None:
     found = _decide(_rule("a", "allow", limits={"amount": limit}), data=_with("args.amount", value))
-    assert (found.verdict, found.reason, found.matched) == ("allow" if kept else "deny", "a", ("a",))
+    assert (found.verdict, found.reason, found.matched) == (
+        "allow" if kept else "deny",
+        "a",
+        ("a",),
+    )
 
 
 def test_every_limit_is_kept() -> None:
@@ -529,7 +609,9 @@ def _offering(*rules: PolicyRule, listed: tuple[str, ...] = ("skill:t.pay",)) ->
     )
 
 
-def _inside(policy: Policy, *inside: str, intent: str = "support.refund", **members: Any) -> tuple[str, str]:
+def _inside(
+    policy: Policy, *inside: str, intent: str = "support.refund", **members: Any
+) -> tuple[str, str]:
     """Verdict and reason of a call in these tools, with rules about an order of 31 days."""
     call = GovernedCall(
         "payments.refund", "network", "support", "destructive", {"amount": 240}, inside=inside

@@ -18,7 +18,9 @@ from cogcli.yaml.positions import Places
 RULES = "/policy_layer/rules"
 
 
-def _report(change: Callable[[dict[str, Any]], None], places: Places | None = None) -> ProblemReport:
+def _report(
+    change: Callable[[dict[str, Any]], None], places: Places | None = None
+) -> ProblemReport:
     raw = copy.deepcopy(raw_pack())
     change(raw["policy_layer"])
     report = ProblemReport("pack.yaml", places)
@@ -104,11 +106,16 @@ def test_a_rule_that_decides_somewhere_is_reached(condition: Any, more: dict[str
 @pytest.mark.parametrize("condition", [{"==": [1, 2]}, False, {"and": [True, {"!": [True]}]}])
 def test_a_condition_that_never_holds(condition: Any) -> None:
     (found,) = _with_rule(condition)
-    assert found == ("policy.unreachable", f"{RULES}/2/if", "rule `new`: never holds, whatever the facts are")
+    assert found == (
+        "policy.unreachable",
+        f"{RULES}/2/if",
+        "rule `new`: never holds, whatever the facts are",
+    )
 
 
 @pytest.mark.parametrize(
-    "scope", [{"capabilities": ["orders.*"], "intents": ["support.status"]}, {"intents": ["sales.*"]}]
+    "scope",
+    [{"capabilities": ["orders.*"], "intents": ["support.status"]}, {"intents": ["sales.*"]}],
 )
 def test_a_rule_for_calls_that_no_intent_lists(scope: dict[str, Any]) -> None:
     (found,) = _with_rule({">": [AMOUNT, 5]}, applies_to=scope)
@@ -120,7 +127,9 @@ def test_a_rule_for_calls_that_no_intent_lists(scope: dict[str, Any]) -> None:
     [{"mode": "shadow"}, {"if": {"or": [{">": [AGE, 30]}]}}, {"if": {"<": [AGE]}}, {"if": {}}],
     ids=str,
 )
-def test_what_never_decides_or_asks_for_more_than_numbers_overrules_nothing(change: dict[str, Any]) -> None:
+def test_what_never_decides_or_asks_for_more_than_numbers_overrules_nothing(
+    change: dict[str, Any],
+) -> None:
     def rules(layer: dict[str, Any]) -> None:
         layer["rules"][0] |= change
         layer["rules"].append({**layer["rules"][0], "rule_id": "new", "mode": "enforce"})
@@ -134,7 +143,9 @@ def test_a_call_is_of_a_capability_that_a_role_may_make(known: bool) -> None:
     def change(layer: dict[str, Any]) -> None:
         scope = {"capabilities": ["mail.send", "policy.eval"], "intents": ["support.order_status"]}
         layer["permissions"][0]["allow"] += [] if known else ["mail.send"]
-        layer["rules"].append({**layer["rules"][0], "rule_id": "new", "if": True, "applies_to": scope})
+        layer["rules"].append(
+            {**layer["rules"][0], "rule_id": "new", "if": True, "applies_to": scope}
+        )
 
     raw = copy.deepcopy(raw_pack())
     change(raw["policy_layer"])
@@ -189,7 +200,9 @@ def test_what_is_wanting_as_a_whole_is_told_at_its_key() -> None:
         (layer, "rules", 0, "applies_to"),
     ]
     at = [places.value((layer, "permissions", 0, "role")), *map(places.key, keys)]
-    assert [(found.line, found.column) for found in problems] == [(place.line, place.column) for place in at]
+    assert [(found.line, found.column) for found in problems] == [
+        (place.line, place.column) for place in at
+    ]
 
 
 def test_what_each_warning_says() -> None:
@@ -197,7 +210,9 @@ def test_what_each_warning_says() -> None:
         layer["permissions"][0]["role"] = "clerk"
         layer["gates"]["GATE_FINANCE_APPROVAL"]["approver_roles"] = ["support_agent"]
         layer["gates"]["GATE_IDLE"] = {"approver_roles": ["support_agent", "legal"]}
-        layer["rules"].append({**layer["rules"][0], "rule_id": "late", "then": {"verdict": "escalate"}})
+        layer["rules"].append(
+            {**layer["rules"][0], "rule_id": "late", "then": {"verdict": "escalate"}}
+        )
         layer["rules"][1]["applies_to"] = {"intents": ["sales.*"]}
 
     assert [(found.message, found.hint) for found in _report(change).problems] == [
@@ -224,7 +239,9 @@ def test_a_rule_reaches_what_a_skill_of_the_pack_calls() -> None:
     raw["policy_layer"]["permissions"][0]["allow"] = ["skill:t.refund"]
     raw["decision_layer"]["intents"][0]["capabilities"] = ["skill:t.refund"]
     refund = CAPABILITIES["payments.refund"]
-    tools = {"skill:t.refund": refund._replace(id="skill:t.refund", reaches=tuple(CAPABILITIES.values()))}
+    tools = {
+        "skill:t.refund": refund._replace(id="skill:t.refund", reaches=tuple(CAPABILITIES.values()))
+    }
     codes = []
     for known in (tools, {}):
         report = ProblemReport("pack.yaml", None)
@@ -254,12 +271,23 @@ def test_a_rule_that_a_stricter_one_always_overrules_is_told_and_no_other() -> N
     for strict, strict_at in zip(CONDITIONS, holds, strict=True):
         verdicts = [(strict, "deny"), *((each, "escalate") for each, _ in mild)]
         rules = [
-            {"rule_id": f"r{number}", "mode": "enforce", "if": condition, "then": {"verdict": verdict}}
+            {
+                "rule_id": f"r{number}",
+                "mode": "enforce",
+                "if": condition,
+                "then": {"verdict": verdict},
+            }
             for number, (condition, verdict) in enumerate(verdicts)
         ]
-        told = [f"{RULES}/{number}/then/verdict" for number, (_, at) in enumerate(mild, 1) if at <= strict_at]
+        told = [
+            f"{RULES}/{number}/then/verdict"
+            for number, (_, at) in enumerate(mild, 1)
+            if at <= strict_at
+        ]
         layer = {"gates": {}, "rules": rules}
-        assert [found[1] for found in _found(lambda raw, layer=layer: raw.update(layer))] == told, strict
+        assert [found[1] for found in _found(lambda raw, layer=layer: raw.update(layer))] == told, (
+            strict
+        )
 
 
 def _holds(condition: Any, number: float) -> bool:

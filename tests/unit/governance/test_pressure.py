@@ -41,7 +41,9 @@ def test_budget_pressure_begins_at_the_soft_share(used: int, elapsed: int, expec
         (8, 0.0, 2, 0.25),
     ],
 )
-def test_limits_and_soft_shares_at_their_ends(limit: int, soft: float, used: int, expected: float) -> None:
+def test_limits_and_soft_shares_at_their_ends(
+    limit: int, soft: float, used: int, expected: float
+) -> None:
     usage = {"replans": BudgetUsage(used)}
     assert budget_pressure({"replans": limit}, usage, soft=soft, elapsed_ms=0) == expected
     assert budget_pressure({}, usage, soft=soft, elapsed_ms=0) == 0.0
@@ -76,7 +78,13 @@ def test_shares_of_nothing_are_nothing() -> None:
 
 
 def test_risk_weighs_and_the_sum_is_bounded() -> None:
-    weights = {"read_only": 0.75, "local_write": 0.9, "network": 1.0, "delegated": 1.1, "destructive": 1.25}
+    weights = {
+        "read_only": 0.75,
+        "local_write": 0.9,
+        "network": 1.0,
+        "delegated": 1.1,
+        "destructive": 1.25,
+    }
     half, whole = Pressures(*[0.5] * 5), Pressures(*[1.0] * 5)
     for risk, weight in weights.items():
         assert half.escalation(risk) == pytest.approx(weight / 2)

@@ -14,16 +14,25 @@ from cogcli.specs.pack import MemoryLayer
 LAYER = MemoryLayer(auto_promote=("preference",), confidence_floor=0.7)
 
 
-def _made(value: Any = "email", consent: tuple[str, ...] = ("preference",), **members: Any) -> MemoryProposal:
+def _made(
+    value: Any = "email", consent: tuple[str, ...] = ("preference",), **members: Any
+) -> MemoryProposal:
     return proposal_from(payload(value, **members), run_id="run_1", at=AT, consent=consent)
 
 
 def test_the_id_is_made_of_class_tier_candidate_tenant_and_user() -> None:
     made = _made()
     id = made.id_for("local", "cust_7")
-    assert id == made._replace(confidence=1.0, run_id="run_2", evidence_refs=("x",)).id_for("local", "cust_7")
+    assert id == made._replace(confidence=1.0, run_id="run_2", evidence_refs=("x",)).id_for(
+        "local", "cust_7"
+    )
     others = [made.id_for("acme", "cust_7"), made.id_for("local", "cust_8")]
-    changes = ({"memory_class": "correction"}, {"tier": "semantic"}, {"entity": "x:1"}, {"value": ["email"]})
+    changes = (
+        {"memory_class": "correction"},
+        {"tier": "semantic"},
+        {"entity": "x:1"},
+        {"value": ["email"]},
+    )
     others += [made._replace(**change).id_for("local", "cust_7") for change in changes]
     assert len({id, *others}) == 7
     assert all(re.fullmatch("mp_[0-9a-f]{16}", each) for each in (id, *others))

@@ -23,7 +23,23 @@ PARTS = range(5 if LONG else 1)
 CALLS = 200_000 if LONG else 6_000
 """The calls of one part: a million in a long run."""
 PATHS = "order.age order.total args.amount args.kind user.role request.intent run.turn vars.x no.no".split()
-VALUES: list[Any] = [None, True, False, 0, 12, 31, 2.5, "", "staff", "12", [], [1, 2], ["a"], {}, {"k": 1}]
+VALUES: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    12,
+    31,
+    2.5,
+    "",
+    "staff",
+    "12",
+    [],
+    [1, 2],
+    ["a"],
+    {},
+    {"k": 1},
+]
 CAPABILITIES = ["orders.lookup", "payments.refund", "mail.send"]
 
 
@@ -54,11 +70,19 @@ class Draw:
         if kind < 0.6:
             return {"!": [self.rule_body(depth - 1)]}
         if kind < 0.7:
-            return {"if": [self.rule_body(depth - 1), self.rule_body(depth - 1), self.rule_body(depth - 1)]}
+            return {
+                "if": [
+                    self.rule_body(depth - 1),
+                    self.rule_body(depth - 1),
+                    self.rule_body(depth - 1),
+                ]
+            }
         if kind < 0.8:
             return {self.one("!", "!!"): [{"missing": self.some(PATHS)}]}
         if kind < 0.9:
-            items = self.one({"var": "order.lines"}, [1, 2, 3], {"merge": [[1], {"var": "order.lines"}]})
+            items = self.one(
+                {"var": "order.lines"}, [1, 2, 3], {"merge": [[1], {"var": "order.lines"}]}
+            )
             return {
                 self.one("some", "all", "none"): [
                     items,
@@ -90,7 +114,9 @@ class Draw:
         name = self.one("==", "!=", "<", "<=", ">", ">=", "in", "===")
         path = self.one(*PATHS)
         var = {"var": path if self.random.random() < 0.9 else [path, self.one(*VALUES)]}
-        other = self.one(self.one(*VALUES), {"var": self.one(*PATHS)}, {"+": [{"var": self.one(*PATHS)}, 1]})
+        other = self.one(
+            self.one(*VALUES), {"var": self.one(*PATHS)}, {"+": [{"var": self.one(*PATHS)}, 1]}
+        )
         return {name: [var, other]}
 
     def rule(self, number: int) -> dict[str, Any]:
@@ -102,10 +128,14 @@ class Draw:
                 ["idempotency_key", "named_user", "evidence", "mask:a.b", "unheard"]
             )
         if self.random.random() < 0.15:
-            then["args"] = {"amount": self.one({"max": 20}, {"min": 5, "max": 300}, {"enum": [12, "a"]}, {})}
+            then["args"] = {
+                "amount": self.one({"max": 20}, {"min": 5, "max": 300}, {"enum": [12, "a"]}, {})
+            }
         scope = {}
         if self.random.random() < 0.3:
-            scope["capabilities"] = self.one(["payments.*"], ["*"], ["orders.lookup", "mail.*"], ["*.refund"])
+            scope["capabilities"] = self.one(
+                ["payments.*"], ["*"], ["orders.lookup", "mail.*"], ["*.refund"]
+            )
         if self.random.random() < 0.2:
             scope["intents"] = self.one(["refund"], ["sta*"])
         return {
@@ -118,7 +148,9 @@ class Draw:
 
     def pack(self) -> dict[str, Any]:
         roles = [{"role": role, "allow": self.most(CAPABILITIES)} for role in ("agent", "clerk")]
-        intents = [{"id": id, "capabilities": self.most(CAPABILITIES)} for id in ("refund", "status")]
+        intents = [
+            {"id": id, "capabilities": self.most(CAPABILITIES)} for id in ("refund", "status")
+        ]
         tools = {id: {"approval_mode": self.one(*MODES)} for id in self.some(CAPABILITIES)}
         hosts = {"hosts": self.some(["pay.example"])} if self.random.random() < 0.2 else {}
         policy = {
@@ -134,12 +166,21 @@ class Draw:
         }
 
     def capability(self) -> dict[str, Any]:
-        raw: dict[str, Any] = {"id": self.one(*CAPABILITIES), "version": "1.0.0", "description": "x"}
+        raw: dict[str, Any] = {
+            "id": self.one(*CAPABILITIES),
+            "version": "1.0.0",
+            "description": "x",
+        }
         effects = self.one(
-            {"side_effects": False}, {"side_effects": True}, {"side_effects": True, "idempotent": True}, {}
+            {"side_effects": False},
+            {"side_effects": True},
+            {"side_effects": True, "idempotent": True},
+            {},
         )
         safety = self.one(
-            None, {"trust_level": self.one("sandbox", "elevated", "privileged")}, {"reversible": False}
+            None,
+            {"trust_level": self.one("sandbox", "elevated", "privileged")},
+            {"reversible": False},
         )
         return {
             **raw,

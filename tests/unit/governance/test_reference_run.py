@@ -62,7 +62,9 @@ class World(NamedTuple):
     def of(cls, raw: dict[str, Any], specs: list[dict[str, Any]]) -> World:
         pack = pack_from(raw)
         return cls(
-            raw, (pack, Policy.of(pack)), {each["id"]: (each, capability_from(each)) for each in specs}
+            raw,
+            (pack, Policy.of(pack)),
+            {each["id"]: (each, capability_from(each)) for each in specs},
         )
 
     def stricter(self) -> World:
@@ -84,7 +86,9 @@ class RunDraw(Draw):
             amount = {self.one("<", ">="): [{"var": ["args.amount", 12]}, self.one(31, 240)]}
             rule["if"] = self.one(amount, {"==": [NOW, TODAY[:10]]}, {"!=": [NOW, TODAY[:10]]})
         if "obligations" in rule["then"]:  # what is masked is said by the services' own specs
-            rule["then"]["obligations"] = [each for each in rule["then"]["obligations"] if each != "mask:a.b"]
+            rule["then"]["obligations"] = [
+                each for each in rule["then"]["obligations"] if each != "mask:a.b"
+            ]
         return rule
 
     def world(self) -> World:
@@ -102,7 +106,11 @@ class RunDraw(Draw):
             },
         }
         return World.of(
-            raw, [{**self.capability(), **FIELDS, **self.one({}, READ), "id": id} for id in CAPABILITIES]
+            raw,
+            [
+                {**self.capability(), **FIELDS, **self.one({}, READ), "id": id}
+                for id in CAPABILITIES
+            ],
         )
 
     def run(self) -> dict[str, Any]:
@@ -120,17 +128,22 @@ class RunDraw(Draw):
             ],
             "order": {name: value for name, value in order.items() if self.random.random() < 0.9},
             "limits": {
-                f"tool_calls.per_{of}": self.one(0, 1, 2, 3, 4, 8) for of in self.some(["turn", "workflow"])
+                f"tool_calls.per_{of}": self.one(0, 1, 2, 3, 4, 8)
+                for of in self.some(["turn", "workflow"])
             },
             "user_role": self.one("staff", "guest"),
-            "safety_mode": self.one("destructive", "destructive", "destructive", "destructive", "network"),
+            "safety_mode": self.one(
+                "destructive", "destructive", "destructive", "destructive", "network"
+            ),
             "hosts": {id: self.one("", "", "pay.example", "evil.example") for id in CAPABILITIES},
             "user": self.one(USER, USER, USER, USER, USER, "default"),
         }
 
     def arguments(self) -> dict[str, Any]:
         return self.one(
-            {"amount": self.one(0, 12, 31, 240, "12"), "kind": "a"}, {"amount": self.one(12, 240)}, {}
+            {"amount": self.one(0, 12, 31, 240, "12"), "kind": "a"},
+            {"amount": self.one(12, 240)},
+            {},
         )
 
 
@@ -189,25 +202,42 @@ class Sitting(NamedTuple):
         for _, id, _, attempts in self.run["calls"]:
             scripts[id] += [_away] * (attempts - 1) + [gives(y=1)]
         runner = ScriptedRunner({id: script or gives(y=1) for id, script in scripts.items()})
-        runner.members = {id: (member(f"{self.bindings}_{id}", retries=1, base=0.0),) for id in CAPABILITIES}
+        runner.members = {
+            id: (member(f"{self.bindings}_{id}", retries=1, base=0.0),) for id in CAPABILITIES
+        }
         return runner
 
     def theirs(self, answers: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
         return decide_run(
-            self.world.raw, [self._call(*each) for each in self.run["calls"]], self.run["limits"], answers
+            self.world.raw,
+            [self._call(*each) for each in self.run["calls"]],
+            self.run["limits"],
+            answers,
         )
 
     def _call(self, name: str, id: str, arguments: dict[str, Any], attempts: int) -> dict[str, Any]:
         run, spec = self.run, self.world.capabilities[id][0]
         inputs = {
-            f"{step}_{key}": value for step, _, given, _ in run["calls"] for key, value in given.items()
+            f"{step}_{key}": value
+            for step, _, given, _ in run["calls"]
+            for key, value in given.items()
         }
         data = {
-            "request": {"intent": "refund", "message": "", "channel": "", "locale": "", "params": inputs},
+            "request": {
+                "intent": "refund",
+                "message": "",
+                "channel": "",
+                "locale": "",
+                "params": inputs,
+            },
             "user": {"id": run["user"], "role": run["user_role"], "consent": []},
             "agent": {"role": "agent", "voice": ""},
             "run": {"safety_mode": run["safety_mode"], "turn": 1, "now": TODAY},
-            "call": {"capability": id, "approval_mode": approval_mode(self.world.raw, spec), "step": name},
+            "call": {
+                "capability": id,
+                "approval_mode": approval_mode(self.world.raw, spec),
+                "step": name,
+            },
             "args": arguments,
             "inputs": inputs,
             "vars": {},
@@ -215,7 +245,12 @@ class Sitting(NamedTuple):
             "state": {},
             "order": {"id": "o1", **run["order"]},
         }
-        of_call = {"capability": id, "binding": f"{self.bindings}_{id}", "step": name, "arguments": arguments}
+        of_call = {
+            "capability": id,
+            "binding": f"{self.bindings}_{id}",
+            "step": name,
+            "arguments": arguments,
+        }
         asked_by = {"intent": "refund", "role": "agent", "safety_mode": run["safety_mode"]}
         known = {"named_user": run["user"] != "default", "host": run["hosts"][id], "data": data}
         return {**of_call, **asked_by, **known, "spec": spec, "attempts": attempts}
@@ -250,7 +285,9 @@ def _told(events: list[Event]) -> list[dict[str, Any]]:
         elif kind == "budget.exceeded":
             one["why"] = payload["key"]
         elif kind == "run.paused":
-            waiting = [each for each in calls.values() if each["why"] in ("asked", "changed", "expired")]
+            waiting = [
+                each for each in calls.values() if each["why"] in ("asked", "changed", "expired")
+            ]
             waiting[-1]["end"] = payload["reason"].split(":")[0]
     return [one for one in calls.values() if one["decided"]]
 
@@ -310,7 +347,11 @@ class Case:
         """Somebody answers what is asked, perhaps something else than what then comes. False where that is refused."""
         draw = self.draw
         asked = [event for event in events if event.event_type == "approval.requested"][-1]
-        said = {"by": draw.one(*PEOPLE), "role": draw.one(*ROLES), "granted": draw.random.random() < 0.9}
+        said = {
+            "by": draw.one(*PEOPLE),
+            "role": draw.one(*ROLES),
+            "granted": draw.random.random() < 0.9,
+        }
         if not self.taken(asked, last["request"]["decision"]["gate"], said):
             self.seen.add(("refused", ""))
             return False
@@ -326,17 +367,25 @@ class Case:
         self.ours = [each._replace(used=True) for each in self.ours]
         if how == "step":
             other = draw.one("a", "z")
-            told = told._replace(step_id=other, action_hash=self.action(request["action"] | {"step": other}))
+            told = told._replace(
+                step_id=other, action_hash=self.action(request["action"] | {"step": other})
+            )
             request = {**request, "action": request["action"] | {"step": other}}
-        self.ours.append(Answered(told, said["granted"], said["by"], "", at, event=f"ev_{len(self.ours)}"))
+        self.ours.append(
+            Answered(told, said["granted"], said["by"], "", at, event=f"ev_{len(self.ours)}")
+        )
         step = request["action"]["step"]
         self.theirs.append({**said, "step": step, "request": request, "at": at, "age_s": late})
-        self.sitting = self.stretched(how, last["step"])._replace(after=self.sitting.after + late + 1)
+        self.sitting = self.stretched(how, last["step"])._replace(
+            after=self.sitting.after + late + 1
+        )
         return True
 
     def action(self, action: dict[str, Any]) -> str:
         names = {"step_id": action["step"], "values": action["arguments"]}
-        return action_hash(run_id=RUN_ID, capability=action["capability"], binding=action["binding"], **names)
+        return action_hash(
+            run_id=RUN_ID, capability=action["capability"], binding=action["binding"], **names
+        )
 
     def stretched(self, how: str, step: str) -> Sitting:
         sitting = self.sitting

@@ -12,7 +12,14 @@ from fakes.support_desk import CAPABILITIES, READ, capability, pack, raw_pack
 from cogcli.events.envelope import Draft, Event
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.policy import Policy
-from cogcli.governance.run_policy import LimitsPolicy, OwnSkill, Requester, RunPolicy, RunState, with_value
+from cogcli.governance.run_policy import (
+    LimitsPolicy,
+    OwnSkill,
+    Requester,
+    RunPolicy,
+    RunState,
+    with_value,
+)
 from cogcli.governance.verdict import Verdict
 from cogcli.specs.pack import PackGate
 
@@ -25,14 +32,25 @@ def _policy(rules: list[dict[str, Any]] | None = None, **members: Any) -> RunPol
     """The support desk's, with other rules where some are given."""
     layer = raw_pack()["policy_layer"]
     sections = members.pop("sections", {})
-    of = pack(**({"policy_layer": {**layer, "rules": rules}} if rules is not None else {}), **sections)
+    of = pack(
+        **({"policy_layer": {**layer, "rules": rules}} if rules is not None else {}), **sections
+    )
     asked = members.pop("requester", Requester("support.refund", "cust_7", role="support_agent"))
-    given: dict[str, Any] = {"safety_mode": "destructive", "slots": {"order": "order:ord_881"}, **members}
+    given: dict[str, Any] = {
+        "safety_mode": "destructive",
+        "slots": {"order": "order:ord_881"},
+        **members,
+    }
     return RunPolicy(of, Policy.of(of), Budgets({}), asked, **given)
 
 
 def _rule(condition: Any = True, **then: Any) -> dict[str, Any]:
-    return {"rule_id": "it", "mode": "enforce", "if": condition, "then": {"verdict": "deny", **then}}
+    return {
+        "rule_id": "it",
+        "mode": "enforce",
+        "if": condition,
+        "then": {"verdict": "deny", **then},
+    }
 
 
 def _judged(
@@ -43,7 +61,15 @@ def _judged(
 
 
 ASKED = Requester(
-    "support.refund", "cust_7", "staff", ("preference",), "support_agent", "neutral", "hello", "mail", "de"
+    "support.refund",
+    "cust_7",
+    "staff",
+    ("preference",),
+    "support_agent",
+    "neutral",
+    "hello",
+    "mail",
+    "de",
 )
 
 
@@ -104,7 +130,9 @@ def test_rules_see_the_turn() -> None:
 
 
 def test_what_is_known_before_any_call_stands_below_what_calls_gave() -> None:
-    policy = _policy([_rule({"!": [{"missing": ["order"]}]})], required=("order.total", "order.age_days"))
+    policy = _policy(
+        [_rule({"!": [{"missing": ["order"]}]})], required=("order.total", "order.age_days")
+    )
     assert policy.unresolved == ("order.total", "order.age_days")
     policy.learn("orders.lookup", {"age_days": 12}, NOW)
     policy.note_facts({"order": {"id": "other", "age_days": 99, "total": 5}, "parcel": {"size": 1}})
@@ -146,7 +174,9 @@ def test_a_fact_may_lie_deep_begin_a_slot_and_is_the_outputs_no_more() -> None:
 
 def test_a_fact_cannot_stand_in_for_what_the_run_says() -> None:
     sections = {
-        "tooling_layer": {"capabilities": {"orders.lookup": {"facts": {"user.id": "output.age_days"}}}}
+        "tooling_layer": {
+            "capabilities": {"orders.lookup": {"facts": {"user.id": "output.age_days"}}}
+        }
     }
     policy = _policy([_rule({"!": [{"missing": ["user.id"]}]})], sections=sections)
     policy.learn("orders.lookup", {"age_days": 7}, NOW)
@@ -167,7 +197,10 @@ def test_required_evidence_lets_nothing_above_read_only_run_before_it_is_there()
     assert _judged(policy, REFUND).reason == "evidence_missing:order.total"
     policy.learn("orders.lookup", FRESH, NOW)
     assert _judged(policy, REFUND).verdict == "allow_with_gate"
-    assert _judged(_policy([], required=("parcel.size",)), REFUND).reason == "evidence_missing:parcel.size"
+    assert (
+        _judged(_policy([], required=("parcel.size",)), REFUND).reason
+        == "evidence_missing:parcel.size"
+    )
 
 
 def test_a_no_of_a_rule_keeps_its_reason_where_evidence_is_missing_too() -> None:
@@ -269,7 +302,10 @@ def test_without_a_pack_only_the_ceiling_counts(ceiling: str, verdict: str, reas
     policy = LimitsPolicy(Budgets({"turns": 2}), ceiling)
     found = policy.judge(REFUND, {}, RunState({}, {}, {}, ""), "s")
     assert found == Verdict(verdict, "permission", reason, approval_mode="network")
-    assert LimitsPolicy(Budgets({})).judge(REFUND, {}, RunState({}, {}, {}, ""), "s").verdict == "allow"
+    assert (
+        LimitsPolicy(Budgets({})).judge(REFUND, {}, RunState({}, {}, {}, ""), "s").verdict
+        == "allow"
+    )
     assert (policy.name, policy.records_allow, policy.observe) == ("builtin.default", False, None)
     assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate()
     assert (policy.intuition_mode, policy.budgets.limits) == (None, {"turns": 2})
@@ -311,7 +347,11 @@ def _offering(rules: list[dict[str, Any]] | None = None, **members: Any) -> RunP
     )
     asked = members.pop("requester", Requester("support.refund", "cust_7", role="support_agent"))
     tools = {each.id: each for each in (TOOL, GATED)}
-    given: dict[str, Any] = {"safety_mode": "destructive", "slots": {"order": "order:o"}, "tools": tools}
+    given: dict[str, Any] = {
+        "safety_mode": "destructive",
+        "slots": {"order": "order:o"},
+        "tools": tools,
+    }
     return RunPolicy(of, Policy.of(of), Budgets({}), asked, **{**given, **members})
 
 
@@ -361,13 +401,18 @@ def _only(capabilities: list[str], condition: Any = True, **then: Any) -> list[d
 def test_the_run_of_a_tool_is_inside_it() -> None:
     own = OwnSkill("skill:t.refund", {"amount": 5})
     assert _judged_inside(_offering(own=own)).verdict == "allow"
-    assert _judged_inside(_offering(own=OwnSkill("skill:t.other", {}))).reason == "permission_denied"
+    assert (
+        _judged_inside(_offering(own=OwnSkill("skill:t.other", {}))).reason == "permission_denied"
+    )
 
 
 @pytest.mark.parametrize(
-    ("verdict", "expected"), [("deny", "deny"), ("allow_with_gate", "allow_with_gate"), ("allow", "allow")]
+    ("verdict", "expected"),
+    [("deny", "deny"), ("allow_with_gate", "allow_with_gate"), ("allow", "allow")],
 )
-def test_what_a_rule_says_of_the_own_skill_counts_for_each_call(verdict: str, expected: str) -> None:
+def test_what_a_rule_says_of_the_own_skill_counts_for_each_call(
+    verdict: str, expected: str
+) -> None:
     condition = {"and": [{"==": [{"var": "args.amount"}, 5]}, {"==": [{"var": "call.step"}, ""]}]}
     rules = _only(["skill:t.refund"], condition, verdict=verdict)
     for amount, found in ((5, expected), (6, "allow")):

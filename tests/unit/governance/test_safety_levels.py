@@ -28,7 +28,9 @@ ORDER = ["pass", "warn", "degrade", "require_human", "block", "error"]
 @pytest.mark.parametrize("needed", RANKS)
 @pytest.mark.parametrize("given", RANKS)
 def test_trust_passes_up_to_the_rank_of_the_run(needed: str, given: str) -> None:
-    refusal = refusal_before("c.a", Safety(trust_level=needed), trust_level=given, confirmed=frozenset())
+    refusal = refusal_before(
+        "c.a", Safety(trust_level=needed), trust_level=given, confirmed=frozenset()
+    )
     if RANKS.index(needed) <= RANKS.index(given):
         assert refusal is None
     else:
@@ -39,9 +41,13 @@ def test_trust_passes_up_to_the_rank_of_the_run(needed: str, given: str) -> None
 def test_confirmation_needs_the_exact_id() -> None:
     safety = Safety(requires_confirmation=True)
     for confirmed in ((), ("c",), ("c.*",), ("c.a.b",), ("C.A",)):
-        refusal = refusal_before("c.a", safety, trust_level="standard", confirmed=frozenset(confirmed))
+        refusal = refusal_before(
+            "c.a", safety, trust_level="standard", confirmed=frozenset(confirmed)
+        )
         assert isinstance(refusal, SafetyConfirmationRequiredError)
-    assert refusal_before("c.a", safety, trust_level="standard", confirmed=frozenset({"c.a"})) is None
+    assert (
+        refusal_before("c.a", safety, trust_level="standard", confirmed=frozenset({"c.a"})) is None
+    )
 
 
 def test_trust_is_told_before_confirmation() -> None:
@@ -54,7 +60,9 @@ def test_trust_is_told_before_confirmation() -> None:
 @pytest.mark.parametrize(
     "reply", [{}, {"allowed": None}, {"allowed": 1}, {"allowed": "true"}, {"allowed": [True]}]
 )
-def test_what_is_no_boolean_is_an_error_whatever_on_fail_says(on_fail: str, reply: dict[str, Any]) -> None:
+def test_what_is_no_boolean_is_an_error_whatever_on_fail_says(
+    on_fail: str, reply: dict[str, Any]
+) -> None:
     verdict = judge_gate(Gate("g", on_fail), reply)
     assert verdict.outcome == "error"
     refusal = refusal_of("g", verdict)
@@ -64,8 +72,12 @@ def test_what_is_no_boolean_is_an_error_whatever_on_fail_says(on_fail: str, repl
 
 @pytest.mark.parametrize("on_fail", ["block", "warn", "degrade", "require_human"])
 def test_true_passes_and_false_leads_to_on_fail(on_fail: str) -> None:
-    assert judge_gate(Gate("g", on_fail), {"allowed": True, "reason": "r"}) == GateVerdict("pass", "")
-    assert judge_gate(Gate("g", on_fail), {"allowed": False, "reason": "r"}) == GateVerdict(on_fail, "r")
+    assert judge_gate(Gate("g", on_fail), {"allowed": True, "reason": "r"}) == GateVerdict(
+        "pass", ""
+    )
+    assert judge_gate(Gate("g", on_fail), {"allowed": False, "reason": "r"}) == GateVerdict(
+        on_fail, "r"
+    )
     assert judge_gate(Gate("g", on_fail), {"allowed": False, "reason": 3}).reason == "not allowed"
 
 
@@ -78,7 +90,9 @@ def test_stricter_verdict_wins_and_the_first_on_a_tie() -> None:
 
 
 def test_refusals_of_verdicts() -> None:
-    assert [refusal_of("g", GateVerdict(word, "")) for word in ("pass", "warn", "degrade")] == [None] * 3
+    assert [refusal_of("g", GateVerdict(word, "")) for word in ("pass", "warn", "degrade")] == [
+        None
+    ] * 3
     block = refusal_of("g", GateVerdict("block", "too hot"))
     assert block is not None
     assert (block.code, block.exit_code) == ("safety.gate", 4)
@@ -120,7 +134,9 @@ def test_what_is_said_of_a_refusal() -> None:
 
 @pytest.mark.parametrize("reason", ["", None, 3, []])
 def test_a_gate_without_a_reason(reason: Any) -> None:
-    assert judge_gate(Gate("g", "block"), {"allowed": False, "reason": reason}).reason == "not allowed"
+    assert (
+        judge_gate(Gate("g", "block"), {"allowed": False, "reason": reason}).reason == "not allowed"
+    )
     assert judge_gate(Gate("g", "block"), {}).reason == "answered without a boolean `allowed`"
 
 

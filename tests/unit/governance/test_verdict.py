@@ -67,7 +67,9 @@ def test_a_verdict_as_the_payload_of_its_event() -> None:
     }
     assert found.to_payload() == payload
     without = found._replace(rule="", gate="").to_payload()
-    assert without == {name: value for name, value in payload.items() if name not in ("rule", "gate")}
+    assert without == {
+        name: value for name, value in payload.items() if name not in ("rule", "gate")
+    }
 
 
 def test_modes_are_ordered() -> None:
@@ -87,9 +89,13 @@ def test_modes_are_ordered() -> None:
         ({"c.other": PackTool("destructive")}, "network"),
     ],
 )
-def test_a_skill_has_the_highest_mode_that_it_reaches(declared: dict[str, PackTool], expected: str) -> None:
+def test_a_skill_has_the_highest_mode_that_it_reaches(
+    declared: dict[str, PackTool], expected: str
+) -> None:
     read, write = (
-        capability_from({"id": id, "version": "1", "description": "", "properties": {"side_effects": effect}})
+        capability_from(
+            {"id": id, "version": "1", "description": "", "properties": {"side_effects": effect}}
+        )
         for id, effect in (("c.read", False), ("c.write", True))
     )
     tool = read._replace(id="skill:t.s", reaches=(read, write))

@@ -55,7 +55,9 @@ def test_what_writes_of_allows_can_be_applied_and_what_it_refuses_changes_nothin
     run: ExecutionState, pairs: list[tuple[str, Any]], strategy: str
 ) -> None:
     produced = {f"o{n}": value for n, (_, value) in enumerate(pairs)}
-    rules = compile_output({f"o{n}": target for n, (target, _) in enumerate(pairs)}, strategy, produced)
+    rules = compile_output(
+        {f"o{n}": target for n, (target, _) in enumerate(pairs)}, strategy, produced
+    )
     before = copy.deepcopy(whole(run))
     try:
         writes = writes_of(rules, produced, run)
@@ -101,9 +103,15 @@ def mutate(value: Any) -> None:
 
 
 @pytest.mark.slow
-@given(STATES, st.recursive(TARGETS | JSON, lambda inner: st.lists(inner, max_size=3), max_leaves=5))
-def test_a_callee_that_changes_its_input_changes_nothing_else(run: ExecutionState, mapping: Any) -> None:
-    give = compiled_input({"a": "inputs.a", "b": mapping, "c": "output.result", "d": "working.artifacts"})
+@given(
+    STATES, st.recursive(TARGETS | JSON, lambda inner: st.lists(inner, max_size=3), max_leaves=5)
+)
+def test_a_callee_that_changes_its_input_changes_nothing_else(
+    run: ExecutionState, mapping: Any
+) -> None:
+    give = compiled_input(
+        {"a": "inputs.a", "b": mapping, "c": "output.result", "d": "working.artifacts"}
+    )
     before = copy.deepcopy(whole(run))
     try:
         values = resolve_input(give, Scope(run), {})

@@ -62,7 +62,10 @@ def test_the_error_proposes_a_whole_reference(text: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("len(vars.ordr.sku) > 1", "did you mean `vars.order.sku`? Else compare with `is null` first"),
+        (
+            "len(vars.ordr.sku) > 1",
+            "did you mean `vars.order.sku`? Else compare with `is null` first",
+        ),
         ("item.skuu == 1", "did you mean `item.sku`? Else compare with `is null` first"),
         ("vars.nothing or vars.zzz", "compare with `is null` first"),
     ],
@@ -149,7 +152,9 @@ def test_sixteen_segments_are_a_reference() -> None:
 def test_input_is_resolved_recursively_but_never_in_keys_and_never_twice() -> None:
     mapping = {"a": ["inputs.x", {"inputs.x": "inputs.y"}], "b": 3, "c": None}
     reads: dict[str, None] = {}
-    values = resolve_input(compile_input(mapping), Scope(state(inputs={"x": "inputs.y", "y": [1]})), reads)
+    values = resolve_input(
+        compile_input(mapping), Scope(state(inputs={"x": "inputs.y", "y": [1]})), reads
+    )
     assert values == {"a": ["inputs.y", {"inputs.x": [1]}], "b": 3, "c": None}
     assert list(reads) == ["inputs.x", "inputs.y"]
 
@@ -169,7 +174,9 @@ def test_literal_gives_its_value_verbatim() -> None:
 
 def test_reads_are_in_order_without_repeats() -> None:
     reads: dict[str, None] = {}
-    resolve_input(compile_input({"a": "inputs.b", "c": "inputs.a", "d": "inputs.b"}), Scope(state()), reads)
+    resolve_input(
+        compile_input({"a": "inputs.b", "c": "inputs.a", "d": "inputs.b"}), Scope(state()), reads
+    )
     assert list(reads) == ["inputs.b", "inputs.a"]
 
 
@@ -188,7 +195,9 @@ def test_resolved_values_share_nothing_with_state_or_spec() -> None:
 
 def test_assumptions_are_given_as_a_list() -> None:
     values = resolve_input(
-        compile_input({"a": "frame.assumptions"}), Scope(state(frame=FrameState(assumptions=("x",)))), {}
+        compile_input({"a": "frame.assumptions"}),
+        Scope(state(frame=FrameState(assumptions=("x",)))),
+        {},
     )
     assert values == {"a": ["x"]}
     assert type(values["a"]) is list

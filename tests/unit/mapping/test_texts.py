@@ -37,10 +37,22 @@ def resolved(value: Any) -> tuple[Any, list[str]]:
         ("Dear ${inputs.name}", "Dear Ana", ["inputs.name"]),
         ("${inputs.n}", "3", ["inputs.n"]),
         ("${inputs.o}", '{"a":[1,"ü"]}', ["inputs.o"]),
-        ("${inputs.o.a}|${inputs.name}|${inputs.name}", '[1,"ü"]|Ana|Ana', ["inputs.o.a", "inputs.name"]),
+        (
+            "${inputs.o.a}|${inputs.name}|${inputs.name}",
+            '[1,"ü"]|Ana|Ana',
+            ["inputs.o.a", "inputs.name"],
+        ),
         ("${item.id}/${i}/${item}", '7/0/{"id":7}', ["item.id", "i", "item"]),
-        ("${working.risks.0.name} ${frame.goal}", "late win", ["working.risks.0.name", "frame.goal"]),
-        ("${vars.nope:-none}${inputs.no:-}${item.x:-a:-b}", "nonea:-b", ["vars.nope", "inputs.no", "item.x"]),
+        (
+            "${working.risks.0.name} ${frame.goal}",
+            "late win",
+            ["working.risks.0.name", "frame.goal"],
+        ),
+        (
+            "${vars.nope:-none}${inputs.no:-}${item.x:-a:-b}",
+            "nonea:-b",
+            ["vars.nope", "inputs.no", "item.x"],
+        ),
         ("$${inputs.name} $5 {x}", "${inputs.name} $5 {x}", []),
         ("${vars.text}", "${inputs.name} {{ x }}", ["vars.text"]),
         ("", "", []),
@@ -58,7 +70,11 @@ def test_what_a_text_with_values_gives(text: str, expected: str, reads: list[str
         ("${inputs.no}", "input.reference", "`inputs.no`: null in a text"),
         ("${inputs.nope}", "input.reference", "`inputs.nope`: null in a text"),
         ("${item.nope}", "input.reference", "`item.nope`: not in this item"),
-        ("${vars.long}${vars.long}", "input.contract", "a `$text` of more than 10485760 characters"),
+        (
+            "${vars.long}${vars.long}",
+            "input.contract",
+            "a `$text` of more than 10485760 characters",
+        ),
     ],
 )
 def test_what_cannot_stand_in_a_text_is_an_error(text: str, code: str, says: str) -> None:

@@ -22,7 +22,9 @@ class Log:
 
     def __call__(self, draft: Draft) -> Event:
         self.count += 1
-        return event_of(draft, self.count, f"{self.count:026}", f"2026-01-01T00:00:{self.count:02}.000000Z")
+        return event_of(
+            draft, self.count, f"{self.count:026}", f"2026-01-01T00:00:{self.count:02}.000000Z"
+        )
 
 
 def started(**given: Any) -> Draft:
@@ -54,7 +56,9 @@ def write(target: str, value: Any, strategy: str = "overwrite") -> dict[str, Any
 
 
 def test_a_run_begins_with_its_first_event_and_shares_nothing_with_it() -> None:
-    draft = started(inputs={"l": [1]}, frame={"goal": "g", "context": {"k": []}}, parent_run_id="run_0")
+    draft = started(
+        inputs={"l": [1]}, frame={"goal": "g", "context": {"k": []}}, parent_run_id="run_0"
+    )
     event = Log()(draft)
     state = initial_state(event)
     state.inputs["l"].append(2)
@@ -73,7 +77,11 @@ def test_a_run_begins_with_its_first_event_and_shares_nothing_with_it() -> None:
 def test_writes_are_applied_in_order_and_share_nothing_with_the_event() -> None:
     first = finished("a", writes=[write("vars.l", [1]), write("vars.l", [2], "append")])
     second = finished(
-        "b", writes=[write("vars.l", [3], "append"), write("working.artifacts.x.y", {"k": 1}, "deep_merge")]
+        "b",
+        writes=[
+            write("vars.l", [3], "append"),
+            write("working.artifacts.x.y", {"k": 1}, "deep_merge"),
+        ],
     )
     kept = copy.deepcopy(first.payload)
     state = folded(started(), first, second)
@@ -96,15 +104,28 @@ def test_only_done_failed_and_vetoed_steps_count_but_usage_always_does() -> None
         "tokens_out": 20,
         "elapsed_ms": 30,
     }
-    assert [s.status for s in state.trace.steps] == ["done", "failed", "vetoed", "skipped", "skipped"]
+    assert [s.status for s in state.trace.steps] == [
+        "done",
+        "failed",
+        "vetoed",
+        "skipped",
+        "skipped",
+    ]
     assert [r.status for r in state.step_results.values()] == [s.status for s in state.trace.steps]
 
 
 def test_calls_inside_a_step_are_no_steps() -> None:
-    gate = finished("a@pre0", usage={"llm_calls": 1, "tool_calls": 0, "tokens_in": 9, "tokens_out": 9})
+    gate = finished(
+        "a@pre0", usage={"llm_calls": 1, "tool_calls": 0, "tokens_in": 9, "tokens_out": 9}
+    )
     intent = begun("a@pre0")
     state = folded(started(), intent, gate, finished("a#0", writes=[write("vars.x", 1)]))
-    assert (state.trace.steps, state.running, state.vars, state.trace.metrics.llm_calls) == ([], {}, {}, 0)
+    assert (state.trace.steps, state.running, state.vars, state.trace.metrics.llm_calls) == (
+        [],
+        {},
+        {},
+        0,
+    )
 
 
 def test_running_steps_and_the_current_one_follow_the_events() -> None:
@@ -115,7 +136,10 @@ def test_running_steps_and_the_current_one_follow_the_events() -> None:
     assert folded(started(), plan, *intents).current_step == "a"
     assert folded(started(), plan, *intents, finished("a")).current_step == "b"
     end = draft_of(
-        RunTerminated(status="aborted", status_reason=None, outputs={}, error=None, required_missing=[]), RUN
+        RunTerminated(
+            status="aborted", status_reason=None, outputs={}, error=None, required_missing=[]
+        ),
+        RUN,
     )
     ended = folded(started(), plan, *intents, end)
     assert (ended.current_step, ended.status) == (None, "aborted")

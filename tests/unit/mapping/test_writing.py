@@ -122,7 +122,12 @@ STRATEGIES: list[tuple[str, Any, Any, Any]] = [
     ("append", {"a": 1}, [1], "output.merge"),
     ("append", None, [1], "output.merge"),
     ("deep_merge", ..., {"a": 1}, {"a": 1}),
-    ("deep_merge", {"a": {"b": 1}, "c": [1]}, {"a": {"d": 2}, "c": [2]}, {"a": {"b": 1, "d": 2}, "c": [2]}),
+    (
+        "deep_merge",
+        {"a": {"b": 1}, "c": [1]},
+        {"a": {"d": 2}, "c": [2]},
+        {"a": {"b": 1, "d": 2}, "c": [2]},
+    ),
     ("deep_merge", {"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}),
     ("deep_merge", {"a": {"b": 1}}, {"a": None}, {"a": None}),
     ("deep_merge", {"a": 1}, {}, {"a": 1}),
@@ -169,14 +174,21 @@ def test_replace_allows_duplicates_and_the_last_in_mapping_order_wins() -> None:
 
 def test_all_or_none_of_a_mapping_is_written() -> None:
     run = state(vars={"n": 5})
-    assert refused(run, {"a": "vars.ok", "b": "vars.n"}, {"a": [1], "b": [1]}, "append") == "output.merge"
+    assert (
+        refused(run, {"a": "vars.ok", "b": "vars.n"}, {"a": [1], "b": [1]}, "append")
+        == "output.merge"
+    )
     assert run.vars == {"n": 5}
 
 
 @pytest.mark.parametrize(
     ("strategy", "mapping", "produced"),
     [
-        ("replace", {"a": "working.artifacts.x", "b": "working.artifacts.x.y.z"}, {"a": {"y": 5}, "b": 1}),
+        (
+            "replace",
+            {"a": "working.artifacts.x", "b": "working.artifacts.x.y.z"},
+            {"a": {"y": 5}, "b": 1},
+        ),
         ("append", {"a": "extensions.a.b", "b": "extensions.a"}, {"a": [1], "b": [1]}),
         ("append", {"a": "vars.x", "b": "vars.x"}, {"a": [], "b": {}}),
     ],
@@ -195,15 +207,17 @@ def test_same_target_twice_appends_twice() -> None:
 
 def test_left_side_is_a_key_as_a_whole_then_a_path() -> None:
     run = state()
-    mapped(run, {"a.b": "vars.flat", "a.l.1": "vars.walked"}, {"a.b": 1, "a": {"b": 2, "l": [3, 4]}})
+    mapped(
+        run, {"a.b": "vars.flat", "a.l.1": "vars.walked"}, {"a.b": 1, "a": {"b": 2, "l": [3, 4]}}
+    )
     assert run.vars == {"flat": 1, "walked": 4}
 
 
 def test_absent_optional_output_writes_nothing() -> None:
     run = state()
-    assert mapped(run, {"a": "vars.a", "b": "vars.b", "b.c": "vars.c"}, {"a": 1}, declared="a b") == [
-        "vars.a"
-    ]
+    assert mapped(
+        run, {"a": "vars.a", "b": "vars.b", "b.c": "vars.c"}, {"a": 1}, declared="a b"
+    ) == ["vars.a"]
     assert run.vars == {"a": 1}
 
 
@@ -214,7 +228,9 @@ def test_path_missing_inside_a_present_value_is_an_error(value: Any) -> None:
 
 def test_left_reference_copies_from_inputs_vars_and_outputs() -> None:
     run = state(inputs={"x": [1]}, vars={"v": 2}, outputs={"o": 3})
-    mapped(run, {"inputs.x": "vars.l", "vars.v": "vars.w", "outputs.o": "outputs.p"}, {}, declared="y")
+    mapped(
+        run, {"inputs.x": "vars.l", "vars.v": "vars.w", "outputs.o": "outputs.p"}, {}, declared="y"
+    )
     assert (run.vars, run.outputs) == ({"v": 2, "l": [1], "w": 2}, {"o": 3, "p": 3})
 
 

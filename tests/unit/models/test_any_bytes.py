@@ -79,7 +79,11 @@ def test_any_bytes(anything: AnyServer, data: bytes) -> None:
 @pytest.mark.slow
 @given(st.lists(VALUES, max_size=6))
 @examples(200)
-def test_any_values_under_the_words_of_the_protocols(anything: AnyServer, values: list[Any]) -> None:
-    accepted(anything.outcomes(json.dumps(values[0] if values else None).encode(), "application/json"))
+def test_any_values_under_the_words_of_the_protocols(
+    anything: AnyServer, values: list[Any]
+) -> None:
+    accepted(
+        anything.outcomes(json.dumps(values[0] if values else None).encode(), "application/json")
+    )
     stream = "".join(f"data: {json.dumps(value)}\n\n" for value in values).encode()
     accepted(anything.outcomes(stream, "text/event-stream"))

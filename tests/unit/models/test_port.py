@@ -38,11 +38,19 @@ def test_a_hash_is_of_what_the_model_sees() -> None:
 
 def test_a_reply_and_an_error_survive_json() -> None:
     reply = ModelReply(
-        "hi", ({"id": "1", "name": "t", "args": {"a": 1}},), "tool_calls", TokenUsage(1, 2, True), "m", "r"
+        "hi",
+        ({"id": "1", "name": "t", "args": {"a": 1}},),
+        "tool_calls",
+        TokenUsage(1, 2, True),
+        "m",
+        "r",
     )
     assert ModelReply.from_payload(json.loads(json.dumps(reply.to_payload()))) == reply
     error = ModelError("protocol", "it broke off", partial="half", hint="h", retry_after=2.0)
-    assert ModelError.from_payload(json.loads(json.dumps(error.to_payload()))).__dict__ == error.__dict__
+    assert (
+        ModelError.from_payload(json.loads(json.dumps(error.to_payload()))).__dict__
+        == error.__dict__
+    )
     assert json.loads(json.dumps(REQUEST.to_payload()))["messages"] == list(REQUEST.messages)
 
 

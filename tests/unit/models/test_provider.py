@@ -29,7 +29,9 @@ WHOLE = {"openai": OPENAI, "anthropic": ANTHROPIC}
 
 def opened(adapter: str, url: str, name: str = "m", **settings: Any) -> LanguageModel:
     base = f"{url}/v1" if adapter == "openai" else url
-    return model(adapter, name, base_url=base, auth_ref="MODEL_KEY", environ={"MODEL_KEY": KEY}, **settings)
+    return model(
+        adapter, name, base_url=base, auth_ref="MODEL_KEY", environ={"MODEL_KEY": KEY}, **settings
+    )
 
 
 def answering(value: Any, **reply: Any) -> Callable[[Conversation], None]:
@@ -58,7 +60,12 @@ def adapter(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def test_a_request_to_openai() -> None:
     asked = request(
-        tools=TOOLS[:1], json_schema={"type": "object"}, max_tokens=7, seed=5, stop=("END",), temperature=0.0
+        tools=TOOLS[:1],
+        json_schema={"type": "object"},
+        max_tokens=7,
+        seed=5,
+        stop=("END",),
+        temperature=0.0,
     )
     with serving(answering(OPENAI)) as server:
         ask(opened("openai", server.url), asked)
@@ -84,7 +91,9 @@ def test_a_request_to_openai() -> None:
 
 
 def test_a_request_to_anthropic() -> None:
-    asked = request(tools=TOOLS[:1], json_schema={"type": "object"}, max_tokens=7, seed=5, stop=("END",))
+    asked = request(
+        tools=TOOLS[:1], json_schema={"type": "object"}, max_tokens=7, seed=5, stop=("END",)
+    )
     with serving(answering(ANTHROPIC)) as server:
         ask(opened("anthropic", server.url), asked)
         conversation = server.requests[-1]
@@ -99,7 +108,9 @@ def test_a_request_to_anthropic() -> None:
             "max_tokens": 7,
             "temperature": 0.0,
             "stop_sequences": ["END"],
-            "tools": [{"name": "orders_lookup", "description": "d", "input_schema": {"type": "object"}}],
+            "tools": [
+                {"name": "orders_lookup", "description": "d", "input_schema": {"type": "object"}}
+            ],
         }
 
 
@@ -126,7 +137,9 @@ def test_without_a_key_none_is_sent(adapter: str) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_member_that_a_server_refuses_by_name_is_left_out_from_then_on(adapter: str, stream: bool) -> None:
+def test_a_member_that_a_server_refuses_by_name_is_left_out_from_then_on(
+    adapter: str, stream: bool
+) -> None:
     def answer(conversation: Conversation) -> None:
         body = json.loads(conversation.body)
         for name in ("temperature", "seed", "stream_options"):
@@ -151,7 +164,9 @@ def test_a_member_that_a_server_refuses_by_name_is_left_out_from_then_on(adapter
 def test_a_server_that_takes_no_schema_beside_tools_is_asked_without() -> None:
     def answer(conversation: Conversation) -> None:
         if "response_format" in json.loads(conversation.body):
-            body = json.dumps({"error": {"message": "Cannot use custom grammar constraints with tools."}})
+            body = json.dumps(
+                {"error": {"message": "Cannot use custom grammar constraints with tools."}}
+            )
             conversation.reply(body.encode(), status="400 Bad Request")
         else:
             conversation.reply(json.dumps(OPENAI).encode())
@@ -206,11 +221,16 @@ def test_kinds_of_statuses(adapter: str, status: str) -> None:
     [
         {"message": "This model's maximum context length is 4096 tokens.", "code": None},
         {"message": "too much", "code": "context_length_exceeded"},
-        {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens > 200000 maximum"},
+        {
+            "type": "invalid_request_error",
+            "message": "prompt is too long: 210000 tokens > 200000 maximum",
+        },
         {"message": "the request exceeds the available context size, try increasing it"},
     ],
 )
-def test_a_prompt_that_is_too_long_is_a_kind_of_its_own(adapter: str, error: dict[str, Any]) -> None:
+def test_a_prompt_that_is_too_long_is_a_kind_of_its_own(
+    adapter: str, error: dict[str, Any]
+) -> None:
     with serving(answering({"error": error}, status="400 Bad Request")) as server:
         found = failure(opened(adapter, server.url), request())
     assert (found.kind, found.to_error().code) == ("context_too_long", "model.context")
@@ -228,7 +248,9 @@ def test_credit_that_is_used_up_is_not_asked_for_again() -> None:
     "body", [b"", b"{", b"[]", b"null", b'"text"', b"{}", b"\xff\xfe", b"<html>", b'{"choices": 1}',
              b'{"choices": [null]}', b'{"content": "x"}', b'{"choices": [{"message": "x"}]}', b"[" * 5000],
 )  # fmt: skip
-def test_an_answer_of_no_known_form_is_a_fault_of_protocol(adapter: str, body: bytes, stream: bool) -> None:
+def test_an_answer_of_no_known_form_is_a_fault_of_protocol(
+    adapter: str, body: bytes, stream: bool
+) -> None:
     with serving(answering(body)) as server:
         error = failure(opened(adapter, server.url), request(), stream=stream)
     assert (error.kind, error.retryable) == ("protocol", False)
@@ -252,8 +274,18 @@ def test_members_of_another_type_count_as_absent(odd: Any) -> None:
             reply = ask(opened("openai", server.url), request())
         assert reply.usage.estimated
         json.dumps(reply.to_payload())
-    blocks = [odd, {"type": "text", "text": odd}, {"type": "tool_use", "id": odd, "name": odd, "input": odd}]
-    value = {"content": blocks, "usage": {"input_tokens": odd}, "stop_reason": odd, "model": odd, "id": odd}
+    blocks = [
+        odd,
+        {"type": "text", "text": odd},
+        {"type": "tool_use", "id": odd, "name": odd, "input": odd},
+    ]
+    value = {
+        "content": blocks,
+        "usage": {"input_tokens": odd},
+        "stop_reason": odd,
+        "model": odd,
+        "id": odd,
+    }
     with serving(answering(value)) as server:
         reply = ask(opened("anthropic", server.url), request())
     assert reply.usage.estimated
@@ -280,7 +312,9 @@ def test_counts_are_the_providers_and_what_it_does_not_count_is_estimated() -> N
 def test_a_count_beyond_what_json_may_hold_counts_as_none(adapter: str) -> None:
     most = 10**19
     names = (
-        ("prompt_tokens", "completion_tokens", "total_tokens") if adapter == "openai" else ("input_tokens",)
+        ("prompt_tokens", "completion_tokens", "total_tokens")
+        if adapter == "openai"
+        else ("input_tokens",)
     )
     counts = {**dict.fromkeys(names, most), "output_tokens": 3}
     with serving(answering({**WHOLE[adapter], "usage": counts})) as server:
@@ -354,7 +388,13 @@ def test_a_key_in_what_is_no_json_or_in_an_unknown_place_is_masked(adapter: str)
 @pytest.mark.parametrize("key", ["sk-with\nline", "sk-ünicode-key", "sk-\x00-key"])
 def test_a_key_that_no_header_holds_is_refused_without_being_shown(adapter: str, key: str) -> None:
     with pytest.raises(ModelAccessError, match="`MODEL_KEY` gives") as caught:
-        model(adapter, "m", base_url="http://127.0.0.1:9", auth_ref="MODEL_KEY", environ={"MODEL_KEY": key})
+        model(
+            adapter,
+            "m",
+            base_url="http://127.0.0.1:9",
+            auth_ref="MODEL_KEY",
+            environ={"MODEL_KEY": key},
+        )
     assert key not in str(caught.value)
     assert caught.value.exit_code == 3
 
@@ -376,7 +416,9 @@ def test_an_error_with_status_200_has_its_kind(stream: bool) -> None:
         ({"message": "?"}, "protocol"),
         ("out of memory", "protocol"),
     ):
-        answer = sse(events(json.dumps({"error": error}))) if stream else answering({"error": error})
+        answer = (
+            sse(events(json.dumps({"error": error}))) if stream else answering({"error": error})
+        )
         with serving(answer) as server:
             assert failure(opened("openai", server.url), request(), stream=stream).kind == kind
 
@@ -467,8 +509,16 @@ def test_a_stream_byte_by_byte() -> None:
         chunk({"role": "assistant"}),
         chunk({"content": "ä€"}),
         chunk({"content": "\U0001f600"}),
-        chunk({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "two", "arguments": ""}}]}),
-        chunk({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "one", "arguments": '{"x"'}}]}),
+        chunk(
+            {"tool_calls": [{"index": 1, "id": "b", "function": {"name": "two", "arguments": ""}}]}
+        ),
+        chunk(
+            {
+                "tool_calls": [
+                    {"index": 0, "id": "a", "function": {"name": "one", "arguments": '{"x"'}}
+                ]
+            }
+        ),
         chunk({"tool_calls": [{"index": 0, "function": {"arguments": ": 1}"}}]}),
         chunk({}, finish_reason="tool_calls"),
         '{"choices": null, "usage": {"prompt_tokens": 3, "completion_tokens": 4}}',
@@ -500,7 +550,10 @@ def test_a_stream_is_whole_with_the_reason_for_its_end(end: tuple[str, ...]) -> 
         events(chunk({"content": "half"})) + b"data: {",
         events(chunk({"content": "half"}), "{no json"),
         events(chunk({"content": "half"})) + b"data: \xff\n\n",
-        events(chunk({"content": "half"}), '{"error": {"message": "it went wrong", "type": "server_error"}}'),
+        events(
+            chunk({"content": "half"}),
+            '{"error": {"message": "it went wrong", "type": "server_error"}}',
+        ),
     ],
 )
 def test_a_broken_stream_keeps_its_text_and_is_no_answer(data: bytes, cut: bool) -> None:
@@ -518,7 +571,11 @@ def test_the_text_of_a_broken_stream_is_masked() -> None:
 
 
 START = {"type": "message_start", "message": {"id": "x"}}
-ENDED = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
+ENDED = {
+    "type": "message_delta",
+    "delta": {"stop_reason": "end_turn"},
+    "usage": {"output_tokens": 1},
+}
 
 
 @pytest.mark.parametrize(
@@ -544,7 +601,9 @@ def test_a_message_is_whole_with_the_reason_for_its_end() -> None:
         assert failure(opened("anthropic", server.url), request(), stream=True).kind == "protocol"
 
 
-def test_a_call_without_pieces_has_the_arguments_that_it_began_with_and_their_number_is_bounded() -> None:
+def test_a_call_without_pieces_has_the_arguments_that_it_began_with_and_their_number_is_bounded() -> (
+    None
+):
     def block(index: int) -> str:
         begun = {"type": "tool_use", "id": "t", "name": "n", "input": {"n": index}}
         return json.dumps({"type": "content_block_start", "index": index, "content_block": begun})
@@ -554,10 +613,18 @@ def test_a_call_without_pieces_has_the_arguments_that_it_began_with_and_their_nu
         calls = streamed(opened("anthropic", server.url), request())[1].tool_calls
     assert [call["args"] for call in calls] == [{"n": index} for index in range(256)]
     pieces = [
-        chunk({"tool_calls": [{"index": index, "id": "t", "function": {"name": "n", "arguments": "{}"}}]})
+        chunk(
+            {
+                "tool_calls": [
+                    {"index": index, "id": "t", "function": {"name": "n", "arguments": "{}"}}
+                ]
+            }
+        )
         for index in range(300)
     ]
-    with serving(answering(events(*pieces, "[DONE]"), headers="Content-Type: text/event-stream")) as server:
+    with serving(
+        answering(events(*pieces, "[DONE]"), headers="Content-Type: text/event-stream")
+    ) as server:
         assert len(streamed(opened("openai", server.url), request())[1].tool_calls) == 128
 
 
@@ -595,7 +662,11 @@ def test_blocks_of_a_stream_are_told_apart_and_unknown_events_passed_over() -> N
 
     def delta(index: Any, type: str, text: str) -> str:
         name = (
-            "text" if type == "text_delta" else "partial_json" if type == "input_json_delta" else "thinking"
+            "text"
+            if type == "text_delta"
+            else "partial_json"
+            if type == "input_json_delta"
+            else "thinking"
         )
         return event("content_block_delta", index=index, delta={"type": type, name: text})
 
@@ -651,7 +722,9 @@ def test_a_server_that_does_not_stream_is_read_whole(adapter: str) -> None:
     assert (pieces, reply.text) == (["hi"], "hi")
 
 
-def test_the_time_of_a_request_is_the_shorter_of_its_own_and_the_settings(tiny_model: TinyModel) -> None:
+def test_the_time_of_a_request_is_the_shorter_of_its_own_and_the_settings(
+    tiny_model: TinyModel,
+) -> None:
     asked = opened("openai", tiny_model.address, "fault:slow", timeout_s=0.05)
     error = failure(asked, request(timeout_ms=600_000))
     assert isinstance(error, ModelError)

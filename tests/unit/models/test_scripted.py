@@ -36,12 +36,17 @@ def test_replies_go_by_the_number_of_the_call(tmp_path: Path) -> None:
     )
     assert texts(asked, *"abcd") == ["one", "two", "two", '{"response":"three","n":[1,null]}']
     error = failure(asked, request())
-    assert (error.kind, error.message) == ("bad_request", "models/script.yaml has no reply for call 5")
+    assert (error.kind, error.message) == (
+        "bad_request",
+        "models/script.yaml has no reply for call 5",
+    )
     assert error.to_error().exit_code == 1
 
 
 def test_a_later_sitting_goes_on_at_its_number(tmp_path: Path) -> None:
-    assert texts(script(tmp_path, "replies: [{text: a}, {text: b}, {text: c}]", sent=1), "x", "x") == [
+    assert texts(
+        script(tmp_path, "replies: [{text: a}, {text: b}, {text: c}]", sent=1), "x", "x"
+    ) == [
         "b",
         "c",
     ]
@@ -78,7 +83,8 @@ def test_errors_are_those_that_a_provider_gives(tmp_path: Path) -> None:
 
 def test_usage_is_given_or_estimated(tmp_path: Path) -> None:
     asked = script(
-        tmp_path, "replies: [{text: a b c}, {text: x, usage: {tokens_in: 5, tokens_out: 6}, finish: length}]"
+        tmp_path,
+        "replies: [{text: a b c}, {text: x, usage: {tokens_in: 5, tokens_out: 6}, finish: length}]",
     )
     first, second = ask(asked, request()), ask(asked, request())
     assert first.usage.estimated
@@ -94,7 +100,9 @@ def test_a_stream_comes_word_by_word_and_is_equal_each_time(tmp_path: Path) -> N
 
 
 def test_a_delay_longer_than_the_time_of_the_request_is_no_answer_in_time(tmp_path: Path) -> None:
-    asked = script(tmp_path, "replies: [{text: one, delay_ms: 60000}, {text: two, delay_ms: 1, pause_ms: 1}]")
+    asked = script(
+        tmp_path, "replies: [{text: one, delay_ms: 60000}, {text: two, delay_ms: 1, pause_ms: 1}]"
+    )
     assert failure(asked, request(timeout_ms=1)).kind == "timeout"
     assert ask(asked, request()).text == "two"
 
@@ -114,7 +122,10 @@ def test_a_delay_longer_than_the_time_of_the_request_is_no_answer_in_time(tmp_pa
         ("replies:\n- error: {kind: sad}\n", {("value.choice", 2, 17)}),
         ("replies:\n- error: {}\n", {("key.missing", 2, 10)}),
         ("replies:\n- tool_calls: [{args: {}}]\n", {("key.missing", 2, 16)}),
-        ("replies:\n- {text: a, usage: {tokens_in: -1}}\n", {("value.range", 2, 32), ("key.missing", 2, 20)}),
+        (
+            "replies:\n- {text: a, usage: {tokens_in: -1}}\n",
+            {("value.range", 2, 32), ("key.missing", 2, 20)},
+        ),
         ("replies:\n- just text\n- 7\n", {("value.type", 2, 3), ("value.type", 3, 3)}),
         ("replies: {}\n", {("value.type", 1, 10)}),
         ("replies:\n- {text: a}\n  - b\n", {("yaml.syntax", 3, 3)}),

@@ -48,7 +48,11 @@ def answers(seed: int, name: str, adapter: str = "openai") -> list[Any]:
 def test_equal_seeds_give_equal_answers_and_other_seeds_others() -> None:
     assert answers(1, "bigram") == answers(1, "bigram")
     assert answers(1, "bigram") != answers(2, "bigram")
-    assert answers(1, "bigram-json") == answers(1, "bigram-json") == answers(1, "bigram-json", "anthropic")
+    assert (
+        answers(1, "bigram-json")
+        == answers(1, "bigram-json")
+        == answers(1, "bigram-json", "anthropic")
+    )
 
 
 def test_replies_are_of_the_format_and_often_wrong_in_content() -> None:
@@ -84,7 +88,9 @@ def test_half_of_the_replies_are_damaged() -> None:
 
 
 @pytest.mark.parametrize("adapter", ["openai", "anthropic"])
-def test_what_is_counted_here_is_what_the_server_counted(tiny_model: TinyModel, adapter: str) -> None:
+def test_what_is_counted_here_is_what_the_server_counted(
+    tiny_model: TinyModel, adapter: str
+) -> None:
     asked, sums = opened(tiny_model, "bigram-json", adapter), [0, 0]
     for number in range(6):
         call = ask if number % 2 else (lambda asked, given: streamed(asked, given)[1])
@@ -128,7 +134,11 @@ def test_as_a_process_it_says_where_it_is(tmp_path: Path) -> None:
     scripts.write_text('{"s": ["hello"]}')
     command = [sys.executable, "-m", "support.tinymodel", "--seed", "3", "--scripts", str(scripts)]
     process = subprocess.Popen(
-        command, cwd=TESTS, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(TESTS)}
+        command,
+        cwd=TESTS,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
     )
     try:
         assert process.stdout is not None

@@ -23,7 +23,9 @@ def tmp_path(ordinary_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def opened_registry() -> Registry:
-    return Registry(layers_for(project=None, project_trusted=False), protocols=PROTOCOLS, base=str(ROOT))
+    return Registry(
+        layers_for(project=None, project_trusted=False), protocols=PROTOCOLS, base=str(ROOT)
+    )
 
 
 @pytest.fixture

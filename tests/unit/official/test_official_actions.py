@@ -34,7 +34,10 @@ def first(text: str) -> tuple[Any, Any, Any]:
             "- Ana writes the release notes by Friday",
             ("Ana", "write the release notes by Friday", "Friday"),
         ),
-        ("* Maria Berg fixes the crane until 5 June", ("Maria Berg", "fix the crane until 5 June", "5 June")),
+        (
+            "* Maria Berg fixes the crane until 5 June",
+            ("Maria Berg", "fix the crane until 5 June", "5 June"),
+        ),
         ("- @ben tries the new pump tomorrow", ("@ben", "try the new pump tomorrow", "tomorrow")),
         ("@ana needs to call the port tomorrow", ("@ana", "call the port tomorrow", "tomorrow")),
         (
@@ -102,10 +105,14 @@ def test_what_is_told_stands_in_its_line(text: str) -> None:
         ("Dr. Holm, please bring the charts.", "Dr. Holm", "bring the charts.", None),
     ],
 )
-def test_what_a_letter_asks_for_is_an_action(text: str, who: str | None, what: str, due: str | None) -> None:
+def test_what_a_letter_asks_for_is_an_action(
+    text: str, who: str | None, what: str, due: str | None
+) -> None:
     assert extract_actions(text)["actions"] == [{"what": what, "who": who, "due": due, "line": 1}]
 
 
-@pytest.mark.parametrize("text", ["Please note that the quay is closed.", "Please find the plan attached."])
+@pytest.mark.parametrize(
+    "text", ["Please note that the quay is closed.", "Please find the plan attached."]
+)
 def test_what_is_only_polite_is_no_action(text: str) -> None:
     assert extract_actions(text)["actions"] == []

@@ -31,12 +31,18 @@ def refused(call: Any, *args: Any, **kwargs: Any) -> str:
         ("go", "Option A: wait\nOption B: turn", ["wait", "turn"]),
         ("go", "The options are rail, road or sea.", ["rail", "road", "sea"]),
         ("whether to wait or to turn back", None, ["wait", "to turn back"]),
-        ("Choose between the north quay and the south quay.", "", ["the north quay", "the south quay"]),
+        (
+            "Choose between the north quay and the south quay.",
+            "",
+            ["the north quay", "the south quay"],
+        ),
         ("- wait\n- turn", "One thing only.", ["wait", "turn"]),
         ("go", "- wait\n- wait\n- turn", ["wait", "turn"]),
     ],
 )
-def test_options_are_those_that_the_text_lists(goal: str, context: str | None, options: list[str]) -> None:
+def test_options_are_those_that_the_text_lists(
+    goal: str, context: str | None, options: list[str]
+) -> None:
     found: Any = find_options(goal, context)
     assert [option["id"] for option in found["options"]] == options
     for option in found["options"]:
@@ -44,19 +50,26 @@ def test_options_are_those_that_the_text_lists(goal: str, context: str | None, o
         assert text[option["start"] : option["end"]] == option["text"]
 
 
-@pytest.mark.parametrize("context", [None, "", "Buy a boat.", "- only one", "Options are good to have."])
+@pytest.mark.parametrize(
+    "context", [None, "", "Buy a boat.", "- only one", "Options are good to have."]
+)
 def test_no_option_is_invented(context: str | None) -> None:
     assert refused(find_options, "What should we do?", context) == "needs-model"
 
 
 def test_options_beyond_the_limit_are_counted() -> None:
     found: Any = find_options("go", "- a1\n- b2\n- c3", max_options=2)
-    assert (len(found["options"]), found["generation_notes"]) == (2, "2 of 3 options that the context lists")
+    assert (len(found["options"]), found["generation_notes"]) == (
+        2,
+        "2 of 3 options that the context lists",
+    )
 
 
 @given(
     st.lists(
-        st.sampled_from(["- a: n = 3", "either a or b", "options: x, y", "Plan 1: go", "\n", "or", ";"]),
+        st.sampled_from(
+            ["- a: n = 3", "either a or b", "options: x, y", "Plan 1: go", "\n", "or", ";"]
+        ),
         max_size=8,
     )
 )
@@ -135,7 +148,10 @@ def test_outside_of_a_run_no_registry_is_known() -> None:
 def test_a_plan_names_skills_that_exist_and_what_leads_nowhere(shipped_registry: Registry) -> None:
     objective = "Review the document, then bake a cake and check data"
     found: Any = generate_plan(objective)
-    assert [step["uses"] for step in found["plan"]["steps"]] == ["skill:doc.review", "skill:data.check"]
+    assert [step["uses"] for step in found["plan"]["steps"]] == [
+        "skill:doc.review",
+        "skill:data.check",
+    ]
     assert [part["text"] for part in found["plan"]["unmatched"]] == ["bake a cake"]
     assert found["step_count"] == 2
     for part in (*found["plan"]["steps"], *found["plan"]["unmatched"]):
@@ -211,7 +227,8 @@ SAYS = st.sampled_from(
 
 
 @given(
-    st.lists(st.lists(SAYS, max_size=4).map(" ".join), max_size=5), st.sampled_from([None, "crane", "pilot"])
+    st.lists(st.lists(SAYS, max_size=4).map(" ".join), max_size=5),
+    st.sampled_from([None, "crane", "pilot"]),
 )
 def test_every_quote_stands_in_its_item(texts: list[str], focus: str | None) -> None:
     items: list[Any] = [{"id": f"i{n}", "text": text} for n, text in enumerate(texts)]

@@ -87,7 +87,10 @@ def test_every_part_gap_and_overlap_stands_in_the_problem(problem: str, context:
     assert_quotes(found["gaps"], texts)
     ids = {part["id"]: part["text"].casefold() for part in found["components"]}
     assert all(
-        word in ids[pair[end]] for pair in found["overlaps"] for end in "ab" for word in pair["shared"]
+        word in ids[pair[end]]
+        for pair in found["overlaps"]
+        for end in "ab"
+        for word in pair["shared"]
     )
     assert found == split_problem(problem, "auto", context)
 
@@ -137,7 +140,9 @@ def test_parts_that_say_the_same_overlap() -> None:
 
 
 def test_a_clause_is_cut_at_its_conjunction() -> None:
-    assert [clause.text for clause in clauses("Load the ship and then leave; sand and gravel stay.")] == [
+    assert [
+        clause.text for clause in clauses("Load the ship and then leave; sand and gravel stay.")
+    ] == [
         "Load the ship",
         "leave",
         "sand",
@@ -182,7 +187,10 @@ def test_a_sentence_is_listed_by_its_cue(sentence: str, lists: list[str]) -> Non
 
 
 def test_nothing_helps_that_is_not_stated() -> None:
-    assert extract_risks("The radar fails in fog. There is a risk of collision.")["mitigation_ideas"] == []
+    assert (
+        extract_risks("The radar fails in fog. There is a risk of collision.")["mitigation_ideas"]
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -201,7 +209,9 @@ def test_a_severity_is_the_sentence_s_own(sentence: str, severity: str | None) -
 
 def test_a_key_says_what_its_texts_are() -> None:
     found: Any = extract_risks({"risks": ["Fog."], "mitigation": "Wait."})
-    assert found["risks"] == [{"text": "Fog.", "start": 0, "end": 4, "path": "/risks/0", "cue": "risks"}]
+    assert found["risks"] == [
+        {"text": "Fog.", "start": 0, "end": 4, "path": "/risks/0", "cue": "risks"}
+    ]
     assert found["mitigation_ideas"][0]["path"] == "/mitigation"
 
 
@@ -218,7 +228,8 @@ def test_a_target_without_text_is_refused(target: Any) -> None:
 
 ITEMS = st.lists(
     st.lists(
-        st.sampled_from("crane quay late ship fog invoice june paint boat radio".split()), max_size=4
+        st.sampled_from("crane quay late ship fog invoice june paint boat radio".split()),
+        max_size=4,
     ).map(" ".join),
     min_size=1,
     max_size=12,
@@ -226,7 +237,9 @@ ITEMS = st.lists(
 
 
 @settings(max_examples=60)
-@given(ITEMS, st.randoms(use_true_random=False), st.sampled_from([[], ["crane"], ["fog ship", "boat"]]))
+@given(
+    ITEMS, st.randoms(use_true_random=False), st.sampled_from([[], ["crane"], ["fog ship", "boat"]])
+)
 def test_themes_do_not_hang_on_the_order_of_the_items(
     items: list[str], random: Any, labels: list[str]
 ) -> None:
@@ -246,7 +259,9 @@ def test_themes_do_not_hang_on_the_order_of_the_items(
     inside = [item for cluster in found["clusters"] for item in cluster["items"]]
     assert sorted(inside + found["unclustered"]) == sorted(items)
     assert all(
-        items[i] == item for c in found["clusters"] for i, item in zip(c["indices"], c["items"], strict=True)
+        items[i] == item
+        for c in found["clusters"]
+        for i, item in zip(c["indices"], c["items"], strict=True)
     )
 
 

@@ -15,7 +15,9 @@ TEXTS = st.text(alphabet=st.sampled_from("ab .\n\r!é\u0301東。"), max_size=30
 
 
 @given(TEXTS, st.integers(1, 60), st.integers(0, 59))
-def test_the_pieces_rebuild_the_text_and_hold_their_size(text: str, size: int, overlap: int) -> None:
+def test_the_pieces_rebuild_the_text_and_hold_their_size(
+    text: str, size: int, overlap: int
+) -> None:
     overlap = min(overlap, size - 1)
     answer: Any = cut_text(text, size, overlap)
     chunks = answer["chunks"]
@@ -34,7 +36,9 @@ def test_the_pieces_rebuild_the_text_and_hold_their_size(text: str, size: int, o
         ("今日は晴れです。船は遅れています。", 12, "今日は晴れです。"),
     ],
 )
-def test_a_cut_is_at_a_paragraph_else_a_sentence_else_a_word(text: str, size: int, first: str) -> None:
+def test_a_cut_is_at_a_paragraph_else_a_sentence_else_a_word(
+    text: str, size: int, first: str
+) -> None:
     assert cut_text(text, size)["chunks"][0] == first  # type: ignore[index]
 
 

@@ -25,14 +25,20 @@ def test_the_order_of_the_labels_says_nothing() -> None:
     labels: list[object] = ["shipping", "billing", "returns"]
     text = "The return was late, and my returned shoes are lost. Shipping is slow."
     assert (
-        classify_by_cues(text, labels)["label"] == classify_by_cues(text, labels[::-1])["label"] == "returns"
+        classify_by_cues(text, labels)["label"]
+        == classify_by_cues(text, labels[::-1])["label"]
+        == "returns"
     )
 
 
 def test_keywords_descriptions_and_examples_tell_a_label() -> None:
     labels: list[object] = [
         {"label": "money", "keywords": ["refund"]},
-        {"name": "transport", "description": "parcels that come late", "examples": ["Where is my box?"]},
+        {
+            "name": "transport",
+            "description": "parcels that come late",
+            "examples": ["Where is my box?"],
+        },
     ]
     assert classify_by_cues("I want a refund", labels)["label"] == "money"
     assert classify_by_cues("my parcel is lost", labels)["label"] == "transport"

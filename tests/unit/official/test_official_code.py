@@ -21,7 +21,8 @@ from cogcli.sdk import Refused
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
 LINES = st.lists(
-    st.sampled_from(["a\n", "b\n", "\n", "  x = 1\n", "-- y\n", "+++ z\n", "\r\n", "é\x0c\n"]), max_size=30
+    st.sampled_from(["a\n", "b\n", "\n", "  x = 1\n", "-- y\n", "+++ z\n", "\r\n", "é\x0c\n"]),
+    max_size=30,
 )
 ENDS = st.sampled_from(["", "last", "\\ No newline at end of file"])
 
@@ -74,7 +75,9 @@ def applied(a: str, diff: str) -> str:
 
 @given(one=LINES, two=LINES, end=ENDS, other=ENDS)
 @examples(300)
-def test_a_difference_turns_one_text_into_the_other(one: Any, two: Any, end: str, other: str) -> None:
+def test_a_difference_turns_one_text_into_the_other(
+    one: Any, two: Any, end: str, other: str
+) -> None:
     a, b = "".join(one) + end, "".join(two) + other
     found: Any = extract_diff(a, b)
     assert applied(a, found["diff"]) == b
@@ -91,7 +94,10 @@ def test_a_difference_turns_one_text_into_the_other(one: Any, two: Any, end: str
         ("x\n", ""),
         ("a\nb\n", "a\nb"),
         ("a\nb", "a\nb\n"),
-        ("".join(f"{n}\n" for n in range(100)), "".join(f"{n}\n" for n in range(100) if n not in (7, 8, 50))),
+        (
+            "".join(f"{n}\n" for n in range(100)),
+            "".join(f"{n}\n" for n in range(100) if n not in (7, 8, 50)),
+        ),
         ("x\r\ny\r\n", "x\r\nz\r\n"),
         ("-- a\n++ b\n", "++ b\n-- a\n@@ -1 +1 @@\n"),
         (Path(ast.__file__).read_text(), Path(json.__file__).read_text()),
@@ -146,7 +152,9 @@ def test_a_function_whose_body_changed_is_named(a: str, b: str, names: str) -> N
 
 
 def test_of_many_names_the_rest_is_counted() -> None:
-    stats: Any = extract_diff("", "".join(f"def f{n:02}():\n    pass\n" for n in range(22)))["stats"]
+    stats: Any = extract_diff("", "".join(f"def f{n:02}():\n    pass\n" for n in range(22)))[
+        "stats"
+    ]
     assert stats["sentence"].endswith("f18, f19 and 2 more.")
     assert len(stats["names"]["new"]) == 22
 
@@ -156,11 +164,20 @@ def test_of_many_names_the_rest_is_counted() -> None:
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        ("".join(f"{n}\n" for n in range(200_000)), "".join(f"{n + n % 2}\n" for n in range(200_000))),
+        (
+            "".join(f"{n}\n" for n in range(200_000)),
+            "".join(f"{n + n % 2}\n" for n in range(200_000)),
+        ),
         ("a\nb\n" * 100_000, "b\na\na\n" * 100_000),
-        ("".join(f"{n}\n" for n in range(100_000)), "".join(f"{n}\n" for n in reversed(range(100_000)))),
+        (
+            "".join(f"{n}\n" for n in range(100_000)),
+            "".join(f"{n}\n" for n in reversed(range(100_000))),
+        ),
         ("x" * 4_000_000, "y" * 4_000_000),
-        ("".join(f"{n % 50}\n" for n in range(100_000)), "".join(f"{n * 7 % 53}\n" for n in range(100_000))),
+        (
+            "".join(f"{n % 50}\n" for n in range(100_000)),
+            "".join(f"{n * 7 % 53}\n" for n in range(100_000)),
+        ),
     ],
     ids=["every other line", "two lines", "reversed", "one line", "few values"],
 )
@@ -232,7 +249,9 @@ def test_formatted_json_is_the_same_value(value: Any) -> None:
         ("\ud800", "python", "bad-data", "."),
     ],
 )
-def test_what_cannot_be_formatted_is_refused(code: str, language: str, reason: str, message: str) -> None:
+def test_what_cannot_be_formatted_is_refused(
+    code: str, language: str, reason: str, message: str
+) -> None:
     with pytest.raises(Refused, match=message) as refused:
         format_source(code, language)
     assert refused.value.reason == reason
@@ -276,7 +295,10 @@ class Thing:
         (15, "bare-except"),
         (17, "identity"),
     ]
-    assert found["summary"] == "17 lines, 2 functions, at most 6 paths through one; 4 places to look at."
+    assert (
+        found["summary"]
+        == "17 lines, 2 functions, at most 6 paths through one; 4 places to look at."
+    )
 
 
 def test_other_languages_are_measured_by_lizard() -> None:
@@ -295,13 +317,17 @@ def test_other_languages_are_measured_by_lizard() -> None:
         ("\0", "python", "bad-data", "."),
     ],
 )
-def test_what_cannot_be_measured_is_refused(code: str, language: str, reason: str, message: str) -> None:
+def test_what_cannot_be_measured_is_refused(
+    code: str, language: str, reason: str, message: str
+) -> None:
     with pytest.raises(Refused, match=message) as refused:
         analyze_source(code, language)
     assert refused.value.reason == reason
 
 
-def test_a_library_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = [path for path in sys.path if "site-packages" not in path]
     monkeypatch.setattr(sys, "path", [*kept, str(Path(__file__).parents[3])])
     with pytest.raises(ModuleNotFoundError) as missing:

@@ -42,7 +42,9 @@ def test_what_is_no_command_is_refused(command: str) -> None:
 def test_a_program_that_fails_or_says_nothing_gives_no_answer() -> None:
     with pytest.raises(RuntimeError, match="ended with 3: no such model"):
         commands.translate(
-            "text", "en", python("import sys; sys.exit(print('no such model', file=sys.stderr) or 3)")
+            "text",
+            "en",
+            python("import sys; sys.exit(print('no such model', file=sys.stderr) or 3)"),
         )
     with pytest.raises(RuntimeError, match="printed nothing"):
         commands.translate("text", "en", python("pass"))
@@ -55,7 +57,9 @@ def test_a_flood_ends_the_program() -> None:
         commands.translate("text", "en", python("while True: print('x' * 9999)"))
 
 
-def test_a_program_that_takes_too_long_is_ended_with_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_takes_too_long_is_ended_with_its_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(commands, "_SECONDS", 0.2)
     source = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
     with pytest.raises(RuntimeError, match="ended with -9"):
@@ -87,7 +91,10 @@ def test_speech_is_transcribed_in_a_run_behind_the_gates(project: Project) -> No
     result = project.run(*run, "-p", "audio=-speech.wav").assert_ok().json
     assert result["outputs"]["transcript"] == "Heard -speech.wav"
     project.write("notes.wav", "no sound")
-    assert project.run(*run, "-p", "audio=notes.wav").assert_exit(4).json["error"]["code"] == "safety.gate"
+    assert (
+        project.run(*run, "-p", "audio=notes.wav").assert_exit(4).json["error"]["code"]
+        == "safety.gate"
+    )
     del project.env["COGCLI_TRANSCRIBE_COMMAND"]
     assert (
         "`COGCLI_TRANSCRIBE_COMMAND` is not set"

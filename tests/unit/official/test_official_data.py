@@ -18,7 +18,9 @@ from cogcli.sdk import Refused
 SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 
 
-@pytest.mark.parametrize("value", [None, True, 0, -3.5, "", "ä\u0000", [], {}, {"a": [1, {"b": None}]}])
+@pytest.mark.parametrize(
+    "value", [None, True, 0, -3.5, "", "ä\u0000", [], {}, {"a": [1, {"b": None}]}]
+)
 def test_what_json_writes_is_read_back(value: object) -> None:
     found = {"valid": True, "data": value, "errors": []}
     assert parse_json(json.dumps(value)) == check_json(json.dumps(value)) == found
@@ -65,8 +67,13 @@ def test_an_error_names_line_and_column() -> None:
 
 
 def test_later_objects_win_key_by_key_and_it_is_told() -> None:
-    merged = merge_objects([{"a": {"x": 1, "y": 2}, "b": [1]}, {"a": {"y": 3}, "b": [2]}, {"a/b": 0}])
-    assert merged == {"object": {"a": {"x": 1, "y": 3}, "b": [2], "a/b": 0}, "conflicts": ["/a/y", "/b"]}
+    merged = merge_objects(
+        [{"a": {"x": 1, "y": 2}, "b": [1]}, {"a": {"y": 3}, "b": [2]}, {"a/b": 0}]
+    )
+    assert merged == {
+        "object": {"a": {"x": 1, "y": 3}, "b": [2], "a/b": 0},
+        "conflicts": ["/a/y", "/b"],
+    }
 
 
 def test_merging_leaves_its_inputs_alone() -> None:
@@ -215,7 +222,11 @@ def test_patterns_as_they_are_written_are_run(pattern: str) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "text"),
-    [(r"(a+)\1+$", "a" * 5000 + "b"), ("^(a{1,100}){1,100}c", "a" * 100_000), ("(?=b)a", "a" * 100_000)],
+    [
+        (r"(a+)\1+$", "a" * 5000 + "b"),
+        ("^(a{1,100}){1,100}c", "a" * 100_000),
+        ("(?=b)a", "a" * 100_000),
+    ],
 )
 def test_what_takes_too_long_is_refused_and_not_waited_for(pattern: str, text: str) -> None:
     with pytest.raises(Refused) as refused:

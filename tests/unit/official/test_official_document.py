@@ -72,7 +72,9 @@ def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
         read_text(str(tmp_path / name))
 
 
-@pytest.mark.parametrize("path", ["notes.md", "docs/a b.pdf", "/srv/data/plan.txt", "environment.md"])
+@pytest.mark.parametrize(
+    "path", ["notes.md", "docs/a b.pdf", "/srv/data/plan.txt", "environment.md"]
+)
 def test_ordinary_documents_pass_the_gate(path: str) -> None:
     assert check_path(path)["allowed"] is True
 

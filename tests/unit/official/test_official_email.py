@@ -38,12 +38,17 @@ def test_a_sentence_that_begins_with_from_begins_no_message(tmp_path: Path) -> N
     )
     (tmp_path / "in.mbox").write_text(f"{envelope}{message(text=body)}\n{envelope}{message()}")
     found = read_mailbox(str(tmp_path / "in.mbox"))
-    assert [one["text"] for one in messages(tmp_path / "in.mbox")] == [body.strip(), "High water at six."]
+    assert [one["text"] for one in messages(tmp_path / "in.mbox")] == [
+        body.strip(),
+        "High water at six.",
+    ]
     assert found["skipped"] == 0
 
 
 @pytest.mark.parametrize(("name", "listed"), [("scan.pdf", 1), ("../scan.pdf", 0)])
-def test_a_mail_that_is_nothing_but_an_attachment_lists_it(tmp_path: Path, name: str, listed: int) -> None:
+def test_a_mail_that_is_nothing_but_an_attachment_lists_it(
+    tmp_path: Path, name: str, listed: int
+) -> None:
     made = message()
     made.set_content(b"%PDF", "application", "pdf", filename=name, disposition="attachment")
     (tmp_path / "in.eml").write_bytes(made.as_bytes())
@@ -82,14 +87,24 @@ def test_a_maildir_a_folder_and_a_file_are_mailboxes_too(tmp_path: Path) -> None
 
 def test_attachments_are_listed_and_names_that_lead_elsewhere_are_not(tmp_path: Path) -> None:
     made = message()
-    names = ["plan.pdf", "../x", "/etc/passwd", "..", "a\\b", "C:\\x.exe", "sub/plan.pdf", "Grüße.txt"]
+    names = [
+        "plan.pdf",
+        "../x",
+        "/etc/passwd",
+        "..",
+        "a\\b",
+        "C:\\x.exe",
+        "sub/plan.pdf",
+        "Grüße.txt",
+    ]
     for name in names:
         made.add_attachment(b"12345", maintype="application", subtype="octet-stream", filename=name)
     (tmp_path / "a.eml").write_bytes(made.as_bytes())
     found = read_mailbox(str(tmp_path / "a.eml"))
     (one,) = messages(tmp_path / "a.eml")
     assert one["attachments"] == [
-        {"name": name, "type": "application/octet-stream", "bytes": 5} for name in ("plan.pdf", "Grüße.txt")
+        {"name": name, "type": "application/octet-stream", "bytes": 5}
+        for name in ("plan.pdf", "Grüße.txt")
     ]
     assert found["skipped"] == 6
 

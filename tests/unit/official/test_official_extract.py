@@ -33,7 +33,9 @@ def values(text: str, kind: str) -> list[str]:
         ("version", "v4.2.0, 1.2.3-rc.1, 10.0.0.1, 4.2", ["v4.2.0", "1.2.3-rc.1"]),
     ],
 )
-def test_a_pattern_finds_what_it_is_sure_of(kind: str, text: str, expected: list[str] | None) -> None:
+def test_a_pattern_finds_what_it_is_sure_of(
+    kind: str, text: str, expected: list[str] | None
+) -> None:
     wanted = {
         "url": ["https://a.example/x?y=1#z", "http://b.example/c_(d))", "www.c.example"],
         "date": ["2026-05-18", "5 June 2026", "June 5th, 2026", "1st of May 2025"],
@@ -44,7 +46,11 @@ def test_a_pattern_finds_what_it_is_sure_of(kind: str, text: str, expected: list
 
 @pytest.mark.parametrize(
     ("text", "iso"),
-    [("5 June 2026", "2026-06-05"), ("Sept 30, 2026", "2026-09-30"), ("1st of May 2025", "2025-05-01")],
+    [
+        ("5 June 2026", "2026-06-05"),
+        ("Sept 30, 2026", "2026-09-30"),
+        ("1st of May 2025", "2025-05-01"),
+    ],
 )
 def test_a_date_is_also_given_as_iso(text: str, iso: str) -> None:
     assert find_entities(text, ["date"])["entities"] == [
@@ -87,7 +93,10 @@ def test_empty_text_has_no_entities() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Yesterday Maria Berg met the Harbour Board in Oslo.", ["Maria Berg", "Harbour Board", "Oslo"]),
+        (
+            "Yesterday Maria Berg met the Harbour Board in Oslo.",
+            ["Maria Berg", "Harbour Board", "Oslo"],
+        ),
         ("The harbour opens at six. Ships wait in the bay on Monday.", []),
         ("Der Hafen hat ein Tor und eine Glocke und ein Boot und ein Haus.", []),
         ("", []),

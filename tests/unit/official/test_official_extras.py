@@ -40,13 +40,22 @@ print(json.dumps(needs))
 
 
 def test_the_extras_are_those_of_the_package() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     assert set(EXTRAS) == set(declared) - {"all", "dev"}
     own_names = {"bs4": "beautifulsoup4", "PIL": "pillow", "stdnum": "python-stdnum"}
     for extra, modules in EXTRAS.items():
         for module in modules:
-            assert any(one.startswith(own_names.get(module, module)) for one in declared[extra]), module
-    assert [extra_of(module) for module in ("bs4.element", "PIL", "os", "")] == ["web", "media", "", ""]
+            assert any(one.startswith(own_names.get(module, module)) for one in declared[extra]), (
+                module
+            )
+    assert [extra_of(module) for module in ("bs4.element", "PIL", "os", "")] == [
+        "web",
+        "media",
+        "",
+        "",
+    ]
 
 
 @pytest.mark.slow

@@ -35,7 +35,9 @@ def test_bytes_come_back_as_they_are() -> None:
         read_file("a", "r")
 
 
-@pytest.mark.parametrize("read", [read_file, list_files, lambda path: write_file(path, "x", "overwrite")])
+@pytest.mark.parametrize(
+    "read", [read_file, list_files, lambda path: write_file(path, "x", "overwrite")]
+)
 @pytest.mark.parametrize(
     "path", ["", "a\0b", "/proc/self/environ", "/dev/zero", ".ssh/x", "pipe", "missing/x"]
 )
@@ -67,7 +69,11 @@ def test_a_folder_is_listed_in_order_and_links_are_not_followed(tmp_path: Path) 
     assert (found["total"], found["truncated"]) == (7, False)
     names: Any = list_files(".")["entries"]
     assert [entry["path"] for entry in names] == ["a.md", "b", "etc", "pipe"]
-    for pattern, paths in (("*.md", ["a.md", "b/deep/x.md"]), ("b/*.md", ["b/deep/x.md"]), ("[ab]", ["b"])):
+    for pattern, paths in (
+        ("*.md", ["a.md", "b/deep/x.md"]),
+        ("b/*.md", ["b/deep/x.md"]),
+        ("[ab]", ["b"]),
+    ):
         names = list_files(".", pattern, True)["entries"]
         assert [entry["path"] for entry in names] == paths
 
@@ -84,7 +90,9 @@ def test_files_that_nothing_reads_are_told_in_a_list_as_when_they_are_read() -> 
             read_file(path)
 
 
-def test_of_many_entries_the_first_are_listed_and_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_entries_the_first_are_listed_and_all_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(fs, "_MAX_ENTRIES", 3)
     for number in range(5):
         Path(f"f{number}").touch()
@@ -143,7 +151,9 @@ def test_nothing_is_written_outside_or_through_a_link(path: str, mode: str, tmp_
 
 def test_each_module_that_reads_files_can_be_confined() -> None:
     official = Path(fs.__file__).parent
-    reading = [path for path in official.glob("*.py") if "cogcli.official.files import" in path.read_text()]
+    reading = [
+        path for path in official.glob("*.py") if "cogcli.official.files import" in path.read_text()
+    ]
     assert len(reading) >= 5
     for path in reading:
         assert hasattr(importlib.import_module(f"cogcli.official.{path.stem}"), "OPENED_AS"), path

@@ -34,7 +34,9 @@ def git(folder: Path, *arguments: str) -> str:
         "GIT_AUTHOR_DATE": "2026-01-31T09:00:00+01:00",
     }
     command = ["git", "-C", str(folder), *arguments]
-    return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        command, env=variables, capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def commit(folder: Path, message: str, number: int) -> str:
@@ -59,7 +61,10 @@ def repository(tmp_path: Path) -> tuple[Path, list[str]]:
     folder = tmp_path / "work"
     folder.mkdir()
     git(folder, "init", "-q", "-b", "main")
-    ids = [commit(folder, "feat: one\n\nThe body.\nOf two lines.", 1), commit(folder, "fix: two", 2)]
+    ids = [
+        commit(folder, "feat: one\n\nThe body.\nOf two lines.", 1),
+        commit(folder, "fix: two", 2),
+    ]
     git(folder, "tag", "-a", "v1", "-m", "The first")
     ids.append(commit(folder, "three", 3))
     git(folder, "branch", "side")
@@ -115,7 +120,9 @@ def test_no_hook_and_no_configuration_counts(
         hook = folder / ".git" / "hooks" / name
         hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
         hook.chmod(0o755)
-    told = "".join(f"\t{name} = touch {ran}\n" for name in ("fsmonitor", "pager", "sshCommand", "program"))
+    told = "".join(
+        f"\t{name} = touch {ran}\n" for name in ("fsmonitor", "pager", "sshCommand", "program")
+    )
     extensions = "[extensions]\n\tworktreeConfig = true\n\tunknown = true\n"
     config = f"[core]\n{told}\tworktree = /nowhere\n[gpg]\n{told}[include]\n\tpath = /nowhere\n{extensions}"
     (folder / ".git" / "config").write_text(f"{config}[this is no configuration")

@@ -13,7 +13,9 @@ from cogcli.sdk import Refused
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
 )
 
 
@@ -36,7 +38,11 @@ def nested(value: object, depth: int) -> dict[str, object]:
         ({"a": {"b": 1}}, {"forbidden_keys": ["a.b"]}, "forbidden key a.b"),
         ({}, {"block_pii": "yes"}, "the policy's block_pii is no bool"),
         ({}, {"max_size": True}, "the policy's max_size is no int"),
-        (nested(1, 300), {"block_pii": True}, "block_pii cannot be checked: nested deeper than 200"),
+        (
+            nested(1, 300),
+            {"block_pii": True},
+            "block_pii cannot be checked: nested deeper than 200",
+        ),
     ],
 )
 def test_each_rule_of_a_policy_gives_its_reason(
@@ -88,7 +94,9 @@ def test_all_of_a_value_is_in_its_lines() -> None:
         ("max_length", 2, [1], [1, 2, 3]),
     ],
 )
-def test_a_rule_holds_or_is_a_violation(op: str, value: object, holds: object, breaks: object) -> None:
+def test_a_rule_holds_or_is_a_violation(
+    op: str, value: object, holds: object, breaks: object
+) -> None:
     rule = {"field": "a.b", "op": op, "value": value}
     assert check_constraint({"a": {"b": holds}}, rule) == {"valid": True, "violations": []}
     for payload in ({"a": {"b": breaks}}, {}):
@@ -104,9 +112,16 @@ def test_a_schema_an_expression_and_keys_are_constraints() -> None:
         "required_keys": ["owner"],
     }
     broken: Any = check_constraint({"total": 120}, constraint)
-    assert [one["rule"] for one in broken["violations"]] == ["schema", "expression", "required_keys"]
+    assert [one["rule"] for one in broken["violations"]] == [
+        "schema",
+        "expression",
+        "required_keys",
+    ]
     assert check_constraint({"total": 1, "owner": "ana"}, constraint)["valid"] is True
-    assert check_constraint({"total": 120}, {"properties": {"total": {"maximum": 100}}})["valid"] is False
+    assert (
+        check_constraint({"total": 120}, {"properties": {"total": {"maximum": 100}}})["valid"]
+        is False
+    )
 
 
 def test_an_unknown_key_is_a_violation() -> None:
@@ -114,7 +129,8 @@ def test_an_unknown_key_is_a_violation() -> None:
 
 
 @pytest.mark.parametrize(
-    "constraint", [{"rules": ["x"]}, {"field": "a", "op": "like", "value": 1}, {"expression": "payload +"}]
+    "constraint",
+    [{"rules": ["x"]}, {"field": "a", "op": "like", "value": 1}, {"expression": "payload +"}],
 )
 def test_a_constraint_that_cannot_be_read_is_refused(constraint: dict[str, Any]) -> None:
     with pytest.raises(Refused) as refused:

@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 from support.growth import assert_linear
 
-from cogcli.official import actions, classify, extract, markup, prose, sentiment, similarity, templates
+from cogcli.official import (
+    actions,
+    classify,
+    extract,
+    markup,
+    prose,
+    sentiment,
+    similarity,
+    templates,
+)
 from cogcli.sdk import Refused
 
 MIB_8 = 8 * 1024 * 1024

@@ -59,7 +59,9 @@ def test_tags_and_sentences_name_a_licence(text: str, licence: str, confidence: 
     assert (answer["licence"], answer["confidence"]) == (licence, confidence)
 
 
-@pytest.mark.parametrize("text", ["", "All rights reserved.", "We like the GNU project and its licence."])
+@pytest.mark.parametrize(
+    "text", ["", "All rights reserved.", "We like the GNU project and its licence."]
+)
 def test_where_nothing_tells_a_licence_there_is_none(text: str) -> None:
     assert detect_licence(text) == {"confidence": 0.0, "evidence": []}
 
@@ -123,7 +125,9 @@ FORMAT = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/
     ],
 )
 def test_a_copyright_file_of_debian_states_it(field: str, licence: str) -> None:
-    answer = detect_licence(f"{FORMAT}Files: *\nCopyright: 2026 Ana\nLicense: {field}\n The text.\n")
+    answer = detect_licence(
+        f"{FORMAT}Files: *\nCopyright: 2026 Ana\nLicense: {field}\n The text.\n"
+    )
     assert (answer["licence"], answer["confidence"]) == (licence, 1.0)
     assert answer["evidence"] == [{"kind": "field", "phrase": f"*: {licence}"}]
 

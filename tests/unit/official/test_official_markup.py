@@ -29,9 +29,7 @@ def test_a_page_of_ten_thousand_levels_is_read() -> None:
 
 
 def test_marks_go_and_words_stay() -> None:
-    text = (
-        "# Quay\n\n- **Open** at `six`, see [plan](https://a.example/x)\n\n```py\nmy_snake_name = 2*3\n```\n"
-    )
+    text = "# Quay\n\n- **Open** at `six`, see [plan](https://a.example/x)\n\n```py\nmy_snake_name = 2*3\n```\n"
     assert extract_body(text)["text"] == "Quay\n\nOpen at six, see plan\n\nmy_snake_name = 2*3"
 
 
@@ -60,7 +58,9 @@ def test_less_than_is_no_tag() -> None:
     ],
 )
 def test_a_field_is_read_as_its_type_or_is_null(kind: object, stated: str, value: object) -> None:
-    found: Any = extract_body(f"Unit Price: {stated}", {"properties": {"unit_price": {"type": kind}}})
+    found: Any = extract_body(
+        f"Unit Price: {stated}", {"properties": {"unit_price": {"type": kind}}}
+    )
     assert found["fields"] == {"unit_price": value}
 
 

@@ -43,11 +43,16 @@ def png_of(width: int, height: int) -> bytes:
     """A PNG that says this size and holds no pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(b""))
+        + chunk(b"IEND", b"")
     )
 
 
@@ -80,8 +85,14 @@ def test_64_frames_are_allowed(tmp_path: Path) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(form=st.sampled_from(["PNG", "JPEG", "GIF", "WEBP"]), where=st.floats(0, 1), bits=st.integers(1, 255))
-def test_a_damaged_picture_never_raises(tmp_path_factory: Any, form: str, where: float, bits: int) -> None:
+@given(
+    form=st.sampled_from(["PNG", "JPEG", "GIF", "WEBP"]),
+    where=st.floats(0, 1),
+    bits=st.integers(1, 255),
+)
+def test_a_damaged_picture_never_raises(
+    tmp_path_factory: Any, form: str, where: float, bits: int
+) -> None:
     content = bytearray(picture(form, (20, 20)))
     content[int(where * (len(content) - 1))] ^= bits
     found = look(tmp_path_factory.mktemp("damaged"), bytes(content))
@@ -110,7 +121,14 @@ def test_sound_may_be_sent(tmp_path: Path, content: bytes, form: str) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"RIFF", b"RIFF\0\0\0\0AVI " + bytes(60), b"OggS" + bytes(60), picture("PNG"), b"\xff\xfb"],
+    [
+        b"",
+        b"RIFF",
+        b"RIFF\0\0\0\0AVI " + bytes(60),
+        b"OggS" + bytes(60),
+        picture("PNG"),
+        b"\xff\xfb",
+    ],
 )
 def test_what_is_no_sound_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "speech.wav").write_bytes(content)

@@ -26,7 +26,9 @@ def directory(tmp_path: Path) -> Iterator[Path]:
     ACCESS.reset(token)
 
 
-@pytest.mark.parametrize("value", [None, False, 0, "", [], {}, {"a": [1, 2.5, "ü", None]}, "x" * 1000, 2**53])
+@pytest.mark.parametrize(
+    "value", [None, False, 0, "", [], {}, {"a": [1, 2.5, "ü", None]}, "x" * 1000, 2**53]
+)
 def test_what_was_stored_is_found(value: Any) -> None:
     store_entry("k", value)
     assert retrieve_entry("k") == {"value": value, "found": True}
@@ -60,7 +62,11 @@ def test_a_value_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_looking_makes_no_file(directory: Path) -> None:
     assert retrieve_entry("k") == {"found": False}
-    assert search_vectors("a word") == {"results": [], "total_searched": 0, "method": "rules:hash-ngram-256"}
+    assert search_vectors("a word") == {
+        "results": [],
+        "total_searched": 0,
+        "method": "rules:hash-ngram-256",
+    }
     assert not directory.exists()
 
 
@@ -97,7 +103,11 @@ def test_a_damaged_store_is_never_replaced(directory: Path, damage: bytes) -> No
     for call in (lambda: retrieve_entry("k"), lambda: store_entry("k", 2)):
         with pytest.raises(RuntimeErrorBase) as caught:
             call()
-        assert (caught.value.code, caught.value.exit_code, caught.value.left) == ("memory.damaged", 3, False)
+        assert (caught.value.code, caught.value.exit_code, caught.value.left) == (
+            "memory.damaged",
+            3,
+            False,
+        )
     assert file.read_bytes() == before
 
 
@@ -115,7 +125,10 @@ def test_a_value_that_is_no_json_is_damage(directory: Path) -> None:
 
 def test_the_files_are_of_their_owner_alone(directory: Path) -> None:
     store_entry("k", 1)
-    assert (directory.stat().st_mode & 0o777, (directory / "entries.db").stat().st_mode & 0o777) == (
+    assert (
+        directory.stat().st_mode & 0o777,
+        (directory / "entries.db").stat().st_mode & 0o777,
+    ) == (
         0o700,
         0o600,
     )
@@ -151,7 +164,11 @@ def embedded(text: str, **more: Any) -> dict[str, Any]:
 
 
 def test_the_nearest_texts_come_first() -> None:
-    texts = ["The harbour opens at six.", "Coffee is served at noon.", "Ships wait until the harbour opens."]
+    texts = [
+        "The harbour opens at six.",
+        "Coffee is served at noon.",
+        "Ships wait until the harbour opens.",
+    ]
     for number, text in enumerate(texts):
         store_entry(f"note-{number}", embedded(text))
     store_entry("plain", {"text": "not a vector"})
@@ -178,7 +195,11 @@ def test_vectors_of_other_models_are_not_compared() -> None:
 @pytest.mark.parametrize("embedding", [["a"] * 256, [None] * 256, [0.0] * 256, [True] * 256])
 def test_what_is_no_vector_is_passed_over(embedding: list[Any]) -> None:
     store_entry("a", {"embedding": embedding, "model": "hash-ngram-256"})
-    assert search_vectors("harbour") == {"results": [], "total_searched": 0, "method": "rules:hash-ngram-256"}
+    assert search_vectors("harbour") == {
+        "results": [],
+        "total_searched": 0,
+        "method": "rules:hash-ngram-256",
+    }
 
 
 @pytest.mark.parametrize("top_k", [0, -1, 1.5, 1001])
@@ -191,11 +212,15 @@ def test_vectors_of_a_model_are_searched_by_a_vector_of_it() -> None:
     store_entry("north", {"text": "north", "embedding": [1.0, 0.0], "model": "m"})
     store_entry("east", {"text": "east", "embedding": [0.0, 1.0], "model": "m"})
     found = search_vectors("up", embedding=[2, 1], model="m", top_k=1)
-    assert found["results"] == [{"key": "north", "score": 0.894427, "value": {"text": "north", "model": "m"}}]
+    assert found["results"] == [
+        {"key": "north", "score": 0.894427, "value": {"text": "north", "model": "m"}}
+    ]
     assert (found["total_searched"], found["method"]) == (2, "model:m")
 
 
-@pytest.mark.parametrize("given", [{"embedding": [1.0]}, {"model": "m"}, {"embedding": [0.0], "model": "m"}])
+@pytest.mark.parametrize(
+    "given", [{"embedding": [1.0]}, {"model": "m"}, {"embedding": [0.0], "model": "m"}]
+)
 def test_half_a_vector_of_the_query_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(Refused, match="whose they are"):
         search_vectors("up", **given)

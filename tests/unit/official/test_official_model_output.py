@@ -14,7 +14,9 @@ from cogcli.sdk import Refused
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
 )
 
 
@@ -50,7 +52,9 @@ def test_equal_values_get_equal_placeholders_everywhere() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4))
-def test_what_is_clean_stays_as_it_is_and_cleaning_again_changes_nothing(output: dict[str, object]) -> None:
+def test_what_is_clean_stays_as_it_is_and_cleaning_again_changes_nothing(
+    output: dict[str, object],
+) -> None:
     answer: Any = sanitize_output(output)
     again = sanitize_output(answer["sanitized_output"])
     assert again["sanitized_output"] == answer["sanitized_output"]
@@ -76,7 +80,9 @@ def test_a_response_may_say_what_the_evidence_says() -> None:
 
 
 def test_what_the_evidence_does_not_have_is_an_issue() -> None:
-    answer: Any = validate_response({"a": "It was Bob who paid 30, not 40.", "n": 7}, {}, ["Ana paid 40."])
+    answer: Any = validate_response(
+        {"a": "It was Bob who paid 30, not 40.", "n": 7}, {}, ["Ana paid 40."]
+    )
     assert [issue["claim"] for issue in answer["issues"]] == ["30", "Bob", "7"]
     assert answer["confidence_adjustment"] == -0.75
 

@@ -40,14 +40,23 @@ def only(text: str) -> dict[str, Any]:
             "2026-03-01T10:00:00Z INFO started",
             {"time": "2026-03-01T10:00:00Z", "level": "info", "message": "started"},
         ),
-        ("2026-03-01 10:00:00 [WARN] db: slow", {"level": "warning", "source": "db", "message": "slow"}),
+        (
+            "2026-03-01 10:00:00 [WARN] db: slow",
+            {"level": "warning", "source": "db", "message": "slow"},
+        ),
         ("[2026-03-01 10:00:00] no level here", {"format": "iso", "message": "no level here"}),
         ("2026-03-01T12:00:00+02:00 ERROR x", {"time": "2026-03-01T10:00:00Z", "level": "error"}),
         ("2026-03-01 10:00 - app - CRITICAL - down", {"level": "critical", "message": "down"}),
         ("2026-03-01 10:00:00 - app - error - down", {"level": "error", "message": "down"}),
         ("2026-03-01 10:00:00 | app | warning | slow", {"level": "warning", "message": "slow"}),
-        ("2026-03-01 10:00:00 sync failed, 3 errors: ERROR left", {"level": "error", "message": "left"}),
-        ("Mar  1 10:00:07 h sshd[12]: error: no key", {"source": "sshd", "host": "h", "level": "error"}),
+        (
+            "2026-03-01 10:00:00 sync failed, 3 errors: ERROR left",
+            {"level": "error", "message": "left"},
+        ),
+        (
+            "Mar  1 10:00:07 h sshd[12]: error: no key",
+            {"source": "sshd", "host": "h", "level": "error"},
+        ),
         ("Mar  1 10:00:07 h cron: job done", {"message": "job done", "time": "Mar  1 10:00:07"}),
         (
             "<3>1 2026-03-01T10:00:00Z h app 7 - - lost",
@@ -55,7 +64,11 @@ def only(text: str) -> dict[str, Any]:
         ),
         (
             '10.0.0.1 - - [01/Mar/2026:10:00:00 +0100] "GET /a HTTP/1.1" 503 12',
-            {"level": "error", "time": "2026-03-01T09:00:00Z", "fields": {"status": 503, "bytes": 12}},
+            {
+                "level": "error",
+                "time": "2026-03-01T09:00:00Z",
+                "fields": {"status": 503, "bytes": 12},
+            },
         ),
         (
             '{"ts": "2026-03-01T10:00:00", "lvl": "warn", "msg": "m", "n": 3}',
@@ -106,7 +119,11 @@ def test_a_level_is_not_read_out_of_a_sentence_or_a_name(head: str, said: str) -
 
 def test_a_traceback_alone_is_an_event_of_its_own() -> None:
     event = only("Traceback (most recent call last):\n  File 'a', line 1\nKeyError: 'x'")
-    assert (event["level"], event["exception"], event["exception_message"]) == ("error", "KeyError", "'x'")
+    assert (event["level"], event["exception"], event["exception_message"]) == (
+        "error",
+        "KeyError",
+        "'x'",
+    )
 
 
 def test_after_a_traceback_the_next_line_is_read_as_itself() -> None:
@@ -176,13 +193,16 @@ def test_every_line_is_an_event_part_of_one_or_skipped(parts: list[str]) -> None
         1 for part in parts if part.strip("\x00")
     )
     assert json.dumps(found) == json.dumps(parse_log("\n".join(parts)))
-    assert [event["line"] for event in found["events"]] == sorted(event["line"] for event in found["events"])
+    assert [event["line"] for event in found["events"]] == sorted(
+        event["line"] for event in found["events"]
+    )
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "part", ["x\n", "a", "[", "2026-03-01 10:00:00 ", "Mar  1 10:00:07 h c: d\n", "\tx\n", '"', "<1"]
+    "part",
+    ["x\n", "a", "[", "2026-03-01 10:00:00 ", "Mar  1 10:00:07 h c: d\n", "\tx\n", '"', "<1"],
 )
 def test_a_log_of_eight_mebi_is_read(part: str) -> None:
     assert_linear(lambda size: parse_log(part * (size // len(part))), MAX_LOG_CHARACTERS)
@@ -202,14 +222,20 @@ EVENTS = st.lists(
                 "payload": {"latency_ms": ms},
                 "run_id": "r",
             },
-            st.sampled_from(["step.started", "step.completed", "step.failed", "call.retried", "step.vetoed"]),
+            st.sampled_from(
+                ["step.started", "step.completed", "step.failed", "call.retried", "step.vetoed"]
+            ),
             st.sampled_from("abc"),
             st.integers(0, 99),
         ),
         st.sampled_from(
             [
                 {"type": "assumption", "text": "the sea is calm"},
-                {"event_type": "gate.decided", "step_id": "a", "payload": {"decision": "veto", "gate": "g"}},
+                {
+                    "event_type": "gate.decided",
+                    "step_id": "a",
+                    "payload": {"decision": "veto", "gate": "g"},
+                },
                 {"event_type": "x", "payload": {"confidence": 0.5, "alternatives": ["p", "q"]}},
                 {
                     "event_type": "plan.created",
@@ -231,7 +257,13 @@ def test_folding_in_parts_gives_the_same_state(events: list[object], cut: int) -
     whole: Any = analyze_trace("g", list(events), trace_session_id="s")
     first: Any = analyze_trace("g", events[:cut], trace_session_id="s")
     second: Any = analyze_trace("g", events[cut:], trace_state=first["updated_trace_state"])
-    for name in ("updated_trace_state", "state_checksum", "decision_graph", "summary", "risk_candidates"):
+    for name in (
+        "updated_trace_state",
+        "state_checksum",
+        "decision_graph",
+        "summary",
+        "risk_candidates",
+    ):
         assert second[name] == whole[name]
     assert whole["state_checksum"] == checksum(json.loads(json.dumps(whole["updated_trace_state"])))
 
@@ -241,7 +273,11 @@ def test_what_events_state_is_handed_on_as_it_is() -> None:
         "g",
         [
             {"type": "assumption", "text": "the sea is calm"},
-            {"event_type": "x", "step_id": "a", "payload": {"confidence": 0.5, "alternatives": ["p", "q"]}},
+            {
+                "event_type": "x",
+                "step_id": "a",
+                "payload": {"confidence": 0.5, "alternatives": ["p", "q"]},
+            },
             {"event_type": "x", "payload": {"confidence": 0.7}},
             {"event_type": "x", "payload": {"confidence": 7}},
         ],
@@ -252,19 +288,27 @@ def test_what_events_state_is_handed_on_as_it_is() -> None:
 
 
 def test_without_a_stated_confidence_there_is_none() -> None:
-    assert "confidence" not in analyze_trace("g", [{"event_type": "step.completed", "step_id": "a"}])
+    assert "confidence" not in analyze_trace(
+        "g", [{"event_type": "step.completed", "step_id": "a"}]
+    )
 
 
 def test_a_session_is_given_shared_or_made_of_the_content() -> None:
     assert analyze_trace("g", [{"run_id": "r"}], trace_session_id="s")["trace_session_id"] == "s"
     assert analyze_trace("g", [3, {"run_id": "r", "trace_id": "t"}])["trace_session_id"] == "t"
     made = analyze_trace("g", [])["trace_session_id"]
-    assert made == analyze_trace("g", [])["trace_session_id"] != analyze_trace("h", [])["trace_session_id"]
+    assert (
+        made
+        == analyze_trace("g", [])["trace_session_id"]
+        != analyze_trace("h", [])["trace_session_id"]
+    )
 
 
 def test_replace_forgets_the_earlier_state() -> None:
     state: Any = analyze_trace("g", [{"event_type": "x"}])["updated_trace_state"]
-    after: Any = analyze_trace("g", [], trace_state=state, state_mode="replace")["updated_trace_state"]
+    after: Any = analyze_trace("g", [], trace_state=state, state_mode="replace")[
+        "updated_trace_state"
+    ]
     assert after["events"] == 0
 
 
@@ -316,10 +360,17 @@ def test_the_events_of_an_episode_are_read(run_events: list[Any]) -> None:
         ({"steps": [{"status": "failed"}]}, {"max_failed": 0}, "alert", ["failed"]),
         ({"steps": {"a": {"status": "running"}}}, {}, "warning", ["open"]),
         ({"metrics": {"elapsed_ms": 90, "step_count": 2}}, {"max_elapsed_ms": 80}, "alert", []),
-        ({"steps": {"a": {"status": "done", "retries": 2}}}, {"max_retries": 2}, "warning", ["retries"]),
+        (
+            {"steps": {"a": {"status": "done", "retries": 2}}},
+            {"max_retries": 2},
+            "warning",
+            ["retries"],
+        ),
     ],
 )
-def test_a_status_follows_the_figures(trace: Any, thresholds: Any, status: str, flags: list[str]) -> None:
+def test_a_status_follows_the_figures(
+    trace: Any, thresholds: Any, status: str, flags: list[str]
+) -> None:
     found = monitor_trace(trace, thresholds)
     assert (found["status"], found["risk_flags"]) == (status, flags)
 
@@ -335,7 +386,10 @@ COSTS = st.lists(st.one_of(st.none(), st.integers(0, 1000)), min_size=1, max_siz
 @given(COSTS)
 def test_the_cost_is_the_sum_of_what_is_known(costs: list[int | None]) -> None:
     plan = {
-        "steps": [{"id": str(n), **({} if cost is None else {"cost": cost})} for n, cost in enumerate(costs)]
+        "steps": [
+            {"id": str(n), **({} if cost is None else {"cost": cost})}
+            for n, cost in enumerate(costs)
+        ]
     }
     known = [cost for cost in costs if cost is not None]
     if not known:
@@ -373,7 +427,8 @@ def test_a_plan_takes_its_longest_path(plan: Any, duration: int) -> None:
 
 def test_own_episodes_say_how_long_a_step_takes() -> None:
     history = [
-        {"event_type": "step.completed", "payload": {"uses": "a.b", "latency_ms": ms}} for ms in (5, 900, 7)
+        {"event_type": "step.completed", "payload": {"uses": "a.b", "latency_ms": ms}}
+        for ms in (5, 900, 7)
     ]
     plan = {"steps": [{"id": "x", "uses": "a.b", "cost": 1}], "history": history}
     assert estimate_budget(plan)["estimated_duration_ms"] == 7

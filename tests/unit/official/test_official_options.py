@@ -15,7 +15,11 @@ from cogcli.official.quality import score_output
 from cogcli.sdk import Refused
 
 NUMBERS = st.one_of(st.integers(-1000, 1000), st.floats(allow_nan=False, allow_infinity=False))
-CRITERIA: list[object] = [{"name": "price", "weight": 2}, "seats", {"name": "age", "direction": "lower"}]
+CRITERIA: list[object] = [
+    {"name": "price", "weight": 2},
+    "seats",
+    {"name": "age", "direction": "lower"},
+]
 
 
 def refused(call: Any, *args: Any, **kwargs: Any) -> str:
@@ -43,12 +47,16 @@ def test_the_order_of_options_changes_no_score(rows: list[Any], random: Any) -> 
     shuffled = list(options)
     random.shuffle(shuffled)
     assert scores(options) == scores(shuffled)
-    first, again = (json.dumps(score_options(list(o), "a boat", CRITERIA)) for o in (options, shuffled))
+    first, again = (
+        json.dumps(score_options(list(o), "a boat", CRITERIA)) for o in (options, shuffled)
+    )
     assert first == again
 
 
 @given(ROWS, st.integers(0, 2), st.floats(0, 1e6))
-def test_more_of_what_is_better_never_lowers_a_score(rows: list[Any], column: int, more: float) -> None:
+def test_more_of_what_is_better_never_lowers_a_score(
+    rows: list[Any], column: int, more: float
+) -> None:
     options = named(rows)
     name, sign = [("price", -1), ("seats", 1), ("age", -1)][column]
     better = [options[0] | {name: options[0][name] + sign * more}, *options[1:]]
@@ -59,7 +67,11 @@ def test_more_of_what_is_better_never_lowers_a_score(rows: list[Any], column: in
 def test_a_score_lies_between_its_worst_and_best_part(rows: list[Any]) -> None:
     found: Any = score_options(named(rows), "a boat", CRITERIA)
     for entry in found["scored_options"]:
-        assert min(entry["parts"].values()) - 1e-6 <= entry["score"] <= max(entry["parts"].values()) + 1e-6
+        assert (
+            min(entry["parts"].values()) - 1e-6
+            <= entry["score"]
+            <= max(entry["parts"].values()) + 1e-6
+        )
         assert all(0 <= part <= 1 for part in entry["parts"].values())
     ranks = [entry["rank"] for entry in found["scored_options"]]
     assert ranks == sorted(ranks)
@@ -72,13 +84,21 @@ def test_an_option_that_lacks_a_number_is_unscored_and_says_which(gap: str) -> N
     del options[1][gap]
     found: Any = score_options(options, "a boat", CRITERIA)
     last = found["scored_options"][-1]
-    assert (last["id"], last["status"], last["score"], last["missing"]) == ("o1", "unscored", None, [gap])
+    assert (last["id"], last["status"], last["score"], last["missing"]) == (
+        "o1",
+        "unscored",
+        None,
+        [gap],
+    )
     assert f"o1 (no number for {gap})" in found["comparative_summary"]
 
 
 @pytest.mark.parametrize("value", ["3", True, None, [3], {"n": 3}])
 def test_what_is_no_number_is_no_number(value: Any) -> None:
-    assert scores([{"id": "a", "price": 1}, {"id": "b", "price": value}], ["price"]) == {"a": None, "b": None}
+    assert scores([{"id": "a", "price": 1}, {"id": "b", "price": value}], ["price"]) == {
+        "a": None,
+        "b": None,
+    }
 
 
 def test_one_option_has_nothing_to_be_compared_with() -> None:
@@ -107,7 +127,9 @@ def test_equal_options_tie_and_it_is_said() -> None:
         ("a boat", "draft", "high", "default"),
     ],
 )
-def test_it_is_said_what_makes_a_number_better(goal: str, criterion: Any, better: str, source: str) -> None:
+def test_it_is_said_what_makes_a_number_better(
+    goal: str, criterion: Any, better: str, source: str
+) -> None:
     name = criterion if isinstance(criterion, str) else criterion["name"]
     found: Any = score_options([{"id": "low", name: 1}, {"id": "high", name: 2}], goal, [criterion])
     assert found["scored_options"][0]["id"] == better
@@ -125,14 +147,23 @@ def test_criteria_that_nobody_gives_are_told_apart() -> None:
 
 def test_tolerance_weighs_criteria_called_risk_and_nothing_else() -> None:
     options = [{"id": "safe", "risk": 1, "gain": 1}, {"id": "bold", "risk": 2, "gain": 2}]
-    assert scores(options, ["risk", "gain"], risk_tolerance="low")["safe"] == pytest.approx(2 / 3, abs=1e-6)
-    assert scores(options, ["risk", "gain"], risk_tolerance="high")["bold"] == pytest.approx(2 / 3, abs=1e-6)
-    found: Any = score_options([{"id": "a", "x": 1}, {"id": "b", "x": 2}], "g", risk_tolerance="low")
+    assert scores(options, ["risk", "gain"], risk_tolerance="low")["safe"] == pytest.approx(
+        2 / 3, abs=1e-6
+    )
+    assert scores(options, ["risk", "gain"], risk_tolerance="high")["bold"] == pytest.approx(
+        2 / 3, abs=1e-6
+    )
+    found: Any = score_options(
+        [{"id": "a", "x": 1}, {"id": "b", "x": 2}], "g", risk_tolerance="low"
+    )
     assert "No criterion is called risk" in found["comparative_summary"]
 
 
 def test_numbers_of_a_text_and_of_nested_attributes_count() -> None:
-    options = ["Quay 3: price: 40, hours = 2", {"name": "Quay 4", "attributes": {"Price": 50, "HOURS": 1}}]
+    options = [
+        "Quay 3: price: 40, hours = 2",
+        {"name": "Quay 4", "attributes": {"Price": 50, "HOURS": 1}},
+    ]
     found: Any = score_options(list(options), "a quay", ["price", "hours"])
     assert found["tradeoffs"] == [
         {"a": "Quay 3", "b": "Quay 4", "a_better_on": ["price"], "b_better_on": ["hours"]}
@@ -161,7 +192,9 @@ def test_beside_attributes_nothing_else_is_one() -> None:
         ([str(n) for n in range(501)], None, "too-large"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(options: list[object], criteria: Any, reason: str) -> None:
+def test_what_cannot_be_scored_is_refused(
+    options: list[object], criteria: Any, reason: str
+) -> None:
     assert refused(score_options, options, "g", criteria) == reason
 
 
@@ -172,7 +205,8 @@ def test_best_and_worst_are_the_ends(rows: list[Any]) -> None:
         for out in entry["stands_out"]:
             numbers = [row[("price", "seats", "age").index(out["attribute"])] for row in rows]
             lowest = (
-                out["is"] in {"price": ("best",), "age": ("lowest",), "seats": ("lowest",)}[out["attribute"]]
+                out["is"]
+                in {"price": ("best",), "age": ("lowest",), "seats": ("lowest",)}[out["attribute"]]
             )
             end = min if lowest else max
             assert out["value"] == end(numbers)
@@ -217,9 +251,9 @@ def test_a_constraint_is_kept_broken_or_unchecked(
 )
 def test_a_limit_that_the_goal_states_is_quoted(text: str, quote: str | None) -> None:
     found: Any = analyze_options([{"id": "a", "price": 70, "seats": 10}], "a boat", text)
-    assert [entry["constraint"] for entry in found["analyzed_options"][0]["broken_constraints"]] == (
-        [quote] if quote else []
-    )
+    assert [
+        entry["constraint"] for entry in found["analyzed_options"][0]["broken_constraints"]
+    ] == ([quote] if quote else [])
     assert quote is None or quote in text
 
 
@@ -249,7 +283,10 @@ SCORED: list[Any] = [
 
 
 def test_an_option_that_breaks_a_constraint_is_not_recommended() -> None:
-    analyzed: Any = [{"id": "a", "attributes": {"price": 9}}, {"id": "b", "attributes": {"price": 5}}]
+    analyzed: Any = [
+        {"id": "a", "attributes": {"price": 9}},
+        {"id": "b", "attributes": {"price": 5}},
+    ]
     found: Any = justify_option(SCORED, analyzed, "g", constraints={"max_price": 6})
     assert found["recommendation"] == "b"
     assert found["alternatives_considered"][0]["broken_constraints"][0]["attribute"] == "price"
@@ -301,7 +338,9 @@ def test_without_a_score_there_is_no_recommendation(
 
 @given(
     st.dictionaries(
-        st.sampled_from("abcd"), st.one_of(st.none(), st.just(""), st.text(), st.integers()), min_size=1
+        st.sampled_from("abcd"),
+        st.one_of(st.none(), st.just(""), st.text(), st.integers()),
+        min_size=1,
     )
 )
 def test_filling_an_empty_value_never_lowers_completeness(output: Any) -> None:
@@ -321,7 +360,10 @@ def test_filling_an_empty_value_never_lowers_completeness(output: Any) -> None:
         ({"grounding": 1}, "120 metres at the quay", 1.0),
         ({"grounding": 1}, "12 metres at the quay", 0.0),
         (
-            {"length": {"weight": 3, "min_words": 4}, "mentions": {"weight": 1, "terms": ["crane"]}},
+            {
+                "length": {"weight": 3, "min_words": 4},
+                "mentions": {"weight": 1, "terms": ["crane"]},
+            },
             None,
             0.75,
         ),
@@ -338,14 +380,16 @@ def test_readability_is_the_flesch_score() -> None:
 
 
 @pytest.mark.parametrize(
-    "rubric", [None, {"completeness": 1}, {"clarity": 1}, {"grounding": 1}, {"length": 1}, {"mentions": 2}]
+    "rubric",
+    [None, {"completeness": 1}, {"clarity": 1}, {"grounding": 1}, {"length": 1}, {"mentions": 2}],
 )
 def test_what_cannot_be_measured_gives_no_score(rubric: Any) -> None:
     assert refused(score_output, "Words.", rubric) == "no-evidence"
 
 
 @pytest.mark.parametrize(
-    "rubric", [{"completeness": "much"}, {"length": -1}, {"completeness": {"required": "a"}}, {"x": True}]
+    "rubric",
+    [{"completeness": "much"}, {"length": -1}, {"completeness": {"required": "a"}}, {"x": True}],
 )
 def test_a_bad_rubric_is_refused(rubric: Any) -> None:
     assert refused(score_output, "Words.", rubric) == "bad-data"
@@ -360,13 +404,20 @@ def test_filled_values_alone_are_not_called_good() -> None:
     found = score_output({"answer": "x"})
     assert (found["score"], "quality_level" in found) == (1.0, False)
     assert score_output({"answer": "x"}, {"completeness": 1})["quality_level"] == "good"
-    assert refused(score_output, {"answer": "x"}, None, "The quay is 120 metres long.") == "no-evidence"
+    assert (
+        refused(score_output, {"answer": "x"}, None, "The quay is 120 metres long.")
+        == "no-evidence"
+    )
 
 
 def test_what_is_met_what_is_not_and_what_nothing_measures() -> None:
     rubric: Any = {"completeness": {"required": ["a", "b"]}, "length": {"max_words": 9}, "charm": 1}
     found = score_output({"a": "x y"}, rubric)
-    assert (found["passed"], found["failed"], found["unscored"]) == (["a", "length"], ["b"], ["charm"])
+    assert (found["passed"], found["failed"], found["unscored"]) == (
+        ["a", "length"],
+        ["b"],
+        ["charm"],
+    )
 
 
 def test_numbers_beyond_any_float_are_compared() -> None:

@@ -19,7 +19,9 @@ from cogcli.sdk import Refused
 SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
 PAGES = st.lists(
-    st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), max_size=5), min_size=1, max_size=4
+    st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), max_size=5),
+    min_size=1,
+    max_size=4,
 )
 
 
@@ -115,7 +117,8 @@ def bomb() -> bytes:
 def in_two_layers() -> bytes:
     twice = zlib.compress(bomb(), 9)
     return page_with(
-        b"<</Length %d/Filter[/FlateDecode/FlateDecode]>>stream\n%s\nendstream" % (len(twice), twice)
+        b"<</Length %d/Filter[/FlateDecode/FlateDecode]>>stream\n%s\nendstream"
+        % (len(twice), twice)
     )
 
 
@@ -126,7 +129,9 @@ BACK = b"xref\n0 1\n0000000000 65535 f \ntrailer<</Size 1/Root 1 0 R/Prev 9>>\ns
 HARMFUL: dict[str, Callable[[], bytes]] = {
     "a bomb": lambda: page_with(stream(bomb())),
     "a bomb in a bomb": in_two_layers,
-    "pages that hold themselves": lambda: object_file(CATALOG, b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 9>>"),
+    "pages that hold themselves": lambda: object_file(
+        CATALOG, b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 9>>"
+    ),
     "a form that draws itself": lambda: object_file(
         CATALOG,
         KIDS,
@@ -135,13 +140,17 @@ HARMFUL: dict[str, Callable[[], bytes]] = {
         FORM + b"stream\n/X Do /X Do \nendstream",
     ),
     "a table that leads back": lambda: b"%PDF-1.4\n" + BACK,
-    "a length that refers to itself": lambda: page_with(b"<</Length 4 0 R>>stream\nBT ET\nendstream"),
+    "a length that refers to itself": lambda: page_with(
+        b"<</Length 4 0 R>>stream\nBT ET\nendstream"
+    ),
     "brackets without end": lambda: page_with(b"[" * 1_000_000),
 }
 
 
 @pytest.mark.parametrize("name", list(HARMFUL)[2:])
-def test_what_would_never_end_or_take_all_memory_is_refused_or_read(name: str, tmp_path: Path) -> None:
+def test_what_would_never_end_or_take_all_memory_is_refused_or_read(
+    name: str, tmp_path: Path
+) -> None:
     (tmp_path / "harm.pdf").write_bytes(HARMFUL[name]())
     with suppress(Refused):
         assert isinstance(read_pdf(str(tmp_path / "harm.pdf"))["text"], str)
@@ -182,7 +191,9 @@ def test_pages_over_the_limit_are_left_out_and_told() -> None:
     assert found["truncated"] is True
 
 
-@pytest.mark.parametrize("content", [b"", b"%PDF-1.4\n%%EOF", b"hello", b"%PDF-1.7\n" + b"\x00" * 1000])
+@pytest.mark.parametrize(
+    "content", [b"", b"%PDF-1.4\n%%EOF", b"hello", b"%PDF-1.7\n" + b"\x00" * 1000]
+)
 def test_what_is_no_pdf_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "broken.pdf").write_bytes(content)
     with pytest.raises(Refused, match=r"broken\.pdf: not a readable PDF"):

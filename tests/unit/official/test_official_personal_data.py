@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from support.growth import assert_linear
 
 from cogcli.official.national_ids import find_national_ids
-from cogcli.official.personal_data import detect_personal_data, find_personal_data, mask, redact_personal_data
+from cogcli.official.personal_data import (
+    detect_personal_data,
+    find_personal_data,
+    mask,
+    redact_personal_data,
+)
 from cogcli.sdk import Refused
 
 
@@ -121,7 +126,9 @@ def test_equal_values_get_equal_placeholders_and_those_in_the_text_are_not_given
 
 @given(
     st.lists(
-        st.sampled_from(["ana@ruiz.es", "84.22.101.9", "DE89370400440532013000", " x ", "\n", ", "]),
+        st.sampled_from(
+            ["ana@ruiz.es", "84.22.101.9", "DE89370400440532013000", " x ", "\n", ", "]
+        ),
         max_size=9,
     )
 )

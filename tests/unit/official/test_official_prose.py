@@ -30,7 +30,8 @@ SUMMARIZERS = [summarize_by_frequency, summarize_by_lead]
 
 def test_the_summary_keeps_what_the_text_repeats() -> None:
     assert (
-        summarize_by_frequency(PLAN, max_sentences=1)["summary"] == "The tide plan moves when a ship is late."
+        summarize_by_frequency(PLAN, max_sentences=1)["summary"]
+        == "The tide plan moves when a ship is late."
     )
 
 
@@ -56,7 +57,9 @@ def test_the_lead_is_the_beginning() -> None:
 
 
 @pytest.mark.parametrize("summarize", SUMMARIZERS)
-def test_a_limit_of_words_holds_even_below_one_sentence(summarize: Callable[..., dict[str, Any]]) -> None:
+def test_a_limit_of_words_holds_even_below_one_sentence(
+    summarize: Callable[..., dict[str, Any]],
+) -> None:
     short = summarize(PLAN, max_sentences=5, max_words=4)
     assert short["word_count"] <= 4
     assert short["truncated"] is (short["summary"].endswith("…"))
@@ -127,7 +130,10 @@ def test_stop_words_and_numbers_are_no_keywords() -> None:
 @pytest.mark.parametrize(
     ("text", "keywords"),
     [
-        ("Die Lieferung ist sehr spät, und wir warten auf die Lieferung.", ["lieferung", "spät", "warten"]),
+        (
+            "Die Lieferung ist sehr spät, und wir warten auf die Lieferung.",
+            ["lieferung", "spät", "warten"],
+        ),
         ("Le port est fermé, mais les navires sont dans le port.", ["port", "fermé", "navires"]),
         ("They die in the war.", ["die", "war"]),
     ],
@@ -158,7 +164,9 @@ def test_a_language_without_stemmer_is_refused_by_name() -> None:
 
 def test_short_words_read_easily_and_long_ones_do_not() -> None:
     assert score_readability("The ship is late. We wait for it.")["level"] == "easy"
-    hard = "Interoperability considerations necessitate organisational reconfiguration methodologies."
+    hard = (
+        "Interoperability considerations necessitate organisational reconfiguration methodologies."
+    )
     assert score_readability(hard)["level"] == "hard"
 
 
@@ -185,7 +193,9 @@ def test_an_invented_number_or_name_is_told() -> None:
 
 
 def test_a_capital_at_the_start_of_a_sentence_makes_no_name() -> None:
-    assert check_summary("they saved money.", "Saving happened. Money was saved.")["grounded"] is True
+    assert (
+        check_summary("they saved money.", "Saving happened. Money was saved.")["grounded"] is True
+    )
 
 
 def test_an_empty_pair_is_grounded_and_covers_nothing() -> None:
@@ -198,7 +208,8 @@ def test_an_empty_pair_is_grounded_and_covers_nothing() -> None:
 
 
 SENTENCES = st.lists(
-    st.text(alphabet="abc dE12é\u6771", min_size=1, max_size=60).map(str.strip).filter(bool), max_size=12
+    st.text(alphabet="abc dE12é\u6771", min_size=1, max_size=60).map(str.strip).filter(bool),
+    max_size=12,
 )
 
 
@@ -210,7 +221,11 @@ SENTENCES = st.lists(
     st.none() | st.integers(1, 200),
 )
 def test_sentences_stand_in_the_text_and_the_limits_hold(
-    summarize: Callable[..., dict[str, Any]], parts: list[str], end: str, most: int, length: int | None
+    summarize: Callable[..., dict[str, Any]],
+    parts: list[str],
+    end: str,
+    most: int,
+    length: int | None,
 ) -> None:
     text = end.join(parts)
     found = summarize(text, max_sentences=most, max_length=length)
@@ -220,7 +235,9 @@ def test_sentences_stand_in_the_text_and_the_limits_hold(
 
 
 @pytest.mark.parametrize("summarize", SUMMARIZERS)
-def test_a_sentence_over_two_lines_stays_as_it_stands(summarize: Callable[..., dict[str, Any]]) -> None:
+def test_a_sentence_over_two_lines_stays_as_it_stands(
+    summarize: Callable[..., dict[str, Any]],
+) -> None:
     found = summarize("The harbour opens\nat six.")
     assert found["sentences"] == ["The harbour opens\nat six."]
     assert found["summary"] == "The harbour opens at six."
@@ -236,7 +253,9 @@ def test_a_sentence_over_two_lines_stays_as_it_stands(summarize: Callable[..., d
     ],
 )
 def test_a_length_cuts_at_a_sentence_else_at_a_word(length: int, summary: str) -> None:
-    found = summarize_by_lead("Coffee is served at noon. Then the tide plan moves.", max_length=length)
+    found = summarize_by_lead(
+        "Coffee is served at noon. Then the tide plan moves.", max_length=length
+    )
     assert len(str(found["summary"])) <= length
     assert str(found["summary"]).startswith(summary[:6][:length])
     assert found["truncated"] is (length < 25)

@@ -28,20 +28,25 @@ SOURCE = {
         ("Ships wait in the bay.", False, "No passage"),
     ],
 )
-def test_numbers_names_and_negation_of_one_passage_decide(claim: str, verified: bool, reason: str) -> None:
+def test_numbers_names_and_negation_of_one_passage_decide(
+    claim: str, verified: bool, reason: str
+) -> None:
     answer = verify_claim(claim, [SOURCE])
     assert answer["verified"] is verified
     assert reason in str(answer["rationale"])
 
 
 def test_numbers_of_two_far_passages_prove_nothing() -> None:
-    text = "The crane costs 40 euros. Ships wait. Tugs help. Coffee is hot. The fence costs 50 euros."
+    text = (
+        "The crane costs 40 euros. Ships wait. Tugs help. Coffee is hot. The fence costs 50 euros."
+    )
     assert verify_claim("The crane costs 50 euros.", [text])["verified"] is False
 
 
 @given(
     st.lists(
-        st.sampled_from(["The crane costs 40 euros.", "Ships wait in the bay.", "\n\n", " "]), max_size=8
+        st.sampled_from(["The crane costs 40 euros.", "Ships wait in the bay.", "\n\n", " "]),
+        max_size=8,
     )
 )
 def test_evidence_stands_in_its_source(parts: list[str]) -> None:
@@ -96,9 +101,9 @@ def test_a_date_is_taken_as_it_is_stated(stated: str, issued: object) -> None:
 
 
 def test_an_excerpt_stands_in_the_text_or_there_is_no_citation() -> None:
-    citation: Any = make_citation({"title": "Quays", "text": "Quay 3 is closed."}, excerpt="closed")[
-        "citation"
-    ]
+    citation: Any = make_citation(
+        {"title": "Quays", "text": "Quay 3 is closed."}, excerpt="closed"
+    )["citation"]
     assert citation["custom"] == {"excerpt": "closed", "start": 10, "end": 16}
     with pytest.raises(Refused):
         make_citation({"title": "Quays", "text": "Quay 3 is closed."}, excerpt="open")
@@ -115,7 +120,9 @@ def test_an_excerpt_stands_in_the_text_or_there_is_no_citation() -> None:
         ("Lynx is a crane. It costs 40 euros.", True),
     ],
 )
-def test_what_is_said_of_one_thing_is_not_said_of_its_neighbour(source: str, verified: bool) -> None:
+def test_what_is_said_of_one_thing_is_not_said_of_its_neighbour(
+    source: str, verified: bool
+) -> None:
     assert verify_claim("Lynx costs 40 euros", [source])["verified"] is verified
 
 
@@ -142,7 +149,11 @@ def test_what_is_said_of_one_thing_is_not_said_of_its_neighbour(source: str, ver
         ("Orca costs 55 and Lynx 40", "Orca costs 40 and Lynx 55.", False),
         ("Orca costs 40 and Lynx 55", "Orca costs 40 and Lynx 55.", True),
         ("On 20 July 1969, Apollo 11 landed.", "Apollo 11 landed on 20 July 1969.", True),
-        ("Apollo 11 landed on 20 July 1969.", "Apollo 11, a ship, landed on the Moon on 20 July 1969.", True),
+        (
+            "Apollo 11 landed on 20 July 1969.",
+            "Apollo 11, a ship, landed on the Moon on 20 July 1969.",
+            True,
+        ),
         ("Lynx costs 40", "Orca and Lynx cost 40 and 55, respectively.", False),
     ],
 )

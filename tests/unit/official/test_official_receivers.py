@@ -48,7 +48,9 @@ def test_a_message_is_posted_to_the_address_of_its_receiver() -> None:
     assert (seen.paths, seen.bodies) == (["/hook/SECRET-TOKEN"], [{"text": "Quay 3 is closed."}])
 
 
-@pytest.mark.parametrize("name", ["https://example.org/hook", "http://127.0.0.1/", "nobody", "", "OPS"])
+@pytest.mark.parametrize(
+    "name", ["https://example.org/hook", "http://127.0.0.1/", "nobody", "", "OPS"]
+)
 def test_a_receiver_is_a_configured_name_and_never_an_address(name: str) -> None:
     with receiver() as seen:
         with pytest.raises(Refused, match="is configured") as caught:
@@ -89,7 +91,11 @@ def test_a_public_service_posts_to_no_private_address() -> None:
 
 
 def task(state: str, id: str = "t-1") -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": "x", "result": {"kind": "task", "id": id, "status": {"state": state}}}
+    return {
+        "jsonrpc": "2.0",
+        "id": "x",
+        "result": {"kind": "task", "id": id, "status": {"state": state}},
+    }
 
 
 def test_a_task_is_handed_over_as_a_message_of_a2a() -> None:

@@ -14,8 +14,12 @@ from cogcli.official.records import deduplicate, join_records, merge_records, tr
 from cogcli.sdk import Refused
 
 KEYS = st.one_of(st.none(), st.integers(0, 4))
-LEFT = st.lists(st.fixed_dictionaries({"k": KEYS, "a": st.integers(0, 3), "both": st.text("xy", max_size=2)}))
-RIGHT = st.lists(st.fixed_dictionaries({"k": KEYS, "b": st.booleans(), "both": st.text("xy", max_size=2)}))
+LEFT = st.lists(
+    st.fixed_dictionaries({"k": KEYS, "a": st.integers(0, 3), "both": st.text("xy", max_size=2)})
+)
+RIGHT = st.lists(
+    st.fixed_dictionaries({"k": KEYS, "b": st.booleans(), "both": st.text("xy", max_size=2)})
+)
 TYPES_A = {"k": polars.Int64, "a": polars.Int64, "both": polars.String}
 TYPES_B = {"k": polars.Int64, "b": polars.Boolean, "both": polars.String}
 
@@ -37,7 +41,9 @@ def test_joins_are_those_of_polars(join: str, how: Any, left: Any, right: Any) -
         # Without records there are no names that could be null.
         assert in_any_order(found["records"]) == in_any_order(expected)
     assert found["matched_count"] == len(a.join(b, on="k"))
-    assert found["unmatched_count"] == len(a.join(b, on="k", how="anti")) + len(b.join(a, on="k", how="anti"))
+    assert found["unmatched_count"] == len(a.join(b, on="k", how="anti")) + len(
+        b.join(a, on="k", how="anti")
+    )
     assert found["truncated"] is False
 
 
@@ -45,7 +51,11 @@ def test_joins_are_those_of_polars(join: str, how: Any, left: Any, right: Any) -
 def test_a_join_that_explodes_is_cut_and_told(join: str) -> None:
     many: list[dict[str, object]] = [{"k": 1}] * 3_000
     found: Any = join_records(many, many, "k", join)
-    assert (len(found["records"]), found["truncated"], found["matched_count"]) == (100_000, True, 9_000_000)
+    assert (len(found["records"]), found["truncated"], found["matched_count"]) == (
+        100_000,
+        True,
+        9_000_000,
+    )
 
 
 def test_a_name_in_the_way_gets_another_mark() -> None:
@@ -55,7 +65,9 @@ def test_a_name_in_the_way_gets_another_mark() -> None:
 
 def test_keys_are_compared_as_json() -> None:
     found = join_records(
-        [{"k": 1}, {"k": True}, {"k": "1"}, {"k": [1]}], [{"k": 1.0, "n": 1}, {"k": [1.0], "n": 2}], "k"
+        [{"k": 1}, {"k": True}, {"k": "1"}, {"k": [1]}],
+        [{"k": 1.0, "n": 1}, {"k": [1.0], "n": 2}],
+        "k",
     )
     assert found["records"] == [{"k": 1.0, "n": 1}, {"k": [1.0], "n": 2}]
 
@@ -75,7 +87,11 @@ def test_what_cannot_be_joined_is_refused(arguments: Any, reason: str) -> None:
     assert refused.value.reason == reason
 
 
-@given(st.lists(st.fixed_dictionaries({"a": st.integers(0, 2), "b": st.sampled_from(["x", "y", None])})))
+@given(
+    st.lists(
+        st.fixed_dictionaries({"a": st.integers(0, 2), "b": st.sampled_from(["x", "y", None])})
+    )
+)
 def test_the_first_of_equal_records_stays(records: list[dict[str, Any]]) -> None:
     frame = polars.DataFrame(records, schema={"a": polars.Int64, "b": polars.String})
     for fields in (["a"], ["a", "b"], None):
@@ -99,7 +115,9 @@ def test_a_key_that_no_record_has_is_refused_with_those_there_are() -> None:
         ("deep", {"a": 2, "o": {"x": 1, "y": 2}, "n": 5}, ["/a"]),
     ],
 )
-def test_the_strategy_says_which_value_counts(strategy: str, record: Any, conflicts: list[str]) -> None:
+def test_the_strategy_says_which_value_counts(
+    strategy: str, record: Any, conflicts: list[str]
+) -> None:
     records: list[dict[str, Any]] = [
         {"a": 1, "o": {"x": 1}, "n": None},
         {"a": 2, "o": {"y": 2}, "n": 5},
@@ -111,7 +129,10 @@ def test_the_strategy_says_which_value_counts(strategy: str, record: Any, confli
 
 
 def test_strict_takes_records_that_agree_and_refuses_others() -> None:
-    assert merge_records([{"a": 1}, {"a": 1.0, "b": None}], "strict")["record"] == {"a": 1.0, "b": None}
+    assert merge_records([{"a": 1}, {"a": 1.0, "b": None}], "strict")["record"] == {
+        "a": 1.0,
+        "b": None,
+    }
     for other in (2, True, "1"):
         with pytest.raises(Refused, match="disagree at /a"):
             merge_records([{"a": 1}, {"a": other}], "strict")
@@ -120,7 +141,11 @@ def test_strict_takes_records_that_agree_and_refuses_others() -> None:
 
 
 def test_fields_are_renamed_then_filled_then_selected() -> None:
-    mapping = {"rename": {"a": "x", "b": "a"}, "defaults": {"x": 0, "new": []}, "select": ["a", "x", "new"]}
+    mapping = {
+        "rename": {"a": "x", "b": "a"},
+        "defaults": {"x": 0, "new": []},
+        "select": ["a", "x", "new"],
+    }
     found = transform_records([{"a": None, "b": 2, "c": 3}, {"a": 1}], mapping)
     assert found["records"] == [{"a": 2, "x": 0, "new": []}, {"x": 1, "new": []}]
 
@@ -135,7 +160,9 @@ def test_fields_are_computed_by_our_expressions() -> None:
         {"t": 9, "harbour": "Veld"},
         {"t": 1, "harbour": "Veld", "missing": 3},
     ]
-    found: Any = transform_records(records, {"computed": computed, "select": ["large", "sum", "none"]})
+    found: Any = transform_records(
+        records, {"computed": computed, "select": ["large", "sum", "none"]}
+    )
     assert found["records"] == [
         {"large": True, "sum": 10, "none": True},
         {"large": False, "sum": 2, "none": False},

@@ -19,7 +19,9 @@ from cogcli.official import extract, prose, text, wording
 from cogcli.specs.examples import content_of, with_paths
 
 ROOT = Path(__file__).parents[3]
-MODULES = sorted(path for path in (ROOT / "cogcli" / "official").glob("*.py") if path.stem != "__init__")
+MODULES = sorted(
+    path for path in (ROOT / "cogcli" / "official").glob("*.py") if path.stem != "__init__"
+)
 LONG = [
     "a" * 1_000_000,
     *(part * (200_000 // len(part)) for part in ("a@", "1,", "# x\n", "Hi. ", "$9", "\n", "東京")),
@@ -55,7 +57,9 @@ def examples() -> Iterator[Any]:
         for number, example in enumerate(capability["metadata"]["examples"]):
             if "match" in example:  # others need what is outside
                 exact = is_default and example["match"] == "exact"
-                yield pytest.param(binding, capability, example, exact, id=f"{binding['id']}-{number}")
+                yield pytest.param(
+                    binding, capability, example, exact, id=f"{binding['id']}-{number}"
+                )
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
@@ -64,12 +68,16 @@ def test_a_line_that_begins_with_def_is_a_function(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     begun = re.findall(r"^(?:async +)?def +(\w+)", source, re.MULTILINE)
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    assert set(begun) == {node.name for node in ast.parse(source).body if isinstance(node, functions)}
+    assert set(begun) == {
+        node.name for node in ast.parse(source).body if isinstance(node, functions)
+    }
 
 
 def produced(binding: Any, capability: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     """What the bound function gives, the templates being plain `input.x` and `response.x`."""
-    defaults = {name: field["default"] for name, field in capability["inputs"].items() if "default" in field}
+    defaults = {
+        name: field["default"] for name, field in capability["inputs"].items() if "default" in field
+    }
     given = defaults | inputs
     payload = {
         key: given[path.removeprefix("input.")]
@@ -78,7 +86,9 @@ def produced(binding: Any, capability: Any, inputs: dict[str, Any]) -> dict[str,
     }
     service = load(ROOT / "services" / "official" / f"{binding['service']}.yaml")
     answer = getattr(importlib.import_module(service["module"]), binding["operation"])(**payload)
-    return {name: answer[path[9:]] for name, path in binding["response"].items() if path[9:] in answer}
+    return {
+        name: answer[path[9:]] for name, path in binding["response"].items() if path[9:] in answer
+    }
 
 
 def inputs_of(example: Any, folder: Path) -> Any:
@@ -118,7 +128,9 @@ def test_the_examples_of_a_capability_hold(
 @pytest.mark.slow
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 @pytest.mark.parametrize("long", LONG, ids=lambda long: repr(long[:4]))
-def test_a_long_text_without_structure_is_read_to_the_end(read: Callable[[str], Any], long: str) -> None:
+def test_a_long_text_without_structure_is_read_to_the_end(
+    read: Callable[[str], Any], long: str
+) -> None:
     json.dumps(read(long), allow_nan=False)
 
 
@@ -128,7 +140,9 @@ def test_of_the_package_shipped_functions_import_what_users_may(path: Path) -> N
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
             assert node.level == 0
-            assert not module.startswith("cogcli") or module.startswith(("cogcli.official.", "cogcli.sdk"))
+            assert not module.startswith("cogcli") or module.startswith(
+                ("cogcli.official.", "cogcli.sdk")
+            )
         elif isinstance(node, ast.Import):
             assert not any(alias.name.startswith("cogcli") for alias in node.names)
 

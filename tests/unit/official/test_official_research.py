@@ -83,7 +83,10 @@ def test_sources_have_a_number_and_a_size() -> None:
     with pytest.raises(Refused, match="at most 50"):
         retrieve_sources(["x"] * 51)
     items, _ = retrieved("x" * 200_001, "y")
-    assert [(len(item["text"]), item["truncated"]) for item in items] == [(200_000, True), (1, False)]
+    assert [(len(item["text"]), item["truncated"]) for item in items] == [
+        (200_000, True),
+        (1, False),
+    ]
     with pytest.raises(Refused, match="characters"):
         retrieve_sources(["x" * 200_000] * 21)
 

@@ -17,7 +17,8 @@ from cogcli.official.search import search
 from cogcli.sdk import Refused
 
 ROWS = [
-    {"title": f" Page\n{n} ", "url": f"https://example.org/{n}", "content": f"Text {n}"} for n in (1, 2, 2, 3)
+    {"title": f" Page\n{n} ", "url": f"https://example.org/{n}", "content": f"Text {n}"}
+    for n in (1, 2, 2, 3)
 ]
 
 
@@ -35,7 +36,9 @@ def found(
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         asked.append(handler.path)
-        reply(status, raw if raw is not None else json.dumps(value).encode(), "application/json")(handler)
+        reply(status, raw if raw is not None else json.dumps(value).encode(), "application/json")(
+            handler
+        )
 
     with served(answer) as url:
         results = search(query, f"{url}/sub/", **given)["results"]
@@ -73,7 +76,8 @@ def test_what_is_no_list_of_results_is_refused(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(403, "call.rejected"), (429, "call.overloaded"), (500, "call.server-error")]
+    ("status", "code"),
+    [(403, "call.rejected"), (429, "call.overloaded"), (500, "call.server-error")],
 )
 def test_a_failure_gives_no_results(status: int, code: str) -> None:
     with pytest.raises(RuntimeErrorBase) as caught:

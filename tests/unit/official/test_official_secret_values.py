@@ -33,7 +33,11 @@ def web_token() -> str:
 
 def private_key(end: str = "\n") -> str:
     return end.join(
-        ["-----BEGIN RSA PRIVATE KEY-----", *(drawn(64) for _ in range(4)), "-----END RSA PRIVATE KEY-----"]
+        [
+            "-----BEGIN RSA PRIVATE KEY-----",
+            *(drawn(64) for _ in range(4)),
+            "-----END RSA PRIVATE KEY-----",
+        ]
     )
 
 

@@ -57,4 +57,6 @@ def test_a_short_text_that_does_not_read_as_english_is_looked_at_too() -> None:
     with pytest.raises(Refused, match="in de") as refused:
         rate_sentiment("Das ist ein schrecklicher Tag und ich hasse es.")
     assert refused.value.reason == "unsupported"
-    assert rate_sentiment("Quay service: excellent, fast, friendly crew.")["sentiment"] == "positive"
+    assert (
+        rate_sentiment("Quay service: excellent, fast, friendly crew.")["sentiment"] == "positive"
+    )

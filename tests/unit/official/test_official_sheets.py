@@ -32,7 +32,8 @@ PRINTED = st.text(
     st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc", "Cn"]), min_size=1, max_size=8
 )
 TEXTS = st.one_of(
-    PRINTED, st.sampled_from(["=1+1", "+1", "-1", "@x", "'x", "#N/A", "007", "TRUE", "2026-01-31", "a\nb"])
+    PRINTED,
+    st.sampled_from(["=1+1", "+1", "-1", "@x", "'x", "#N/A", "007", "TRUE", "2026-01-31", "a\nb"]),
 )
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**53) + 1, 2**53 - 1), st.floats(-1e15, 1e15), TEXTS
@@ -43,14 +44,17 @@ NAMES = st.lists(PRINTED.map(str.strip).filter(bool), min_size=1, max_size=4, un
 @st.composite
 def tables(draw: Any) -> list[dict[str, Any]]:
     names = draw(NAMES)
-    rows = draw(st.lists(st.fixed_dictionaries(dict.fromkeys(names, VALUES)), min_size=1, max_size=6))
+    rows = draw(
+        st.lists(st.fixed_dictionaries(dict.fromkeys(names, VALUES)), min_size=1, max_size=6)
+    )
     return [row for row in rows if any(value is not None for value in row.values())]
 
 
 def as_kept(row: dict[str, Any]) -> dict[str, Any]:
     """The library writes sixteen digits of a number, of which a spreadsheet program keeps fifteen."""
     return {
-        name: float(f"{value:.14g}") if type(value) in (int, float) else value for name, value in row.items()
+        name: float(f"{value:.14g}") if type(value) in (int, float) else value
+        for name, value in row.items()
     }
 
 
@@ -115,7 +119,9 @@ def test_columns_are_chosen_and_ordered() -> None:
         ((".ssh/a.csv", [{"a": 1}]), "credentials"),
     ],
 )
-def test_what_cannot_be_written_is_refused_and_nothing_is_left(arguments: Any, message: str) -> None:
+def test_what_cannot_be_written_is_refused_and_nothing_is_left(
+    arguments: Any, message: str
+) -> None:
     Path("other.csv").write_text("kept")
     os.symlink("other.csv", "link.csv")
     with pytest.raises(Refused, match=message):
@@ -176,7 +182,10 @@ def test_a_sheet_is_named_or_the_first() -> None:
     book.save("a.xlsx")
     assert read_sheet("a.xlsx")["headers"] == ["a"]
     found = read_sheet("a.xlsx", "Two")
-    assert found["table"] == [{"b": 1, "column_2": 2, "b_2": 3}, {"b": None, "column_2": None, "b_2": None}]
+    assert found["table"] == [
+        {"b": 1, "column_2": 2, "b_2": 3},
+        {"b": None, "column_2": None, "b_2": None},
+    ]
     assert found["problems"] == [
         {"line": 2, "message": "more cells than the 3 columns"},
         {"line": 4, "message": "a cell holds an error of the spreadsheet program"},
@@ -229,7 +238,10 @@ def test_of_five_gigabytes_the_first_rows_are_read() -> None:
 def changed(**parts: bytes | None) -> bytes:
     """A good workbook with other parts."""
     out = io.BytesIO()
-    with ZipFile(io.BytesIO(as_workbook([["a"], [1]], "S"))) as good, ZipFile(out, "w", ZIP_DEFLATED) as bad:
+    with (
+        ZipFile(io.BytesIO(as_workbook([["a"], [1]], "S"))) as good,
+        ZipFile(out, "w", ZIP_DEFLATED) as bad,
+    ):
         for name in good.namelist():
             if parts.get(name, b"") is not None:
                 bad.writestr(name, parts.pop(name, None) or good.read(name))
@@ -240,9 +252,7 @@ def changed(**parts: bytes | None) -> bytes:
 
 
 SHEET = "xl/worksheets/sheet1.xml"
-ENTITIES = (
-    b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><worksheet>&b;</worksheet>'
-)
+ENTITIES = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><worksheet>&b;</worksheet>'
 
 
 @pytest.mark.parametrize(
@@ -255,12 +265,18 @@ ENTITIES = (
         (changed(**{SHEET: b"<worksheet><sheetData><row>"}), "bad-data", "."),
         (changed(**{SHEET: ENTITIES}), "unsupported", "declares entities"),
         (changed(**{SHEET: ENTITIES.decode().encode("utf-16")}), "unsupported", "not UTF-8"),
-        (changed(**{"xl/externalLinks/externalLink1.xml": b"<x/>"}), "unsupported", "refers to other files"),
+        (
+            changed(**{"xl/externalLinks/externalLink1.xml": b"<x/>"}),
+            "unsupported",
+            "refers to other files",
+        ),
         (changed(**{"xl/media/a.bin": bytes(101 * 1024 * 1024)}), "too-large", "unpacks to 101 MB"),
         (changed(**{"xl/media/a.bin": bytes(8 * 1024 * 1024)}), "too-large", "times its size"),
     ],
 )
-def test_a_workbook_that_is_none_or_means_harm_is_refused(content: bytes, reason: str, message: str) -> None:
+def test_a_workbook_that_is_none_or_means_harm_is_refused(
+    content: bytes, reason: str, message: str
+) -> None:
     Path("a.xlsx").write_bytes(content)
     with pytest.raises(Refused, match=message) as refused:
         read_sheet("a.xlsx")
@@ -290,7 +306,9 @@ def test_what_is_no_table_is_refused(name: str, arguments: Any, message: str) ->
         read_sheet(name, **arguments)
 
 
-def test_a_first_line_without_end_is_no_empty_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_line_without_end_is_no_empty_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sheets, "_MAX_CSV", 1024)
     (tmp_path / "line.csv").write_text("a" * 2000)
     with pytest.raises(Refused, match="line 1 is longer") as refused:

@@ -31,7 +31,11 @@ class Mark:
 
     def found(self) -> list[str]:
         """The processes that there are."""
-        return [path.parent.name for path in Path("/proc").glob("[0-9]*/comm") if self.name in _read(path)]
+        return [
+            path.parent.name
+            for path in Path("/proc").glob("[0-9]*/comm")
+            if self.name in _read(path)
+        ]
 
     def wait_until_gone(self) -> bool:
         """Whether all of them end. The kernel ends them one after the other."""
@@ -119,7 +123,9 @@ def test_no_network_not_even_this_machine() -> None:
 
 def test_no_rights_are_left() -> None:
     code = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-    code += "print(libc.mount(b'none', b'/work', b'tmpfs', 0, None), libc.umount2(b'/usr/lib', 2))\n"
+    code += (
+        "print(libc.mount(b'none', b'/work', b'tmpfs', 0, None), libc.umount2(b'/usr/lib', 2))\n"
+    )
     code += "user = os.getuid()\nfor other in {0, 1, 65534} - {user}:\n"
     code += "    try:\n        os.setuid(other)\n    except OSError:\n        print('no')\n"
     stdout = str(execute(code, "python")["stdout"])
@@ -174,7 +180,9 @@ def test_output_memory_and_files_are_bounded(code: str, told: str) -> None:
     ("code", "language", "reason"),
     [("1", "bash", "unsupported"), ("#" * 2_000_000, "python", "too-large")],
 )
-def test_other_languages_and_too_much_code_are_refused(code: str, language: str, reason: str) -> None:
+def test_other_languages_and_too_much_code_are_refused(
+    code: str, language: str, reason: str
+) -> None:
     with pytest.raises(Refused) as refused:
         execute(code, language)
     assert refused.value.reason == reason

@@ -100,7 +100,11 @@ def test_a_table_without_rows_is_empty(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [('a\n"open', "CSV line"), ("a" * 200_000, "larger than field limit"), ("," * 5_000, "5001 columns")],
+    [
+        ('a\n"open', "CSV line"),
+        ("a" * 200_000, "larger than field limit"),
+        ("," * 5_000, "5001 columns"),
+    ],
 )
 def test_what_cannot_be_a_table_is_refused(text: str, message: str) -> None:
     with pytest.raises(Refused, match=message):

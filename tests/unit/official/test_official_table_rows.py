@@ -14,9 +14,13 @@ from support.growth import assert_linear
 from cogcli.official.table_rows import aggregate_columns, filter_rows, sort_rows
 from cogcli.sdk import Refused
 
-NUMBERS = st.one_of(st.none(), st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6, allow_subnormal=False))
+NUMBERS = st.one_of(
+    st.none(), st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6, allow_subnormal=False)
+)
 TEXTS = st.one_of(st.none(), st.text("ab", max_size=3))
-TABLES = st.lists(st.fixed_dictionaries({"n": NUMBERS, "t": TEXTS, "g": st.sampled_from(["x", "y", None])}))
+TABLES = st.lists(
+    st.fixed_dictionaries({"n": NUMBERS, "t": TEXTS, "g": st.sampled_from(["x", "y", None])})
+)
 TYPES = {"n": polars.Float64, "t": polars.String, "g": polars.String}
 COMPARE = {
     "eq": lambda column, value: column.eq_missing(polars.lit(value)),
@@ -115,7 +119,9 @@ def test_the_order_is_that_of_polars(table: Any, down: bool, then_down: bool) ->
         {"field": "g", "order": "desc" if down else "asc"},
         {"field": "n", "order": "desc" if then_down else "asc"},
     ]
-    ordered = framed(table).sort("g", "n", descending=[down, then_down], nulls_last=True, maintain_order=True)
+    ordered = framed(table).sort(
+        "g", "n", descending=[down, then_down], nulls_last=True, maintain_order=True
+    )
     assert sort_rows(table, keys)["table"] == rows_of(table, ordered)
 
 
@@ -151,7 +157,10 @@ def test_figures_are_those_of_polars(table: Any) -> None:
         "count": "count",
     }
     asked = [{"field": "n", "function": name, "as": name} for name in functions]
-    asked += [{"function": "count", "as": "rows"}, {"field": "t", "function": "distinct", "as": "texts"}]
+    asked += [
+        {"function": "count", "as": "rows"},
+        {"field": "t", "function": "distinct", "as": "texts"},
+    ]
     figures = [getattr(polars.col("n"), theirs)().alias(ours) for ours, theirs in functions.items()]
     figures += [polars.len().alias("rows"), polars.col("t").drop_nulls().n_unique().alias("texts")]
     frame = framed(table).drop("row")
@@ -178,7 +187,9 @@ def test_figures_are_those_of_polars(table: Any) -> None:
         ([{"field": "n", "function": "sum", "as": "t"}], "t", "one name"),
     ],
 )
-def test_figures_that_there_are_not_are_refused(aggregations: Any, group_by: Any, message: str) -> None:
+def test_figures_that_there_are_not_are_refused(
+    aggregations: Any, group_by: Any, message: str
+) -> None:
     table: list[dict[str, object]] = [{"n": 1, "t": "x", "m": True}, {"n": 2, "t": "y", "m": "z"}]
     with pytest.raises(Refused, match=message):
         aggregate_columns(table, aggregations, group_by)
@@ -186,7 +197,9 @@ def test_figures_that_there_are_not_are_refused(aggregations: Any, group_by: Any
 
 def test_sums_stay_exact_and_end_at_what_a_number_holds() -> None:
     large: list[dict[str, object]] = [{"n": 2**53 - 2}, {"n": 1}]
-    assert aggregate_columns(large, [{"field": "n", "function": "sum"}])["results"] == [{"n_sum": 2**53 - 1}]
+    assert aggregate_columns(large, [{"field": "n", "function": "sum"}])["results"] == [
+        {"n_sum": 2**53 - 1}
+    ]
     with pytest.raises(Refused, match="too large to add"):
         aggregate_columns([{"n": 1e308}, {"n": 1e308}], [{"field": "n", "function": "sum"}])
 

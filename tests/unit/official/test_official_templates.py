@@ -19,7 +19,10 @@ VALUES = st.recursive(
 
 def test_paths_lead_through_objects_and_lists() -> None:
     variables: dict[str, object] = {"a": {"b": [1, {"c": "x"}]}, "a.b.0": "key"}
-    assert fill_template("{{a.b.1.c}} {{ a.b.0 }} {{a.b}}", variables)["text"] == 'x key [1, {"c": "x"}]'
+    assert (
+        fill_template("{{a.b.1.c}} {{ a.b.0 }} {{a.b}}", variables)["text"]
+        == 'x key [1, {"c": "x"}]'
+    )
 
 
 @given(st.dictionaries(st.from_regex(r"[A-Za-z_][\w-]{0,5}", fullmatch=True), st.text()))
@@ -38,7 +41,8 @@ def test_what_has_no_value_stays(template: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["{{a.__class__}}", "{{a.b()}}", "{{a|b}}", "{% if a %}", "{{a.-1}}", "{{1+1}}", "${a}"]
+    "template",
+    ["{{a.__class__}}", "{{a.b()}}", "{{a|b}}", "{% if a %}", "{{a.-1}}", "{{1+1}}", "${a}"],
 )
 def test_nothing_is_computed(template: str) -> None:
     assert fill_template(template, {"a": "x"})["text"] == template
@@ -57,7 +61,12 @@ def test_data_cannot_close_a_tag_of_an_xml_prompt() -> None:
 
 @pytest.mark.parametrize(
     ("format", "expected"),
-    [("text", '["a", 2]'), ("json", '["a", 2]'), ("markdown", "- a\n- 2"), ("xml", "[&quot;a&quot;, 2]")],
+    [
+        ("text", '["a", 2]'),
+        ("json", '["a", 2]'),
+        ("markdown", "- a\n- 2"),
+        ("xml", "[&quot;a&quot;, 2]"),
+    ],
 )
 def test_a_prompt_writes_values_in_its_format(format: str, expected: str) -> None:
     assert fill_prompt("{{a}}", {"a": ["a", 2]}, format)["prompt"] == expected
@@ -69,7 +78,9 @@ def test_an_unknown_format_is_refused() -> None:
 
 
 @given(st.lists(VALUES, max_size=5), st.text(max_size=3))
-def test_every_item_is_counted_and_texts_stand_as_they_are(items: list[Any], separator: str) -> None:
+def test_every_item_is_counted_and_texts_stand_as_they_are(
+    items: list[Any], separator: str
+) -> None:
     merged = merge_items(items, separator)
     assert merged["item_count"] == len(items)
     assert all(item in str(merged["text"]) for item in items if isinstance(item, str))

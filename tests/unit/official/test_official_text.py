@@ -15,7 +15,11 @@ GERMAN = "Der Hafenmeister verschiebt die Ankunft auf den nächsten Morgen."
 
 
 def test_unseen_characters_are_taken_out_and_counted() -> None:
-    assert normalize("a\x00b\u202ec\u200bd\ufeff") == {"text": "abcd", "removed": 4, "changed": True}
+    assert normalize("a\x00b\u202ec\u200bd\ufeff") == {
+        "text": "abcd",
+        "removed": 4,
+        "changed": True,
+    }
 
 
 def test_lone_surrogates_are_taken_out() -> None:
@@ -73,7 +77,8 @@ def test_headings_inside_fenced_code_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "title"), [("# Title ##", "Title"), ("## C#", "C#"), ("#", ""), ("###   Wide   ", "Wide")]
+    ("line", "title"),
+    [("# Title ##", "Title"), ("## C#", "C#"), ("#", ""), ("###   Wide   ", "Wide")],
 )
 def test_closing_marks_are_no_part_of_a_heading(line: str, title: str) -> None:
     assert split_sections(line)["titles"] == [title]
@@ -183,7 +188,9 @@ def test_a_short_text_is_never_reliable() -> None:
 
 def test_parallel_callers_get_the_same_answer() -> None:
     answers: list[dict[str, Any]] = []
-    threads = [threading.Thread(target=lambda: answers.append(detect_language(GERMAN))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: answers.append(detect_language(GERMAN))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -194,7 +201,9 @@ def test_parallel_callers_get_the_same_answer() -> None:
 
 def test_of_200_sentences_in_20_languages_97_of_100_are_told() -> None:
     """Measured with all its languages in docs/adr/0021-which-library-tells-languages.md."""
-    lines = (Path(__file__).parent / "language_sentences.txt").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (Path(__file__).parent / "language_sentences.txt").read_text(encoding="utf-8").splitlines()
+    )
     pairs = [line.split("\t") for line in lines]
     wrong = [(code, detect_language(text)["language"], text) for code, text in pairs]
     wrong = [one for one in wrong if one[0] != one[1]]

@@ -15,7 +15,9 @@ from cogcli.sdk import Refused
 av = pytest.importorskip("av")
 
 
-def video(path: Path, seconds: int = 2, width: int = 64, height: int = 48, codec: str = "mpeg4") -> str:
+def video(
+    path: Path, seconds: int = 2, width: int = 64, height: int = 48, codec: str = "mpeg4"
+) -> str:
     """A video of 10 frames a second that becomes brighter."""
     with av.open(str(path), "w") as out:
         stream = out.add_stream(codec, rate=10)

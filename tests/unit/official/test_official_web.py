@@ -114,7 +114,9 @@ def test_the_article_of_a_page_without_marks_stands_alone() -> None:
     assert {"href": "/7", "text": "Menu 7"} in found["links"]  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("inner", ["deep down", "<p hidden>deep down</p>", "<p>" + "deep down " * 90])
+@pytest.mark.parametrize(
+    "inner", ["deep down", "<p hidden>deep down</p>", "<p>" + "deep down " * 90]
+)
 @pytest.mark.parametrize("opened", ["<div>", "<div hidden>", "<span>", "<b><i>"])
 def test_ten_thousand_elements_inside_one_another(inner: str, opened: str) -> None:
     assert_linear(lambda count: extract_content(opened * count + inner), 10_000)
@@ -123,8 +125,12 @@ def test_ten_thousand_elements_inside_one_another(inner: str, opened: str) -> No
 
 
 def test_a_page_of_several_articles_is_read_whole() -> None:
-    page = "".join(f"<article><h2>{name}</h2><p>News of {name}.</p></article>" for name in ("Veld", "Norvik"))
-    assert extract_content(page)["text"] == "## Veld\n\nNews of Veld.\n\n## Norvik\n\nNews of Norvik."
+    page = "".join(
+        f"<article><h2>{name}</h2><p>News of {name}.</p></article>" for name in ("Veld", "Norvik")
+    )
+    assert (
+        extract_content(page)["text"] == "## Veld\n\nNews of Veld.\n\n## Norvik\n\nNews of Norvik."
+    )
 
 
 @pytest.mark.parametrize(

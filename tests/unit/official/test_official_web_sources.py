@@ -26,8 +26,12 @@ def items(*results: Any, mode: str = "quick") -> list[dict[str, Any]]:
     ],
 )
 def test_spellings_of_one_address_are_one_item(other: str) -> None:
-    found = items({"url": "https://example.org/a?b=1", "title": "First"}, {"link": other, "title": "Second"})
-    assert [(item["url"], item["title"]) for item in found] == [("https://example.org/a?b=1", "First")]
+    found = items(
+        {"url": "https://example.org/a?b=1", "title": "First"}, {"link": other, "title": "Second"}
+    )
+    assert [(item["url"], item["title"]) for item in found] == [
+        ("https://example.org/a?b=1", "First")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,10 @@ def verdict(url: str, *hosts: str) -> tuple[bool, str]:
     "url", ["https://example.org", "https://a.example.org:8443/x?y", "https://EXAMPLE.ORG./"]
 )
 def test_a_public_page_of_a_listed_host_is_trusted(url: str) -> None:
-    assert verdict(url, "other.example", "*.example.org") == (True, "https, public, listed as *.example.org")
+    assert verdict(url, "other.example", "*.example.org") == (
+        True,
+        "https, public, listed as *.example.org",
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,10 +135,14 @@ def test_why_a_page_is_not_trusted(url: str, why: str) -> None:
     assert why in reason
 
 
-@pytest.mark.parametrize("url", ["https://münchen.example.org/", "https://日本語テスト.example.org/"])
+@pytest.mark.parametrize(
+    "url", ["https://münchen.example.org/", "https://日本語テスト.example.org/"]
+)
 def test_one_script_in_each_part_of_a_host_is_enough(url: str) -> None:
     assert verdict(url, "example.org")[0]
 
 
 def test_without_a_list_no_page_is_trusted() -> None:
-    assert verify_source("https://example.org")["reason"] == "its host is on no list of trusted hosts"
+    assert (
+        verify_source("https://example.org")["reason"] == "its host is on no list of trusted hosts"
+    )

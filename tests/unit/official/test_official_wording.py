@@ -29,7 +29,9 @@ def test_a_claim_is_told_by_its_kind(text: str, kind: str) -> None:
     assert kinds(check_claims(text)) == [kind]
 
 
-@pytest.mark.parametrize("text", ["Nevertheless it works.", "A clear day.", "the unalways-on plan", ""])
+@pytest.mark.parametrize(
+    "text", ["Nevertheless it works.", "A clear day.", "the unalways-on plan", ""]
+)
 def test_parts_of_words_are_no_claims(text: str) -> None:
     assert kinds(check_claims(text)) == []
 

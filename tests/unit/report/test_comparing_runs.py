@@ -17,7 +17,12 @@ def summary_run(*, binding: str, fails: bool, ms: int, max_words: Any = 60) -> l
     log.add(0, "run.started", "start", {"skill": {"id": "text.summarize", "version": "1.2.0"},
                                         "inputs": {"max_words": max_words}})  # fmt: skip
     names = ("clean", "summarize", "verify")
-    log.add(0, "plan.created", "plan", {"step_records": [{"id": name, "depends_on": []} for name in names]})
+    log.add(
+        0,
+        "plan.created",
+        "plan",
+        {"step_records": [{"id": name, "depends_on": []} for name in names]},
+    )
     log.ended(1, "clean", 18, [], [])
     begun = {
         "step_id": "summarize",
@@ -34,13 +39,18 @@ def summary_run(*, binding: str, fails: bool, ms: int, max_words: Any = 60) -> l
             {"step_id": "summarize", "step_status": "failed", "error": {"code": "x.y"}},
         )
         log.add(
-            2, "step.skipped", "act", {"step_id": "verify", "step_status": "skipped", "reason": "dependency"}
+            2,
+            "step.skipped",
+            "act",
+            {"step_id": "verify", "step_status": "skipped", "reason": "dependency"},
         )
     else:
         log.ended(2, "summarize", 18, [], [])
         log.ended(3, "verify", 18, [], [])
     outputs = (
-        {} if fails else {"summary": "Release 1.2 adds CSV export and fixes the login loop", "word_count": 10}
+        {}
+        if fails
+        else {"summary": "Release 1.2 adds CSV export and fixes the login loop", "word_count": 10}
     )
     end = {"status": "error" if fails else "ok", "outputs": outputs}
     log.add(ms, "run.terminated", "terminate", end, metrics={"duration_ms": ms})
@@ -66,12 +76,16 @@ def test_status_bindings_steps_and_outputs_are_told() -> None:
 
 def test_no_row_exceeds_the_width_and_differing_steps_come_first() -> None:
     for columns in range(20, 100):
-        assert all(width(line) <= columns for line in lines(compare(GOOD, BAD), UNICODE, width=columns))
+        assert all(
+            width(line) <= columns for line in lines(compare(GOOD, BAD), UNICODE, width=columns)
+        )
     assert "~ summarize done → failed" in shown(60)[2]
 
 
 def test_an_episode_does_not_differ_from_itself_nor_by_time() -> None:
-    later = side_of("ep_c", "ok", summary_run(binding="openapi_summarizer_v1", fails=False, ms=9000))
+    later = side_of(
+        "ep_c", "ok", summary_run(binding="openapi_summarizer_v1", fails=False, ms=9000)
+    )
     assert compare(GOOD, later).same
     assert not compare(GOOD, BAD).same
     assert (
@@ -118,7 +132,11 @@ def test_other_skills_and_empty_logs_can_be_compared() -> None:
 
 def test_programs_get_what_differs_by_area() -> None:
     body = comparison_object(compare(GOOD, BAD))
-    assert (body["same"], body["status"], body["episodes"]) == (False, ["ok", "error"], ["ep_a", "ep_b"])
+    assert (body["same"], body["status"], body["episodes"]) == (
+        False,
+        ["ok", "error"],
+        ["ep_a", "ep_b"],
+    )
     assert body["bindings"] == [
         {"name": "text.content.summarize", "change": "changed", "before": "openapi_summarizer_v1",
          "after": "openapi_summarizer"}
@@ -141,7 +159,12 @@ def test_results_taken_over_are_no_difference_in_inputs_or_bindings() -> None:
             }
             log.add(1, "step.started", "act", begun)
         done = {"step_id": "s", "step_status": "done", "uses": "c.d", "output": {"b": 2}}
-        log.add(2, "step.completed", "act", done | ({"reused_from": {"episode": "ep_a"}} if reused else {}))
+        log.add(
+            2,
+            "step.completed",
+            "act",
+            done | ({"reused_from": {"episode": "ep_a"}} if reused else {}),
+        )
         return side_of("ep_a", "ok", log.events)
 
     assert compare(side(reused=False), side(reused=True)).same

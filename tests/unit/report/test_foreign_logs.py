@@ -29,7 +29,9 @@ GOLDENS = Path(__file__).resolve().parents[2] / "episodes"
 
 
 def events_of(lines: list[dict[str, Any]]) -> list[Event]:
-    return [event for _, event in EventLog("".join(json.dumps(line) + "\n" for line in lines).encode())]
+    return [
+        event for _, event in EventLog("".join(json.dumps(line) + "\n" for line in lines).encode())
+    ]
 
 
 def folded(events: list[Event]) -> History:
@@ -82,9 +84,13 @@ def test_reports_have_what_the_projection_has(name: str) -> None:
 
 
 IDS = st.sampled_from(["step-1", "step-2", "a", "b/c", "other"])
-STATUSES = st.sampled_from(["pending", "running", "done", "skipped", "failed", "vetoed", "finished", 7])
+STATUSES = st.sampled_from(
+    ["pending", "running", "done", "skipped", "failed", "vetoed", "finished", 7]
+)
 RECORDS = st.lists(
-    st.fixed_dictionaries({"id": IDS}, optional={"status": STATUSES, "kind": st.sampled_from(["act", "x"])}),
+    st.fixed_dictionaries(
+        {"id": IDS}, optional={"status": STATUSES, "kind": st.sampled_from(["act", "x"])}
+    ),
     max_size=3,
     unique_by=lambda record: record["id"],
 )
@@ -121,7 +127,9 @@ STORIES = st.lists(
         st.tuples(st.just("start"), st.fixed_dictionaries({"task": st.just("t")}), st.none()),
         st.tuples(
             st.just("terminate"),
-            st.fixed_dictionaries({}, optional={"status": WORDS, "outcome": WORDS, "message": st.just("m")}),
+            st.fixed_dictionaries(
+                {}, optional={"status": WORDS, "outcome": WORDS, "message": st.just("m")}
+            ),
             METRICS,
         ),
     ),
@@ -156,7 +164,9 @@ def test_a_duration_alone_leads_back_to_the_beginning() -> None:
     lines = [
         tool.event(1, 0, "e", "start", {}),
         tool.event(2, 0, "e", "plan", {"steps": ["act:x"]}),
-        tool.event(3, 2, "e", "act", {"step_id": "step-1", "step_status": "done", "duration_ms": 1500}),
+        tool.event(
+            3, 2, "e", "act", {"step_id": "step-1", "step_status": "done", "duration_ms": 1500}
+        ),
     ]
     row = table.rows(folded(events_of(lines)))[0]
     assert (row["started_at"], row["ms"]) == ("2024-01-15T10:30:00.500000Z", 1500)
@@ -193,7 +203,9 @@ def test_the_seeds_words_count_before_others() -> None:
     lines = [
         tool.event(1, 0, "e", "start", {}),
         tool.event(2, 1, "e", "act", {"tool": "t", "result_status": "error", "outcome": "ok"}),
-        tool.event(3, 2, "e", "terminate", {"status": "ok", "outcome": "error", "message": "all is well"}),
+        tool.event(
+            3, 2, "e", "terminate", {"status": "ok", "outcome": "error", "message": "all is well"}
+        ),
     ]
     outcomes = project(events_of(lines))["outcomes"]
     assert (outcomes["status"], outcomes["error"], outcomes["actions"][0]["result_status"]) == (
@@ -241,11 +253,15 @@ def test_a_state_without_its_log_has_its_steps_actions_and_outcome() -> None:
     same_as_projected(events)
     again = project(events)
     assert again["plan"]["steps"] == state["plan"]["steps"]
-    assert [a["id"] for a in again["outcomes"]["actions"]] == [a["id"] for a in state["outcomes"]["actions"]]
+    assert [a["id"] for a in again["outcomes"]["actions"]] == [
+        a["id"] for a in state["outcomes"]["actions"]
+    ]
     assert again["outcomes"]["status"] == "error"
     assert again["goal"] == state["goal"]
 
 
-@pytest.mark.parametrize("state", [{}, {"plan": [], "outcomes": 7}, {"plan": {"steps": 7}, "goal": None}])
+@pytest.mark.parametrize(
+    "state", [{}, {"plan": [], "outcomes": 7}, {"plan": {"steps": 7}, "goal": None}]
+)
 def test_a_state_that_is_none_gives_a_log_all_the_same(state: dict[str, Any]) -> None:
     same_as_projected(events_of_state(state))

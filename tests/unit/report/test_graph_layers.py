@@ -71,7 +71,9 @@ def test_where_the_width_is_too_small_what_is_called_goes_below_then_away() -> N
 IDS = [f"n{number}" for number in range(8)]
 
 
-@given(st.dictionaries(st.sampled_from(IDS), st.lists(st.sampled_from(IDS), max_size=4), min_size=1))
+@given(
+    st.dictionaries(st.sampled_from(IDS), st.lists(st.sampled_from(IDS), max_size=4), min_size=1)
+)
 def test_every_step_is_drawn_within_the_width(nodes: dict[str, list[str]]) -> None:
     lines = drawn(nodes)
     assert sorted(word for line in lines for word in line.split() if word in IDS) == sorted(nodes)

@@ -8,7 +8,16 @@ import pytest
 from fakes.risk_review import DECLARED, Log, risk_review
 
 from cogcli.episode.history import history_of
-from cogcli.report.lineage import NOTHING, Declared, Lineage, declared_places, lineage, overlap, rows, targets
+from cogcli.report.lineage import (
+    NOTHING,
+    Declared,
+    Lineage,
+    declared_places,
+    lineage,
+    overlap,
+    rows,
+    targets,
+)
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
 from cogcli.report.why import causes, known_places, why
 
@@ -18,10 +27,13 @@ def shown(events: list[Any], declared: Declared = DECLARED, columns: int | None 
     return [plain_text(line) for line in lineage(found, UNICODE, width=columns)]
 
 
-def told(reference: str, events: list[Any] | None = None, declared: Declared = DECLARED) -> list[str]:
+def told(
+    reference: str, events: list[Any] | None = None, declared: Declared = DECLARED
+) -> list[str]:
     log = risk_review() if events is None else events
     return [
-        plain_text(line) for line in why(causes(reference, history_of(log), Lineage(log), declared), UNICODE)
+        plain_text(line)
+        for line in why(causes(reference, history_of(log), Lineage(log), declared), UNICODE)
     ]
 
 
@@ -55,7 +67,10 @@ def test_rows_hold_the_same_for_programs() -> None:
         "target": "working.risks", "written_by": ["risks (append, 7 items)"], "never": None, "read_by": ["score"],
         "required": None,
     }  # fmt: skip
-    assert (found[-1]["never"], found[-1]["required"]) == ("never written: report was skipped", True)
+    assert (found[-1]["never"], found[-1]["required"]) == (
+        "never written: report was skipped",
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,18 +158,27 @@ def test_arrows_are_ascii_where_they_must_be() -> None:
 
 def test_what_a_skill_declares_is_read_from_the_specs_of_the_episode() -> None:
     spec = {
-        "steps": [{"id": "a", "uses": "x.y", "output": {"text": "outputs.text"}}, {"id": "b", "uses": "x.y"}],
+        "steps": [
+            {"id": "a", "uses": "x.y", "output": {"text": "outputs.text"}},
+            {"id": "b", "uses": "x.y"},
+        ],
         "outputs": {"text": {"type": "string", "required": True}, "more": {"type": "string"}},
     }
     document = {"specs": {"skill:a.b": {"spec": spec}}}
-    assert declared_places(document, "a.b") == Declared({"a": ["outputs.text"], "b": []}, frozenset(["text"]))
+    assert declared_places(document, "a.b") == Declared(
+        {"a": ["outputs.text"], "b": []}, frozenset(["text"])
+    )
     for odd in (None, [], {"specs": 3}, {"specs": {"skill:a.b": {"spec": {"steps": 1}}}}):
         assert declared_places(odd, "a.b") == NOTHING
 
 
 def test_payloads_of_any_shape_are_survived() -> None:
     log = Log()
-    for payload in ({}, {"step_id": 3}, {"step_id": "a", "step_status": 1, "writes": [3, {}], "reads": "x"}):
+    for payload in (
+        {},
+        {"step_id": 3},
+        {"step_id": "a", "step_status": 1, "writes": [3, {}], "reads": "x"},
+    ):
         log.add(0, "step.completed", "act", payload)
     log.events.append(log.events[0]._replace(payload=[]))  # type: ignore[arg-type]
     assert shown(log.events, NOTHING) == []

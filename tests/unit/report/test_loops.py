@@ -29,7 +29,9 @@ FIRST = datetime(2026, 11, 20, 22, 58, tzinfo=UTC)
 
 def act(ms: int, id: str, status: str, **payload: Any) -> Event:
     stamp = (FIRST + timedelta(milliseconds=ms)).isoformat().replace("+00:00", "Z")
-    made = event(0, "step.x", "act", {"step_id": id, "step_status": status, **payload}, timestamp=stamp)
+    made = event(
+        0, "step.x", "act", {"step_id": id, "step_status": status, **payload}, timestamp=stamp
+    )
     return made._replace(event_type="step.started" if status == "running" else f"step.{status}")
 
 
@@ -47,7 +49,12 @@ def items(*ends: str, ms: int = 1000, total: int = 120) -> list[Event]:
     for number, end in enumerate(ends):
         log.append(act(number * ms, f"each#{number}", "running"))
         log.append(
-            act((number + 1) * ms, f"each#{number}", end, error={"code": "a.b", "message": f"no {number}"})
+            act(
+                (number + 1) * ms,
+                f"each#{number}",
+                end,
+                error={"code": "a.b", "message": f"no {number}"},
+            )
         )
     return log
 
@@ -72,7 +79,11 @@ def test_a_loop_that_runs_has_counts_and_the_time_that_is_left() -> None:
 def test_rounds_have_no_end_that_is_known_and_targets_their_number() -> None:
     rounds = [act(n, f"each#{n // 2}", ("running", "done")[n % 2]) for n in range(6)]
     assert shown([*begun(), *rounds]) == "3 rounds done"
-    targets = [act(0, "each#b", "running"), act(5000, "each#b", "done"), act(0, "each#c", "running")]
+    targets = [
+        act(0, "each#b", "running"),
+        act(5000, "each#b", "done"),
+        act(0, "each#c", "running"),
+    ]
     assert shown([*begun(targets=["x.b", "x.c"]), *targets]) == "1/2 done  ~5s left"
 
 
@@ -84,7 +95,11 @@ def test_what_every_round_writes_is_named_once() -> None:
 
 
 def test_gates_and_what_items_call_are_no_items() -> None:
-    log = [*items("done", total=2), act(9000, "each#1@pre0", "done"), act(9000, "each#1@pre0#0", "done")]
+    log = [
+        *items("done", total=2),
+        act(9000, "each#1@pre0", "done"),
+        act(9000, "each#1@pre0#0", "done"),
+    ]
     assert shown(log).startswith("1/2 done")
 
 
@@ -92,8 +107,12 @@ CHANGES = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(("running", *END
 
 
 @given(CHANGES)
-def test_counts_are_those_of_the_items_however_often_they_begin_again(changes: list[tuple[int, str]]) -> None:
-    log = begun(items=6) + [act(n, f"each#{number}", status) for n, (number, status) in enumerate(changes)]
+def test_counts_are_those_of_the_items_however_often_they_begin_again(
+    changes: list[tuple[int, str]],
+) -> None:
+    log = begun(items=6) + [
+        act(n, f"each#{number}", status) for n, (number, status) in enumerate(changes)
+    ]
     root = history_of(log).root
     assert root is not None
     parts = [step for step in root.steps.values() if step.id.startswith("each#")]
@@ -131,7 +150,9 @@ def calls(action: Any, log: list[Event]) -> int:
 
 def screen(columns: int = 80) -> Screen:
     made = Screen({"COGCLI_FORCE_TTY": str(columns), "NO_COLOR": "1"})
-    made.err = OutputStream(io.StringIO(), {"COGCLI_FORCE_TTY": str(columns), "NO_COLOR": "1"}, "never")
+    made.err = OutputStream(
+        io.StringIO(), {"COGCLI_FORCE_TTY": str(columns), "NO_COLOR": "1"}, "never"
+    )
     return made
 
 
@@ -163,7 +184,10 @@ def test_a_display_has_one_row_for_a_loop_and_a_few_of_what_runs() -> None:
 
 
 def lines(log: list[Event], **more: Any) -> list[str]:
-    return [plain_text(line) for line in tree(history_of(log), UNICODE, status="error", width=100, **more)]
+    return [
+        plain_text(line)
+        for line in tree(history_of(log), UNICODE, status="error", width=100, **more)
+    ]
 
 
 def test_a_tree_folds_items_that_ended_well_and_shows_the_others() -> None:

@@ -19,17 +19,29 @@ START = 1795215480000000
 """The start of the log in microseconds: 2026-11-20T22:58:00Z."""
 
 
-def called(attempts: list[dict[str, Any]], *, tool: str = "openapi:notes", repeats: int = 0) -> Trace:
+def called(
+    attempts: list[dict[str, Any]], *, tool: str = "openapi:notes", repeats: int = 0
+) -> Trace:
     """The trace of one step that made these attempts between 100 and 900 ms."""
     log = Log()
     log.add(0, "run.started", "start", {"skill": {"id": "a.b"}})
     log.add(
-        100, "step.started", "act", {"step_id": "s", "step_status": "running", "uses": "x.y"}, step_id="s"
+        100,
+        "step.started",
+        "act",
+        {"step_id": "s", "step_status": "running", "uses": "x.y"},
+        step_id="s",
     )
     for number in range(repeats):
         payload = {"step_id": "s", "attempt": number + 2, "reason": "repeat", "wait_ms": 50}
         log.add(400 + number, "call.retried", "act", payload, step_id="s")
-    closing = {"step_id": "s", "step_status": "done", "uses": "x.y", "tool": tool, "attempts": attempts}
+    closing = {
+        "step_id": "s",
+        "step_status": "done",
+        "uses": "x.y",
+        "tool": tool,
+        "attempts": attempts,
+    }
     log.add(900, "step.completed", "act", closing, step_id="s")
     return trace_spans(log.events)
 
@@ -67,9 +79,9 @@ def test_what_failed_says_with_which_code_and_keeps_the_message() -> None:
     failed = named(trace_spans(risk_review()))["execute_tool analysis.risk.score"]
     assert failed.error == failed.attributes["error.type"] == "call.rejected"
     assert failed.message == ""
-    assert named(trace_spans(risk_review(), io=True))["execute_tool analysis.risk.score"].message.startswith(
-        "HTTP 422"
-    )
+    assert named(trace_spans(risk_review(), io=True))[
+        "execute_tool analysis.risk.score"
+    ].message.startswith("HTTP 422")
 
 
 def test_a_step_that_never_began_is_a_moment_of_its_run() -> None:
@@ -89,19 +101,27 @@ def test_spans_that_are_open_at_the_end_say_so() -> None:
     by_name = named(trace)
     assert by_name["execute_tool text.entity.extract"].attributes["cogcli.incomplete"] is True
     assert by_name["invoke_workflow risk.review"].attributes["cogcli.outcome"] == "pending"
-    assert {span.end for span in trace.spans if "cogcli.incomplete" in span.attributes} == {START + 440_000}
+    assert {span.end for span in trace.spans if "cogcli.incomplete" in span.attributes} == {
+        START + 440_000
+    }
 
 
 def test_a_step_that_is_taken_up_again_is_two_spans() -> None:
     log = Log()
     log.add(0, "run.started", "start", {"skill": {"id": "a.b"}})
     log.began(10, "fetch", [])
-    log.add(20, "step.started", "act", {"step_id": "other", "step_status": "running", "uses": "o.o"})
+    log.add(
+        20, "step.started", "act", {"step_id": "other", "step_status": "running", "uses": "o.o"}
+    )
     log.add(5000, "run.resumed", "runtime", {"reason": "resume"})
     log.began(5010, "fetch", [])
     log.ended(5020, "fetch", 10, [], [])
     first, other, second = trace_spans(log.events).spans[1:]
-    assert [s.attributes.get("cogcli.incomplete") for s in (first, other, second)] == [True, True, None]
+    assert [s.attributes.get("cogcli.incomplete") for s in (first, other, second)] == [
+        True,
+        True,
+        None,
+    ]
     assert first.end == START + 20_000
     assert second.start == START + 5_010_000
 
@@ -137,7 +157,12 @@ def test_attempts_without_times_stand_between_their_intents() -> None:
 
 
 def test_an_attempt_never_leaves_its_step() -> None:
-    told = {"method": "GET", "url": "http://h/", "started_at": "2020-01-01T00:00:00Z", "duration_ms": 10**9}
+    told = {
+        "method": "GET",
+        "url": "http://h/",
+        "started_at": "2020-01-01T00:00:00Z",
+        "duration_ms": 10**9,
+    }
     step, attempt = called([told]).spans[1:]
     assert (attempt.start, attempt.end) == (step.start, step.start)
 
@@ -149,9 +174,13 @@ def test_a_remote_call_is_named_by_its_method() -> None:
     assert attempt.name == "add"
     assert attempt.attributes["rpc.system.name"] == "jsonrpc"
     assert attempt.attributes["http.request.method"] == "POST"
-    step, attempt = called([{"service_id": "clock", "method": "tools/call"}], tool="mcp:clock").spans[1:]
+    step, attempt = called(
+        [{"service_id": "clock", "method": "tools/call"}], tool="mcp:clock"
+    ).spans[1:]
     assert attempt.name == "tools/call"
-    assert attempt.attributes["mcp.method.name"] == step.attributes["mcp.method.name"] == "tools/call"
+    assert (
+        attempt.attributes["mcp.method.name"] == step.attributes["mcp.method.name"] == "tools/call"
+    )
 
 
 def test_an_attempt_that_used_a_model_is_a_chat() -> None:
@@ -211,7 +240,9 @@ def test_hostile_members_are_passed_over() -> None:
         made = {"step_id": "s", "step_status": "done", "attempts": [dict.fromkeys(payload, value) | {
             "method": "GET", "url": value, "usage": {"input_tokens": value}, "status_code": value,
             "started_at": value, "duration_ms": value}]}  # fmt: skip
-        events.append(Event(1, "e", "2024-01-01T00:00:00Z", "ep", "r", "t", "act", "step.completed", made))
+        events.append(
+            Event(1, "e", "2024-01-01T00:00:00Z", "ep", "r", "t", "act", "step.completed", made)
+        )
         for io in (False, True):
             trace = trace_spans(events, io=io)
             json.dumps(otlp(trace), allow_nan=False)
@@ -223,7 +254,9 @@ def test_overlapping_steps_lie_on_lanes_of_their_own() -> None:
     lanes = lanes_of(trace.spans)
     by_name = {name: lanes[span.id] for name, span in named(trace).items()}
     assert by_name["invoke_workflow risk.review"] == by_name["execute_tool web.page.fetch"] == 0
-    assert by_name["execute_tool skill:analysis.risks"] != by_name["execute_tool text.entity.extract"]
+    assert (
+        by_name["execute_tool skill:analysis.risks"] != by_name["execute_tool text.entity.extract"]
+    )
 
 
 def test_on_a_lane_only_what_is_inside_overlaps() -> None:
@@ -244,4 +277,6 @@ def test_complete_events_are_in_microseconds() -> None:
 
 
 def test_the_same_events_give_the_same_bytes() -> None:
-    assert json.dumps(otlp(trace_spans(risk_review()))) == json.dumps(otlp(trace_spans(iter(risk_review()))))
+    assert json.dumps(otlp(trace_spans(risk_review()))) == json.dumps(
+        otlp(trace_spans(iter(risk_review())))
+    )

@@ -27,7 +27,14 @@ from cogcli.report.sarif import sarif
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas/sarif-required.schema.json").read_text())
 BAD = Problem(
-    "ref.unwritten", "E", "skills/a b/ü.yaml", 23, 13, "/x", "step `a`: 50%,\nno: `vars.x`", "mend it"
+    "ref.unwritten",
+    "E",
+    "skills/a b/ü.yaml",
+    23,
+    13,
+    "/x",
+    "step `a`: 50%,\nno: `vars.x`",
+    "mend it",
 )
 MILD = Problem("vars.unused", "W", "skills/s.yaml", 4, 2, "/y", "never read")
 NEEDED = Problem("env.missing", "R", "", 0, 0, "", "variable `K` is not set")

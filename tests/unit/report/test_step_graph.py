@@ -20,7 +20,9 @@ HOSTILE = GraphView(
 
 
 def test_a_run_is_told_with_statuses_and_what_each_step_waited_for() -> None:
-    assert [plain_text(line) for line in text(graph_of(history_of(risk_review())), UNICODE, width=88)] == [
+    assert [
+        plain_text(line) for line in text(graph_of(history_of(risk_review())), UNICODE, width=88)
+    ] == [
         "risk.review 0.4.1 · 6 steps",
         "  ✓ fetch     web.page.fetch",
         "  ✓ clean     text.normalize        after fetch",
@@ -86,8 +88,13 @@ def test_a_refused_request_is_a_turn_and_a_decision() -> None:
     log = AgentLog()
     log.layer("policy_gate", verdict="refuse")
     log.close_turn(goal_met=False)
-    log.add("decision.recorded", "insight", {"status": "refused", "status_reason": "must_refuse:card"})
+    log.add(
+        "decision.recorded", "insight", {"status": "refused", "status_reason": "must_refuse:card"}
+    )
     graph = graph_of(history_of(log.events))
-    assert [(node.id, node.status) for node in graph.nodes] == [("turn 1", "vetoed"), ("decision", "vetoed")]
+    assert [(node.id, node.status) for node in graph.nodes] == [
+        ("turn 1", "vetoed"),
+        ("decision", "vetoed"),
+    ]
     assert graph.edges == [("turn 1", "decision")]
     assert "turn 1" in mermaid(graph)

@@ -39,7 +39,9 @@ def log() -> list[Event]:
 
 
 def lines(width: int | None, glyphs: Any = UNICODE) -> list[str]:
-    return [plain_text(line) for line in tree(history_of(log()), glyphs, status="error", width=width)]
+    return [
+        plain_text(line) for line in tree(history_of(log()), glyphs, status="error", width=width)
+    ]
 
 
 def test_nested_steps_stand_under_their_step_and_parallel_ones_are_marked() -> None:
@@ -57,7 +59,10 @@ def gated() -> list[Event]:
     """A run whose first step has a gate, and whose second works through items, one of them gated."""
     ids = ("read", "each")
     plan = {"step_records": [{"id": id, "uses": f"doc.{id}", "depends_on": []} for id in ids]}
-    log = [event(0, "run.started", "start", {"skill": {"id": "a.b"}}), event(0, "plan.created", "plan", plan)]
+    log = [
+        event(0, "run.started", "start", {"skill": {"id": "a.b"}}),
+        event(0, "plan.created", "plan", plan),
+    ]
     log += [
         event(1, "step.completed", "act", {"step_id": id, "step_status": "done", "latency_ms": 1})
         for id in ("read@pre0", "read", "each", "each#0@pre0", "each#0", "each#1")
@@ -72,7 +77,10 @@ def test_gates_items_and_rounds_stand_under_their_step_and_are_not_counted() -> 
         "├─ read", "│  └─ read@pre0", "└─ each", "   ├─ each#0", "   │  └─ each#0@pre0", "   └─ each#1",
     ]  # fmt: skip
     assert shown[0].endswith("2 of 2 done")
-    assert [row["step_id"] for row in rows(history_of(gated()), only="each#0")] == ["each#0", "each#0@pre0"]
+    assert [row["step_id"] for row in rows(history_of(gated()), only="each#0")] == [
+        "each#0",
+        "each#0@pre0",
+    ]
 
 
 def test_items_and_gates_are_no_parallel_steps_of_what_they_belong_to() -> None:
@@ -82,7 +90,13 @@ def test_items_and_gates_are_no_parallel_steps_of_what_they_belong_to() -> None:
     def ended(id: str) -> Event:
         return event(2, "step.completed", "act", {"step_id": id, "step_status": "done"})
 
-    one_by_one = [begun("each"), begun("each#0"), ended("each#0"), begun("each#1"), begun("each#1@post0")]
+    one_by_one = [
+        begun("each"),
+        begun("each#0"),
+        ended("each#0"),
+        begun("each#1"),
+        begun("each#1@post0"),
+    ]
     run = history_of([log()[0], *one_by_one]).root
     assert run is not None
     assert not any(step.overlaps for step in run.steps.values())
@@ -132,7 +146,9 @@ def test_sums_count_nested_calls_once() -> None:
 def test_sums_count_the_calls_of_items_and_gates_once() -> None:
     def ended(id: str, calls: int) -> Event:
         usage = {"tool_calls": calls, "tokens_in": calls, "tokens_out": 0}
-        return event(1, "step.completed", "act", {"step_id": id, "step_status": "done", "usage": usage})
+        return event(
+            1, "step.completed", "act", {"step_id": id, "step_status": "done", "usage": usage}
+        )
 
     each = [ended("each@pre0", 1), ended("each#0", 1), ended("each#1", 1)]
     for whole in ([*each], [*each, ended("each", 3)]):
@@ -142,9 +158,17 @@ def test_sums_count_the_calls_of_items_and_gates_once() -> None:
 
 
 def test_a_step_left_out_says_by_whom() -> None:
-    left = {"step_id": "b", "step_status": "skipped", "reason": "degraded", "detail": "left out by eve"}
+    left = {
+        "step_id": "b",
+        "step_status": "skipped",
+        "reason": "degraded",
+        "detail": "left out by eve",
+    }
     shown = tree(
-        history_of([log()[0], event(1, "step.degraded", "act", left)]), UNICODE, status="ok", width=100
+        history_of([log()[0], event(1, "step.degraded", "act", left)]),
+        UNICODE,
+        status="ok",
+        width=100,
     )
     assert plain_text(shown[1]).endswith("skipped, left out by eve")
 

@@ -56,7 +56,9 @@ def test_the_strictest_enforced_verdict_is_the_turns() -> None:
     log = AgentLog().plan()
     log.decided("t1_order", "allow_with_gate", gate="GATE_A")
     log.decided("t1_rule", "refuse", enforced=False)
-    assert layer_cells.cells_of(history_of(log.events))[0]["policy_gate"]["approval_gate"] == "GATE_A"
+    assert (
+        layer_cells.cells_of(history_of(log.events))[0]["policy_gate"]["approval_gate"] == "GATE_A"
+    )
     log.decided("t1_refund", "deny")
     assert layer_cells.cells_of(history_of(log.events))[0]["policy_gate"]["verdict"] == "deny"
 
@@ -166,7 +168,9 @@ def test_a_forged_log_has_cells_too() -> None:
             "decision.recorded",
         ):
             names = ("context", "verdict", "step_records", "verdict", "status", "events", "reason")
-            log.add(type, "governance", {"turn": 1, **dict.fromkeys(names, odd)}, step_id="t1_order")
+            log.add(
+                type, "governance", {"turn": 1, **dict.fromkeys(names, odd)}, step_id="t1_order"
+            )
         log.close_turn(goal_met=odd, budget=odd, next=odd)
         folded = history_of(log.events)
         assert len(layer_cells.cells_of(folded)) == 1

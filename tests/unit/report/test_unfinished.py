@@ -19,7 +19,11 @@ from cogcli.report.unfinished_runs import UnfinishedState, describe, unfinished_
 
 def begun(effect: str = "effect", **payload: Any) -> list[Event]:
     """A run in which `send` was called and never answered; `tell` stands after it."""
-    plan = {"step_records": [{"id": id, "uses": f"mail.{id}", "depends_on": []} for id in ("send", "tell")]}
+    plan = {
+        "step_records": [
+            {"id": id, "uses": f"mail.{id}", "depends_on": []} for id in ("send", "tell")
+        ]
+    }
     intent = {"step_id": "send", "step_status": "running", "uses": "mail.send", "binding": "smtp"}
     return [
         event(0, "run.started", "start", {"skill": {"id": "a.b", "version": "1.0.0"}}),
@@ -58,14 +62,18 @@ def words(folded: History) -> dict[str, str]:
 def test_a_call_that_may_not_be_repeated_unasked_is_in_doubt(effect: str, word: str) -> None:
     folded, standing = stood(begun(effect), "interrupted")
     assert words(folded) == {"send": word, "tell": "pending"}
-    assert [step.id for step in (standing.doubtful if word == "in doubt" else standing.cut_off)] == ["send"]
+    assert [
+        step.id for step in (standing.doubtful if word == "in doubt" else standing.cut_off)
+    ] == ["send"]
 
 
 def test_an_answer_that_was_kept_leaves_no_doubt() -> None:
     answer = event(2, "step.answered", "act", {"step_id": "send", "output": {}})
     folded, standing = stood([*begun(), answer], "interrupted")
     assert words(folded)["send"] == "cut off"
-    assert describe(standing, NOW, str) == [("cut off", "send: it was answered, and the answer is kept")]
+    assert describe(standing, NOW, str) == [
+        ("cut off", "send: it was answered, and the answer is kept")
+    ]
 
 
 def test_a_run_that_is_alive_stands_as_its_log_says() -> None:
@@ -77,7 +85,8 @@ def test_a_run_that_is_alive_stands_as_its_log_says() -> None:
 def test_every_view_says_what_became_of_a_step() -> None:
     folded, standing = stood(begun(), "interrupted")
     shown = [
-        plain_text(line) for line in tree(folded, UNICODE, status="interrupted, not finalised", width=70)
+        plain_text(line)
+        for line in tree(folded, UNICODE, status="interrupted, not finalised", width=70)
     ]
     assert shown[1] == "├─ ! send  mail.send    in doubt"
     assert plain_text(timeline(folded, UNICODE, width=60)[1]).endswith("0ms  in doubt")
@@ -85,7 +94,10 @@ def test_every_view_says_what_became_of_a_step() -> None:
         header(folded, UNICODE, status="interrupted, not finalised", now=NOW, width=80)
     ).startswith("a.b 1.0.0 · ! interrupted, not finalised · ")
     assert describe(standing, NOW, str) == [
-        ("in doubt", "send: mail.send may have happened before the run stopped: look at the other side")
+        (
+            "in doubt",
+            "send: mail.send may have happened before the run stopped: look at the other side",
+        )
     ]
 
 
@@ -103,7 +115,9 @@ def test_what_asks_waits_and_so_does_what_is_around_it() -> None:
                   run_id="run_child", step_id="tell")  # fmt: skip
     plan = {"step_records": [{"id": "tell/ask", "uses": "mail.tell", "depends_on": []}]}
     planned = event(2, "plan.created", "plan", plan, run_id="run_child")
-    folded, standing = stood([begun()[0], around, inner, planned, asked(step="tell/ask")], "pending")
+    folded, standing = stood(
+        [begun()[0], around, inner, planned, asked(step="tell/ask")], "pending"
+    )
     assert words(folded) == {"tell": "waits", "tell/ask": "waits"}
     shown = [plain_text(line) for line in tree(folded, UNICODE, status="pending", width=70)]
     assert "? tell" in shown[1]
@@ -135,7 +149,9 @@ def test_a_run_that_ended_asks_nothing_but_leaves_doubt() -> None:
 
 def test_what_a_step_shows_is_not_told_again_of_the_run() -> None:
     error = {"code": "call.rejected", "message": "no"}
-    failed = event(2, "step.failed", "act", {"step_id": "send", "step_status": "failed", "error": error})
+    failed = event(
+        2, "step.failed", "act", {"step_id": "send", "step_status": "failed", "error": error}
+    )
     ended = event(3, "run.terminated", "terminate", {"status": "error", "error": error})
     shown = [
         plain_text(line)

@@ -25,7 +25,9 @@ def refuse(attempt: Attempt) -> NoReturn:
 
 
 def event(seq: int, kind: str, step: str | None, **payload: Any) -> Event:
-    return Event(seq, f"ev_{seq}", "", "ep", "run", None, "act", kind, {"step_id": step, **payload}, step)
+    return Event(
+        seq, f"ev_{seq}", "", "ep", "run", None, "act", kind, {"step_id": step, **payload}, step
+    )
 
 
 LOG = (
@@ -33,16 +35,42 @@ LOG = (
     event(1, "step.started", "a"),
     event(2, "step.started", "c"),
     event(3, "step.answered", "c", output={"n": 3}, attempts=[{"status": "success"}]),
-    event(4, "step.completed", "a", step_status="done", output={"n": 1}, attempts=[{"status": "success"}]),
-    event(5, "step.completed", "c", step_status="done", output={"n": 3}, attempts=[{"status": "success"}]),
+    event(
+        4,
+        "step.completed",
+        "a",
+        step_status="done",
+        output={"n": 1},
+        attempts=[{"status": "success"}],
+    ),
+    event(
+        5,
+        "step.completed",
+        "c",
+        step_status="done",
+        output={"n": 3},
+        attempts=[{"status": "success"}],
+    ),
     event(6, "step.started", "b"),
-    event(7, "step.completed", "b", step_status="done", output={"n": 2}, attempts=[{"status": "success"}]),
+    event(
+        7,
+        "step.completed",
+        "b",
+        step_status="done",
+        output={"n": 2},
+        attempts=[{"status": "success"}],
+    ),
     event(8, "step.skipped", "d", step_status="skipped", reason="dependency"),
 )
 RETRIED = (
     event(9, "step.started", "e"),
     event(
-        10, "call.retried", "e", attempt=2, reason="repeat", error={"code": "call.transport", "left": True}
+        10,
+        "call.retried",
+        "e",
+        attempt=2,
+        reason="repeat",
+        error={"code": "call.transport", "left": True},
     ),
 )
 
@@ -75,7 +103,11 @@ def recorded(order: LogDispatcher, step: str, number: int = 1) -> RecordedCall:
 def test_an_answer_has_the_place_at_which_it_was_there_first() -> None:
     order = dispatcher()
     assert [recorded(order, step).position for step in "acb"] == [4, 3, 7]
-    assert [recorded(order, step).answer().output for step in "acb"] == [{"n": 1}, {"n": 3}, {"n": 2}]
+    assert [recorded(order, step).answer().output for step in "acb"] == [
+        {"n": 1},
+        {"n": 3},
+        {"n": 2},
+    ]
 
 
 def test_a_call_begins_after_all_that_was_closed_before_it_began() -> None:
@@ -121,7 +153,12 @@ def test_a_step_that_closes_without_an_answer_of_its_own_has_given_it() -> None:
 
 def test_an_attempt_that_was_repeated_failed_before_the_repeat() -> None:
     last = event(
-        11, "step.completed", "e", step_status="done", output={}, attempts=[{}, {"status": "success"}]
+        11,
+        "step.completed",
+        "e",
+        step_status="done",
+        output={},
+        attempts=[{}, {"status": "success"}],
     )
     order = dispatcher((*LOG, *RETRIED))
     assert recorded(order, "e", 1).position == 10
@@ -142,7 +179,11 @@ def test_only_what_was_done_wrote() -> None:
 
 def test_nothing_comes_after_the_end_of_what_was_cut_off() -> None:
     """It is told once it is decided that the run ends; older logs have it where it was cut off."""
-    log = (*LOG[:4], event(4, "step.skipped", "e", step_status="skipped", reason="cancelled"), *LOG[5:])
+    log = (
+        *LOG[:4],
+        event(4, "step.skipped", "e", step_status="skipped", reason="cancelled"),
+        *LOG[5:],
+    )
     order = dispatcher(log)
     order.mark_delivered(log[3])
     assert order.starts_at("run", "b") == 6

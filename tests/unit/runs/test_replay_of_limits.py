@@ -77,7 +77,9 @@ def replay(
     sink = ReplaySink(LogIndex(events), Redactor(()), Control())
     sink.chain = ran.runner.chain  # type: ignore[method-assign]
     engine = engine_of(
-        Catalog(capabilities={c.id: c for c in capabilities}, skills={s.id: s for s in (plan, *nested)}),
+        Catalog(
+            capabilities={c.id: c for c in capabilities}, skills={s.id: s for s in (plan, *nested)}
+        ),
         sink=sink,
         runner=sink,
         clock=FakeClock(0),
@@ -125,7 +127,9 @@ def test_what_an_outer_limit_cut_off_does_not_reach_its_own(
     runner = ScriptedRunner({"c.a": clock.takes(0.4, gives(y=1)), "c.b": clock.takes(0.2, never)})
     runner.members["c.b"] = (member("b", timeout=0.3 if inner == "attempt" else 30.0),)
     child = skill(
-        step("a", "c.a"), step("b", "c.b", timeout_seconds=0.3 if inner == "step" else None), id="test.child"
+        step("a", "c.a"),
+        step("b", "c.b", timeout_seconds=0.3 if inner == "step" else None),
+        id="test.child",
     )
     plan = skill(step("n", "skill:test.child", timeout_seconds=0.5 if outer == "nested" else None))
     options = {"timeout_seconds": 0.5} if outer == "run" else {}

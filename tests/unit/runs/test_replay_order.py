@@ -61,7 +61,11 @@ def four_ways() -> list[dict[str, Any]]:
             one["config"]["merge_strategy"] = "replace"
             steps.append(one)
     items = step("items", "vars.items", depends_on=["a4", "b4", "c4", "d4"])
-    items["config"]["foreach"] = {"items": "['p', 'q', 'r', 's', 't', 'u']", "as": "item", "max_parallel": 4}
+    items["config"]["foreach"] = {
+        "items": "['p', 'q', 'r', 's', 't', 'u']",
+        "as": "item",
+        "max_parallel": 4,
+    }
     race = step("race", "vars.won", depends_on=["items"])
     race["config"]["scatter"] = {"capabilities": RACING, "merge": "first_success"}
     return [*steps, items, race]
@@ -82,9 +86,13 @@ def episode(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     root = tmp_path_factory.mktemp("order")
     write_skill(root, request.param())
     layers = layers_for(project=None, project_trusted=False, registries=[], distrust="")
-    registry = Registry([*layers, Layer("test", str(root), True)], protocols=PROTOCOLS, base=str(root))
+    registry = Registry(
+        [*layers, Layer("test", str(root), True)], protocols=PROTOCOLS, base=str(root)
+    )
     prepared = prepare(
-        registry.reach("demo.order"), RunRequest("demo.order", {"text": "x"}, {}, None, durability="none"), {}
+        registry.reach("demo.order"),
+        RunRequest("demo.order", {"text": "x"}, {}, None, durability="none"),
+        {},
     )
     environment = RunEnvironment(
         str(root / "runs"), str(root / "state"), {}, SystemClock(), SystemIds(), lambda: registry
@@ -167,7 +175,9 @@ def test_what_the_log_does_not_have_is_a_difference_at_once(
     folder = tmp_path / episode.name
     shutil.copytree(episode, folder)
     lines = [orjson.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
-    step = next(line["step_id"] for line in reversed(lines) if line["event_type"] == "step.completed")
+    step = next(
+        line["step_id"] for line in reversed(lines) if line["event_type"] == "step.completed"
+    )
     kept = [line for line in lines if line.get("step_id") != step or line["event_type"] not in lost]
     (folder / "events.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in kept))
     assert replay(folder, without_registry).difference is not None

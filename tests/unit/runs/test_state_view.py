@@ -72,13 +72,20 @@ def _ran(*conditions: Any) -> tuple[Ran, dict[str, Any]]:
         ({"==": [{"var": "state.goal.task"}, "a task"]}, "state.goal.task"),
         ({"==": [{"var": "state.plan.steps.0.status"}, "done"]}, "state.plan.steps.0.status"),
         ({"==": [{"var": "state.memory.facts.0.value"}, 7]}, "state.memory.facts.0.value"),
-        ({"==": [{"var": "state.outcomes.actions.0.step_id"}, "first"]}, "state.outcomes.actions.0.step_id"),
+        (
+            {"==": [{"var": "state.outcomes.actions.0.step_id"}, "first"]},
+            "state.outcomes.actions.0.step_id",
+        ),
         ({"==": [{"var": "state.outcomes.status"}, "pending"]}, "state.outcomes.status"),
     ],
 )
 def test_a_rule_reads_what_the_run_did_before(condition: Any, path: str) -> None:
     ran, decided = _ran(condition)
-    assert (ran.code, decided["reason"], decided["stage"]) == ("policy.denied", "rule_0", "situation")
+    assert (ran.code, decided["reason"], decided["stage"]) == (
+        "policy.denied",
+        "rule_0",
+        "situation",
+    )
     assert list(decided["reads"]) == [path]
     assert ran.runner.called() == ["first"]
 
@@ -94,7 +101,9 @@ def test_what_the_state_does_not_have_denies() -> None:
 
 def test_a_run_whose_rules_read_no_state_keeps_none() -> None:
     pack = pack_from(_raw({">": [{"var": "args.n"}, 9]}))
-    policy = RunPolicy(pack, Policy.of(pack), Budgets({}), Requester("work"), safety_mode="destructive")
+    policy = RunPolicy(
+        pack, Policy.of(pack), Budgets({}), Requester("work"), safety_mode="destructive"
+    )
     assert policy.observe is None
     assert _ran({">": [{"var": "args.n"}, 9]})[0].outcome.status == "ok"
 

@@ -29,9 +29,7 @@ def refusal(call: Callable[..., Any], *args: Any) -> Refused:
 
 
 def test_importing_it_loads_no_library_and_little_of_ours() -> None:
-    code = (
-        "import sys, cogcli.sdk; print(*sorted(name for name in sys.modules if name.startswith('cogcli')))\n"
-    )
+    code = "import sys, cogcli.sdk; print(*sorted(name for name in sys.modules if name.startswith('cogcli')))\n"
     heavy_ones = {"pydantic", "ruamel", "jsonschema", "orjson", "httpx", "rich", "typer", "mcp"}
     code += f"print(*({heavy_ones!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -75,7 +73,9 @@ def test_expressions_are_those_of_steps_over_named_values(
     assert sdk.evaluate(text, values) == value
 
 
-def test_an_expression_is_read_once_for_many_records_and_a_name_without_a_value_is_missing() -> None:
+def test_an_expression_is_read_once_for_many_records_and_a_name_without_a_value_is_missing() -> (
+    None
+):
     value_of = sdk.compile_expression("b is null or b > 1", ["a", "b"])
     assert [value_of(record) for record in ({"a": 1}, {"b": 2}, {"b": 1}, {"b": None})] == [
         True,
@@ -83,10 +83,15 @@ def test_an_expression_is_read_once_for_many_records_and_a_name_without_a_value_
         False,
         True,
     ]
-    assert refusal(sdk.compile_expression("b > 1", ["b"]), {"a": 1}).hint == "compare with `is null` first"
+    assert (
+        refusal(sdk.compile_expression("b > 1", ["b"]), {"a": 1}).hint
+        == "compare with `is null` first"
+    )
 
 
-@pytest.mark.parametrize("text", ["", "a +", "c", "__import__('os')", "a.b.c()", "lambda: a", "a" * 3000])
+@pytest.mark.parametrize(
+    "text", ["", "a +", "c", "__import__('os')", "a.b.c()", "lambda: a", "a" * 3000]
+)
 def test_what_is_no_expression_over_these_names_is_bad_data(text: str) -> None:
     assert refusal(sdk.compile_expression, text, ["a"]).reason == "bad-data"
 
@@ -100,7 +105,10 @@ def test_what_cannot_be_evaluated_is_bad_data(values: dict[str, Any]) -> None:
 
 
 def test_breaches_have_a_place_and_what_fits_has_none() -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"type": "integer"}}},
+    }
     assert sdk.schema_errors(schema, {"a": [1, 2]}) == []
     ((place, message),) = sdk.schema_errors(schema, {"a": [1, "x"]})
     assert place == "a/1"
@@ -136,7 +144,9 @@ def registry(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir(parents=True)
     (folder / "skill.yaml").write_text(GOOD.replace("own.new", "own.hello"))
     layers = layers_for(project=str(tmp_path), project_trusted=False)
-    token = ACCESS.set(HostAccess(lambda: Registry(layers, protocols=PROTOCOLS, base=str(tmp_path))))
+    token = ACCESS.set(
+        HostAccess(lambda: Registry(layers, protocols=PROTOCOLS, base=str(tmp_path)))
+    )
     yield tmp_path
     ACCESS.reset(token)
 
@@ -175,7 +185,9 @@ def test_capabilities_are_listed_too(registry: Path) -> None:
     assert found["text.content.summarize"].inputs["text"].type == "string"
 
 
-@pytest.mark.parametrize(("ask", "folder"), [(sdk.skills, "skills"), (sdk.capabilities, "capabilities")])
+@pytest.mark.parametrize(
+    ("ask", "folder"), [(sdk.skills, "skills"), (sdk.capabilities, "capabilities")]
+)
 def test_files_of_another_kind_are_not_read(
     registry: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[], Any], folder: str
 ) -> None:
@@ -190,12 +202,16 @@ def test_files_of_another_kind_are_not_read(
     assert len(read) == len(found)
     assert all(f"/{folder}/" in path for path in read)
     everything = Registry(
-        layers_for(project=str(registry), project_trusted=False), protocols=PROTOCOLS, base=str(registry)
+        layers_for(project=str(registry), project_trusted=False),
+        protocols=PROTOCOLS,
+        base=str(registry),
     ).everything()
     assert found == getattr(everything, folder).keys()
 
 
-def test_the_text_of_a_skill_is_checked_against_the_registry_and_nothing_is_written(registry: Path) -> None:
+def test_the_text_of_a_skill_is_checked_against_the_registry_and_nothing_is_written(
+    registry: Path,
+) -> None:
     before = sorted(registry.rglob("*"))
     assert [each for each in sdk.skill_problems(GOOD) if each.severity == "E"] == []
     wrong = sdk.skill_problems(GOOD.replace("text.content.summarize", "text.content.sumarize"))
@@ -213,7 +229,9 @@ def test_what_is_no_skill_has_errors(registry: Path, text: str) -> None:
 
 def test_a_skill_that_replaces_another_is_checked_in_its_place(registry: Path) -> None:
     assert [
-        each.code for each in sdk.skill_problems(GOOD.replace("own.new", "own.hello")) if each.severity == "E"
+        each.code
+        for each in sdk.skill_problems(GOOD.replace("own.new", "own.hello"))
+        if each.severity == "E"
     ] == []
 
 

@@ -116,7 +116,8 @@ def test_only_below_the_write_roots(bound: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", ".", "out/", "out/..", "out", "a\0b", "link.txt", "dangling.txt", "pipe", "no/folder.txt"]
+    "path",
+    ["", ".", "out/", "out/..", "out", "a\0b", "link.txt", "dangling.txt", "pipe", "no/folder.txt"],
 )
 def test_what_is_no_place_for_a_file_is_refused(bound: Any, path: str) -> None:
     os.symlink("other/a.txt", "link.txt")

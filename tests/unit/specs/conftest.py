@@ -10,7 +10,9 @@ from small_registry import FILES, Write
 def root(tmp_path: Path) -> Write:
     """Writes files below a new directory of a name, the small registry unless told otherwise; gives its path."""
 
-    def write(name: str = "project", files: dict[str, str] | None = None, *, bare: bool = False) -> str:
+    def write(
+        name: str = "project", files: dict[str, str] | None = None, *, bare: bool = False
+    ) -> str:
         folder = tmp_path / name
         for path, text in {**({} if bare else FILES), **(files or {})}.items():
             file = folder / path

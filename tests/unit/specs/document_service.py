@@ -7,7 +7,9 @@ from pathlib import Path
 from cogcli.specs.service import Service
 
 
-def service_with(root: Path, text: str, *, kind: str = "openapi", name: str = "api.yaml") -> Service:
+def service_with(
+    root: Path, text: str, *, kind: str = "openapi", name: str = "api.yaml"
+) -> Service:
     """A service whose document is `text`, in `docs/` of the layer at `root`."""
     file = root / "docs" / name
     file.parent.mkdir(parents=True, exist_ok=True)

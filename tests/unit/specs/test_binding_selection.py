@@ -41,7 +41,14 @@ SHIPPED = service("py", "pythoncall", module="cogcli.official.text")
 def catalog(*specs: Binding | Service, defaults: str = "", **capability: Any) -> Catalog:
     """`defaults`: what the policy names, several with blanks between them."""
     bindings = {spec.id: spec for spec in specs if isinstance(spec, Binding)}
-    raw = {"id": "a.b", "version": "1.0.0", "description": "d", "inputs": {}, "outputs": {}, **capability}
+    raw = {
+        "id": "a.b",
+        "version": "1.0.0",
+        "description": "d",
+        "inputs": {},
+        "outputs": {},
+        **capability,
+    }
     return Catalog(
         capabilities={"a.b": capability_from(raw)},
         bindings=bindings,
@@ -131,9 +138,13 @@ def test_all_variables_that_are_not_set_are_one_reason_with_a_line_to_paste_for_
 def test_instead_of_a_default_without_its_variable_what_can_be_called_is_offered() -> None:
     needy = binding("one", "needy", "openapi")
     fresh, also = binding("fresh", channel="candidate"), needy._replace(id="also")
-    error = refused(catalog(NEEDY, needy, fresh, also, binding("two"), binding("zwei"), defaults="one"))
+    error = refused(
+        catalog(NEEDY, needy, fresh, also, binding("two"), binding("zwei"), defaults="one")
+    )
     assert error.code == "env.missing"
-    assert error.message.startswith("capability `a.b`: policy.yaml names `one`: service `needy`: environment")
+    assert error.message.startswith(
+        "capability `a.b`: policy.yaml names `one`: service `needy`: environment"
+    )
     assert error.hint.splitlines() == [
         "export KEY=...",
         "export TOKEN=...",
@@ -151,7 +162,11 @@ def test_of_several_defaults_the_first_that_can_be_called_counts() -> None:
     one, three = binding("one", "needy", "openapi", fallback_binding_id="four"), binding("three")
     found = catalog(NEEDY, one, binding("two"), three, binding("four"), defaults="one two three")
     chosen = select(found, "a.b", NONE)
-    assert (chosen.selection_source, chosen.primary_binding_id, chosen.usable) == ("policy", "two", ("two",))
+    assert (chosen.selection_source, chosen.primary_binding_id, chosen.usable) == (
+        "policy",
+        "two",
+        ("two",),
+    )
     assert chosen.considered[-1].reason == (
         "named in policy.yaml; before it `one`: service `needy`: environment variables `KEY` and `TOKEN` are not set"
     )
@@ -162,7 +177,9 @@ def test_of_several_defaults_the_first_that_can_be_called_counts() -> None:
 
 
 def test_of_several_defaults_none_of_which_can_be_called_fallbacks_count() -> None:
-    one, two = (binding(name, "needy", "openapi", fallback_binding_id="four") for name in ("one", "two"))
+    one, two = (
+        binding(name, "needy", "openapi", fallback_binding_id="four") for name in ("one", "two")
+    )
     found = catalog(NEEDY, one._replace(metadata={}), two, binding("four"), defaults="one two")
     chosen = select(found, "a.b", NONE)
     assert (chosen.primary_binding_id, chosen.usable) == ("two", ("four",))
@@ -201,7 +218,10 @@ def test_candidates_are_used_only_when_they_are_named() -> None:
     assert refused(found).code == "binding.none"
     assert "--bind a.b=new" in refused(found).hint
     assert select(found, "a.b", SelectionOptions(binds={"a.b": "new"})).usable == ("new",)
-    assert refused(found._replace(defaults=Defaults({"a.b": ("new",)}, {}))).code == "binding.ineligible"
+    assert (
+        refused(found._replace(defaults=Defaults({"a.b": ("new",)}, {}))).code
+        == "binding.ineligible"
+    )
 
 
 def test_ineligible_members_of_the_chain_are_passed_over() -> None:
@@ -245,7 +265,8 @@ def test_a_fallback_cycle_ends_where_it_began() -> None:
 
 def test_conformance_is_the_options_else_the_capabilitys_else_none() -> None:
     found = catalog(
-        binding("one", conformance_profile="standard"), properties={"required_conformance_profile": "strict"}
+        binding("one", conformance_profile="standard"),
+        properties={"required_conformance_profile": "strict"},
     )
     assert refused(found).code == "binding.ineligible"
     eased = select(found, "a.b", SelectionOptions(conformance="standard"))
@@ -256,13 +277,17 @@ def test_conformance_is_the_options_else_the_capabilitys_else_none() -> None:
         properties={"required_conformance_profile": "strict"},
     )
     assert select(by_metadata, "a.b", NONE).required_conformance_profile == "experimental"
-    assert select(catalog(binding("one")), "a.b", NONE).required_conformance_profile == "experimental"
+    assert (
+        select(catalog(binding("one")), "a.b", NONE).required_conformance_profile == "experimental"
+    )
 
 
 WEB = service("web", base_url="https://a.example")
 PRIVATE = service("web", base_url="https://a.example", network="private")
 SECRET = service("web", base_url="https://a.example", network="private", auth_ref="env:TOKEN")
-TENANT = service("web", base_url="https://a.example", metadata={"targets": ["same_tenant", "internal_only"]})
+TENANT = service(
+    "web", base_url="https://a.example", metadata={"targets": ["same_tenant", "internal_only"]}
+)
 ENVIRON = SelectionOptions(environ={"TOKEN": "secret-token", "KEY": "secret-key"})
 
 
@@ -280,7 +305,9 @@ ENVIRON = SelectionOptions(environ={"TOKEN": "secret-token", "KEY": "secret-key"
         ({"scope_constraints": ["ephemeral_only"]}, WEB, True),
     ],
 )
-def test_targets_and_constraints_filter_bindings(safety: dict[str, Any], used: Service, fits: bool) -> None:
+def test_targets_and_constraints_filter_bindings(
+    safety: dict[str, Any], used: Service, fits: bool
+) -> None:
     found = catalog(used, binding("one", "web", "openapi"), safety=safety)
     if fits:
         assert select(found, "a.b", ENVIRON).usable == ("one",)
@@ -326,7 +353,11 @@ def no_polars(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_binding_without_its_extra_is_not_eligible_and_its_fallback_is_chosen() -> None:
     lacking = binding("one", extra="parquet")
     error = refused(catalog(lacking))
-    assert (error.code, error.exit_code, error.hint) == ("env.extra", 3, "pip install 'cogcli[parquet]'")
+    assert (error.code, error.exit_code, error.hint) == (
+        "env.extra",
+        3,
+        "pip install 'cogcli[parquet]'",
+    )
     assert "`polars` is not installed" in error.message
     assert select(catalog(binding("one", extra="web")), "a.b", NONE).usable == ("one",)
     lacking = binding("one", extra="parquet", fallback_binding_id="two")
@@ -357,7 +388,9 @@ def python(module: str, **keys: Any) -> Service:
     ],
 )
 def test_only_a_process_of_its_own_is_a_sandbox(used: Service, fits: bool) -> None:
-    found = catalog(used, binding("one", "x"), safety={"scope_constraints": ["sandboxed_execution"]})
+    found = catalog(
+        used, binding("one", "x"), safety={"scope_constraints": ["sandboxed_execution"]}
+    )
     if fits:
         assert select(found, "a.b", NONE).usable == ("one",)
     else:
@@ -466,11 +499,16 @@ def test_a_missing_or_broken_service_is_told() -> None:
 
 def test_the_environment_never_selects() -> None:
     found = catalog(binding("one"), binding("two"))
-    assert refused(found, SelectionOptions(environ={"COGCLI_BIND": "a.b=one"})).code == "binding.ambiguous"
+    assert (
+        refused(found, SelectionOptions(environ={"COGCLI_BIND": "a.b=one"})).code
+        == "binding.ambiguous"
+    )
 
 
 def test_the_explanation_is_plain_data() -> None:
-    found = catalog(binding("one", fallback_binding_id="lost-since"), binding("two"), defaults="one")
+    found = catalog(
+        binding("one", fallback_binding_id="lost-since"), binding("two"), defaults="one"
+    )
     assert select(found, "a.b", NONE).to_payload() == {
         "capability_id": "a.b",
         "selection_source": "policy",
@@ -480,7 +518,12 @@ def test_the_explanation_is_plain_data() -> None:
             {"rule": "flag", "binding_id": None, "chosen": False, "reason": "not given"},
             {"rule": "active", "binding_id": None, "chosen": False, "reason": "names none"},
             {"rule": "override", "binding_id": None, "chosen": False, "reason": "names none"},
-            {"rule": "policy", "binding_id": "one", "chosen": True, "reason": "named in policy.yaml"},
+            {
+                "rule": "policy",
+                "binding_id": "one",
+                "chosen": True,
+                "reason": "named in policy.yaml",
+            },
         ],
         "chain": [
             {

@@ -113,9 +113,15 @@ def test_warnings_come_out_of_the_cache_and_errors_never_enter_it(root: Write, f
     found = []
     for _ in range(2):
         cache = CompiledCache(file)
-        found.append(check(Registry([layer], cache=cache, protocols=PROTOCOLS, base=layer.root).everything()))
+        found.append(
+            check(Registry([layer], cache=cache, protocols=PROTOCOLS, base=layer.root).everything())
+        )
         cache.close()
-    assert found[0] == found[1] == check(Registry([layer], protocols=PROTOCOLS, base=layer.root).everything())
+    assert (
+        found[0]
+        == found[1]
+        == check(Registry([layer], protocols=PROTOCOLS, base=layer.root).everything())
+    )
     assert {(p.code, p.line, p.column) for p in found[1] if p.code == "version.format"} == {
         ("version.format", 2, 10)
     }
@@ -123,10 +129,14 @@ def test_warnings_come_out_of_the_cache_and_errors_never_enter_it(root: Write, f
 
 def test_problems_of_cached_files_have_exact_positions(root: Write, file: str) -> None:
     layer = Layer(
-        "p", root(files={"skills/local/t/s/skill.yaml": SKILL.replace("inputs.text", "vars.none")}), True
+        "p",
+        root(files={"skills/local/t/s/skill.yaml": SKILL.replace("inputs.text", "vars.none")}),
+        True,
     )
     for _ in range(2):
         cache = CompiledCache(file)
-        (problem,) = check(Registry([layer], cache=cache, protocols=PROTOCOLS, base=layer.root).reach("t.s"))
+        (problem,) = check(
+            Registry([layer], cache=cache, protocols=PROTOCOLS, base=layer.root).reach("t.s")
+        )
         assert (problem.code, problem.line, problem.column) == ("ref.unwritten", 12, 19)
         cache.close()

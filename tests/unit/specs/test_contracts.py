@@ -53,18 +53,30 @@ TOLD: list[tuple[Any, Any, list[tuple[str, str]]]] = [
     ({"pattern": "^a$"}, "a\n", [("", 'expected text matching `^a$`, found text "a\n"')]),
     ({"required": ["b", "a"]}, {}, [("", "`a` is missing"), ("", "`b` is missing")]),
     ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, [("", "`b` is missing")]),
-    ({"required": ["a"], "properties": {}, "additionalProperties": False}, {"a": 1}, [("", "unknown: `a`")]),
+    (
+        {"required": ["a"], "properties": {}, "additionalProperties": False},
+        {"a": 1},
+        [("", "unknown: `a`")],
+    ),
     ({"additionalProperties": False}, {"b": 1, "a": 1}, [("", "unknown: `a`, `b`")]),
     ({"properties": {"a": False}}, {"a": 1}, [("a", "number 1 is excluded")]),
     ({"items": False, "prefixItems": [True]}, [1, 2], [("1", "number 2 is excluded")]),
     (
-        {"additionalProperties": False, "properties": {"a": True}, "patternProperties": {r"^\d": True}},
+        {
+            "additionalProperties": False,
+            "properties": {"a": True},
+            "patternProperties": {r"^\d": True},
+        },
         {"z": 1, "b": 1, "1": 1, "a": 1},
         [("", "unknown: `b`, `z`")],
     ),
     ({"unevaluatedProperties": False}, {"a": 1}, [("", "has keys that nothing allows")]),
     ({"unevaluatedItems": False}, [1], [("", "has items that nothing allows")]),
-    ({"propertyNames": {"maxLength": 1, "pattern": "z"}}, {"ab": 1}, [("", "key `ab` is not allowed")]),
+    (
+        {"propertyNames": {"maxLength": 1, "pattern": "z"}},
+        {"ab": 1},
+        [("", "key `ab` is not allowed")],
+    ),
     (
         {"contains": {"type": "string"}, "maxContains": 1},
         ["a", "b"],
@@ -75,7 +87,11 @@ TOLD: list[tuple[Any, Any, list[tuple[str, str]]]] = [
     ({"anyOf": [{"type": "string"}, False]}, 1, [("", "number 1 fits none of the alternatives")]),
     ({"oneOf": [{"type": "null"}, False]}, 1, [("", "number 1 fits none of the alternatives")]),
     ({"oneOf": [True, True]}, 1, [("", "number 1 fits more than one of the alternatives")]),
-    ({"if": True, "then": {"minLength": 2}}, "a", [("", "expected at least 2 characters, found 1")]),
+    (
+        {"if": True, "then": {"minLength": 2}},
+        "a",
+        [("", "expected at least 2 characters, found 1")],
+    ),
     ({"not": {"type": "string"}}, "a", [("", 'text "a" is excluded')]),
     (False, 1, [("", "number 1 is excluded")]),
     ({"format": "date"}, "no date", []),
@@ -89,7 +105,9 @@ TOLD: list[tuple[Any, Any, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("schema", "value", "told"), TOLD, ids=str)
-def test_both_engines_say_the_same(either: str, schema: Any, value: Any, told: list[tuple[str, str]]) -> None:
+def test_both_engines_say_the_same(
+    either: str, schema: Any, value: Any, told: list[tuple[str, str]]
+) -> None:
     assert errors(schema, value) == told
 
 
@@ -117,7 +135,9 @@ def test_at_most_twenty_are_told_the_first_by_place(either: str) -> None:
 def test_a_schema_that_cannot_be_applied_is_broken_by_every_value(either: str, schema: Any) -> None:
     assert errors(schema, "x") == [("", UNUSABLE)]
     assert (
-        covers(schema, {"type": "string"}).verdict == covers({"type": "string"}, schema).verdict == "unknown"
+        covers(schema, {"type": "string"}).verdict
+        == covers({"type": "string"}, schema).verdict
+        == "unknown"
     )
     assert not disjoint(schema, {"type": "string"})
 
@@ -239,7 +259,9 @@ def test_no_pattern_takes_more_than_linear_time(either: str, pattern: str, text:
     def judge(size: int) -> tuple[Any, Any]:
         end = text[-size:]
         found = errors({"pattern": pattern, "patternProperties": {pattern: False}}, end)
-        named = errors({"patternProperties": {pattern: True}, "additionalProperties": False}, {end: 1})
+        named = errors(
+            {"patternProperties": {pattern: True}, "additionalProperties": False}, {end: 1}
+        )
         return found, named
 
     assert_linear(judge, len(text))
@@ -305,9 +327,17 @@ def test_what_is_shown_to_be_linear_is_so_where_the_engine_goes_back(pattern: st
 
 def test_two_patterns_of_one_meaning_are_both_applied(either: str) -> None:
     schema = {
-        "patternProperties": {r"\d": {"type": "string"}, "[0-9]": {"minLength": 2}, "a+": {"maxLength": 1}}
+        "patternProperties": {
+            r"\d": {"type": "string"},
+            "[0-9]": {"minLength": 2},
+            "a+": {"maxLength": 1},
+        }
     }
-    assert {place for place, _ in errors(schema, {"1": 2, "2": "x", "aa": "xx"})} == {"1", "2", "aa"}
+    assert {place for place, _ in errors(schema, {"1": 2, "2": "x", "aa": "xx"})} == {
+        "1",
+        "2",
+        "aa",
+    }
     assert errors({"allOf": [{"pattern": "b+"}, {"pattern": "b"}]}, "a") == [
         ("", 'expected text matching `b+`, found text "a"'),
         ("", 'expected text matching `b`, found text "a"'),
@@ -325,7 +355,9 @@ LARGE: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "value"), [each[1:] for each in LARGE], ids=[each[0] for each in LARGE])
+@pytest.mark.parametrize(
+    ("schema", "value"), [each[1:] for each in LARGE], ids=[each[0] for each in LARGE]
+)
 def test_a_check_takes_time_that_grows_with_the_value_alone(schema: Any, value: Any) -> None:
     assert_linear(lambda size: on(RUST, schema, value[:size]), len(value))
     found = on(RUST, schema, value)
@@ -360,7 +392,9 @@ SCALARS = st.one_of(
 )
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 TYPES = st.sampled_from(["string", "number", "integer", "boolean", "array", "object", "null"])
@@ -416,7 +450,9 @@ def verdict(name: str, wide: Any, narrow: Any) -> tuple[Cover, bool]:
 @pytest.mark.parametrize("name", ENGINES)
 @examples(120)
 @given(wide=SCHEMAS, narrow=SCHEMAS, values=st.lists(VALUES, max_size=8))
-def test_verdicts_are_never_contradicted(name: str, wide: Any, narrow: Any, values: list[Any]) -> None:
+def test_verdicts_are_never_contradicted(
+    name: str, wide: Any, narrow: Any, values: list[Any]
+) -> None:
     found, apart = verdict(name, wide, narrow)
     if found.verdict == "no":
         assert not errors(narrow, found.example)
@@ -454,7 +490,11 @@ PROVED: list[tuple[Any, Any, str, Any]] = [
     ({"type": "string"}, {"type": ["string", "null"]}, "no", None),
     (
         {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}},
-        {"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string", "maxLength": 3}}},
+        {
+            "type": "object",
+            "required": ["a", "b"],
+            "properties": {"a": {"type": "string", "maxLength": 3}},
+        },
         "yes",
         None,
     ),
@@ -463,13 +503,17 @@ PROVED: list[tuple[Any, Any, str, Any]] = [
 
 
 @pytest.mark.parametrize(("wide", "narrow", "said", "example"), PROVED, ids=str)
-def test_the_fast_engine_proves_containment(wide: Any, narrow: Any, said: str, example: Any) -> None:
+def test_the_fast_engine_proves_containment(
+    wide: Any, narrow: Any, said: str, example: Any
+) -> None:
     assert verdict(RUST, wide, narrow)[0] == Cover(said, example)  # type: ignore[arg-type]
 
 
 def test_bounds_that_exclude_each_other_have_nothing_in_common() -> None:
     assert verdict(RUST, {"type": "string", "minLength": 5}, {"type": "string", "maxLength": 2})[1]
-    assert not verdict(RUST, {"type": "string", "minLength": 2}, {"type": "string", "maxLength": 2})[1]
+    assert not verdict(
+        RUST, {"type": "string", "minLength": 2}, {"type": "string", "maxLength": 2}
+    )[1]
 
 
 def test_a_schema_too_large_to_reason_about_is_not_known() -> None:
@@ -499,11 +543,23 @@ LARGE: dict[str, Any] = {
     [
         (REFERRED, INLINED, "yes"),
         (INLINED, REFERRED, "yes"),
-        ({"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}], "$defs": {"T": TREE}}, INLINED, "yes"),
+        (
+            {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}], "$defs": {"T": TREE}},
+            INLINED,
+            "yes",
+        ),
         ({**REFERRED, "minProperties": 1}, INLINED, "no"),
         (REFERRED, {**INLINED, "properties": {**RENAMED, "v": {"type": "number"}}}, "no"),
-        ({"properties": {"$defs": {"type": "string"}}}, {"properties": {"$defs": {"type": "number"}}}, "no"),
-        ({"properties": {"$ref": {"type": "string"}}}, {"properties": {"$ref": {"type": "number"}}}, "no"),
+        (
+            {"properties": {"$defs": {"type": "string"}}},
+            {"properties": {"$defs": {"type": "number"}}},
+            "no",
+        ),
+        (
+            {"properties": {"$ref": {"type": "string"}}},
+            {"properties": {"$ref": {"type": "number"}}},
+            "no",
+        ),
         ({"type": "object"}, LARGE, "yes"),
         ({"type": "array"}, LARGE, "unknown"),
         (LARGE, LARGE, "unknown"),

@@ -70,10 +70,14 @@ def test_in_a_service_or_binding_it_is_an_error_with_a_way_out(kind: str, text: 
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        ("service", SERVICE + "metadata: {headers: {Authorization: 'Token ${TOKEN}', X-Monkey: banana}}\n"),
         (
             "service",
-            SERVICE + "metadata: {headers: {X-Api-Key: 'app-client-of-harbour=${A_LONG_NAME_0123456789}'}}\n",
+            SERVICE + "metadata: {headers: {Authorization: 'Token ${TOKEN}', X-Monkey: banana}}\n",
+        ),
+        (
+            "service",
+            SERVICE
+            + "metadata: {headers: {X-Api-Key: 'app-client-of-harbour=${A_LONG_NAME_0123456789}'}}\n",
         ),
         (
             "service",
@@ -82,16 +86,26 @@ def test_in_a_service_or_binding_it_is_an_error_with_a_way_out(kind: str, text: 
         ),
         ("service", SERVICE + "auth_ref: TOKEN\n"),
         ("service", SERVICE.replace(".example", ".example/x?tokens_used=1&monkey=2")),
-        ("service", SERVER + "env: {API_KEY: '${API_KEY}', TOKEN_FILE: /run/secrets/t, USE_TOKEN: 'true'}\n"),
         (
             "service",
-            SERVER + "args: [--token-file, /run/t, --max-tokens, '100', --monkey=x, serve, --token, --v]\n",
+            SERVER
+            + "env: {API_KEY: '${API_KEY}', TOKEN_FILE: /run/secrets/t, USE_TOKEN: 'true'}\n",
+        ),
+        (
+            "service",
+            SERVER
+            + "args: [--token-file, /run/t, --max-tokens, '100', --monkey=x, serve, --token, --v]\n",
         ),
         (
             "binding",
-            BINDING + "operation: a\nrequest: {api_key: input.key, password: '${input.a} ${input.b}'}\n",
+            BINDING
+            + "operation: a\nrequest: {api_key: input.key, password: '${input.a} ${input.b}'}\n",
         ),
-        ("binding", BINDING + "operation: a\nrequest: {max_tokens: 100, token_type: bearer, secret: null}\n"),
+        (
+            "binding",
+            BINDING
+            + "operation: a\nrequest: {max_tokens: 100, token_type: bearer, secret: null}\n",
+        ),
     ],
 )
 def test_what_only_looks_like_one_is_none(kind: str, text: str) -> None:
@@ -117,7 +131,9 @@ def test_in_a_skill_it_is_a_warning_and_masked_in_what_is_kept(step: str) -> Non
     assert problem.severity == "W"
     raw = parse(text.encode(), file="x.yaml").value
     shown = mask_places(raw, find_in_skill(raw))
-    assert not {"sentinel", "123456"} & {word for word in ("sentinel", "123456") if word in str(shown)}
+    assert not {"sentinel", "123456"} & {
+        word for word in ("sentinel", "123456") if word in str(shown)
+    }
     assert "[masked]" in str(shown)
     assert "[masked]" not in str(raw)
     assert list(find_in_skill(shown)) == []

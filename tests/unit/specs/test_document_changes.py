@@ -20,7 +20,9 @@ API: dict[str, Any] = {
             "get": {
                 "operationId": "list",
                 "parameters": [{"name": "lang", "in": "query", "schema": {"enum": ["de", "en"]}}],
-                "responses": {"200": {"content": {"application/json": {"schema": {"enum": [1, 2]}}}}},
+                "responses": {
+                    "200": {"content": {"application/json": {"schema": {"enum": [1, 2]}}}}
+                },
             },
             "post": {
                 "requestBody": {"content": {"application/json": {"schema": {"type": "string"}}}},
@@ -173,11 +175,16 @@ PARAMS = "methods 0 params"
         ("methods 0 deprecated", True, ("deprecated",), False),
     ],
 )
-def test_each_part_of_a_method_counts(path: str, value: Any, fields: tuple[str, ...], breaking: bool) -> None:
+def test_each_part_of_a_method_counts(
+    path: str, value: Any, fields: tuple[str, ...], breaking: bool
+) -> None:
     assert rpc(path, value) == (ContractChange("add", "changed", fields, breaking),)
 
 
 def test_methods_come_and_go() -> None:
     told = rpc("methods 0 name", "plus")
-    assert told == (ContractChange("add", "removed", breaking=True), ContractChange("plus", "added"))
+    assert told == (
+        ContractChange("add", "removed", breaking=True),
+        ContractChange("plus", "added"),
+    )
     assert openrpc_changes(OpenRpcDocument(RPC), OpenRpcDocument(RPC)) == ()

@@ -37,7 +37,9 @@ Write = Callable[..., str]
         ("no expression", None),
     ],
 )
-def test_a_condition_is_constant_where_no_value_is_asked_for(condition: object, value: bool | None) -> None:
+def test_a_condition_is_constant_where_no_value_is_asked_for(
+    condition: object, value: bool | None
+) -> None:
     context = CheckContext(Catalog(), SelectionOptions())
     facts = StepFacts(context, skill_of(step("a", "t.a", condition=condition)), 0)
     check_expressions(facts)
@@ -55,7 +57,9 @@ def test_a_condition_is_constant_where_no_value_is_asked_for(condition: object, 
         ("k: ab\n  cd", 4),
     ],
 )
-def test_a_place_inside_a_text_is_exact_where_the_text_is_written_as_it_is(source: str, column: int) -> None:
+def test_a_place_inside_a_text_is_exact_where_the_text_is_written_as_it_is(
+    source: str, column: int
+) -> None:
     text = "it's cd" if "it" in source else "ab cd"
     assert Places(source).value(("k",)).column_of(text, text.index("cd")) == column
 
@@ -67,10 +71,13 @@ def conditioned(root: Write, condition: str) -> list[Problem]:
     )
     skill = (
         'id: t.s\nversion: "1.0.0"\nname: S\ndescription: S.\n'
-        "inputs: {text: {type: string, required: true}}\noutputs: {text: {type: string}}\nsteps:\n" + steps
+        "inputs: {text: {type: string, required: true}}\noutputs: {text: {type: string}}\nsteps:\n"
+        + steps
     )
     folder = root(files={"skills/local/t/s/skill.yaml": skill})
-    found = check(Registry([Layer("here", folder, True)], protocols=PROTOCOLS, base=folder).everything())
+    found = check(
+        Registry([Layer("here", folder, True)], protocols=PROTOCOLS, base=folder).everything()
+    )
     return [problem for problem in found if problem.file.startswith("skills/local/t/s/")]
 
 
@@ -95,7 +102,9 @@ def test_places_found_once_are_the_same_from_the_cache(root: Write, tmp_path: ob
 
     def places() -> list[tuple[int, int]]:
         cache = CompiledCache(f"{tmp_path}/specs.db")
-        found = check(Registry([layer], cache=cache, protocols=PROTOCOLS, base=layer.root).everything())
+        found = check(
+            Registry([layer], cache=cache, protocols=PROTOCOLS, base=layer.root).everything()
+        )
         return [(problem.line, problem.column) for problem in found]
 
     assert places() == places() != []

@@ -72,7 +72,9 @@ def test_the_one_right_answer_is_put_in_and_nothing_else_changes(right: str, wro
         ("depends_on: []", "depends_on: b", "depends_on: [b]"),
     ],
 )
-def test_values_are_written_as_the_type_that_is_expected(right: str, wrong: str, answer: str | None) -> None:
+def test_values_are_written_as_the_type_that_is_expected(
+    right: str, wrong: str, answer: str | None
+) -> None:
     broken = SKILL.replace(right, wrong)
     result = fixed(broken)
     assert result.text == (broken if answer is None else SKILL.replace(right, answer))
@@ -91,7 +93,10 @@ def test_values_are_written_as_the_type_that_is_expected(right: str, wrong: str,
         ("depends_on: []", "depends_on: a, b"),
         ("max_attempts: 3", 'max_attempts: "3000"'),  # the number is too large
         ("max_attempts: 3", "max_attempts: three"),
-        ("uses: text.content.normalize", "uses: text.content.normalise"),  # an id names something else
+        (
+            "uses: text.content.normalize",
+            "uses: text.content.normalise",
+        ),  # an id names something else
         ("steps:", "steps: ["),
     ],
 )
@@ -102,9 +107,7 @@ def test_what_has_another_answer_or_none_stays(right: str, wrong: str) -> None:
 
 
 def test_a_secret_is_never_rewritten() -> None:
-    text = (
-        "id: shop\nkind: openapi\nbase_url: https://shop.example\nmetadata: {headers: {X-Api-Key: 12345}}\n"
-    )
+    text = "id: shop\nkind: openapi\nbase_url: https://shop.example\nmetadata: {headers: {X-Api-Key: 12345}}\n"
     assert fixed(text, "service").text == text
 
 
@@ -122,7 +125,10 @@ def test_line_ends_stay() -> None:
     assert fixed(right.replace("name:", "nmae:")).text == right
 
 
-@given(st.text(alphabet="ab #:'\"{}[]-\n|é", max_size=30), st.sampled_from(("name", "a b", "on", "x: y")))
+@given(
+    st.text(alphabet="ab #:'\"{}[]-\n|é", max_size=30),
+    st.sampled_from(("name", "a b", "on", "x: y")),
+)
 def test_a_renamed_key_is_renamed_or_refused(text: str, name: str) -> None:
     value = parse(text.encode(), file="").value
     for key in value or ():
@@ -131,5 +137,7 @@ def test_a_renamed_key_is_renamed_or_refused(text: str, name: str) -> None:
         except UneditableYaml:
             continue
         after = parse(renamed.encode(), file="").value
-        assert after == {name if each == key else each: item for each, item in (value or {}).items()}
+        assert after == {
+            name if each == key else each: item for each, item in (value or {}).items()
+        }
         assert len(renamed) - len(text) <= len(name) + 2

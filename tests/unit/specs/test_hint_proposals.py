@@ -84,14 +84,22 @@ FILES = {
     "skills/local/t/inner/skill.yaml": INNER,
     "capabilities/t.look.yaml": CAPABILITY,
     "capabilities/t.gate.yaml": GATE,
-    "bindings/local/t.look/one.yaml": BINDING.replace("ID", "look_py").replace("CAPABILITY", "t.look")
+    "bindings/local/t.look/one.yaml": BINDING.replace("ID", "look_py").replace(
+        "CAPABILITY", "t.look"
+    )
     + 'request: {text: "${input.text} ${input.more:-}"}\nresponse: {found: response.found, flag: response.flag}\n',
-    "bindings/local/t.gate/one.yaml": BINDING.replace("ID", "gate_py").replace("CAPABILITY", "t.gate")
+    "bindings/local/t.gate/one.yaml": BINDING.replace("ID", "gate_py").replace(
+        "CAPABILITY", "t.gate"
+    )
     + "request: {text: input.about}\nresponse: {allowed: response.allowed}\n",
     "services/local/shop.yaml": "id: shop\nkind: pythoncall\nmodule: cogcli.official.text\nisolation: process\n",
 }
 Write = Callable[..., str]
-S, C, B = "skills/local/t/s/skill.yaml", "capabilities/t.look.yaml", "bindings/local/t.look/one.yaml"
+S, C, B = (
+    "skills/local/t/s/skill.yaml",
+    "capabilities/t.look.yaml",
+    "bindings/local/t.look/one.yaml",
+)
 
 ROWS = [
     ("ref.input", S, "inputs.order.sku, more", "inputs.ordr.sku, more"),
@@ -136,7 +144,9 @@ def test_where_no_output_is_near_all_are_named(root: Write) -> None:
 
 def problems_of(root: Write, changed: dict[str, str]) -> list[Problem]:
     folder = root(files={**FILES, **changed}, bare=True)
-    return check(Registry([Layer("here", folder, True)], protocols=PROTOCOLS, base=folder).everything())
+    return check(
+        Registry([Layer("here", folder, True)], protocols=PROTOCOLS, base=folder).everything()
+    )
 
 
 def test_the_project_of_the_rows_is_sound(root: Write) -> None:
@@ -158,6 +168,6 @@ def test_what_is_proposed_mends_the_place_where_it_is_put(
     assert proposed, found[0]
     words = re.findall(r'"[^"]*"|[\w.-]+(?::[\w.-]+)?', wrong)
     mended = [broken.replace(wrong, wrong.replace(word, proposed[1])) for word in words]
-    assert any(code not in {each.code for each in problems_of(root, {file: text})} for text in mended), (
-        proposed[1]
-    )
+    assert any(
+        code not in {each.code for each in problems_of(root, {file: text})} for text in mended
+    ), proposed[1]

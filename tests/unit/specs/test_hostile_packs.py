@@ -76,7 +76,9 @@ def test_what_has_a_name_has_it_once_in_its_list(path: str, value: Any, expected
     assert _codes(path, value) == [("pack.duplicate", expected)]
 
 
-@pytest.mark.parametrize("guardrail", [{"id": "a"}, {"id": "a", "phrases": []}, {"id": "a", "reason": "x"}])
+@pytest.mark.parametrize(
+    "guardrail", [{"id": "a"}, {"id": "a", "phrases": []}, {"id": "a", "reason": "x"}]
+)
 def test_a_guardrail_says_what_it_looks_for(guardrail: dict[str, Any]) -> None:
     assert _codes(REFUSE, [guardrail]) == [("key.missing", f"/{REFUSE}/0")]
 

@@ -10,8 +10,12 @@ from cogcli.specs.problem_report import ProblemReport
 @pytest.mark.parametrize("letter", ["a", "漢"])
 def test_a_message_of_a_long_text_keeps_both_ends(letter: str) -> None:
     report = ProblemReport("x.yaml", None)
-    report.error("ref.format", ("steps", 0), f"step `ask`: `inputs.{letter * 40_000}` is not a reference")
-    report.place("ref.format", "E", (1, 1), f"step `ask`: `inputs.{letter * 40_000}` is not a reference")
+    report.error(
+        "ref.format", ("steps", 0), f"step `ask`: `inputs.{letter * 40_000}` is not a reference"
+    )
+    report.place(
+        "ref.format", "E", (1, 1), f"step `ask`: `inputs.{letter * 40_000}` is not a reference"
+    )
     for problem in report.problems:
         assert len(problem.message) <= 1000
         assert problem.message.startswith("step `ask`: `inputs.")

@@ -36,7 +36,9 @@ GIVES: dict[str, Any] = {
 }
 FETCH = capability("t.fetch", "x", outputs=GIVES)
 DO = capability("t.do", "x y", "y!")
-FIRST = step("first", "t.fetch", output={"order": "vars.order", "rows": "vars.rows", "any": "vars.any"})
+FIRST = step(
+    "first", "t.fetch", output={"order": "vars.order", "rows": "vars.rows", "any": "vars.any"}
+)
 
 
 def found_in(*steps: dict[str, Any], others: tuple[Skill, ...] = (), **more: Any) -> list[Problem]:
@@ -47,7 +49,8 @@ def found_in(*steps: dict[str, Any], others: tuple[Skill, ...] = (), **more: Any
 
 def reading(text: Any, **config: Any) -> list[Problem]:
     return found_in(
-        step("a", "t.do", {"x": text}, **config), inputs={"order": GIVES["order"], "n": {"type": "any"}}
+        step("a", "t.do", {"x": text}, **config),
+        inputs={"order": GIVES["order"], "n": {"type": "any"}},
     )
 
 
@@ -63,7 +66,9 @@ def reading(text: Any, **config: Any) -> list[Problem]:
         ("inputs.order.skuu", "W", "did you mean `inputs.order.sku`?"),
     ],
 )
-def test_a_member_that_is_not_there_is_told_with_one_that_is(text: Any, severity: str, hint: str) -> None:
+def test_a_member_that_is_not_there_is_told_with_one_that_is(
+    text: Any, severity: str, hint: str
+) -> None:
     [problem] = reading(text)
     assert (problem.code, problem.severity, problem.hint) == ("ref.field", severity, hint)
 
@@ -108,7 +113,9 @@ def test_a_path_into_a_scalar_or_a_list_is_told_at_any_depth(text: str, says: st
     ],
 )
 def test_expressions_walk_lists(condition: str, codes: list[tuple[str, str]]) -> None:
-    assert [(each.code, each.severity) for each in reading("inputs.n", condition=condition)] == codes
+    assert [
+        (each.code, each.severity) for each in reading("inputs.n", condition=condition)
+    ] == codes
 
 
 @pytest.mark.parametrize(
@@ -131,9 +138,15 @@ def test_items_of_a_loop_have_the_shape_of_the_list(items: Any, text: Any, hint:
 
 def test_what_a_loop_writes_is_a_list_of_what_it_calls() -> None:
     loop = step(
-        "each", "t.fetch", {"x": "item"}, foreach={"items": "vars.rows"}, output={"order": "vars.orders"}
+        "each",
+        "t.fetch",
+        {"x": "item"},
+        foreach={"items": "vars.rows"},
+        output={"order": "vars.orders"},
     )
-    use = step("use", "t.do", {"x": "item.skuu", "y": "item.lines"}, foreach={"items": "vars.orders"})
+    use = step(
+        "use", "t.do", {"x": "item.skuu", "y": "item.lines"}, foreach={"items": "vars.orders"}
+    )
     assert [each.hint for each in found_in(loop, use)] == ["did you mean `item.sku`?"]
 
 
@@ -148,7 +161,9 @@ def test_nested_skills_give_what_they_declare() -> None:
 
 def test_results_of_scatter_have_the_outputs_of_their_targets() -> None:
     targets = [{"name": "one", "uses": "t.fetch"}, {"name": "two", "uses": "t.do"}]
-    both = step("both", "_scatter", {"x": 1}, scatter={"capabilities": targets}, output={"one": "vars.one"})
+    both = step(
+        "both", "_scatter", {"x": 1}, scatter={"capabilities": targets}, output={"one": "vars.one"}
+    )
     use = step("use", "t.do", {"x": "vars.one.order.skuu", "y": "vars.one.oder"})
     hints = [each.hint for each in found_in(both, use)]
     assert hints == ["did you mean `vars.one.order.sku`?", "did you mean `vars.one.order`?"]
@@ -181,10 +196,16 @@ def test_left_sides_are_paths_into_what_is_produced() -> None:
 def test_values_below_slots_are_known_where_one_step_writes_them_whole() -> None:
     put = step("put", "t.fetch", output={"order": "working.artifacts.order"})
     use = step(
-        "use", "t.do", {"x": "working.artifacts.order.skuu", "y": "working.artifacts.order.lines.0.sku"}
+        "use",
+        "t.do",
+        {"x": "working.artifacts.order.skuu", "y": "working.artifacts.order.lines.0.sku"},
     )
-    assert [each.hint for each in found_in(put, use)] == ["did you mean `working.artifacts.order.sku`?"]
-    below = step("below", "t.do", output={"y": "working.artifacts.order.skuu"}, merge_strategy="replace")
+    assert [each.hint for each in found_in(put, use)] == [
+        "did you mean `working.artifacts.order.sku`?"
+    ]
+    below = step(
+        "below", "t.do", output={"y": "working.artifacts.order.skuu"}, merge_strategy="replace"
+    )
     assert not found_in(put, below, use)
 
 
@@ -195,7 +216,12 @@ def test_many_writers_and_readers_are_checked_in_linear_time() -> None:
             for n in range(count)
         ]
         readers = [
-            step(f"r{n}", "t.do", {"x": "vars.o1.sku", "y": "item.skuu"}, foreach={"items": "vars.o2.lines"})
+            step(
+                f"r{n}",
+                "t.do",
+                {"x": "vars.o1.sku", "y": "item.skuu"},
+                foreach={"items": "vars.o2.lines"},
+            )
             for n in range(count)
         ]
         found_in(*writers, *readers)

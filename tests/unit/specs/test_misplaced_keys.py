@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 
 
-@pytest.mark.parametrize("key", ["foreach: {items: [1]}", "retry: {max_attempts: 2}", "condition: 'true'"])
+@pytest.mark.parametrize(
+    "key", ["foreach: {items: [1]}", "retry: {max_attempts: 2}", "condition: 'true'"]
+)
 def test_a_key_of_the_config_is_told_its_place(project: Any, key: str) -> None:
     project.skill("demo.loop", f"- {{id: a, uses: demo.none, {key}}}")
     (problem,) = [
-        each for each in project.run("validate", "--json").json["problems"] if each["code"] == "key.unknown"
+        each
+        for each in project.run("validate", "--json").json["problems"]
+        if each["code"] == "key.unknown"
     ]
     assert problem["hint"] == "write it below `config`"
 
@@ -19,7 +23,9 @@ def test_a_key_of_the_config_is_told_its_place(project: Any, key: str) -> None:
 def test_where_no_key_is_near_those_that_may_stand_there_are_told(project: Any) -> None:
     project.skill("demo.loop", "- {id: a, uses: demo.none, config: {foreach: {in: [1], as: one}}}")
     (problem,) = [
-        each for each in project.run("validate", "--json").json["problems"] if each["code"] == "key.unknown"
+        each
+        for each in project.run("validate", "--json").json["problems"]
+        if each["code"] == "key.unknown"
     ]
     assert problem["hint"] == "keys: items, index_as, max_parallel, max_items"
 

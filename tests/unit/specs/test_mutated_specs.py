@@ -35,7 +35,13 @@ KEYS = (
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if path:
         yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in items:
         yield from places(item, (*path, key))
 
@@ -60,7 +66,9 @@ def wounded(value: dict[str, Any], dice: random.Random) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", sorted((SPECS / "valid").glob("*.yaml")), ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", sorted((SPECS / "valid").glob("*.yaml")), ids=lambda file: file.name
+)
 def test_no_spec_can_crash_the_checks(file: Path) -> None:
     dice = random.Random(file.name)
     value = reader.parse(file.read_bytes(), file=file.name).value

@@ -95,7 +95,9 @@ def test_a_service_without_a_document_has_none() -> None:
     assert openapi_of(Service("s", "openapi", root="/nowhere")) is None
 
 
-def test_the_only_absolute_server_counts_its_variables_at_their_defaults(notes: OpenApiDocument) -> None:
+def test_the_only_absolute_server_counts_its_variables_at_their_defaults(
+    notes: OpenApiDocument,
+) -> None:
     assert notes.server == "https://eu.notes.example/api"
 
 
@@ -112,7 +114,9 @@ def test_an_operation_is_named_by_id_or_by_path(notes: OpenApiDocument, name: st
     assert (found.id, found.method, found.path) == ("getNote", "GET", "/notes/{id}")
 
 
-def test_the_method_of_a_path_is_the_given_one_else_the_only_one_else_post(notes: OpenApiDocument) -> None:
+def test_the_method_of_a_path_is_the_given_one_else_the_only_one_else_post(
+    notes: OpenApiDocument,
+) -> None:
     assert notes.operation("/notes", None).id == "addNote"
     assert notes.operation("/notes", "GET").id == "listNotes"
     assert notes.operation("upload", None).method == "POST"
@@ -178,7 +182,9 @@ def test_a_reply_without_json_has_no_schema(notes: OpenApiDocument) -> None:
     assert responses["default"] is None
 
 
-def test_a_body_of_another_type_is_refused_and_a_suffixed_one_is_sent_as_such(notes: OpenApiDocument) -> None:
+def test_a_body_of_another_type_is_refused_and_a_suffixed_one_is_sent_as_such(
+    notes: OpenApiDocument,
+) -> None:
     upload, put = notes.operation("upload", None).body, notes.operation("/notes/{id}", "PUT").body
     assert upload is not None
     assert put is not None
@@ -192,7 +198,9 @@ def test_security_holds_the_alternatives(notes: OpenApiDocument) -> None:
         ["Authorization", "X-Key"],
         [],
     ]
-    assert [[s.name for s in one] for one in notes.operation("getNote", None).security] == [["token"]]
+    assert [[s.name for s in one] for one in notes.operation("getNote", None).security] == [
+        ["token"]
+    ]
 
 
 def test_keys_of_a_request_have_places(notes: OpenApiDocument) -> None:
@@ -256,7 +264,11 @@ def test_the_dialect_of_3_0_is_translated(tmp_path: Path) -> None:
     document = openapi_of(service_with(tmp_path, OLD))
     assert document is not None
     operation = document.operation("a", None)
-    assert operation.parameters[0].schema == {"type": "integer", "exclusiveMinimum": 0, "maximum": 9}
+    assert operation.parameters[0].schema == {
+        "type": "integer",
+        "exclusiveMinimum": 0,
+        "maximum": 9,
+    }
     assert operation.responses["200"]["properties"] == {
         "a": {"type": ["string", "null"], "examples": ["x"]},
         "b": {"$ref": "#/$defs/B"},
@@ -270,7 +282,10 @@ def test_the_dialect_of_3_0_is_translated(tmp_path: Path) -> None:
         ("openapi: 4.0.0", "expected 3.0, 3.1 or 3.2"),
         ("openapi: 3.1.0\npaths: []", "`#/paths`"),
         ("openapi: 3.1.0\npaths: {/a: {get: 1}}", "`#/paths/~1a/get`"),
-        ("openapi: 3.1.0\npaths: {/a: {get: {operationId: x}}, /b: {get: {operationId: x}}}", "`x` repeated"),
+        (
+            "openapi: 3.1.0\npaths: {/a: {get: {operationId: x}}, /b: {get: {operationId: x}}}",
+            "`x` repeated",
+        ),
         ("openapi: 3.1.0\npaths: {/a: {$ref: 'other.yaml#/a'}}", "expected `#/...`"),
         ("openapi: 3.1.0\npaths: {/a: {$ref: '#/b'}}", "not there"),
         ("openapi: 3.1.0\nx-a: &a 1", "anchor"),
@@ -290,7 +305,10 @@ def test_an_unusable_document_is_told(tmp_path: Path, text: str, said: str) -> N
     [
         ("openapi: 4.0.0", (1, 10)),
         ("openapi: 3.1.0\npaths:\n  /a:\n    get: 1", (4, 10)),
-        ("openapi: 3.1.0\npaths:\n  /a: {get: {operationId: x}}\n  /b: {get: {operationId: x}}", (4, 27)),
+        (
+            "openapi: 3.1.0\npaths:\n  /a: {get: {operationId: x}}\n  /b: {get: {operationId: x}}",
+            (4, 27),
+        ),
         ("openapi: 3.1.0\npaths:\n  /a: {get: {responses: {'200': {$ref: '#/b'}}}}", (3, 40)),
         ("openapi: 3.1.0\npaths:\n  /a: {get: {parameters: [{}, {$ref: '#/b'}]}}", (3, 38)),
         ("openapi: 3.1.0\nx-a: &a 1", (2, 6)),
@@ -313,7 +331,9 @@ def test_a_document_of_another_name_is_suggested(tmp_path: Path) -> None:
 
 
 def test_a_circle_of_references_ends(tmp_path: Path) -> None:
-    found = fault(tmp_path, "openapi: 3.1.0\npaths: {/a: {$ref: '#/x-b'}}\nx-b: {$ref: '#/paths/~1a'}")
+    found = fault(
+        tmp_path, "openapi: 3.1.0\npaths: {/a: {$ref: '#/x-b'}}\nx-b: {$ref: '#/paths/~1a'}"
+    )
     assert "circle" in found.message
 
 
@@ -331,7 +351,9 @@ components:
     assert openapi_of(service_with(tmp_path, text)) is not None
 
 
-@pytest.mark.parametrize("data", ['{"openapi": "3.1.0", "a": NaN}', '{"a": 1, "a": 2}', "[" * 200, "{"])
+@pytest.mark.parametrize(
+    "data", ['{"openapi": "3.1.0", "a": NaN}', '{"a": 1, "a": 2}', "[" * 200, "{"]
+)
 def test_json_documents_are_read_strictly(tmp_path: Path, data: str) -> None:
     assert fault(tmp_path, data, "api.json").code == "wire.document"
 
@@ -343,11 +365,15 @@ def test_a_json_document_is_read_whatever_it_is_called(tmp_path: Path) -> None:
 
 
 def test_a_document_of_more_than_four_mebibytes_is_refused(tmp_path: Path) -> None:
-    assert "at most 4,194,304" in fault(tmp_path, " " * (4 * 1024 * 1024) + "{}", "api.json").message
+    assert (
+        "at most 4,194,304" in fault(tmp_path, " " * (4 * 1024 * 1024) + "{}", "api.json").message
+    )
 
 
 def test_a_document_larger_than_a_spec_file_is_read(tmp_path: Path) -> None:
-    paths = "".join(f"  /path/{n}/{'x' * 20}:\n    get: {{operationId: op{n}}}\n" for n in range(6000))
+    paths = "".join(
+        f"  /path/{n}/{'x' * 20}:\n    get: {{operationId: op{n}}}\n" for n in range(6000)
+    )
     document = openapi_of(service_with(tmp_path, f"openapi: 3.1.0\npaths:\n{paths}"))
     assert document is not None
     assert document.operation("op5999", None).path.startswith("/path/5999/")
@@ -375,7 +401,9 @@ def test_a_document_is_inside_the_layer_of_its_service(tmp_path: Path, named: st
         ("link.yaml", "is outside the layer"),
     ],
 )
-def test_a_missing_document_is_told_from_one_outside_the_layer(tmp_path: Path, named: str, said: str) -> None:
+def test_a_missing_document_is_told_from_one_outside_the_layer(
+    tmp_path: Path, named: str, said: str
+) -> None:
     root = tmp_path / "deep" / "root"
     (root / "services" / "local").mkdir(parents=True)
     (tmp_path / "outside.yaml").write_text("openapi: 3.1.0\npaths: {}\n")

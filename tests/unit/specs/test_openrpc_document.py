@@ -65,7 +65,10 @@ def test_an_unknown_method_is_told_with_what_may_be_meant(tmp_path: Path) -> Non
     [
         (MATHS.replace("1.3.2", "1.2.6"), "expected 1.3 or 1.4"),
         (MATHS.replace("params: []", "params: {}"), "`#/x-more/params`"),
-        (MATHS.replace("name: a, required: true", "name: a, required: 1"), "`#/methods/0/params/0/required`"),
+        (
+            MATHS.replace("name: a, required: true", "name: a, required: 1"),
+            "`#/methods/0/params/0/required`",
+        ),
         (
             MATHS.replace("{name: b, deprecated: true, ", "{deprecated: true, "),
             "`#/components/contentDescriptors/B`",
@@ -73,7 +76,10 @@ def test_an_unknown_method_is_told_with_what_may_be_meant(tmp_path: Path) -> Non
         (MATHS.replace("log.line", "add"), "method `add` repeated"),
         (MATHS.replace("name: b,", "name: a,"), "parameter `a` repeated"),
         (MATHS.replace("by-position", "by-chance"), "`#/methods/0/paramStructure`"),
-        (MATHS.replace("schemas: {Sum: {type: integer}}", "schemas: {Sum: 1}"), "`#/components/schemas/Sum`"),
+        (
+            MATHS.replace("schemas: {Sum: {type: integer}}", "schemas: {Sum: 1}"),
+            "`#/components/schemas/Sum`",
+        ),
         ("openrpc: 1.4.0\ninfo: {title: a, version: '1'}", "methods"),
     ],
 )

@@ -25,7 +25,9 @@ HOST = {
 
 def registry(root: str, cache: str = "") -> Registry:
     layers = layers_for(project=root, project_trusted=True)[1:]
-    return Registry(layers, protocols=PROTOCOLS, base=root, cache=CompiledCache(cache) if cache else None)
+    return Registry(
+        layers, protocols=PROTOCOLS, base=root, cache=CompiledCache(cache) if cache else None
+    )
 
 
 def test_host_overrides_are_the_last_layer_of_a_project(root: Write) -> None:
@@ -46,10 +48,10 @@ def test_what_the_host_says_is_reached_with_the_skill(root: Write) -> None:
     assert (selection.selection_source, selection.usable) == ("active", ("loud",))
 
 
-def test_services_of_one_file_replace_those_of_earlier_layers_and_hide_them_visibly(root: Write) -> None:
-    services = (
-        "services:\n  echo: {kind: mcp, url: https://tools.example/mcp}\n  other: {kind: mcp, command: x}\n"
-    )
+def test_services_of_one_file_replace_those_of_earlier_layers_and_hide_them_visibly(
+    root: Write,
+) -> None:
+    services = "services:\n  echo: {kind: mcp, url: https://tools.example/mcp}\n  other: {kind: mcp, command: x}\n"
     path = root(files={".agent-skills/services.yaml": services})
     catalog = registry(path).everything()
     echo = catalog.services["echo"]
@@ -63,7 +65,9 @@ def test_services_of_one_file_replace_those_of_earlier_layers_and_hide_them_visi
 
 
 def test_a_broken_service_costs_only_itself_and_nothing_earlier_steps_in(root: Write) -> None:
-    services = "services:\n  echo: {kind: nonsense}\n  fine: {kind: mcp, server: official_text_tools}\n"
+    services = (
+        "services:\n  echo: {kind: nonsense}\n  fine: {kind: mcp, server: official_text_tools}\n"
+    )
     found = registry(root(files={".agent-skills/services.yaml": services}))
     catalog = found.everything()
     assert sorted(catalog.services) == ["fine"]
@@ -100,7 +104,10 @@ def test_choices_for_capabilities_a_skill_does_not_call_are_no_concern_of_it(roo
     }
     found = registry(root(files=files))
     assert check(found.reach("t.s")) == []
-    assert [p.code for p in check(found.everything())] == ["active.capability", "overrides.unresolved"]
+    assert [p.code for p in check(found.everything())] == [
+        "active.capability",
+        "overrides.unresolved",
+    ]
 
 
 def test_an_alias_in_a_choice_means_its_capability(root: Write) -> None:
@@ -124,7 +131,10 @@ def test_a_host_capability_may_not_weaken_safety(root: Write) -> None:
         ".agent-skills/capabilities/text.echo.yaml": CAPABILITY,
     }
     assert "safety.weakened" in {p.code for p in check(registry(root(files=files)).reach("t.s"))}
-    files = {"capabilities/text.echo.yaml": CAPABILITY, ".agent-skills/capabilities/text.echo.yaml": guarded}
+    files = {
+        "capabilities/text.echo.yaml": CAPABILITY,
+        ".agent-skills/capabilities/text.echo.yaml": guarded,
+    }
     stricter = registry(root("stricter", files)).reach("t.s")
     assert check(stricter) == []
     assert stricter.capabilities["text.echo"].safety is not None
@@ -146,9 +156,14 @@ def test_pins_tell_what_was_chosen_for_the_capabilities_of_the_run_alone(root: W
 
     more = services.format(id="echo") + "  more: {kind: mcp, server: official_text_tools}\n"
     assert pins(active_bindings='{"text.echo": "loud", "x.y": "z"}', services=more) == before
-    assert pins(active_bindings='{"text.echo": "echo_py"}')["active:text.echo"] != before["active:text.echo"]
+    assert (
+        pins(active_bindings='{"text.echo": "echo_py"}')["active:text.echo"]
+        != before["active:text.echo"]
+    )
     assert "active:text.echo" not in pins(active_bindings="{}")
-    assert "override:text.echo" in pins(overrides="overrides: [{capabilities: [text.echo], service: echo}]")
+    assert "override:text.echo" in pins(
+        overrides="overrides: [{capabilities: [text.echo], service: echo}]"
+    )
     assert pins(services="services: {}")["service:echo"] != before["service:echo"]
 
 
@@ -168,10 +183,14 @@ def test_the_cache_gives_what_the_files_give(root: Write) -> None:
 
 
 def test_files_of_host_overrides_are_validated_by_name(root: Write) -> None:
-    path = root(files={**HOST, ".agent-skills/overrides.yaml": "overrides: [{capabilities: [text.ecko]}]\n"})
+    path = root(
+        files={**HOST, ".agent-skills/overrides.yaml": "overrides: [{capabilities: [text.ecko]}]\n"}
+    )
     found = registry(path)
     assert [p.code for p in check(found.files([".agent-skills/active_bindings.json"]))] == []
-    assert [p.code for p in check(found.files([".agent-skills/overrides.yaml"]))] == ["overrides.shape"]
+    assert [p.code for p in check(found.files([".agent-skills/overrides.yaml"]))] == [
+        "overrides.shape"
+    ]
     assert [p.code for p in check(found.files([".agent-skills"]))] == ["overrides.shape"]
 
 
@@ -182,16 +201,22 @@ def test_a_folder_of_host_overrides_outside_every_layer_is_judged_as_such(root: 
         ("active.binding", f"{elsewhere}/active_bindings.json")
     ]
     lone = root(
-        "lone", {"active_bindings.json": '{"text.ecko": "x"}', "s.yaml": "services: {a: {}}"}, bare=True
+        "lone",
+        {"active_bindings.json": '{"text.ecko": "x"}', "s.yaml": "services: {a: {}}"},
+        bare=True,
     )
-    assert [p.code for p in check(found.files([f"{lone}/active_bindings.json"]))] == ["active.capability"]
+    assert [p.code for p in check(found.files([f"{lone}/active_bindings.json"]))] == [
+        "active.capability"
+    ]
     assert {p.code for p in check(found.files([f"{lone}/s.yaml"]))} == {"key.missing"}
 
 
 def test_positions_in_json_with_tabs_and_escapes_are_told(root: Write) -> None:
     text = '\ufeff{\n\t"text.echo":\t"lo\\u0075der",\n\t"x-note": "a \\" b"\n}\n'
     found = registry(root(files={".agent-skills/active_bindings.json": text}))
-    told = [(p.code, p.line, p.column) for p in check(found.everything()) if p.file.endswith(".json")]
+    told = [
+        (p.code, p.line, p.column) for p in check(found.everything()) if p.file.endswith(".json")
+    ]
     assert told == [("active.binding", 2, 15)]
 
 
@@ -215,7 +240,9 @@ def test_a_broken_choice_is_told_to_whoever_asks_for_a_binding(root: Write) -> N
         ),
         ({".agent-skills/active_bindings.json": "{"}, "E .agent-skills/active_bindings.json:1:2 "),
         (
-            {".agent-skills/overrides.yaml": "overrides: [{capabilities: [text.echo], service: ecko}]"},
+            {
+                ".agent-skills/overrides.yaml": "overrides: [{capabilities: [text.echo], service: ecko}]"
+            },
             "R .agent-skills/overrides.yaml:1:50 override 1: `text.echo` has no binding on service `ecko`",
         ),
         (
@@ -224,7 +251,9 @@ def test_a_broken_choice_is_told_to_whoever_asks_for_a_binding(root: Write) -> N
         ),
     ],
 )
-def test_a_wrong_choice_is_told_once_where_it_is_made(root: Write, files: dict[str, str], told: str) -> None:
+def test_a_wrong_choice_is_told_once_where_it_is_made(
+    root: Write, files: dict[str, str], told: str
+) -> None:
     found = registry(root(files=files))
     for catalog in (found.reach("t.s"), found.everything()):
         (problem,) = check(catalog)

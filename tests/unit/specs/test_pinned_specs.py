@@ -14,7 +14,9 @@ from cogcli.specs.registry import Registry
 from cogcli.specs.spec_snapshot import catalog_of, document_of
 
 
-@pytest.mark.parametrize("skill_id", Registry(layers_for(), protocols=PROTOCOLS, base="/").ids("skill"))
+@pytest.mark.parametrize(
+    "skill_id", Registry(layers_for(), protocols=PROTOCOLS, base="/").ids("skill")
+)
 def test_a_catalog_survives_its_blob(skill_id: str, tmp_path: Path) -> None:
     catalog = Registry(layers_for(), protocols=PROTOCOLS, base=str(tmp_path)).reach(skill_id)
     back = catalog_of(orjson.loads(compact(document_of(catalog))), PROTOCOLS)

@@ -79,16 +79,20 @@ def test_what_looks_like_a_way_to_read_is_told_with_the_right_form(text: str, ri
 
 def test_the_tables_of_the_reference_are_true() -> None:
     page = (Path(__file__).parents[3] / "docs/reference/skill.md").read_text(encoding="utf-8")
-    table = page.partition("### Plausible syntax")[2].partition("What is reported")[0].replace("\\|", "\0")
+    table = (
+        page.partition("### Plausible syntax")[2]
+        .partition("What is reported")[0]
+        .replace("\\|", "\0")
+    )
     rows = [row.strip("|").split(" | ") for row in table.splitlines() if row.startswith("| `")]
     seen = 0
     for texts, code, _ in rows:
         if re.sub("`[^`]*`", "", texts).strip(" ,") not in ("", "alone"):
             continue
         for text in re.findall("`([^`]*)`", texts):
-            assert [each.code for each in problems_with(text.replace("\0", "|"))][:1] == [code.strip(" `")], (
-                text
-            )
+            assert [each.code for each in problems_with(text.replace("\0", "|"))][:1] == [
+                code.strip(" `")
+            ], text
             seen += 1
     assert seen > 12
 
@@ -167,7 +171,9 @@ def test_loop_names_are_meant_in_their_step_only(text: str, right: str) -> None:
         ({"$text": "${working.risk.0}"}, "ref.slot", "did you mean `working.risks.0`?"),
     ],
 )
-def test_a_text_with_values_is_checked_like_its_references(value: Any, code: str | None, hint: str) -> None:
+def test_a_text_with_values_is_checked_like_its_references(
+    value: Any, code: str | None, hint: str
+) -> None:
     found = problems_with(value)
     assert [each.code for each in found] == ([code] if code else [])
     assert not found or found[0].hint.startswith(hint)
@@ -176,7 +182,9 @@ def test_a_text_with_values_is_checked_like_its_references(value: Any, code: str
 def test_braces_that_yaml_takes_for_an_object_are_told() -> None:
     [problem] = problems_with({"inputs.name": None})
     assert (problem.code, problem.hint[:18]) == ("ref.text", "write inputs.name,")
-    assert [each.code for each in problems_with([{"item": None}], foreach={"items": "[1]"})] == ["ref.text"]
+    assert [each.code for each in problems_with([{"item": None}], foreach={"items": "[1]"})] == [
+        "ref.text"
+    ]
     assert not problems_with(
         [{"item": None}, {"a.b": None}, {"inputs.name": 1}, {"inputs.name": None, "b": 1}]
     )
@@ -219,11 +227,21 @@ def test_a_text_with_values_is_text_and_waits_for_its_writers() -> None:
             "ref.text",
             "write {$text:",
         ),
-        ({"foreach": {"items": ["inputs.name", "b"]}}, "ref.text", "write the list as an expression"),
-        ({"foreach": {"items": [{"$literal": "b"}]}}, "ref.text", "write the list as an expression"),
+        (
+            {"foreach": {"items": ["inputs.name", "b"]}},
+            "ref.text",
+            "write the list as an expression",
+        ),
+        (
+            {"foreach": {"items": [{"$literal": "b"}]}},
+            "ref.text",
+            "write the list as an expression",
+        ),
     ],
 )
-def test_other_places_of_a_step_are_answered_too(step_keys: dict[str, Any], code: str, hint: str) -> None:
+def test_other_places_of_a_step_are_answered_too(
+    step_keys: dict[str, Any], code: str, hint: str
+) -> None:
     found = [each for each in problems_with("inputs.name", **step_keys) if each.severity == "E"]
     assert [each.code for each in found] == [code]
     assert found[0].hint.startswith(hint)
@@ -237,7 +255,18 @@ def test_a_long_text_is_shown_around_the_place() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["{{a", "${a", "$inputs.", "{inputs.a", "inputs.a[", "{%", "inputs.a |", "{{a.", "(", "!inputs.a("],
+    [
+        "{{a",
+        "${a",
+        "$inputs.",
+        "{inputs.a",
+        "inputs.a[",
+        "{%",
+        "inputs.a |",
+        "{{a.",
+        "(",
+        "!inputs.a(",
+    ],
 )
 def test_any_text_is_looked_through_in_linear_time(piece: str) -> None:
     for size in (200_000, 1900):

@@ -57,20 +57,30 @@ def test_where_it_may_not_be_called_the_next_rule_decides_and_the_explanation_sa
 def test_a_service_without_a_binding_for_it_is_passed_over() -> None:
     found = chosen(catalog(MODEL, LOCAL, ON_MODEL, defaults="local"), "nothing")
     assert of(found) == ("policy", "local")
-    assert "service `nothing` is preferred, but has no binding for it" in found.considered[-2].reason
+    assert (
+        "service `nothing` is preferred, but has no binding for it" in found.considered[-2].reason
+    )
 
 
 def test_the_first_preferred_service_that_may_be_called_decides() -> None:
-    found = catalog(MODEL, OTHER, LOCAL, ON_MODEL, binding("on_other", "other", "openapi"), defaults="local")
+    found = catalog(
+        MODEL, OTHER, LOCAL, ON_MODEL, binding("on_other", "other", "openapi"), defaults="local"
+    )
     assert of(chosen(found, "other", "model")) == ("prefer", "on_other")
     assert of(chosen(found, "model", "other", environ={})) == ("prefer", "on_other")
 
 
 def test_a_candidate_is_never_preferred() -> None:
     candidate: Any = binding("on_model", "model", "openapi", channel="candidate")
-    assert of(chosen(catalog(MODEL, LOCAL, candidate, defaults="local"), "model")) == ("policy", "local")
+    assert of(chosen(catalog(MODEL, LOCAL, candidate, defaults="local"), "model")) == (
+        "policy",
+        "local",
+    )
 
 
 def test_its_fallback_is_in_the_chain() -> None:
     failing = binding("on_model", "model", "openapi", fallback_binding_id="local")
-    assert chosen(catalog(MODEL, LOCAL, failing, defaults="local"), "model").usable == ("on_model", "local")
+    assert chosen(catalog(MODEL, LOCAL, failing, defaults="local"), "model").usable == (
+        "on_model",
+        "local",
+    )

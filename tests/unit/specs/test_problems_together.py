@@ -19,7 +19,11 @@ from cogcli.core.problems import Problem, ProblemsFound
 from cogcli.runs.given_inputs import raise_together
 
 CODES = sorted(
-    [*(code for code in FAILURE_OF if exit_code(code) in (USAGE, ENVIRONMENT)), "safety.scope", "flow.cycle"]
+    [
+        *(code for code in FAILURE_OF if exit_code(code) in (USAGE, ENVIRONMENT)),
+        "safety.scope",
+        "flow.cycle",
+    ]
 )
 codes = st.lists(st.sampled_from(CODES), min_size=1, max_size=5)
 
@@ -49,7 +53,9 @@ def test_so_it_is_for_those_of_the_command_line_and_of_specs_together(
         raise_together([CogcliError(code, "asked") for code in asked], loading)
     error = caught.value
     assert error.exit_code == exit_code(error.code)
-    assert (error.exit_code == ENVIRONMENT) == (ENVIRONMENT in {exit_code(code) for code in asked + specs})
+    assert (error.exit_code == ENVIRONMENT) == (
+        ENVIRONMENT in {exit_code(code) for code in asked + specs}
+    )
 
 
 @pytest.mark.parametrize("before", ["ok", "partial", "pending"])
@@ -61,7 +67,14 @@ def test_a_command_that_failed_in_the_end_has_the_status_of_its_error(
     monkeypatch.setattr("sys.stdout", out)
     context = CommandContext(Call([]), Screen({}, json=True), {})
     context.own.update({"status": before, "outputs": {"a": 1}})
-    code = main.report_error(context.screen, "run", CogcliError("env.disk", "full"), argv=[], context=context)
+    code = main.report_error(
+        context.screen, "run", CogcliError("env.disk", "full"), argv=[], context=context
+    )
     body: dict[str, Any] = json.loads(out.getvalue())
-    assert (code, body["exit_code"], body["status"], body["error"]["code"]) == (3, 3, "error", "env.disk")
+    assert (code, body["exit_code"], body["status"], body["error"]["code"]) == (
+        3,
+        3,
+        "error",
+        "env.disk",
+    )
     assert body["outputs"] == {"a": 1}

@@ -22,7 +22,9 @@ from cogcli.specs.registry import Registry
 
 def registry(*roots: str) -> Registry:
     return Registry(
-        [Layer(os.path.basename(root), root, True) for root in roots], protocols=PROTOCOLS, base=roots[0]
+        [Layer(os.path.basename(root), root, True) for root in roots],
+        protocols=PROTOCOLS,
+        base=roots[0],
     )
 
 
@@ -53,7 +55,9 @@ def test_a_run_reads_no_file_of_the_registry_but_those_of_its_closure(
         return read_regular(path, limit=limit)
 
     shipped = builtin_root()
-    own = root(files={"capabilities/text.other.yaml": CAPABILITY.replace("text.echo", "text.other")})
+    own = root(
+        files={"capabilities/text.other.yaml": CAPABILITY.replace("text.echo", "text.other")}
+    )
     layers = [Layer("built-in", shipped, True), Layer("own", own, True)]
     monkeypatch.setattr(spec_reader, "read_regular", read_and_note)
     reached = Registry(layers, protocols=PROTOCOLS, base=own).reach("t.s")
@@ -64,7 +68,9 @@ def test_a_run_reads_no_file_of_the_registry_but_those_of_its_closure(
 
 def test_reach_follows_nested_skills_gates_fallbacks_and_bases(root: Write) -> None:
     files = {
-        "skills/other/t/outer/skill.yaml": SKILL.replace("t.s", "t.outer").replace("text.echo", "skill:t.s"),
+        "skills/other/t/outer/skill.yaml": SKILL.replace("t.s", "t.outer").replace(
+            "text.echo", "skill:t.s"
+        ),
         "capabilities/text.echo.yaml": "id: text.echo\nversion: '1.0.0'\ndescription: d\nextends: text.base\n"
         "safety: {mandatory_pre_gates: [gate.check]}\n",
         "capabilities/text.base.yaml": CAPABILITY.replace("text.echo", "text.base"),
@@ -96,11 +102,15 @@ def test_what_is_no_id_is_looked_up_nowhere(root: Write, name: str) -> None:
         registry(root()).reach(name)
 
 
-def test_a_later_layer_replaces_a_spec_whole_and_the_replaced_one_stays_visible(root: Write) -> None:
+def test_a_later_layer_replaces_a_spec_whole_and_the_replaced_one_stays_visible(
+    root: Write,
+) -> None:
     second = {"capabilities/text.echo.yaml": CAPABILITY.replace("Echo.", "Louder.")}
     catalog = registry(root("one"), root("two", second, bare=True)).reach("t.s")
     assert catalog.capabilities["text.echo"].description == "Louder."
-    assert catalog.shadows == (Shadow("capability", "text.echo", "one", "capabilities/text.echo.yaml"),)
+    assert catalog.shadows == (
+        Shadow("capability", "text.echo", "one", "capabilities/text.echo.yaml"),
+    )
 
 
 def test_a_binding_of_a_later_layer_replaces_the_one_of_equal_id(root: Write) -> None:
@@ -116,11 +126,13 @@ def test_a_binding_of_a_later_layer_replaces_the_one_of_equal_id(root: Write) ->
 
 
 def test_a_broken_later_file_does_not_bring_back_the_earlier_one(root: Write) -> None:
-    catalog = registry(root("one"), root("two", {"capabilities/text.echo.yaml": "id: [\n"}, bare=True)).reach(
-        "t.s"
-    )
+    catalog = registry(
+        root("one"), root("two", {"capabilities/text.echo.yaml": "id: [\n"}, bare=True)
+    ).reach("t.s")
     assert "text.echo" not in catalog.capabilities
-    assert [name for name in catalog.broken if name.startswith("capability:")] == ["capability:text.echo"]
+    assert [name for name in catalog.broken if name.startswith("capability:")] == [
+        "capability:text.echo"
+    ]
     assert "step.uses" in codes(catalog)
 
 
@@ -156,7 +168,9 @@ def test_places_without_a_channel_count_as_local(root: Write) -> None:
     assert "extra" in catalog.services
 
 
-def test_one_directory_in_two_layers_counts_once_as_the_earlier(root: Write, tmp_path: Path) -> None:
+def test_one_directory_in_two_layers_counts_once_as_the_earlier(
+    root: Write, tmp_path: Path
+) -> None:
     path = root()
     os.symlink(path, tmp_path / "again")
     layers = [Layer("a", path, True), Layer("b", str(tmp_path / "again"), False)]
@@ -174,7 +188,9 @@ def test_layers_are_built_in_then_project_then_each_registry(root: Write) -> Non
 
 
 def test_ids_are_told_by_paths_alone(root: Write) -> None:
-    found = registry(root(files={"capabilities/broken.one.yaml": "][", "capabilities/_draft.yaml": "x"}))
+    found = registry(
+        root(files={"capabilities/broken.one.yaml": "][", "capabilities/_draft.yaml": "x"})
+    )
     assert found.ids("capability") == ["broken.one", "text.echo"]
     assert found.ids("skill") == ["t.s"]
     assert found.ids("service") == ["echo"]
@@ -204,7 +220,9 @@ def test_named_files_are_judged_against_the_registry_and_only_theirs_are_told(
 BROKEN = Path(__file__).parents[2] / "specs/broken"
 
 
-def test_a_file_given_by_name_has_the_problems_that_a_check_of_everything_tells_of_it(tmp_path: Path) -> None:
+def test_a_file_given_by_name_has_the_problems_that_a_check_of_everything_tells_of_it(
+    tmp_path: Path,
+) -> None:
     cache = str(tmp_path / "specs.db")
     layers = [Layer("broken", str(BROKEN), True)]
 
@@ -286,7 +304,9 @@ def test_a_warm_reach_imports_no_heavy_library(root: Write, tmp_path: Path) -> N
         "print(sorted(heavy & {name.split('.')[0] for name in sys.modules}))\n"
     )
     for expected in ("['ruamel']", "[]"):
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
         assert done.stdout.strip() == expected
 
 
@@ -306,7 +326,9 @@ def test_a_known_warning_is_placed_without_parsing_again(root: Write, tmp_path: 
         "print([(p.code, p.line, p.column) for p in found], 'ruamel' in sys.modules)\n"
     )
     for parsed in (True, False):
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
         assert done.stdout.strip() == f"[('vars.unused', 13, 46)] {parsed}"
 
 
@@ -321,7 +343,8 @@ def test_a_file_edited_after_loading_is_not_remembered(root: Write, tmp_path: Pa
     assert [p.line for p in check(catalog)] == [13]
     file.write_text(text)
     assert [
-        p.line for p in check(Registry([layer], cache=cache, protocols=PROTOCOLS, base=path).reach("t.s"))
+        p.line
+        for p in check(Registry([layer], cache=cache, protocols=PROTOCOLS, base=path).reach("t.s"))
     ] == [12]
 
 
@@ -332,7 +355,9 @@ def test_thousands_of_steps_are_checked(root: Write) -> None:
         for n in range(1, 2000)
     ]
     steps = SKILL[SKILL.index("  - id: a") :].replace("outputs.out", "vars.v0") + "".join(lines)
-    last = "  - {id: last, uses: text.echo, input: {text: vars.v1999}, output: {text: outputs.out}}\n"
+    last = (
+        "  - {id: last, uses: text.echo, input: {text: vars.v1999}, output: {text: outputs.out}}\n"
+    )
     skill = SKILL[: SKILL.index("  - id: a")] + steps + last
     assert check(registry(root(files={"skills/local/t/s/skill.yaml": skill})).reach("t.s")) == []
 

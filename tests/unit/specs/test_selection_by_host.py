@@ -75,7 +75,9 @@ def test_a_binding_that_somebody_named_is_used_or_it_is_an_error(rule: str) -> N
     chosen, binds = options[rule]
     error = refused(chosen, SelectionOptions(binds=binds))
     assert error.code == "env.missing"
-    namer = {"flag": "`--bind`", "active": "active_bindings.json", "override": "overrides.yaml"}[rule]
+    namer = {"flag": "`--bind`", "active": "active_bindings.json", "override": "overrides.yaml"}[
+        rule
+    ]
     assert f"{namer} names `first`: service `needy`" in error.message
     assert error.file == ""  # the file is in order, the machine is not
     ready = select(chosen, "a.b", READY._replace(binds=binds))
@@ -93,13 +95,19 @@ def test_an_unknown_name_is_an_error_and_similar_ones_are_told() -> None:
 
 
 def test_an_override_that_prefers_leaves_the_choice_to_the_next_rule() -> None:
-    found = catalog(NEEDY, binding("first", "needy", "openapi"), binding("second"), defaults="second")
+    found = catalog(
+        NEEDY, binding("first", "needy", "openapi"), binding("second"), defaults="second"
+    )
     for name, reason in (("first", "`TOKEN` is not set"), ("nobody", "no such binding")):
         preferring = hosted(found, overridden=override("prefer", binding=name))
         selection = select(preferring, "a.b", NONE)
         assert (selection.selection_source, selection.primary_binding_id) == ("policy", "second")
         considered = selection.considered[2]
-        assert (considered.rule, considered.binding_id, considered.chosen) == ("override", name, False)
+        assert (considered.rule, considered.binding_id, considered.chosen) == (
+            "override",
+            name,
+            False,
+        )
         assert reason in considered.reason
     preferring = hosted(found, overridden=override("prefer", binding="first"))
     assert select(preferring, "a.b", READY).selection_source == "override"
@@ -116,10 +124,14 @@ def test_a_service_means_the_capabilitys_binding_on_it_of_the_latest_layer_then_
         on("py2", "b", "built-in"), on("py2", "d", "project"), on("py2", "c", "project"),
         on("py2", "a", "host", "candidate"), on("py", "z", "host"),
     )  # fmt: skip
-    chosen = hosted(found, overridden=override(service="py2"), layers=("built-in", "project", "host"))
+    chosen = hosted(
+        found, overridden=override(service="py2"), layers=("built-in", "project", "host")
+    )
     selection = select(chosen, "a.b", NONE)
     assert (selection.selection_source, selection.primary_binding_id) == ("override", "c")
-    assert selection.considered[-1].reason == "named in overrides.yaml as the binding on service `py2`"
+    assert (
+        selection.considered[-1].reason == "named in overrides.yaml as the binding on service `py2`"
+    )
 
 
 def test_a_service_without_a_binding_is_an_error_unless_it_is_only_preferred() -> None:
@@ -131,7 +143,9 @@ def test_a_service_without_a_binding_is_an_error_unless_it_is_only_preferred() -
     assert select(preferring, "a.b", NONE).selection_source == "policy"
 
 
-def test_a_candidate_is_used_when_the_host_names_that_very_binding_and_never_through_a_service() -> None:
+def test_a_candidate_is_used_when_the_host_names_that_very_binding_and_never_through_a_service() -> (
+    None
+):
     found = catalog(binding("new", channel="candidate"), binding("old"))
     assert select(hosted(found, active="new"), "a.b", NONE).usable == ("new",)
     assert select(hosted(found, overridden=override(binding="new")), "a.b", NONE).usable == ("new",)
@@ -150,7 +164,9 @@ def test_nothing_is_chosen_past_a_file_that_cannot_be_read(kind: str) -> None:
     error = refused(broken)
     assert error.code == "binding.none"
     assert "broken.file has errors" in error.message
-    assert select(broken, "a.b", SelectionOptions(binds={"a.b": "by-flag"})).selection_source == "flag"
+    assert (
+        select(broken, "a.b", SelectionOptions(binds={"a.b": "by-flag"})).selection_source == "flag"
+    )
 
 
 @pytest.mark.parametrize("profile", ["experimental", "standard", "strict"])

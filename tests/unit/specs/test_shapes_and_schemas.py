@@ -22,7 +22,12 @@ from cogcli.yaml import reader
 
 SPECS = Path(__file__).parents[2] / "specs"
 VALID = sorted((SPECS / "valid").glob("*.yaml")) + sorted((SPECS / "base").rglob("*.yaml"))
-FOLDERS = {"skills": "skill", "capabilities": "capability", "bindings": "binding", "services": "service"}
+FOLDERS = {
+    "skills": "skill",
+    "capabilities": "capability",
+    "bindings": "binding",
+    "services": "service",
+}
 
 
 def kind_of(file: Path) -> str:
@@ -47,7 +52,8 @@ def test_json_schemas_are_valid_and_refuse_unknown_keys(kind: str) -> None:
     schema = schema_of(kind, PROTOCOLS)
     Draft202012Validator.check_schema(schema)
     found = [
-        error.validator for error in Draft202012Validator(schema).iter_errors({"nonsense": 1, "x-fine": 2})
+        error.validator
+        for error in Draft202012Validator(schema).iter_errors({"nonsense": 1, "x-fine": 2})
     ]
     assert found.count("additionalProperties") == 1
 
@@ -114,7 +120,8 @@ def test_every_kind_has_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["^[a-z]+$", "a{2,5}", "(ab)?c*", "(foo|bar)+", r"\d{3}-\d+", "(a{3})+", "[^x]*", r"\bword\b"]
+    "pattern",
+    ["^[a-z]+$", "a{2,5}", "(ab)?c*", "(foo|bar)+", r"\d{3}-\d+", "(a{3})+", "[^x]*", r"\bword\b"],
 )
 def test_patterns_that_take_linear_time_are_fine(pattern: str) -> None:
     assert unsafe_reason(pattern) == ""
@@ -122,7 +129,17 @@ def test_patterns_that_take_linear_time_are_fine(pattern: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(a+)+", "(a*)*", "(?=a)", "(?<!a)b", r"(a)\1", "(?P<x>a)(?P=x)", "((a?)b)*", "(a{1,3}){9}", "("],
+    [
+        "(a+)+",
+        "(a*)*",
+        "(?=a)",
+        "(?<!a)b",
+        r"(a)\1",
+        "(?P<x>a)(?P=x)",
+        "((a?)b)*",
+        "(a{1,3}){9}",
+        "(",
+    ],
 )
 def test_patterns_that_may_not_take_linear_time_are_refused(pattern: str) -> None:
     assert unsafe_reason(pattern)
@@ -175,7 +192,10 @@ def test_what_looks_like_a_template_and_is_none_is_refused(text: str) -> None:
     ("schema", "reason"),
     [
         ({"$ref": "#"}, "leads back here"),
-        ({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}}, "leads back here"),
+        (
+            {"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}},
+            "leads back here",
+        ),
         ({"$ref": "#/$defs/b"}, "no such subschema"),
         ({"$ref": "#/x", "x": {"pattern": "(a+)+"}}, "no such subschema"),
         ({"$ref": "#name"}, "inside the fragment"),

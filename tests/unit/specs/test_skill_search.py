@@ -15,7 +15,9 @@ CALLED = {"c.a": capability("c.a")}
 
 
 def _tool(id: str, description: str, inputs: str = "text!:string") -> Capability:
-    made = skill(step("s", "c.a"), id=id, inputs=inputs, name=id.partition(".")[2], description=description)
+    made = skill(
+        step("s", "c.a"), id=id, inputs=inputs, name=id.partition(".")[2], description=description
+    )
     contract = contract_of(made, {}, CALLED)
     assert contract is not None
     return contract
@@ -50,11 +52,17 @@ def test_a_message_finds_the_skill_that_it_clearly_means(message: str, expected:
     assert hit.skill_id == expected
 
 
-@pytest.mark.parametrize("message", ["hello", "", "?", "a document", "what can you do for me", "the and for"])
+@pytest.mark.parametrize(
+    "message", ["hello", "", "?", "a document", "what can you do for me", "the and for"]
+)
 def test_else_the_three_nearest_are_named(message: str) -> None:
     found = answer_for(message, {}, TOOLS)
     assert found.hit is None
-    assert [each.skill_id for each in found.nearest] == ["doc.digest", "doc.review", "table.summary"]
+    assert [each.skill_id for each in found.nearest] == [
+        "doc.digest",
+        "doc.review",
+        "table.summary",
+    ]
     assert found.text.startswith("No skill is clearly meant. The nearest:\ndoc.digest: ")
 
 
@@ -69,7 +77,10 @@ def test_a_word_that_fewer_have_weighs_more_and_most_in_the_id() -> None:
 
 
 def test_of_two_ids_that_have_a_word_the_one_with_fewer_others_comes_first() -> None:
-    tools = {**TOOLS, "skill:text.language-note": _tool("text.language-note", "The language of a text.")}
+    tools = {
+        **TOOLS,
+        "skill:text.language-note": _tool("text.language-note", "The language of a text."),
+    }
     assert next(iter(rank("the language of my text", tools))) == "skill:text.language"
 
 

@@ -25,11 +25,15 @@ WRITE = capability(
 )
 ALL = {"c.old": WRITE} | {each.id: each for each in (READ, ASKED, PROBED, WRITE)}
 INNER = skill(step("w", "c.old"), id="t.inner")
-OUTER = skill(step("r", "c.read"), step("n", "skill:t.inner"), id="t.outer", inputs="a!:string", outputs="b")
+OUTER = skill(
+    step("r", "c.read"), step("n", "skill:t.inner"), id="t.outer", inputs="a!:string", outputs="b"
+)
 SKILLS = {each.id: each for each in (INNER, OUTER)}
 
 
-def _contract(of: Skill, known: dict[str, Capability] = ALL, skills: dict[str, Skill] = SKILLS) -> Any:
+def _contract(
+    of: Skill, known: dict[str, Capability] = ALL, skills: dict[str, Skill] = SKILLS
+) -> Any:
     return contract_of(of, skills, known)
 
 
@@ -69,7 +73,9 @@ def test_its_effects_are_those_of_all(effects: list[str], expected: str) -> None
 
 def _allowing(*names: str) -> dict[str, Any]:
     layer = raw_pack()["policy_layer"]
-    return {"policy_layer": {**layer, "permissions": [{"role": "support_agent", "allow": [*names]}]}}
+    return {
+        "policy_layer": {**layer, "permissions": [{"role": "support_agent", "allow": [*names]}]}
+    }
 
 
 def test_the_tools_of_a_pack_are_the_skills_that_it_names() -> None:

@@ -82,11 +82,13 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(key: str) -> None:
 
 
 def test_a_variable_without_braces_and_a_word_in_another_case_are_told_as_meant() -> None:
-    service = (
-        "id: x\nkind: openapi\nbase_url: https://a.example\nmetadata: {headers: {X-A: $A_KEY, X-B: ${B}}}\n"
-    )
+    service = "id: x\nkind: openapi\nbase_url: https://a.example\nmetadata: {headers: {X-A: $A_KEY, X-B: ${B}}}\n"
     (bare,) = checked("service", service.replace("${B}", '"${B}"'))
-    assert (bare.severity, bare.code, bare.hint) == ("W", "value.range", "write ${A_KEY} for the variable")
+    assert (bare.severity, bare.code, bare.hint) == (
+        "W",
+        "value.range",
+        "write ${A_KEY} for the variable",
+    )
     binding = (
         "id: b\ncapability: a.b\nservice: x\nprotocol: openapi\noperation: a\nrequest: {}\nresponse: {}\n"
         "metadata: {method: get}\n"

@@ -21,7 +21,13 @@ EFFECTS: dict[str, dict[str, Any]] = {
 
 def capability(safety: dict[str, Any] | None = None, **properties: Any) -> Capability:
     return capability_from(
-        {"id": "a.b", "version": "1.0.0", "description": "", "safety": safety, "properties": properties}
+        {
+            "id": "a.b",
+            "version": "1.0.0",
+            "description": "",
+            "safety": safety,
+            "properties": properties,
+        }
     )
 
 
@@ -38,7 +44,11 @@ BLOCKS: list[dict[str, Any]] = [
     },
     {"allowed_targets": ["internal_only"]},
     {"allowed_targets": ["same_tenant"], "scope_constraints": ["no_external_network"]},
-    {"trust_level": "elevated", "requires_confirmation": True, "mandatory_pre_gates": ["g.b", "g.a"]},
+    {
+        "trust_level": "elevated",
+        "requires_confirmation": True,
+        "mandatory_pre_gates": ["g.b", "g.a"],
+    },
 ]
 
 
@@ -69,11 +79,17 @@ def test_the_effect_class_is_the_one_that_promises_less(present: str, earlier: s
 def test_gates_keep_their_places_and_an_input_makes_another_question() -> None:
     earlier = capability({"mandatory_pre_gates": ["g.a", {"capability": "g.b", "on_fail": "warn"}]})
     other = {"capability": "g.a", "input": {"text": "input.other"}}
-    present = capability({"mandatory_pre_gates": [other, {"capability": "g.b", "on_fail": "block"}]})
+    present = capability(
+        {"mandatory_pre_gates": [other, {"capability": "g.b", "on_fail": "block"}]}
+    )
     safety = stricter(present, earlier).safety
     assert safety is not None
     told = [(gate.capability, gate.on_fail, gate.input) for gate in safety.mandatory_pre_gates]
-    assert told == [("g.a", "block", None), ("g.b", "block", None), ("g.a", "block", {"text": "input.other"})]
+    assert told == [
+        ("g.a", "block", None),
+        ("g.b", "block", None),
+        ("g.a", "block", {"text": "input.other"}),
+    ]
 
 
 def test_what_did_not_change_is_the_same_object() -> None:

@@ -58,7 +58,10 @@ class Judged:
         self.opened = 0
         cache = CompiledCache(str(self._root / "specs.db"))
         registry = Registry(
-            [Layer("case", str(self._root), True)], cache=cache, protocols=PROTOCOLS, base=str(self._root)
+            [Layer("case", str(self._root), True)],
+            cache=cache,
+            protocols=PROTOCOLS,
+            base=str(self._root),
         )
         found = check(registry.everything(), options=SelectionOptions(environ=TOKEN))
         cache.close()
@@ -100,20 +103,26 @@ def test_a_change_of_anything_it_depends_on_is_a_new_verdict(
     (notes / file).write_text(text.replace(old, new))
     after = judged.everything()
     assert judged.opened > 0
-    assert {(p.file, p.code, p.message) for p in before} != {(p.file, p.code, p.message) for p in after}
+    assert {(p.file, p.code, p.message) for p in before} != {
+        (p.file, p.code, p.message) for p in after
+    }
 
 
 def test_of_one_skill_only_the_chosen_binding_is_judged(notes: Path) -> None:
     skill = notes / "skills/local/t/s/skill.yaml"
     skill.parent.mkdir(parents=True)
     skill.write_text(SKILL.lstrip())
-    catalog = Registry([Layer("case", str(notes), True)], protocols=PROTOCOLS, base=str(notes)).reach("t.s")
+    catalog = Registry(
+        [Layer("case", str(notes), True)], protocols=PROTOCOLS, base=str(notes)
+    ).reach("t.s")
     options = SelectionOptions({"note.item.add": "add_drop"}, environ=TOKEN)
     files = {p.file for p in check(catalog, options=options) if p.code.startswith("wire.")}
     assert files == {"bindings/local/note.item.add/d.yaml"}
 
 
-@pytest.mark.parametrize("case", ["wire-openapi", "wire-openrpc", "wire-mcp", "wire-python", "wire-document"])
+@pytest.mark.parametrize(
+    "case", ["wire-openapi", "wire-openrpc", "wire-mcp", "wire-python", "wire-document"]
+)
 def test_without_the_fast_engine_the_same_errors_are_found(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,10 +130,16 @@ def test_without_the_fast_engine_the_same_errors_are_found(
     for name in (PYTHON, RUST):
         monkeypatch.setenv("COGCLI_SCHEMA_ENGINE", name)
         registry = Registry(
-            [Layer("case", str(INVALID / case), True)], protocols=PROTOCOLS, base=str(INVALID / case)
+            [Layer("case", str(INVALID / case), True)],
+            protocols=PROTOCOLS,
+            base=str(INVALID / case),
         )
         problems = check(registry.everything(), options=SelectionOptions(environ=TOKEN))
         found[name] = {(p.file, p.line, p.code) for p in problems if p.severity != "W"}
     # That two objects never fit takes a proof, which only the fast engine gives.
-    proved = {("bindings/local/note.item.add/b.yaml", 7, "wire.type")} if case == "wire-openapi" else set()
+    proved = (
+        {("bindings/local/note.item.add/b.yaml", 7, "wire.type")}
+        if case == "wire-openapi"
+        else set()
+    )
     assert found[PYTHON] == found[RUST] - proved

@@ -62,7 +62,10 @@ def test_a_beginning_counts_less_than_a_word() -> None:
 
 
 def test_a_key_that_is_asked_for_comes_first() -> None:
-    found = {"text.brief": [SearchField("x", 1)], "other": [SearchField("text.brief text.brief", 9)]}
+    found = {
+        "text.brief": [SearchField("x", 1)],
+        "other": [SearchField("text.brief text.brief", 9)],
+    }
     assert search(["text.brief"], found).keys[0] == "text.brief"
 
 

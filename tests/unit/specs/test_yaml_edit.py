@@ -56,7 +56,12 @@ def test_only_the_value_changes() -> None:
 def test_several_at_once_and_none() -> None:
     assert replace_values(TEXT, {}) == TEXT
     new = replace_values(
-        TEXT, {(*EXPECT, "outputs", "n"): 2, ("cases", 0, "last", 1): None, ("cases", 0, "description"): "b"}
+        TEXT,
+        {
+            (*EXPECT, "outputs", "n"): 2,
+            ("cases", 0, "last", 1): None,
+            ("cases", 0, "description"): "b",
+        },
     )
     assert "{status: open, n: 2}  # exactly" in new
     assert "last: [1, null]" in new
@@ -65,7 +70,9 @@ def test_several_at_once_and_none() -> None:
 
 def test_a_number_keeps_its_kind() -> None:
     assert to_yaml({"a": [10.0, 10, {"b": 0.5}]}) == "a: [10.0, 10, {b: 0.5}]\n"
-    assert changed((*EXPECT, "outputs", "n"), 1.0) == ["      outputs: {status: open, n: 1.0}  # exactly"]
+    assert changed((*EXPECT, "outputs", "n"), 1.0) == [
+        "      outputs: {status: open, n: 1.0}  # exactly"
+    ]
 
 
 def test_what_is_not_there_is_refused() -> None:

@@ -46,7 +46,9 @@ def problems(text: str | bytes) -> list[Place]:
     """Code, line, column and path of every problem."""
     found = parsed(text)
     assert found.value is None
-    assert all(p.severity == "E" and p.file == "f.yaml" and p.message and p.hint for p in found.problems)
+    assert all(
+        p.severity == "E" and p.file == "f.yaml" and p.message and p.hint for p in found.problems
+    )
     return [(p.code, p.line, p.column, p.path) for p in found.problems]
 
 
@@ -231,7 +233,10 @@ def test_the_root_in_brackets_may_begin_anywhere() -> None:
 
 @pytest.mark.usefixtures("either_parser")
 def test_a_slip_is_told_with_what_else_is_wrong() -> None:
-    assert problems('a: yes\nb: "x"# y\n') == [("yaml.ambiguous", 1, 4, "/a"), ("yaml.syntax", 2, 7, "")]
+    assert problems('a: yes\nb: "x"# y\n') == [
+        ("yaml.ambiguous", 1, 4, "/a"),
+        ("yaml.syntax", 2, 7, ""),
+    ]
 
 
 @pytest.mark.usefixtures("either_parser")
@@ -276,7 +281,12 @@ def test_a_root_that_is_no_mapping_is_refused(text: str, found: str) -> None:
 @pytest.mark.usefixtures("either_parser")
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("a: 1\n---\nb: 2\n", 2), ("---\na: 1\n---\n", 3), ("a: 1\n...\n---\n", 3), ("a: 1\n...\nb: 2", 3)],
+    [
+        ("a: 1\n---\nb: 2\n", 2),
+        ("---\na: 1\n---\n", 3),
+        ("a: 1\n...\n---\n", 3),
+        ("a: 1\n...\nb: 2", 3),
+    ],
 )
 def test_a_second_document_is_refused_where_it_starts(text: str, line: int) -> None:
     assert problems(text) == [("yaml.documents", line, 1, "")]
@@ -323,7 +333,9 @@ def test_a_file_over_256_kib_is_refused() -> None:
         ("\ufeff\ufeffa: 1".encode(), 1, 1, "more than one byte order mark"),
     ],
 )
-def test_a_file_that_is_not_utf_8_is_refused(data: bytes, line: int, column: int, found: str) -> None:
+def test_a_file_that_is_not_utf_8_is_refused(
+    data: bytes, line: int, column: int, found: str
+) -> None:
     assert problems(data) == [("yaml.encoding", line, column, "")]
     assert message(data) == found
 
@@ -360,7 +372,12 @@ def test_fifty_thousand_nodes_are_the_most() -> None:
     # The root, a key, a list and its items.
     assert len(value(f"a: [{'1,' * 49_997}]")["a"]) == 49_997
     (problem,) = parsed(f"a: [{'1,' * 49_998}]").problems
-    assert (problem.code, problem.line, problem.column, problem.path) == ("yaml.limit", 1, 99_999, "/a")
+    assert (problem.code, problem.line, problem.column, problem.path) == (
+        "yaml.limit",
+        1,
+        99_999,
+        "/a",
+    )
     assert problem.message == "more than 50,000 nodes"
 
 
@@ -447,7 +464,9 @@ def test_anchors_aliases_merge_keys_and_tags_are_refused(text: str, places: list
         ('"a\\nb": 1\n"a\\nb": 2', (2, 1, "/a\nb"), r"key `a\u000ab` repeated, first at line 1"),
     ],
 )
-def test_a_repeated_key_is_refused_at_any_depth(text: str, place: tuple[int, int, str], found: str) -> None:
+def test_a_repeated_key_is_refused_at_any_depth(
+    text: str, place: tuple[int, int, str], found: str
+) -> None:
     assert problems(text) == [("yaml.duplicate-key", *place)]
     assert message(text) == found
 
@@ -498,7 +517,11 @@ def test_a_look_alike_must_be_quoted(text: str) -> None:
     (problem,) = parsed(f"a: {text}").problems
     assert problem.message == f"`{text}` is read differently by different programs"
     assert problem.hint == "write true/false, a decimal number, or quote it"
-    assert value(f"a: '{text}'\nb: \"{text}\"\nc: |-\n  {text}\n") == {"a": text, "b": text, "c": text}
+    assert value(f"a: '{text}'\nb: \"{text}\"\nc: |-\n  {text}\n") == {
+        "a": text,
+        "b": text,
+        "c": text,
+    }
     assert value(f"{text}: 1") == {text: 1}
 
 
@@ -525,11 +548,19 @@ def test_a_number_that_not_every_reader_keeps_is_refused(number: str, kind: str)
 @pytest.mark.parametrize(
     ("char", "kind"),
     [
-        *((chr(code), "control character") for code in (0, 1, 7, 8, 11, 12, 27, 31, 127, 128, 133, 159)),
-        *((char, "bidi control character") for char in "\u061c\u200e\u200f\u202a\u202e\u2066\u2069"),
+        *(
+            (chr(code), "control character")
+            for code in (0, 1, 7, 8, 11, 12, 27, 31, 127, 128, 133, 159)
+        ),
+        *(
+            (char, "bidi control character")
+            for char in "\u061c\u200e\u200f\u202a\u202e\u2066\u2069"
+        ),
     ],
 )
-def test_control_and_bidi_control_characters_are_refused_however_written(char: str, kind: str) -> None:
+def test_control_and_bidi_control_characters_are_refused_however_written(
+    char: str, kind: str
+) -> None:
     found = f"{kind} U+{ord(char):04X} is not allowed"
     assert problems(f"é: x{char}y\nb: 1") == [("yaml.characters", 1, 5, "")]
     assert message(f"# {char}\na: 1") == found
@@ -603,7 +634,9 @@ def test_harmless_characters_are_text() -> None:
         ("a: 1\n... x\n", 2, 5, "text after the end of the document"),
     ],
 )
-def test_a_syntax_error_has_a_place_and_a_cause(text: str, line: int, column: int, found: str) -> None:
+def test_a_syntax_error_has_a_place_and_a_cause(
+    text: str, line: int, column: int, found: str
+) -> None:
     assert problems(text) == [("yaml.syntax", line, column, "")]
     assert message(text) == found
 
@@ -625,7 +658,10 @@ def test_all_problems_are_told_together_in_order() -> None:
 
 @pytest.mark.usefixtures("either_parser")
 def test_what_was_found_before_a_syntax_error_is_told_too() -> None:
-    assert problems("a: yes\nb: c: d\n") == [("yaml.ambiguous", 1, 4, "/a"), ("yaml.syntax", 2, 5, "")]
+    assert problems("a: yes\nb: c: d\n") == [
+        ("yaml.ambiguous", 1, 4, "/a"),
+        ("yaml.syntax", 2, 5, ""),
+    ]
 
 
 # Places
@@ -693,7 +729,9 @@ def test_a_broken_file_has_places_as_far_as_it_can_be_read() -> None:
     assert places.key(("c",)) == Span(3, 1, 3, 2)
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b" " * 300_000, b"hello", b"- 1", b"[" * 1000, b"? [a]\n: b"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff", b" " * 300_000, b"hello", b"- 1", b"[" * 1000, b"? [a]\n: b"]
+)
 def test_places_answer_in_any_case(data: bytes) -> None:
     places = parsed(data).places
     assert places.value(("a", 0)).line == places.key(("a", 0)).line == 1
@@ -732,7 +770,12 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
         data, result = read_file(tmp_path / name, file="f")
         (problem,) = result.problems
         assert (data, result.value) == (b"", None)
-        assert (problem.code, problem.line, problem.column, problem.message) == ("yaml.io", 0, 0, found)
+        assert (problem.code, problem.line, problem.column, problem.message) == (
+            "yaml.io",
+            0,
+            0,
+            found,
+        )
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
@@ -800,7 +843,11 @@ def test_any_bytes_give_a_value_or_problems_with_places(data: bytes) -> None:
 
 
 def outcome(found: Parsed) -> object:
-    return found.value if found.value is not None else [(p.code, p.line, p.column) for p in found.problems]
+    return (
+        found.value
+        if found.value is not None
+        else [(p.code, p.line, p.column) for p in found.problems]
+    )
 
 
 @pytest.mark.slow
@@ -842,7 +889,9 @@ json_values = st.recursive(
 
 @pytest.mark.slow
 @examples(200)
-@given(st.dictionaries(plain_text, json_values, max_size=4), st.sampled_from([None, 1]), st.booleans())
+@given(
+    st.dictionaries(plain_text, json_values, max_size=4), st.sampled_from([None, 1]), st.booleans()
+)
 def test_json_that_is_accepted_has_the_values_of_a_json_parser(
     root: dict[str, Any], indent: int | None, ascii_only: bool
 ) -> None:
@@ -856,7 +905,9 @@ def test_json_that_is_accepted_has_the_values_of_a_json_parser(
 
 @pytest.mark.parametrize("value", ["${inputs.text}", "Dear ${inputs.text}!", "${ inputs.text }"])
 @pytest.mark.parametrize("frame", ["a: {text: #}", "a:\n  - b: {text: #, c: 1}", "a: [#]"])
-def test_a_reference_filled_in_without_quotes_is_told_with_the_right_form(frame: str, value: str) -> None:
+def test_a_reference_filled_in_without_quotes_is_told_with_the_right_form(
+    frame: str, value: str
+) -> None:
     (problem,) = parse(frame.replace("#", value).encode(), file="f").problems
     assert (problem.code, problem.message) == (
         "yaml.syntax",

@@ -36,7 +36,12 @@ def test_a_fresh_state_is_empty_and_shares_nothing_with_another() -> None:
     one.working.risks.append({})
     one.extensions["p"] = {}
     assert whole(two) == whole(ExecutionState("r", "t", "s.k"))
-    assert (two.status, two.iteration, two.current_step, two.state_version) == ("pending", 0, None, "1.0.0")
+    assert (two.status, two.iteration, two.current_step, two.state_version) == (
+        "pending",
+        0,
+        None,
+        "1.0.0",
+    )
 
 
 def test_frame_is_frozen() -> None:
@@ -66,7 +71,9 @@ def test_current_step_is_the_first_in_plan_order_whatever_started_first() -> Non
 
 
 def test_snapshot_is_the_seeds_object_as_json() -> None:
-    state = ExecutionState("r", "t", "s.k", skill_version="1.2.0", frame=FrameState(assumptions=("a",)))
+    state = ExecutionState(
+        "r", "t", "s.k", skill_version="1.2.0", frame=FrameState(assumptions=("a",))
+    )
     state.trace.steps.append(TraceStep("s", "c.a", "done", reads=("inputs.x",), writes=("vars.y",)))
     document = orjson.loads(orjson.dumps(snapshot(state)))
     assert list(document) == [

@@ -55,7 +55,8 @@ def test_users_and_tenants_are_apart(store: AgentStore) -> None:
     assert [job.tenant_id for job in store.jobs("s", "u")] == ["s"]
     assert store.interactions("s", "U") == []
     assert store.export("s", "U") == {
-        name: [] for name in ("profile", "interaction", "session", "message", "job", "capture", "proposal")
+        name: []
+        for name in ("profile", "interaction", "session", "message", "job", "capture", "proposal")
     }
 
 
@@ -85,7 +86,9 @@ def test_inv_11_through_the_store(
     assert store.jobs("t") == []
     for number, expected in enumerate(due):
         made = interaction(f"run_{number}", iterations=iterations, calls=calls)
-        store.consolidate("t", "u", made._replace(run_id=f"looked_{number}"), counts=False, threshold=1)
+        store.consolidate(
+            "t", "u", made._replace(run_id=f"looked_{number}"), counts=False, threshold=1
+        )
         assert len(store.consolidate("t", "u", made, threshold=threshold).job_ids) == 1 + expected
 
 
@@ -117,7 +120,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=6,
 )
-MESSAGES = st.lists(st.fixed_dictionaries({"role": TEXTS, "content": TEXTS, "timestamp": TEXTS}), max_size=4)
+MESSAGES = st.lists(
+    st.fixed_dictionaries({"role": TEXTS, "content": TEXTS, "timestamp": TEXTS}), max_size=4
+)
 REASONING = st.builds(
     ReasoningContext,
     goal=TEXTS,
@@ -235,7 +240,9 @@ def test_a_job_is_leased_by_one_and_by_another_once_its_time_is_over(store: Agen
     assert store.lease(now="3000", until="3001") is None
 
 
-def test_the_jobs_of_a_user_are_done_in_order_and_those_of_others_meanwhile(store: AgentStore) -> None:
+def test_the_jobs_of_a_user_are_done_in_order_and_those_of_others_meanwhile(
+    store: AgentStore,
+) -> None:
     for number in range(1, 4):
         store.consolidate("t", "u", interaction(f"run_{number}"))
     store.consolidate("t", "v", interaction())
@@ -269,7 +276,9 @@ def test_a_job_whose_workers_end_fails_too(store: AgentStore) -> None:
     assert [(job.state, job.error) for job in store.jobs("t")] == [("failed", "its workers ended")]
 
 
-def test_a_job_that_is_given_back_was_not_tried_and_one_that_was_passed_waits(store: AgentStore) -> None:
+def test_a_job_that_is_given_back_was_not_tried_and_one_that_was_passed_waits(
+    store: AgentStore,
+) -> None:
     store.consolidate("t", "u", interaction())
     job = lease(store)
     store.give_back(job)
@@ -285,7 +294,9 @@ def test_what_a_job_found_is_proposed_once_and_the_pack_promotes(store: AgentSto
     assert store.finish(job, learned({"goals": ["other"]}), AUTO, at=AT, transcript={}) == "lost"
     profile, entries = store.profile("t", "u")
     assert (profile.goals, profile.preferences) == (("ship it",), {"tone": "short"})
-    assert {ref for each in entries for ref in each.stored.proposal.evidence_refs} == {"ep_run_1/evt_1"}
+    assert {ref for each in entries for ref in each.stored.proposal.evidence_refs} == {
+        "ep_run_1/evt_1"
+    }
     assert store.jobs("t")[0].transcript == {"asked": 1}
 
 
@@ -302,7 +313,9 @@ def test_a_synthesis_says_nothing_again(store: AgentStore) -> None:
     """What was only summed up is no further evidence."""
     store.consolidate("t", "u", interaction(calls=3))
     for _ in range(2):
-        store.finish(lease(store), learned({"goals": ["x"]}, run="other"), AUTO, at=AT, transcript={})
+        store.finish(
+            lease(store), learned({"goals": ["x"]}, run="other"), AUTO, at=AT, transcript={}
+        )
     (row,) = store.export("t", "u")["proposal"]
     assert (row["confidence"], row["runs"]) == (0.5, ["other"])
 
@@ -352,7 +365,9 @@ def test_a_profile_is_what_was_promoted_member_by_member(store: AgentStore) -> N
 def test_of_a_field_the_newest_stay_and_of_two_values_the_last(store: AgentStore) -> None:
     for number in range(12):
         store.consolidate("t", "u", interaction(f"run_{number}"))
-        found = learned({"goals": [f"g{number}"], "preferences": {"tone": f"t{number}"}}, f"run_{number}")
+        found = learned(
+            {"goals": [f"g{number}"], "preferences": {"tone": f"t{number}"}}, f"run_{number}"
+        )
         store.finish(lease(store), found, AUTO, at=AT, transcript={})
         if number % 3 == 2:
             store.finish(lease(store), [], AUTO, at=AT, transcript={})
@@ -362,7 +377,17 @@ def test_of_a_field_the_newest_stay_and_of_two_values_the_last(store: AgentStore
     ]
     memory.promote("t", waiting.proposal_id, by="ann", at=LATER)
     other = MemoryProposal(
-        "preference", "durable", "user:u", "projects.x", ["no text"], ("e",), 1.0, "r", AT, True, "internal"
+        "preference",
+        "durable",
+        "user:u",
+        "projects.x",
+        ["no text"],
+        ("e",),
+        1.0,
+        "r",
+        AT,
+        True,
+        "internal",
     )
     for each in (other, other._replace(entity="user:v"), other._replace(tier="semantic")):
         memory.propose("t", "u", each, AUTO)
@@ -399,7 +424,10 @@ for number in range(int(sys.argv[3])):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("processes", "each"),
-    [(3, 12), pytest.param(8, 50, marks=pytest.mark.skipif(not LONG, reason="set COGCLI_LONG_TESTS=1"))],
+    [
+        (3, 12),
+        pytest.param(8, 50, marks=pytest.mark.skipif(not LONG, reason="set COGCLI_LONG_TESTS=1")),
+    ],
 )
 def test_processes_of_one_user_lose_nothing(tmp_path: Path, processes: int, each: int) -> None:
     path, total = tmp_path / "memory.db", processes * each
@@ -453,14 +481,18 @@ def old_store(path: Path, version: int) -> None:
         values = ("mp_0123456789abcdef", "t", "u", "preference", "durable", "user:u", "preferences.tone", '"short"',
                   '["e"]', 1.0, 1, '{"existing":[],"verdict":"none"}', "internal", "run_0", AT, "promoted", "ann", AT,
                   "")  # fmt: skip
-        connection.execute(f"INSERT INTO proposal ({names}, version) VALUES ({'?, ' * len(values)}1)", values)
+        connection.execute(
+            f"INSERT INTO proposal ({names}, version) VALUES ({'?, ' * len(values)}1)", values
+        )
         connection.execute("INSERT INTO words VALUES ('mp_0123456789abcdef', 'tone short')")
         connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
 
 
 @pytest.mark.parametrize("version", range(1, len(memory_rows.VERSIONS)))
-def test_a_store_of_an_older_version_is_copied_and_brought_up_to_date(tmp_path: Path, version: int) -> None:
+def test_a_store_of_an_older_version_is_copied_and_brought_up_to_date(
+    tmp_path: Path, version: int
+) -> None:
     path = tmp_path / "memory.db"
     old_store(path, version)
     store = AgentStore(path)
@@ -522,9 +554,13 @@ def fill(path: Path, user: str, word: str, times: int) -> None:
         new = session._replace(
             messages=(*session.messages, said), reasoning=thought, summary={"text": word}, mode=word
         )
-        made = interaction(run, query=f"{word} asks" * 9, response=word, intent=word, failure_code=word)
+        made = interaction(
+            run, query=f"{word} asks" * 9, response=word, intent=word, failure_code=word
+        )
         store.consolidate("t", user, made, session=new)
-        found = learned({"goals": [f"{word} {number}"], "preferences": {word: word}}, run, user=user)
+        found = learned(
+            {"goals": [f"{word} {number}"], "preferences": {word: word}}, run, user=user
+        )
         store.finish(lease(store), found, AUTO, at=AT, transcript={"reply": word})
         memory.capture("t", user, run_id=run, content={"said": word}, at=AT)
     memory.close()
@@ -549,7 +585,9 @@ def test_nothing_is_left_of_a_user_who_is_forgotten(tmp_path: Path, times: int) 
         copy = tmp_path / f"memory.db.v{version}"
         old_store(copy, version)
         with sqlite3.connect(copy) as connection:
-            connection.execute("UPDATE proposal SET user_id = ?, value = ?", (f"u-{CANARY}", f'"{CANARY}"'))
+            connection.execute(
+                "UPDATE proposal SET user_id = ?, value = ?", (f"u-{CANARY}", f'"{CANARY}"')
+            )
             connection.execute("UPDATE words SET text = ?", (CANARY,))
         connection.close()
     (tmp_path / "memory.db.v2.part").write_text(CANARY)
@@ -587,12 +625,16 @@ def test_nothing_is_left_in_pages_that_were_split(tmp_path: Path, seed: int) -> 
         session = store.session("t", user, "s")
         made = interaction(run, query=word * dice.randrange(1, 60), response=word)
         said = {"content": word * dice.randrange(1, 40)}
-        store.consolidate("t", user, made, session=session._replace(messages=(*session.messages, said)))
+        store.consolidate(
+            "t", user, made, session=session._replace(messages=(*session.messages, said))
+        )
         if job := store.lease(now=AT, until=LATER):
             word = CANARY if job.user_id == gone else "w"
             found = {"goals": [f"{word} {number}"], "preferences": {f"{word}{number}": word * 3}}
             transcript = {"reply": word * dice.randrange(1, 30)}
-            store.finish(job, learned(found, run, user=job.user_id), AUTO, at=AT, transcript=transcript)
+            store.finish(
+                job, learned(found, run, user=job.user_id), AUTO, at=AT, transcript=transcript
+            )
     assert traces(tmp_path)
     store.forget("t", gone)
     assert traces(tmp_path) == []
@@ -627,7 +669,9 @@ def test_as_long_as_somebody_reads_the_forgetting_is_not_called_done(
 
 
 def test_nothing_is_left_of_a_session_that_is_forgotten(store: AgentStore) -> None:
-    made = SessionSnapshot("s", ({"role": "user", "content": CANARY},), reasoning=ReasoningContext(CANARY))
+    made = SessionSnapshot(
+        "s", ({"role": "user", "content": CANARY},), reasoning=ReasoningContext(CANARY)
+    )
     store.consolidate("t", "u", interaction(), session=made)
     assert store.forget_session("t", "u", "s") == 1
     assert traces(store._database.path.parent) == []

@@ -19,7 +19,12 @@ from cogcli.stores.agent_store import AgentStore
 from cogcli.stores.knowledge_store import KnowledgeStore
 from cogcli.stores.memory_store import MemoryStore
 
-LINE = {"subject": "o:1", "predicate": "p", "evidence_ref": "e", "observed_at": "2026-05-04T09:30:00Z"}
+LINE = {
+    "subject": "o:1",
+    "predicate": "p",
+    "evidence_ref": "e",
+    "observed_at": "2026-05-04T09:30:00Z",
+}
 WRITER = f"""
 import sys
 from pathlib import Path
@@ -90,9 +95,13 @@ def test_a_kill_in_the_middle_leaves_all_or_nothing(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("content", [b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 4096])
+@pytest.mark.parametrize(
+    "content", [b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 4096]
+)
 @pytest.mark.parametrize("store", [AgentStore, KnowledgeStore, MemoryStore])
-def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes, store: Any) -> None:
+def test_a_damaged_file_is_refused_and_left_as_it_is(
+    tmp_path: Path, content: bytes, store: Any
+) -> None:
     path = tmp_path / "store.db"
     path.write_bytes(content)
     with pytest.raises(EnvironmentRefusal) as refused:
@@ -200,7 +209,9 @@ def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, store: Any, ch
         ["ALTER TABLE {0} RENAME TO x", "CREATE VIEW {0} AS SELECT * FROM x"],
     ],
 )
-def test_triggers_and_views_are_refused(tmp_path: Path, store: Any, table: str, planted: list[str]) -> None:
+def test_triggers_and_views_are_refused(
+    tmp_path: Path, store: Any, table: str, planted: list[str]
+) -> None:
     path = tmp_path / "store.db"
     store(path).close()
     with sqlite3.connect(path) as connection:

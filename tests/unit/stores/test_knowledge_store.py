@@ -17,7 +17,12 @@ NOW = "2026-05-04T09:30:00Z"
 
 
 def _line(predicate: str, subject: str = "order:o1", **members: Any) -> dict[str, Any]:
-    base = {"subject": subject, "predicate": predicate, "evidence_ref": f"crm/{subject}", "observed_at": NOW}
+    base = {
+        "subject": subject,
+        "predicate": predicate,
+        "evidence_ref": f"crm/{subject}",
+        "observed_at": NOW,
+    }
     return {**base, "trust": "verified", "tenant_id": "acme", **members}
 
 
@@ -35,7 +40,9 @@ def _around(store: KnowledgeStore, **members: Any) -> list[tuple[str, Any]]:
 
 def test_edges_come_back_as_they_were_written(store: KnowledgeStore) -> None:
     store.append([_line("age_days", value=12), _line("customer", object="customer:c1")])
-    store.append([_line("region", "customer:c1", value={"name": "eu"}), _line("far", "region:x", value=1)])
+    store.append(
+        [_line("region", "customer:c1", value={"name": "eu"}), _line("far", "region:x", value=1)]
+    )
     assert _around(store) == [("age_days", 12), ("customer", None), ("region", {"name": "eu"})]
     assert _around(store, hops=1) == [("age_days", 12), ("customer", None)]
     assert _around(store, tenant_id="other") == []
@@ -122,7 +129,9 @@ def test_an_edge_that_no_import_wrote_is_damage(
     assert refused.value.code == "memory.damaged"
 
 
-@pytest.mark.parametrize(("column", "value"), [("seq", "x"), ("seq", -5), ("seq", 2**63 - 1), ("hash", b"x")])
+@pytest.mark.parametrize(
+    ("column", "value"), [("seq", "x"), ("seq", -5), ("seq", 2**63 - 1), ("hash", b"x")]
+)
 def test_a_snapshot_that_no_import_wrote_is_damage(
     store: KnowledgeStore, tmp_path: Path, column: str, value: Any
 ) -> None:

@@ -53,10 +53,14 @@ def _propose(store: MemoryStore, user: str = "cust_7", **members: Any) -> Stored
 
 def _recalled(store: MemoryStore, query: str = "contact email", user: str = "cust_7") -> list[Any]:
     consents = User(user, consent=PROPOSAL_CLASSES)
-    return [memory.value for memory in store.recall("acme", consents, query, LAYER, now=LATER, most=8)]
+    return [
+        memory.value for memory in store.recall("acme", consents, query, LAYER, now=LATER, most=8)
+    ]
 
 
-def test_what_is_promoted_by_hand_is_recalled_and_what_is_rejected_is_not(store: MemoryStore) -> None:
+def test_what_is_promoted_by_hand_is_recalled_and_what_is_rejected_is_not(
+    store: MemoryStore,
+) -> None:
     made = _propose(store)
     assert (made.state, _recalled(store)) == ("proposed", [])
     assert store.promote("acme", made.proposal_id, by="ann", at=LATER).stored.decided_by == "ann"
@@ -86,12 +90,16 @@ def test_a_repeat_adds_evidence_and_no_row(store: MemoryStore) -> None:
         ({"memory_class": "preference"}, "proposed"),
     ],
 )
-def test_what_the_pack_promotes_by_itself(store: MemoryStore, members: dict[str, Any], state: str) -> None:
+def test_what_the_pack_promotes_by_itself(
+    store: MemoryStore, members: dict[str, Any], state: str
+) -> None:
     made = _propose(store, **{"memory_class": "evidence_link", "confidence": 1.0, **members})
     assert made.state == state
 
 
-def test_what_contradicts_waits_for_a_person_and_a_correction_supersedes(store: MemoryStore) -> None:
+def test_what_contradicts_waits_for_a_person_and_a_correction_supersedes(
+    store: MemoryStore,
+) -> None:
     first = _propose(store, memory_class="evidence_link", confidence=1.0)
     other = _propose(store, memory_class="evidence_link", confidence=1.0, value="phone")
     assert (other.state, other.contradiction) == (
@@ -137,7 +145,9 @@ def _outcomes(
 ) -> list[str]:
     layer = given.pop("layer", LAYER)
     members: dict[str, Any] = {"consent": PROPOSAL_CLASSES, "run_id": run_id, "at": NOW, **given}
-    return [made.outcome for made in store.propose_all("acme", "cust_7", payloads, layer, **members)]
+    return [
+        made.outcome for made in store.propose_all("acme", "cust_7", payloads, layer, **members)
+    ]
 
 
 def _sure(value: Any, **members: Any) -> dict[str, Any]:
@@ -146,7 +156,13 @@ def _sure(value: Any, **members: Any) -> dict[str, Any]:
 
 def test_what_becomes_of_the_proposals_of_a_run(store: MemoryStore) -> None:
     other = {"entity": "order:1", "predicate": "paid", "value": True}
-    given = (_sure("email"), _sure("phone"), _sure("email"), payload("x"), _sure(True, candidate=other))
+    given = (
+        _sure("email"),
+        _sure("phone"),
+        _sure("email"),
+        payload("x"),
+        _sure(True, candidate=other),
+    )
     assert _outcomes(store, *given) == ["promoted", "waits", "promoted", "waits", "promoted"]
     assert _outcomes(store, payload("y"), _sure("z"), consent=("preference",), run_id="run_2") == [
         "waits",
@@ -161,7 +177,9 @@ def test_a_run_that_proposes_again_changes_nothing(store: MemoryStore) -> None:
     _outcomes(store, payload("email"), run_id="run_2")
     before = store.proposals("acme", states=STATES)
     for run_id in ("run_1", "run_2", "run_1"):
-        assert _outcomes(store, payload("email"), run_id=run_id, at=LATER, consent=()) == ["no_consent"]
+        assert _outcomes(store, payload("email"), run_id=run_id, at=LATER, consent=()) == [
+            "no_consent"
+        ]
         lenient = MemoryLayer(auto_promote=("preference",), confidence_floor=0.1)
         assert _outcomes(store, payload("email"), run_id=run_id, layer=lenient) == ["waits"]
     assert store.proposals("acme", states=STATES) == before
@@ -176,19 +194,28 @@ def test_all_proposals_of_a_run_are_kept_or_none(store: MemoryStore) -> None:
 
 def test_enough_repeats_promote_what_nothing_contradicts(store: MemoryStore) -> None:
     layer = MemoryLayer(auto_promote=("preference",), confidence_floor=0.7)
-    words = [_outcomes(store, payload("email"), run_id=f"run_{n}", layer=layer)[0] for n in range(3)]
+    words = [
+        _outcomes(store, payload("email"), run_id=f"run_{n}", layer=layer)[0] for n in range(3)
+    ]
     assert words == ["waits", "waits", "promoted"]
-    others = [_outcomes(store, payload("phone"), run_id=f"run_{n}", layer=layer)[0] for n in range(4)]
+    others = [
+        _outcomes(store, payload("phone"), run_id=f"run_{n}", layer=layer)[0] for n in range(4)
+    ]
     assert others == ["waits"] * 4
 
 
-def test_what_was_promoted_meanwhile_is_a_contradiction_when_it_is_decided(store: MemoryStore) -> None:
+def test_what_was_promoted_meanwhile_is_a_contradiction_when_it_is_decided(
+    store: MemoryStore,
+) -> None:
     first, second = _propose(store), _propose(store, value="phone")
     assert second.verdict == "none"
     assert store.promote("acme", first.proposal_id, by="ann", at=LATER).existing == ()
     decision = store.promote("acme", second.proposal_id, by="ann", at=LATER)
     assert [other.proposal_id for other in decision.existing] == [first.proposal_id]
-    assert decision.stored.contradiction == {"existing": [first.proposal_id], "verdict": "conflicts"}
+    assert decision.stored.contradiction == {
+        "existing": [first.proposal_id],
+        "verdict": "conflicts",
+    }
     assert sorted(_recalled(store)) == ["email", "phone"]
 
 
@@ -213,7 +240,11 @@ def test_another_run_adds_evidence_to_what_is_promoted_and_its_consent_counts_fo
     assert _outcomes(store, later, run_id="run_3", at=LATER, consent=()) == ["no_consent"]
     (after,) = store.proposals("acme", states=("promoted",))
     assert after.proposal.evidence_refs == ("run_1/order", "ev/2")
-    assert (after.decided_by, after.decided_at) == (before.decided_by, before.decided_at) == ("code", NOW)
+    assert (
+        (after.decided_by, after.decided_at)
+        == (before.decided_by, before.decided_at)
+        == ("code", NOW)
+    )
 
 
 def test_the_first_decision_stands(store: MemoryStore) -> None:
@@ -268,7 +299,15 @@ def _propose_promoted(store: MemoryStore, value: str, memory_class: str) -> str:
 
 @pytest.mark.parametrize(
     "value",
-    ["'; DROP TABLE proposal; --", "a\x00b", "\x1b[2J", "😀" * 100, {"a": [None, True, 1.5]}, "", 2**62],
+    [
+        "'; DROP TABLE proposal; --",
+        "a\x00b",
+        "\x1b[2J",
+        "😀" * 100,
+        {"a": [None, True, 1.5]},
+        "",
+        2**62,
+    ],
 )
 def test_any_value_comes_back_as_it_was(store: MemoryStore, value: Any) -> None:
     made = _propose(store, value=value, entity=f"user:{value}", predicate=f"{value} x")
@@ -303,7 +342,9 @@ def test_any_value_comes_back_as_it_was(store: MemoryStore, value: Any) -> None:
         "value = CAST(X'22FF22' AS TEXT)",
     ],
 )
-def test_a_row_that_no_store_wrote_is_damage(store: MemoryStore, tmp_path: Path, change: str) -> None:
+def test_a_row_that_no_store_wrote_is_damage(
+    store: MemoryStore, tmp_path: Path, change: str
+) -> None:
     made = _propose(store)
     store.promote("acme", made.proposal_id, by="ann", at=NOW)
     with sqlite3.connect(tmp_path / "memory.db") as connection:
@@ -378,10 +419,14 @@ for number in range(10):
 
 def test_processes_that_propose_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    proposers = [subprocess.Popen([sys.executable, "-c", PROPOSER, str(path), name]) for name in "abc"]
+    proposers = [
+        subprocess.Popen([sys.executable, "-c", PROPOSER, str(path), name]) for name in "abc"
+    ]
     assert [proposer.wait(60) for proposer in proposers] == [0, 0, 0]
     with contextlib.closing(MemoryStore(path)) as store:
         (made,) = store.proposals("acme", states=STATES)
         refs, runs = made.proposal.evidence_refs, store.explain("acme", made.proposal_id)[1]
-    assert sorted(refs) == sorted(runs) == sorted(f"{name}_{n}" for name in "abc" for n in range(10))
+    assert (
+        sorted(refs) == sorted(runs) == sorted(f"{name}_{n}" for name in "abc" for n in range(10))
+    )
     assert made.proposal.confidence == 1.0

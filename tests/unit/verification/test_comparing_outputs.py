@@ -51,7 +51,9 @@ def test_differences_are_told_in_a_line() -> None:
 
 
 def test_a_secret_key_is_told_without_its_value() -> None:
-    said = join_differences(differences({"token": "a"}, {"token": "hunter2-hunter2"}, "exact"), "exact")
+    said = join_differences(
+        differences({"token": "a"}, {"token": "hunter2-hunter2"}, "exact"), "exact"
+    )
     assert "hunter2" not in said
 
 

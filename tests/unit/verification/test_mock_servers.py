@@ -35,7 +35,11 @@ class Got(NamedTuple):
 
 
 def ask(
-    server: Loopback, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    server: Loopback,
+    method: str,
+    path: str,
+    body: Any = None,
+    headers: dict[str, str] | None = None,
 ) -> Got:
     connection = HTTPConnection(urlsplit(server.url).netloc, timeout=20)
     given = dict(headers or {})
@@ -73,7 +77,8 @@ def test_without_an_example_the_smallest_value_is_answered(notes: Loopback) -> N
 
 
 @pytest.mark.parametrize(
-    ("sent", "pattern"), [("%2525", "^%25$"), ("%25", "^%$"), ("a%2Fb", "^a/b$"), ("%252F", "^%2F$")]
+    ("sent", "pattern"),
+    [("%2525", "^%25$"), ("%25", "^%$"), ("a%2Fb", "^a/b$"), ("%252F", "^%2F$")],
 )
 def test_a_path_value_is_decoded_once_by_the_mock_and_by_the_judge(sent: str, pattern: str) -> None:
     schema = {"type": "string", "pattern": pattern}
@@ -89,7 +94,9 @@ def test_a_path_value_is_decoded_once_by_the_mock_and_by_the_judge(sent: str, pa
     reply = DocumentMock(value)(seen)
     assert reply.status == 204
     document = OpenApiDocument(value)
-    checks = judge_exchange(exchange_from_mock(seen, reply), document, document.operation("get", None), "")
+    checks = judge_exchange(
+        exchange_from_mock(seen, reply), document, document.operation("get", None), ""
+    )
     assert [check for check in checks if not check.passed] == []
 
 
@@ -130,7 +137,9 @@ def test_requests_that_break_the_document_are_refused(notes: Loopback, name: str
 
 
 def test_a_status_can_be_preferred(notes: Loopback) -> None:
-    assert ask(notes, "GET", "/api/notes/n-1", headers={**CLIENT, "Prefer": "code=404"}).status == 404
+    assert (
+        ask(notes, "GET", "/api/notes/n-1", headers={**CLIENT, "Prefer": "code=404"}).status == 404
+    )
     assert ask(notes, "GET", "/api/notes", headers={"Prefer": "code=418"}).json["message"] == (
         "status 418 is not declared"
     )
@@ -140,7 +149,9 @@ def test_a_reply_that_cannot_be_made_is_500() -> None:
     value = {
         "openapi": "3.1.0",
         "paths": {
-            "/x": {"get": {"responses": {"200": {"content": {"application/json": {"schema": False}}}}}}
+            "/x": {
+                "get": {"responses": {"200": {"content": {"application/json": {"schema": False}}}}}
+            }
         },
     }
     with Loopback(DocumentMock(value)) as server:
@@ -151,7 +162,10 @@ STOOD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "data_schema_validate": ({"data": {}, "schema": {}}, {"valid": True, "errors": []}),
     "text_summarize": ({"text": "a b"}, {"summary": "a b"}),
     "code_execute": ({"code": "1 + 1"}, {"result": None}),
-    "web_fetch": ({"url": "https://example.org/"}, {"content": "mock content of https://example.org/"}),
+    "web_fetch": (
+        {"url": "https://example.org/"},
+        {"content": "mock content of https://example.org/"},
+    ),
     "pdf_read": ({"path": "a.pdf"}, {"text": "mock text of a.pdf"}),
     "fs_read": ({"path": "a.txt"}, {"content": "mock content of a.txt"}),
     "audio_transcribe": ({"audio": "a.wav"}, {"transcript": "mock transcript of a.wav"}),

@@ -45,7 +45,9 @@ def test_a_line_that_raises_is_a_failed_line() -> None:
         raise AttributeError("x")
 
     with Bench() as bench:
-        assert check_rule("a", InvokerRule("", wrong), bench).reason == "number: found 1, expected 2"
+        assert (
+            check_rule("a", InvokerRule("", wrong), bench).reason == "number: found 1, expected 2"
+        )
         assert check_rule("b", InvokerRule("", bug), bench).reason == "AttributeError: x"
 
 
@@ -61,7 +63,9 @@ def test_a_blind_repeat_of_effects_is_noticed(monkeypatch: pytest.MonkeyPatch) -
     assert provoked(LINES, "retry.effect").status == FAILED
 
 
-def test_an_invoker_that_calls_overload_a_broken_wire_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invoker_that_calls_overload_a_broken_wire_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     real = PROTOCOLS["openapi"].invoker
 
     class Confused:
@@ -81,18 +85,26 @@ def test_an_invoker_that_calls_overload_a_broken_wire_is_noticed(monkeypatch: py
 
 def test_a_lost_fallback_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RuntimeErrorBase, "falls_back", property(lambda error: False))
-    assert "another binding was tried" in provoked(failure_rules.lines(), "call.server-error 500").reason
+    assert (
+        "another binding was tried"
+        in provoked(failure_rules.lines(), "call.server-error 500").reason
+    )
 
 
 def test_a_lost_retry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invocation, "_may_retry_step", lambda record, error: False)
-    assert "repeated by the step's retry" in provoked(failure_rules.lines(), "call.overloaded 429").reason
+    assert (
+        "repeated by the step's retry"
+        in provoked(failure_rules.lines(), "call.overloaded 429").reason
+    )
 
 
 def test_an_echoed_secret_on_disk_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert provoked(failure_rules.lines(), "call.rejected 400").status == PASSED
     monkeypatch.setattr(Redactor, "mask", lambda self, value: value)
-    assert "files that hold the canary" in provoked(failure_rules.lines(), "call.rejected 400").reason
+    assert (
+        "files that hold the canary" in provoked(failure_rules.lines(), "call.rejected 400").reason
+    )
 
 
 def test_ids_that_are_not_compared_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

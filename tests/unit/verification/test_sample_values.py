@@ -31,9 +31,15 @@ MADE: list[tuple[Any, Any]] = [
     ({"type": ["null", "string"], "minLength": 1}, "a"),
     ({"type": "array", "items": {"type": "integer"}}, []),
     ({"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 2}, [1, 1]),
-    ({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {}}}, {"a": ""}),
+    (
+        {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {}}},
+        {"a": ""},
+    ),
     ({"required": ["a"]}, {"a": None}),
-    ({"type": "object", "minProperties": 2, "properties": {"a": {"const": 1}}}, {"a": 1, "key0": None}),
+    (
+        {"type": "object", "minProperties": 2, "properties": {"a": {"const": 1}}},
+        {"a": 1, "key0": None},
+    ),
     ({"$ref": "#/$defs/N", "$defs": {"N": {"type": "integer", "minimum": 2}}}, 2),
     ({"allOf": [{"required": ["a"]}, {"properties": {"a": {"const": 3}}}]}, {"a": 3}),
     ({"oneOf": [{"type": "integer", "minimum": 7}, {"type": "string"}]}, 7),
@@ -49,7 +55,9 @@ def test_the_value_is_the_authors_or_the_smallest(schema: Any, value: Any) -> No
 
 
 def test_unique_elements_differ() -> None:
-    made = sample({"type": "array", "items": {"type": "integer"}, "minItems": 3, "uniqueItems": True})
+    made = sample(
+        {"type": "array", "items": {"type": "integer"}, "minItems": 3, "uniqueItems": True}
+    )
     assert len(set(made)) == 3
 
 
@@ -69,7 +77,12 @@ def test_a_recursive_schema_ends() -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    [False, {"type": "integer", "minimum": 2, "maximum": 1}, {"enum": []}, {"type": "string", "const": 1}],
+    [
+        False,
+        {"type": "integer", "minimum": 2, "maximum": 1},
+        {"enum": []},
+        {"type": "string", "const": 1},
+    ],
 )
 def test_where_nothing_fits_that_is_said(schema: Any) -> None:
     with pytest.raises(NoSample):
@@ -87,7 +100,9 @@ def test_a_text_is_made_for_a_pattern(pattern: str) -> None:
     made = sample_text(pattern)
     assert made is not None
     assert re.search(pattern, made)
-    assert not errors({"type": "string", "pattern": pattern}, sample({"type": "string", "pattern": pattern}))
+    assert not errors(
+        {"type": "string", "pattern": pattern}, sample({"type": "string", "pattern": pattern})
+    )
 
 
 def test_a_pattern_without_an_answer_has_none() -> None:
@@ -95,7 +110,9 @@ def test_a_pattern_without_an_answer_has_none() -> None:
     assert sample_text("[") is None
 
 
-scalars = st.fixed_dictionaries({"type": st.sampled_from(["string", "integer", "number", "boolean", "null"])})
+scalars = st.fixed_dictionaries(
+    {"type": st.sampled_from(["string", "integer", "number", "boolean", "null"])}
+)
 bounded = st.builds(
     lambda low, more: {"type": "integer", "minimum": low, "maximum": low + more},
     st.integers(-50, 50), st.integers(0, 9),
@@ -107,7 +124,11 @@ texts = st.builds(
 schemas = st.recursive(
     scalars | bounded | texts,
     lambda inner: (
-        st.builds(lambda item, n: {"type": "array", "items": item, "minItems": n}, inner, st.integers(0, 3))
+        st.builds(
+            lambda item, n: {"type": "array", "items": item, "minItems": n},
+            inner,
+            st.integers(0, 3),
+        )
         | st.builds(
             lambda members: {"type": "object", "properties": members, "required": list(members)},
             st.dictionaries(st.sampled_from("abcd"), inner, max_size=3),

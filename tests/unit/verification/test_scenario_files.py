@@ -29,7 +29,12 @@ def read_as(tmp_path: Path, value: Any) -> Scenario:
 
 def test_a_scenario_needs_five_fields(tmp_path: Path) -> None:
     found = read_as(tmp_path, WHOLE)
-    assert (found.id, found.match, found.mock_server, found.file) == ("notes.read", "exact", None, "s.json")
+    assert (found.id, found.match, found.mock_server, found.file) == (
+        "notes.read",
+        "exact",
+        None,
+        "s.json",
+    )
     for name in WHOLE:
         with pytest.raises(UsageError) as caught:
             read_as(tmp_path, {k: v for k, v in WHOLE.items() if k != name})
@@ -37,7 +42,9 @@ def test_a_scenario_needs_five_fields(tmp_path: Path) -> None:
 
 
 def test_a_mock_server_has_defaults(tmp_path: Path) -> None:
-    found = read_as(tmp_path, {**WHOLE, "mock_server": {"replies": [{}, {"body": None, "delay_ms": 5}]}})
+    found = read_as(
+        tmp_path, {**WHOLE, "mock_server": {"replies": [{}, {"body": None, "delay_ms": 5}]}}
+    )
     assert found.mock_server is not None
     assert found.mock_server[:3] == ("spec", "127.0.0.1", 0)
     assert [reply.status for reply in found.mock_server.replies] == [200, 200]
@@ -49,7 +56,10 @@ def test_a_mock_server_has_defaults(tmp_path: Path) -> None:
 WRONG: dict[str, tuple[str, Any]] = {
     "unknown field": ("input.unknown", {**WHOLE, "expected_ouput": {}}),
     "unknown mock field": ("input.unknown", {**WHOLE, "mock_server": {"hots": "127.0.0.1"}}),
-    "unknown reply field": ("input.unknown", {**WHOLE, "mock_server": {"replies": [{"code": 200}]}}),
+    "unknown reply field": (
+        "input.unknown",
+        {**WHOLE, "mock_server": {"replies": [{"code": 200}]}},
+    ),
     "input no object": ("input.type", {**WHOLE, "input": []}),
     "id no text": ("input.type", {**WHOLE, "id": 7}),
     "empty id": ("input.type", {**WHOLE, "id": ""}),
@@ -62,7 +72,10 @@ WRONG: dict[str, tuple[str, Any]] = {
     "port a boolean": ("input.type", {**WHOLE, "mock_server": {"port": True}}),
     "status": ("input.type", {**WHOLE, "mock_server": {"replies": [{"status": 99}]}}),
     "delay": ("input.type", {**WHOLE, "mock_server": {"replies": [{"delay_ms": -1}]}}),
-    "header value": ("input.type", {**WHOLE, "mock_server": {"replies": [{"headers": {"A": "x\r\nB: y"}}]}}),
+    "header value": (
+        "input.type",
+        {**WHOLE, "mock_server": {"replies": [{"headers": {"A": "x\r\nB: y"}}]}},
+    ),
     "not JSON": ("input.json", '{"id": "a",}'),
     "key twice": ("input.json", '{"id": "a", "id": "b"}'),
 }
