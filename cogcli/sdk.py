@@ -244,6 +244,7 @@ def write_file(path: str, data: bytes, *, replace: bool = False) -> str:
     from cogcli.core.files import write_atomic
 
     real = writable_path(path)
+    _require_room(real)
     try:
         write_atomic(real, data, mode=0o644, replace=replace)
     except FileExistsError:
@@ -273,6 +274,7 @@ def artifact(path: str) -> str:
 
     _require_name(path)
     real = os.path.realpath(path)
+    _require_room(real)
     try:
         size, digest = measure_regular(real)
     except FileRefused as refused:
@@ -281,14 +283,25 @@ def artifact(path: str) -> str:
     return real
 
 
-def _note_file(real: str, size: int, digest: str) -> None:
-    files = ACCESS.get().files
-    if files is None:
-        return
-    if len(files) == _MOST_FILES:
+def _shown_path(real: str) -> str:
+    """The path of a file without links, relative to the working directory where it lies below that."""
+    return real.removeprefix(os.path.join(os.path.realpath(os.getcwd()), ""))
+
+
+def _require_room(real: str) -> None:
+    """Raise Refused `too-large` if the call has recorded as many other files as it may."""
+    path = _shown_path(real)
+    if sum(each["path"] != path for each in ACCESS.get().files or ()) >= _MOST_FILES:
         raise Refused("too-large", f"a call records at most {_MOST_FILES} files")
-    folder = os.path.join(os.path.realpath(os.getcwd()), "")
-    files.append({"path": real.removeprefix(folder), "size_bytes": size, "sha256": digest})
+
+
+def _note_file(real: str, size: int, digest: str) -> None:
+    """Record a file in the place of its earlier version."""
+    files = ACCESS.get().files
+    if files is not None:
+        path = _shown_path(real)
+        others = [each for each in files if each["path"] != path]
+        files[:] = [*others, {"path": path, "size_bytes": size, "sha256": digest}]
 
 
 # -- foreign bytes ----------------------------------------------------------------------------------------------------

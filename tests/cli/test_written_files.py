@@ -116,9 +116,9 @@ def test_what_a_failed_attempt_wrote_is_no_result(project_of: Any) -> None:
 
 def test_a_file_that_is_not_there_is_an_error_of_the_call(project_of: Any) -> None:
     project = project_of("- " + NOTE.replace("demo.text.note", "demo.text.missing"))
-    failed = project.run("run", "demo.writes", "-p", "text=hello")
-    assert failed.code != 0
-    assert "hello.txt" in failed.err
+    failed = project.run("run", "demo.writes", "-p", "text=hello", "--json").json["error"]
+    assert (failed["code"], failed["reason"]) == ("call.rejected", "bad-data")
+    assert "hello.txt: does not exist" in failed["message"]
 
 
 @pytest.mark.parametrize(
