@@ -17,7 +17,8 @@ from cogcli.core.problems import suggestion
 from cogcli.events.envelope import Event, to_json
 from cogcli.report import layer_cells, lineage, table, timeline
 from cogcli.report.event_lines import EventLines
-from cogcli.report.graph import dot, graph_of, mermaid
+from cogcli.report.graph import dot, mermaid
+from cogcli.report.history_graph import graph_of
 from cogcli.report.humanize import duration, fuzzy_time
 from cogcli.report.lineage import Lineage, TargetFlow, overlap
 from cogcli.report.styled_text import fit, style_of

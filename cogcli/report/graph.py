@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.terminal_text import cells, pad, visible
-from cogcli.episode.history import History
 from cogcli.report.humanize import count_of
-from cogcli.report.styled_text import Glyphs, StyledLine, fit, style_of
-from cogcli.report.tree import decision_text
-from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
+from cogcli.report.styled_text import CUT_OFF, IN_DOUBT, WAITS, Glyphs, StyledLine, fit, style_of
 
 
 class Node(NamedTuple):
@@ -47,40 +44,6 @@ class GraphView(NamedTuple):
             "nodes": nodes,
             "edges": [{"from": a, "to": b} for a, b in self.edges],
         }
-
-
-def graph_of(fold: History) -> GraphView:
-    """The graph of an episode's root run."""
-    root = fold.root
-    if root is None:
-        return GraphView("", ())
-    nodes = [Node(step.id, step.uses, tuple(step.depends_on), step.status) for step in root.own]
-    if fold.turns.turns:
-        nodes = _with_turns(fold, nodes)
-    return GraphView(f"{root.skill} {root.version}".strip(), tuple(nodes))
-
-
-def _with_turns(fold: History, steps: list[Node]) -> list[Node]:
-    """The turns one after the other, each before its first steps; last the decision, or what it waits for."""
-    nodes: list[Node] = []
-    before: tuple[str, ...] = ()
-    for turn in fold.turns.turns:
-        shown = turn.step
-        nodes.append(Node(shown.id, shown.uses, before, shown.status, is_step=False))
-        before = (shown.id,)
-        nodes += [
-            step._replace(after=step.after or before) for step in steps if step.id in turn.steps
-        ]
-    if text := decision_text(fold):
-        status = _OF_DECISION.get(text.partition(":")[0], WAITS)
-        nodes.append(Node("decision", text, before, status, is_step=False))
-    return nodes
-
-
-_OF_DECISION: Final = {
-    "completed": "done", "refused": "vetoed", "denied": "vetoed", "failed": "failed", "aborted": "skipped"
-}  # fmt: skip
-"""The status of a node by that of a decision; others wait."""
 
 
 def head(graph: GraphView, glyphs: Glyphs, width: int | None) -> StyledLine:

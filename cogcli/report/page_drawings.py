@@ -7,7 +7,8 @@ from typing import Final
 
 from cogcli.episode.history import History
 from cogcli.episode.run_history import StepHistory
-from cogcli.report.graph import Node, graph_of
+from cogcli.report.graph import Node
+from cogcli.report.history_graph import graph_of
 from cogcli.report.humanize import count_of, duration
 from cogcli.report.lineage import Declared, Lineage, TargetFlow
 from cogcli.report.svg import Arrow, Box, graph_svg, named, timeline_svg

@@ -4,6 +4,7 @@ statuses (docs/reference/command-line.md#colour)."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 
@@ -15,6 +16,11 @@ SGR = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "error": "1;31",
     "warning": "1;33",
 }  # fmt: skip
+
+CUT_OFF: Final = "cut off"
+IN_DOUBT: Final = "in doubt"
+WAITS: Final = "waits"
+"""What a step that has not ended is called when no process drives its run any more."""
 
 
 def plain_text(line: StyledLine) -> str:

@@ -13,8 +13,7 @@ from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visi
 from cogcli.episode.history import History
 from cogcli.episode.run_history import Branch, StepHistory
 from cogcli.report.humanize import duration, milliseconds_between
-from cogcli.report.styled_text import ASCII, Glyphs, StyledLine, style_of
-from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
+from cogcli.report.styled_text import ASCII, CUT_OFF, IN_DOUBT, WAITS, Glyphs, StyledLine, style_of
 
 COLUMNS: Final = ("step_id", "status", "start_ms", "ms")
 _TICKS: Final = 5

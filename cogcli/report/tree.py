@@ -26,8 +26,17 @@ from cogcli.report.humanize import (
     short_trace,
     size,
 )
-from cogcli.report.styled_text import Glyphs, StyledLine, fit, fit_line, outcome_style, style_of
-from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
+from cogcli.report.styled_text import (
+    CUT_OFF,
+    IN_DOUBT,
+    WAITS,
+    Glyphs,
+    StyledLine,
+    fit,
+    fit_line,
+    outcome_style,
+    style_of,
+)
 
 _LEAST_FLOW = 12
 

@@ -15,10 +15,8 @@ from cogcli.core.terminal_text import visible
 from cogcli.episode.history import Ask, History
 from cogcli.episode.run_history import StepHistory
 from cogcli.report.humanize import seconds_of
+from cogcli.report.styled_text import CUT_OFF, IN_DOUBT, WAITS
 
-CUT_OFF: Final = "cut off"
-IN_DOUBT: Final = "in doubt"
-WAITS: Final = "waits"
 ALIVE: Final = "running"
 
 

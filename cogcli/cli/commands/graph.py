@@ -14,6 +14,7 @@ from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import history_of
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.report import graph as drawing
+from cogcli.report import history_graph
 from cogcli.report.graph_layers import layers
 from cogcli.report.styled_text import Glyphs, StyledLine
 from cogcli.report.svg import svg_file
@@ -72,4 +73,4 @@ def _graph(context: CommandContext, word: str) -> drawing.GraphView:
     context.own["episode_id"] = directory.name
     folded = history_of(for_reports(iterate_shown_events(directory, context.warn)).events)
     unfinished_state(folded, read_row(directory).status)
-    return drawing.graph_of(folded)
+    return history_graph.graph_of(folded)

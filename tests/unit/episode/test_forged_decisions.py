@@ -14,7 +14,7 @@ from cogcli.episode.summary import summary_of
 from cogcli.events.envelope import Event
 from cogcli.report import layer_cells
 from cogcli.report.compare import side_of
-from cogcli.report.graph import graph_of
+from cogcli.report.history_graph import graph_of
 from cogcli.report.trace_export import trace_spans
 
 ODD: tuple[Any, ...] = (None, 7, "x", [], {}, [7], [{}])

@@ -18,8 +18,9 @@ from cogcli.episode.history import History, history_of
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
 from cogcli.events.envelope import Event
-from cogcli.report import graph, table, timeline
+from cogcli.report import table, timeline
 from cogcli.report.compare import compare, side_of
+from cogcli.report.history_graph import graph_of
 from cogcli.report.lineage import Lineage, targets
 from cogcli.report.styled_text import UNICODE, plain_text
 from cogcli.report.trace_export import trace_spans
@@ -61,7 +62,7 @@ def same_as_projected(events: list[Event]) -> None:
     steps = statuses(document["plan"]["steps"])
     seen = folded(events)
     assert statuses(table.rows(seen), "step_id") == steps
-    assert statuses([node._asdict() for node in graph.graph_of(seen).nodes]) == steps
+    assert statuses([node._asdict() for node in graph_of(seen).nodes]) == steps
     assert set(statuses(timeline.rows(seen), "step_id")) <= set(steps)
     assert seen.actions == document["outcomes"]["actions"]
     assert seen.ms == document["outcomes"]["metrics"]["duration_ms"]

@@ -10,7 +10,8 @@ from fakes.agent_log import AgentLog
 from fakes.risk_review import risk_review
 
 from cogcli.episode.history import history_of
-from cogcli.report.graph import GraphView, Node, dot, graph_of, mermaid, text
+from cogcli.report.graph import GraphView, Node, dot, mermaid, text
+from cogcli.report.history_graph import graph_of
 from cogcli.report.styled_text import UNICODE, plain_text, width
 
 HOSTILE = GraphView(
