@@ -12,7 +12,15 @@ from cogcli.bindings import response as response_mapping
 from cogcli.bindings.answer_checks import check_answer
 from cogcli.bindings.breaker import Circuits, Passage
 from cogcli.bindings.request import Surroundings
-from cogcli.core.calls import Answer, Attempt, BindingChain, Member, PassedOver, ServiceNotice
+from cogcli.core.calls import (
+    NOT_BEGUN,
+    Answer,
+    Attempt,
+    BindingChain,
+    Member,
+    PassedOver,
+    ServiceNotice,
+)
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.terminal_text import visible_block
 from cogcli.protocols import PROTOCOLS
@@ -78,6 +86,7 @@ class LiveRunner:
         return chains
 
     def attempt(self, attempt: Attempt) -> Answer:
+        attempt.cancel.stay(NOT_BEGUN)
         binding = self._catalog.bindings[attempt.member.binding_id]
         service, binding = lower_trust(self._catalog.services[binding.service], binding)
         if not service.trusted:
@@ -122,7 +131,9 @@ class LiveRunner:
     ) -> Answer:
         """Send the request and map what comes back."""
         try:
-            body, meta = self._invoker(binding.protocol).invoke(request, limits)
+            invoker = self._invoker(binding.protocol)
+            limits.cancel.leave()
+            body, meta = invoker.invoke(request, limits)
             try:
                 output = self._map_body(body, attempt, binding, request)
             except RuntimeErrorBase as error:

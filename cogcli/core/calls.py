@@ -13,6 +13,8 @@ from cogcli.core.errors import TransportError
 HARMLESS: Final = ("none", "idempotent")
 """Effect classes whose calls may be repeated without asking anybody."""
 
+NOT_BEGUN: Final = "no time was left for the call: nothing was sent"
+
 STEP_SECONDS: Final = 60.0
 """What a step may take where neither it nor the options of the run say so, nor one attempt takes longer."""
 
@@ -101,7 +103,7 @@ class Cancellation:
         self._callbacks: dict[object, Callable[[], None]] = {}
         self._staying = ""
         self.stayed = ""
-        """Why nothing of the call has left, where it was given up inside `staying`."""
+        """Why nothing of the call has left, where it was given up between `stay` and `leave`."""
 
     @property
     def is_set(self) -> bool:
@@ -134,6 +136,12 @@ class Cancellation:
             yield
         finally:
             self.stay("")
+        self.leave()
+
+    def leave(self) -> None:
+        """From here on the call may leave. Raises TransportError where it was given up while it could not have: it must
+        not leave any more."""
+        self.stay("")
         if self.stayed:
             raise TransportError("call.transport", self.stayed, left=False)
 

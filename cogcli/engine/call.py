@@ -13,7 +13,15 @@ from __future__ import annotations
 import time
 from typing import Any, Final, Literal
 
-from cogcli.core.calls import HARMLESS, Answer, Attempt, BindingChain, Cancellation, Member
+from cogcli.core.calls import (
+    HARMLESS,
+    NOT_BEGUN,
+    Answer,
+    Attempt,
+    BindingChain,
+    Cancellation,
+    Member,
+)
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import (
     CallTimeoutError,
@@ -315,8 +323,14 @@ def _worker_call(
     )
     recorded = engine.dispatcher.recorded(attempt) if engine.dispatcher else None
 
+    if recorded is None:
+        cancel.stay(NOT_BEGUN)
+
     def perform() -> Answer:
-        return recorded.answer() if recorded else engine.runner.attempt(attempt)
+        if recorded is not None:
+            return recorded.answer()
+        cancel.leave()
+        return engine.runner.attempt(attempt)
 
     def late() -> RuntimeErrorBase:
         if cancel.stayed:

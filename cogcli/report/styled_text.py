@@ -4,7 +4,6 @@ statuses (docs/reference/command-line.md#colour)."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 
@@ -17,9 +16,9 @@ SGR = {
     "warning": "1;33",
 }  # fmt: skip
 
-CUT_OFF: Final = "cut off"
-IN_DOUBT: Final = "in doubt"
-WAITS: Final = "waits"
+CUT_OFF = "cut off"
+IN_DOUBT = "in doubt"
+WAITS = "waits"
 """What a step that has not ended is called when no process drives its run any more."""
 
 

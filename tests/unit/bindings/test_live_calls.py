@@ -10,7 +10,7 @@ from fakes.surroundings import surroundings
 
 from cogcli.bindings.live_runner import LiveRunner
 from cogcli.core.calls import Attempt, Cancellation, Member
-from cogcli.core.errors import BindingResolutionError, RuntimeErrorBase
+from cogcli.core.errors import BindingResolutionError, RuntimeErrorBase, TransportError
 from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
@@ -74,6 +74,25 @@ def test_an_attempt_goes_from_input_to_checked_outputs_and_usage(catalog: Catalo
     live = runner(catalog)
     answer = live.attempt(attempt("c.one", live.chain("c.one").members[0], {"n": 4}))
     assert (answer.output, answer.usage) == ({"twice": 8}, {"input_tokens": 4})
+
+
+def test_a_call_that_is_given_up_before_it_is_sent_is_not_sent(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = runner(catalog)
+    call = attempt("c.one", live.chain("c.one").members[0], {"n": 4})
+    sent: list[object] = []
+
+    def slow_preparation(protocol: str) -> Any:
+        call.cancel.set()
+        return sent
+
+    monkeypatch.setattr(live, "_invoker", slow_preparation)
+    with pytest.raises(TransportError, match="nothing was sent") as failure:
+        live.attempt(call)
+    assert failure.value.left is False
+    assert call.cancel.stayed
+    assert not sent
 
 
 def test_limits_and_repeats_come_from_binding_then_service_then_defaults(catalog: Catalog) -> None:
