@@ -86,3 +86,10 @@ def test_where_all_else_is_there_each_runs_or_says_which_extra_it_needs(tmp_path
     ]
     assert left
     assert [line for line in left if " skipped: needs an extra: " not in line] == []
+
+
+@pytest.mark.slow
+def test_the_registry_is_valid_whatever_extras_are_installed(tmp_path: Path) -> None:
+    done = script("validate_registry", "--without-extras", home=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "warning[env.extra]" in done.stdout

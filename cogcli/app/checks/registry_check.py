@@ -22,6 +22,8 @@ from cogcli.specs.layout import CASES
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
 UNTRUSTED: Final = "service.untrusted"
 """The code of a call that is not made before its project is trusted."""
+EXTRA: Final = "env.extra"
+"""The code of a call that needs an extra which is not installed."""
 _SPECS: Final = (*KINDS, "packs")
 _FILES: Final = (*_SPECS, "cases")
 
@@ -39,6 +41,8 @@ class RegistryCheck(NamedTuple):
     """The files among them that came with the program, unless that is the project."""
     notes: tuple[Problem, ...] = ()
     """What later layers make of shipped files, none of which the user has to mend: it is none of the problems."""
+    is_of_shipped_files: bool = False
+    """Whether the project is the repository that the shipped files come from."""
 
     @property
     def own_counts(self) -> dict[str, int]:
@@ -67,12 +71,13 @@ class RegistryCheck(NamedTuple):
         return len(self.problems) - self.errors
 
     def fails(self, *, strict: bool) -> list[Problem]:
-        """The problems that fail the check, errors first: with `strict` also warnings, but none of shipped files, such
-        as for an extra that is not installed, and none that says only that the project is not trusted: the author of
-        a file cannot mend these."""
+        """The problems that fail the check, errors first. With `strict` warnings fail it too, except those of shipped
+        files, those that report only that the project is not trusted, and in the repository of the shipped files those
+        for an extra: the author of a file cannot mend these."""
         errors = [problem for problem in self.problems if problem.severity == "E"]
+        excepted = (UNTRUSTED, EXTRA) if self.is_of_shipped_files else (UNTRUSTED,)
         others = (
-            [p for p in self.problems if p.severity != "E" and p.code != UNTRUSTED]
+            [p for p in self.problems if p.severity != "E" and p.code not in excepted]
             if strict
             else []
         )
@@ -132,7 +137,9 @@ def check_registry(
     files = dict(sorted(files.items(), key=lambda item: item[0] in shipped))
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in _FILES if kind in KINDS or kinds[kind]}
-    return RegistryCheck(found, counts, clock.monotonic() - begun, catalog, files, shipped, notes)
+    seconds = clock.monotonic() - begun
+    is_ours = _is_of_shipped_files(settings)
+    return RegistryCheck(found, counts, seconds, catalog, files, shipped, notes, is_ours)
 
 
 def _is_of_later_layers(problem: Problem) -> bool:
@@ -141,10 +148,16 @@ def _is_of_later_layers(problem: Problem) -> bool:
 
 
 def _shipped(settings: Settings, files: Iterable[str]) -> frozenset[str]:
-    if settings.project and os.path.realpath(settings.project) == os.path.realpath(builtin_root()):
+    if _is_of_shipped_files(settings):
         return frozenset()
     layers = Layers(settings)
     return frozenset(file for file in files if layers.of(file) == BUILT_IN)
+
+
+def _is_of_shipped_files(settings: Settings) -> bool:
+    if not settings.project:
+        return False
+    return os.path.realpath(settings.project) == os.path.realpath(builtin_root())
 
 
 def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
