@@ -32,7 +32,7 @@ WAITS = """
     import pathlib, time
     with open(r"{begun}", "a") as calls:
         calls.write("x")
-    until = time.monotonic() + 3
+    until = time.monotonic() + {seconds}
     while time.monotonic() < until and not pathlib.Path(r"{begun}.go").exists():
         time.sleep(0.02)
 """  # fmt: skip
@@ -43,12 +43,12 @@ def begun(desk: Project) -> Path:
     return desk.home / "begun"
 
 
-def slow(desk: Project, function: str) -> None:
-    """Let a function of the desk wait until a file is there."""
+def slow(desk: Project, function: str, seconds: float = 60) -> None:
+    """Let a function of the desk wait until a file is there, for so many seconds at most."""
     text = (desk.root / "support_desk.py").read_text()
     head, name, tail = text.partition(f"def {function}(")
     signature, quotes, body = tail.partition('"""\n    ')
-    waiting = WAITS.format(begun=begun(desk)) + "    "
+    waiting = WAITS.format(begun=begun(desk), seconds=seconds) + "    "
     desk.write("support_desk.py", (head + name + signature + quotes + waiting + body).encode())
 
 
@@ -142,7 +142,7 @@ def test_a_signal_during_an_effect_leaves_it_in_doubt(desk: Project) -> None:
 def test_a_call_is_cut_when_time_is_gone(
     desk: Project, flags: tuple[str, ...], code: int, status: tuple[str, str]
 ) -> None:
-    slow(desk, "lookup_order")
+    slow(desk, "lookup_order", seconds=3)
     cut = desk.run("agent", "invoke", "requests/allowed.json", *flags).assert_exit(code)
     assert ("raise `wall_clock_ms` in the budget of the pack" in cut.err) is (code == 4)
     assert said(desk) == status
@@ -173,7 +173,7 @@ RECEIPT = '{"receipt": {"id": "rc_1", "status": "done"}}'
 def test_an_effect_in_doubt_when_time_is_gone_is_decided_and_nothing_is_called(
     desk: Project, answer: tuple[str, ...], code: int, status: tuple[str, str]
 ) -> None:
-    slow(desk, "refund")
+    slow(desk, "refund", seconds=3)
     desk.run(*SMALL, "--budget", "wall_clock_ms=700").assert_exit(5)
     cut: Result = desk.run(*YES, "--json").assert_exit(5)
     assert cut.json["error"]["code"] == "effect.in-doubt"

@@ -418,7 +418,7 @@ def test_a_signal_ends_a_run_as_aborted_and_verified(project: Any, name: str, co
     if name == "SIGINT":
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == code, err
     assert out == b""
     assert b"stopping, up to 5s for running calls" in err

@@ -98,7 +98,7 @@ def test_a_run_is_followed_until_it_dies(project: Any) -> None:
     assert follower.poll() is None
     run.kill()
     run.communicate()
-    out, err = follower.communicate(timeout=20)
+    out, err = follower.communicate(timeout=60)
     assert (follower.returncode, out, err) == (0, b"", b"")
 
 

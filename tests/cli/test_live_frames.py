@@ -19,7 +19,7 @@ from support.terminal import Terminal
 from test_goldens import FAKES, GOLDENS
 
 pytestmark = pytest.mark.slow
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 WAITS = """
 import time

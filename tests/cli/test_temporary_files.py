@@ -58,7 +58,7 @@ def test_a_signal_leaves_no_folder(
         wait_until(lambda: command.poll() is not None or [*place.rglob("events.jsonl")])
         assert [*place.iterdir()]
         command.send_signal(getattr(signal, ending))
-        out, err = command.communicate(timeout=20)
+        out, err = command.communicate(timeout=60)
         assert command.returncode == code, out + err
     assert not [*place.iterdir()]
 

@@ -21,7 +21,7 @@ def serving_app(app: Any) -> Iterator[str]:
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while not server.started:
             assert time.monotonic() < until, "the server does not start"
             time.sleep(0.005)

@@ -180,11 +180,11 @@ def demands(id: Any, given: dict[str, Any]) -> Any:
             }
         )
         with _answered:
-            _answered.wait_for(lambda name=f"s{number}": name in _answers, timeout=20)
+            _answered.wait_for(lambda name=f"s{number}": name in _answers, timeout=60)
         codes[method] = _answers[f"s{number}"].get("error", {}).get("code")
     send({"jsonrpc": "2.0", "id": "p", "method": "ping"})
     with _answered:
-        _answered.wait_for(lambda: "p" in _answers, timeout=20)
+        _answered.wait_for(lambda: "p" in _answers, timeout=60)
     codes["ping"] = _answers["p"].get("result")
     return {"content": [], "structuredContent": codes}
 
@@ -217,7 +217,7 @@ _meeting = threading.Barrier(4)
 
 def meets(id: Any, given: dict[str, Any]) -> Any:
     """Answers when four calls are here at once."""
-    _meeting.wait(timeout=20)
+    _meeting.wait(timeout=60)
     return text("met")
 
 

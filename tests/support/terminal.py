@@ -26,7 +26,7 @@ class Terminal:
 
     def until(self, text: str) -> None:
         """Draw until the screen shows a text."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while text not in "\n".join(self.screen.display):
             assert time.monotonic() < end, "\n".join(self.screen.display)
             self.draw()
@@ -65,7 +65,7 @@ class Terminal:
 
     def until_asked(self, prompt: str) -> None:
         """Draw until the line of the cursor is the prompt and nothing else."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while self.screen.display[self.screen.cursor.y].strip() != prompt:
             assert time.monotonic() < end, "\n".join(self.screen.display)
             self.draw()

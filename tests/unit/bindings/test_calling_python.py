@@ -594,7 +594,7 @@ def test_an_abandoned_call_stays_captured_after_the_run(capfd: pytest.CaptureFix
     def call() -> None:
         with capture_output():
             inside.set()
-            go.wait(5)
+            go.wait(60)
             print("late")
         done.set()
 
@@ -602,10 +602,10 @@ def test_an_abandoned_call_stays_captured_after_the_run(capfd: pytest.CaptureFix
     try:
         with divert_streams():
             threading.Thread(target=call).start()
-            inside.wait(5)
+            inside.wait(60)
         print("the answer")
         go.set()
-        done.wait(5)
+        done.wait(60)
     finally:
         sys.stdout, sys.stderr = before
     assert capfd.readouterr() == ("the answer\n", "")
@@ -619,14 +619,14 @@ def test_a_thread_does_not_print_because_one_that_has_ended_had_its_identifier(
     def call() -> None:
         with capture_output():
             inside.set()
-            go.wait(5)
+            go.wait(60)
 
     abandoned = threading.Thread(target=call)
 
     def run() -> None:
         with divert_streams():
             abandoned.start()
-            inside.wait(5)
+            inside.wait(60)
 
     before = sys.stdout, sys.stderr
     try:

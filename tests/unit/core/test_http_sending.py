@@ -106,7 +106,7 @@ def test_an_idle_connection_that_the_server_closed_is_not_used(http: Http) -> No
     with serving(answer) as server:
         for _ in range(3):
             assert send(http, server.url).status == 200
-            assert closed.wait(5)
+            assert closed.wait(60)
             closed.clear()
         assert server.connections == 3
 
@@ -284,7 +284,7 @@ def test_an_early_refusal_is_read_although_the_body_could_not_be_written(http: H
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         assert send(http, url, method="POST", body=b"x" * 5_000_000).status == 413
         http.close()
-        thread.join(5)
+        thread.join(60)
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_giving_up_ends_a_call_at_once_and_closes_its_socket(http: Http, by_clos
             closed.set()
 
     def give_up() -> None:
-        came.wait(10)
+        came.wait(60)
         if by_close:
             http.close()
         else:
@@ -393,7 +393,7 @@ def test_giving_up_ends_a_call_at_once_and_closes_its_socket(http: Http, by_clos
         thread.join()
         assert isinstance(error, TransportError)
         assert error.left is True
-        assert closed.wait(5)
+        assert closed.wait(60)
 
 
 def test_a_call_given_up_before_it_began_sends_nothing(http: Http) -> None:

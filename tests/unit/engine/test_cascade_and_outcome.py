@@ -196,7 +196,7 @@ def test_an_effect_is_not_repeated_after_another_step_failed() -> None:
     fakes = runner()
     fakes.scripts |= {
         "c.effect": [refused, gives(y=1)],
-        "c.bad": lambda given: bad.open.wait(10) and fail(given),
+        "c.bad": lambda given: bad.open.wait(60) and fail(given),
     }
     fakes.members["c.effect"] = (member("b", retries=3, base=0.5),)
     steps = [s("effect", "c.effect", []), s("bad", "c.bad", [])]

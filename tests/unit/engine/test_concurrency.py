@@ -270,7 +270,7 @@ def test_nested_skills_side_by_side_all_run_with_a_single_worker() -> None:
 
 
 def test_independent_calls_really_run_side_by_side() -> None:
-    barrier = threading.Barrier(4, timeout=10)
+    barrier = threading.Barrier(4, timeout=60)
 
     def meet(given: Any) -> Any:
         barrier.wait()

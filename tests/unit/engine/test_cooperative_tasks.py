@@ -176,7 +176,7 @@ def test_a_shielded_call_survives_cancel_but_not_force() -> None:
     def child() -> Effects:
         yield WorkerSlot()
         loop.shield(True)
-        return (yield call(lambda: release.wait(5)))
+        return (yield call(lambda: release.wait(60)))
 
     def root() -> Effects:
         soft, hard = (yield Spawn(child())), (yield Spawn(child()))
@@ -200,7 +200,7 @@ def test_a_cancelled_parent_waits_for_shielded_children_and_goes_on_with_nothing
     def child(release: threading.Event) -> Effects:
         yield WorkerSlot()
         loop.shield(True)
-        yield call(lambda: release.wait(5))
+        yield call(lambda: release.wait(60))
         seen.append("child")
 
     def plain() -> Effects:
