@@ -6,14 +6,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import suppress
 from typing import Final, NamedTuple
 
-from cogcli.app import scenario_run
 from cogcli.app.registry import open_registry
-from cogcli.app.scenario_run import Stage
+from cogcli.app.scenario_run import CallSpecs, scenario_target, with_mock_server
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.json_pointer import DocumentFault
@@ -27,32 +25,31 @@ from cogcli.protocols.exchange import (
     exchange_from_mock,
     exchange_from_record,
 )
-from cogcli.protocols.exchange_checks import Check, Judge
+from cogcli.protocols.exchange_checks import Check, Judge, NotRunnable
 from cogcli.protocols.http.curl import curl_line
 from cogcli.protocols.live_document import document_server, judge_of
 from cogcli.protocols.secrets import Secrets
-from cogcli.runs.results import RunResult
-from cogcli.specs.binding import Binding
+from cogcli.runs.prepare import PreparedRun
 from cogcli.specs.cache import CompiledCache
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.layers import BUILT_IN, Layer, bounded_layers, builtin_root
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service
+from cogcli.verification.case import Answers, Case, CaseTarget, Expected, Outcome, judge, run_case
 from cogcli.verification.check_result import (
     FAILED,
     PASSED,
-    SKIPPED,
     CheckResult,
     CheckResults,
-    join_differences,
+    conclude,
+    run_check,
     verify_all,
 )
+from cogcli.verification.expectations import expect_outputs
 from cogcli.verification.loopback_server import Loopback
 from cogcli.verification.named_mocks import STAND_INS, canned_replies, stand_in
-from cogcli.verification.output_diff import differences
 from cogcli.verification.scenario import (
     REGISTRY,
     SPEC,
@@ -164,16 +161,6 @@ def verify_bindings(
         return verify_all(scenarios, verifier.check, jobs, listener)
 
 
-class _NotRunnable(Exception):
-    """A scenario cannot be run, for this reason; `skipped` where that is not a failure."""
-
-    def __init__(self, reason: str, code: str = "", *, skipped: bool = False) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.code = code
-        self.skipped = skipped
-
-
 class _Verifier:
     """Verifies the scenarios of one command over one catalog, with temporary episodes in one directory."""
 
@@ -197,88 +184,82 @@ class _Verifier:
 
     def check(self, scenario: Scenario) -> CheckResult:
         """The result of one scenario. What the scenario, the binding or the service does wrong is never raised."""
-        begun = time.monotonic()
         base = CheckResult(scenario.id, FAILED, subject=scenario.binding_id, file=scenario.file)
-        try:
-            found = self._verify(scenario, base)
-        except _NotRunnable as error:
-            status = SKIPPED if error.skipped else FAILED
-            found = base._replace(status=status, reason=error.reason, code=error.code)
-        except DocumentFault as fault:
-            found = base._replace(reason=f"{fault.code}: {fault.located_message}", code=fault.code)
-        except CogcliError as error:
-            found = base._replace(reason=f"{error.code}: {error.message}", code=error.code)
-        took = round((time.monotonic() - begun) * 1000)
-        return found._replace(ms=took)
+
+        def verify() -> CheckResult:
+            try:
+                return self._verify(scenario, base)
+            except DocumentFault as fault:
+                reason = f"{fault.code}: {fault.located_message}"
+                raise NotRunnable(reason, fault.code) from fault
+
+        return run_check(base, verify)
 
     def _verify(self, scenario: Scenario, base: CheckResult) -> CheckResult:
-        capability, binding, service = self._specs(scenario)
-        checks = []
-        if wrong := self._blocking_problems(binding, service):
-            first = wrong[0]
-            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-            text = f"{first.code}: {first.file}:{first.line}: {first.message}{more}"
-            checks.append(Check("static checks", False, text))
-            if _prevents_call(first):
-                reason = f"static checks: {text}"
-                return base._replace(checks=tuple(checks), reason=reason, code=first.code)
-        judge = judge_of(binding, service)
-        catalog, environ = self._catalog, self._settings.environ
-        server = self._server(scenario, service)
-        live = server is None
-        with server or nullcontext():
-            if server is not None:
-                stage = scenario_run.mock_service(catalog, capability, binding, server.url, environ)
-            else:
-                stage = scenario_run.stage_of(
-                    catalog, capability, binding, service, environ, local=False
-                )
-            result, records = scenario_run.run(
-                self._settings, stage, scenario, self._runs_dir, live=live
-            )
-        exchange = None  # of the last request; None where none was sent
-        if server is not None and server.exchanges:
-            exchange = exchange_from_mock(*server.exchanges[-1])
-        elif server is None and records:
-            exchange = exchange_from_record(records[-1])
-        if (wanted := scenario.expected_service_id) is not None:
-            mismatch = "" if wanted == service.id else f"found {service.id}"
-            checks.append(Check(f"service is {wanted}", not mismatch, mismatch))
-        if judge is not None:
-            checks += _wire_checks(exchange, judge, result)
-        checks.append(_outputs_check(scenario, result))
-        return self._add_checks(base, stage, service, result, checks, exchange)
+        specs = self._specs(scenario)
+        static = self._static_checks(specs)
+        judge_exchange = judge_of(specs.binding, specs.service)
+        server = self._server(scenario, specs.service)
 
-    def _specs(self, scenario: Scenario) -> tuple[Capability, Binding, Service]:
+        def target() -> CaseTarget:
+            called = with_mock_server(specs, server.url) if server else specs
+            return scenario_target(
+                self._settings, self._catalog, called, scenario, self._runs_dir, live=not server
+            )
+
+        def exchange_of(outcome: Outcome) -> ObservedExchange | None:
+            """The last request and its reply; None if none was sent."""
+            if server is not None:
+                return exchange_from_mock(*server.exchanges[-1]) if server.exchanges else None
+            capability = specs.capability.id  # not a gate
+            ended = [one for one in outcome.attempts if one.record is not None]
+            records = [one.record for one in ended if one.attempt.capability_id == capability]
+            return exchange_from_record(records[-1] or {}) if records else None
+
+        expectation = [expect_outputs(OUTPUTS, scenario.expected_output, scenario.match)]
+        if judge_exchange is not None:
+            expectation.insert(0, _expect_exchange(exchange_of, judge_exchange))
+        if scenario.expected_service_id is not None:
+            expectation.insert(0, _expect_service(scenario.expected_service_id, specs.service.id))
+        answers = Answers((server,) if server else ())
+        case = Case(target, scenario.input, answers, expectation)
+        outcome = run_case(case)
+        if outcome.refusal is not None:
+            raise outcome.refusal
+        checks = [*static, *judge(case.expectation, outcome)]
+        return _conclude(base, checks, outcome, specs, exchange_of(outcome))
+
+    def _specs(self, scenario: Scenario) -> CallSpecs:
+        """The specs of the call. Raises NotRunnable."""
         catalog = self._catalog
         capability = catalog.capability(scenario.capability_id)
         if capability is None:
             near = suggestion(scenario.capability_id, catalog.capabilities)
-            raise _NotRunnable(
+            raise NotRunnable(
                 f"no capability `{scenario.capability_id}`{near and f'; {near}'}",
                 "capability.unknown",
             )
         binding = catalog.bindings.get(scenario.binding_id)
         if binding is None:
             known = catalog.bindings_of.get(capability.id, ())
-            raise _NotRunnable(
+            raise NotRunnable(
                 self._missing_spec("binding", scenario.binding_id, known), "binding.unknown"
             )
         if catalog.aliases.get(binding.capability, binding.capability) != capability.id:
             reason = (
                 f"binding `{binding.id}` is of `{binding.capability}`, not of `{capability.id}`"
             )
-            raise _NotRunnable(reason, "binding.capability")
+            raise NotRunnable(reason, "binding.capability")
         if binding.protocol != self._protocol:
             protocol = binding.protocol
             reason = f"binding `{binding.id}` speaks {protocol}; say --protocol {protocol}"
-            raise _NotRunnable(reason, "binding.protocol")
+            raise NotRunnable(reason, "binding.protocol")
         service = catalog.services.get(binding.service)
         if service is None:
-            raise _NotRunnable(
+            raise NotRunnable(
                 self._missing_spec("service", binding.service, catalog.services), "service.unknown"
             )
-        return capability, binding, service
+        return CallSpecs(capability, binding, service, self._settings.environ)
 
     def _missing_spec(self, kind: str, id: str, known: Iterable[str]) -> str:
         """The reason for a spec that is not in the catalog: its file has errors, or there is none."""
@@ -287,72 +268,95 @@ class _Verifier:
         near = suggestion(id, known)
         return f"no {kind} `{id}`{near and f'; {near}'}"
 
-    def _blocking_problems(self, binding: Binding, service: Service) -> list[Problem]:
-        """The static problems of the files of binding and service that fail a scenario, errors first.
-
-        A warning fails it where a rejected value is known.
-        """
-        files = {binding.file, service.file}
-        found = [
-            p
-            for p in self._problems
-            if p.file in files and (p.code != "service.untrusted" or self._live)
-        ]
-        rejected = [p for p in found if p.code == "wire.type" and _REJECTED.search(p.message)]
-        preventing = [p for p in found if _prevents_call(p)]
-        return preventing + [p for p in rejected if p not in preventing]
+    def _static_checks(self, specs: CallSpecs) -> list[Check]:
+        """The failed check of the files of binding and service, if one fails. Raises NotRunnable if no call is
+        possible."""
+        files = {specs.binding.file, specs.service.file}
+        ignored = () if self._live else ("service.untrusted",)
+        found = [p for p in self._problems if p.file in files and p.code not in ignored]
+        preventing = list(filter(_prevents_call, found))
+        others = [p for p in found if _is_rejected_value(p) and p not in preventing]
+        problems = [*preventing, *others]
+        if not problems:
+            return []
+        first = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        text = f"{first.code}: {first.file}:{first.line}: {first.message}{more}"
+        failed = Check("static checks", False, text)
+        if preventing:
+            raise NotRunnable(failed.reason, first.code, check=failed)
+        return [failed]
 
     def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
-        """The mock server of a scenario; None where the service itself is called. Raises _NotRunnable."""
+        """The mock server of a scenario; None where the service itself is called. Raises NotRunnable."""
         mock = scenario.mock_server
         if mock is not None and PROTOCOLS[service.kind].document is None:
             reason = f"no mock server speaks {service.kind}: leave `mock_server` out"
-            raise _NotRunnable(reason, "input.unknown")
+            raise NotRunnable(reason, "input.unknown")
         if mock is None:
             if self._live or service.settings.get("server"):
                 return None
             if not service.settings.get("spec_ref"):
-                raise _NotRunnable("live (add --live)", skipped=True)
+                raise NotRunnable("live (add --live)", skipped=True)
             mock = MockServer()
         return Loopback(_answering(mock, service), host=mock.host, port=mock.port)
 
-    def _add_checks(
-        self,
-        base: CheckResult,
-        stage: Stage,
-        service: Service,
-        result: RunResult,
-        checks: list[Check],
-        exchange: ObservedExchange | None,
-    ) -> CheckResult:
-        """The result with these checks, secrets masked; the episode of a passed scenario is removed."""
-        redactor = _redactor(stage)
-        mask = redactor.mask_text
-        for number, each in enumerate(checks):
-            frame = each.frame and each.frame._replace(text=mask(each.frame.text))
-            checks[number] = each._replace(detail=mask(each.detail), frame=frame)
-        failed = next((check for check in checks if not check.passed), None)
-        code = (result.error or {}).get("code") or ""
-        curl = ""
-        if failed and exchange:
-            origins = (
-                service.settings.get(key) or stage.service.settings.get(key)
-                for key in ("base_url", "url")
-            )
-            address = next(filter(None, origins), "")
-            curl = mask(curl_line(exchange.seen, address, service, stage.binding))
-        if failed is None:
-            shutil.rmtree(result.directory, ignore_errors=True)
-        reason = f"{failed.name}: {failed.detail}".rstrip(": ") if failed else ""
-        return base._replace(
-            status=FAILED if failed else PASSED,
-            checks=tuple(checks),
-            reason=reason,
-            code=code,
-            outputs=redactor.mask_known(result.outputs),
-            curl=curl,
-            episode=result.directory if failed else "",
+
+def _expect_service(wanted: str, found: str) -> Expected:
+    mismatch = "" if wanted == found else f"found {found}"
+    return lambda outcome: [Check(f"service is {wanted}", not mismatch, mismatch)]
+
+
+def _expect_exchange(
+    exchange_of: Callable[[Outcome], ObservedExchange | None], judge_exchange: Judge
+) -> Expected:
+    """The request and the reply are as the service's document says."""
+
+    def expected(outcome: Outcome) -> list[Check]:
+        exchange = exchange_of(outcome)
+        if exchange is None or not exchange.status:
+            return [Check("the service answers", False, str(outcome.failure) or outcome.status)]
+        return judge_exchange(exchange)
+
+    return expected
+
+
+def _conclude(
+    base: CheckResult,
+    checks: Sequence[Check],
+    outcome: Outcome,
+    specs: CallSpecs,
+    exchange: ObservedExchange | None,
+) -> CheckResult:
+    """The result with these checks, secrets masked; the episode of a passed scenario is removed."""
+    redactor = Redactor()
+    if outcome.prepared is not None:
+        _learn_secrets(redactor, outcome.prepared, specs)
+    mask = redactor.mask_text
+    masked = [
+        each._replace(
+            detail=mask(each.detail),
+            frame=each.frame and each.frame._replace(text=mask(each.frame.text)),
         )
+        for each in checks
+    ]
+    outputs = outcome.result and redactor.mask_known(outcome.result.outputs)
+    result = conclude(base, masked)._replace(code=outcome.failure.code, outputs=outputs)
+    if result.status == PASSED:
+        shutil.rmtree(outcome.directory, ignore_errors=True)
+        return result
+    curl = mask(_curl_line(exchange, outcome, specs)) if exchange else ""
+    return result._replace(curl=curl, episode=outcome.directory)
+
+
+def _curl_line(exchange: ObservedExchange, outcome: Outcome, specs: CallSpecs) -> str:
+    """The command that sends the request again, to the service rather than to its mock server."""
+    prepared = outcome.prepared
+    called = prepared.catalog.services[specs.service.id] if prepared else specs.service
+    services = (specs.service, called)
+    found = [each.settings.get(key) for key in ("base_url", "url") for each in services]
+    address = next(filter(None, found), "")
+    return curl_line(exchange.seen, address, specs.service, specs.binding)
 
 
 def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Scenario]) -> Catalog:
@@ -381,6 +385,11 @@ def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Sce
 _REJECTED: Final = re.compile(r" may be .*, which .* rejects", re.DOTALL)
 
 
+def _is_rejected_value(problem: Problem) -> bool:
+    """Whether a static problem is a value that the service is known to reject."""
+    return problem.code == "wire.type" and bool(_REJECTED.search(problem.message))
+
+
 def _prevents_call(problem: Problem) -> bool:
     """Whether a static problem makes a call impossible: an error, an unreadable document, an untrusted service."""
     return problem.severity == "E" or problem.code in ("wire.document", "service.untrusted")
@@ -393,45 +402,23 @@ def _answering(mock: MockServer, service: Service) -> Answering:
         return stand_in(mock.type)
     server = document_server(service)
     if server is None:
-        raise _NotRunnable(
+        raise NotRunnable(
             f"service `{service.id}` has no document: give `replies` or a mock server's type"
         )
     return server
 
 
-def _wire_checks(exchange: ObservedExchange | None, judge: Judge, result: RunResult) -> list[Check]:
-    if exchange is None or not exchange.status:
-        return [Check("the service answers", False, _error_details(result))]
-    return judge(exchange)
-
-
-def _error_details(result: RunResult) -> str:
-    error = result.error or {}
-    return f"{error.get('code')}: {error.get('message')}" if error else result.status
-
-
-def _outputs_check(scenario: Scenario, result: RunResult) -> Check:
-    if result.outputs is None:
-        return Check(OUTPUTS, False, _error_details(result))
-    found = differences(scenario.expected_output, result.outputs, scenario.match)
-    return Check(OUTPUTS, not found, join_differences(found, scenario.match))
-
-
-def _redactor(stage: Stage) -> Redactor:
-    """A redactor that knows every secret which the call may have used."""
-    redactor, service, binding = Redactor(), stage.service, stage.binding
+def _learn_secrets(redactor: Redactor, prepared: PreparedRun, specs: CallSpecs) -> None:
+    """Add every secret that the call may have used to a redactor."""
+    service = prepared.catalog.services[specs.service.id]
+    binding = prepared.catalog.bindings[specs.binding.id]
     if not (service.trusted and binding.trusted):
-        return redactor
-    secrets = Secrets(stage.environ, redactor.add)
+        return
+    secrets = Secrets(prepared.selection.environ, redactor.add)
     headers = {**(service.metadata.get("headers") or {}), **(binding.metadata.get("headers") or {})}
-    uses: list[tuple[Callable[[str], str], str]] = [
-        (secrets.expand, value) for value in headers.values()
-    ]
+    for header in headers.values():
+        with suppress(CogcliError):
+            secrets.expand(header)
     if auth := service.settings.get("auth_ref"):
-        uses.append((secrets.resolve, auth))
-    for resolve, text in uses:
-        try:
-            resolve(text)
-        except CogcliError:
-            continue
-    return redactor
+        with suppress(CogcliError):
+            secrets.resolve(auth)

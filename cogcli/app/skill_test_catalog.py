@@ -83,7 +83,7 @@ def require_own_skill(settings: Settings, case: SkillCase, catalog: Catalog) -> 
         raise CaseFault(case, "test.skill", (), message)
 
 
-def stubs_of(case: SkillCase, catalog: Catalog) -> Iterator[Stub]:
+def read_stubs(case: SkillCase, catalog: Catalog) -> Iterator[Stub]:
     """The stubs, their outputs checked by the contract of their capability. Raises CaseFault `test.stub`."""
     for name, answers in case.stubs.items():
         capability = catalog.capability(name) or _unknown(case, catalog, name, ("stubs", name))

@@ -262,7 +262,7 @@ def update_cases(
             accepted = case._replace(expect={**case.expect, "outputs": outputs})
             results[case.id] = judge_run(accepted, run, results[case.id])
             if results[case.id].status != FAILED:
-                shutil.rmtree(os.path.dirname(run.directory), ignore_errors=True)
+                shutil.rmtree(os.path.dirname(run.outcome.directory), ignore_errors=True)
     bound = settings.bound
     with keep_trust(settings) as written:
         diffs = [_rewrite(by_file[path], each, written, bound) for path, each in changes.items()]

@@ -1,11 +1,10 @@
-"""Runs one test case: a run as any other, in a runs directory of its own, with the clock, the ids and the answers that
-the case says (docs/reference/test-case.md#run)."""
+"""A test case of a skill as a case of the one runner: a run like any other, in a runs directory of its own, with the
+clock, the ids and the answers of the case (docs/reference/test-case.md#run)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,50 +15,80 @@ from cogcli.app.settings.config import KEYS
 from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.app.skill_test_catalog import (
     CaseRegistry,
+    read_stubs,
     require_called,
     require_harmless,
     require_own_skill,
-    stubs_of,
 )
 from cogcli.bindings.breaker import Circuits
 from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.problems import KeyPath
+from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode.history import History
-from cogcli.events.envelope import Event
-from cogcli.runs.given_inputs import GivenRun
+from cogcli.protocols.exchange_checks import Check
+from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.input_origins import CASE
-from cogcli.runs.launch import launch_given
 from cogcli.runs.log_index import LogIndex, read_log_index
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunEnvironment, RunRequest
-from cogcli.runs.results import Control, RunResult
-from cogcli.runs.resume import ResumeRequest, resume
+from cogcli.runs.resume import ResumeRequest
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.fields import value_from
 from cogcli.specs.registry import Registry
-from cogcli.verification.expectations import CaseOutcome
-from cogcli.verification.skill_case import CaseFault, SkillCase
+from cogcli.verification.case import Answers, Case, CaseTarget, Expected, Outcome, run_case
+from cogcli.verification.check_result import short
+from cogcli.verification.expectations import skill_expectation
+from cogcli.verification.skill_case import CaseFault, CaseOptions, SkillCase
 from cogcli.verification.stubs import Recorded, Stub, StubbedCalls
 from cogcli.yaml.reader import read_file
 
 FILE: Final = "$file"
-_MOST_ANSWERS: Final = 100
 
 
 class CaseRun(NamedTuple):
-    """What became of a case, which is filled with the paths of its files; `directory` is that of its episode, empty
-    where nothing ran."""
+    """The run of a test case, whose values have the paths of its files."""
 
     case: SkillCase
-    outcome: CaseOutcome
-    fold: History
+    outcome: Outcome
     catalog: Catalog
     calls: StubbedCalls
-    directory: str
+
+    def expectation(self, case: SkillCase) -> list[Expected]:
+        """What this case expects of the run: that every call has an answer, what the file names, and that every stub is
+        used."""
+        return [
+            lambda outcome: self._unanswered(case),
+            *skill_expectation(case, self.catalog.aliases),
+            lambda outcome: self._unused(case) if outcome.directory else (),
+        ]
+
+    def _unanswered(self, case: SkillCase) -> Iterator[Check]:
+        """A failed check for each call that no stub fits."""
+        found = [
+            (call.capability, call.step, short(Redactor().mask(dict(call.input)), 120))
+            for call in self.calls.unanswered
+        ]
+        for capability, step, shown in dict.fromkeys(found):
+            detail = f"step `{step}` called it with {shown}, none fits"
+            frame = case.frame_of("stubs", *self._key(case, capability))
+            yield Check(f"a stub for {capability}", False, detail, frame, "test.unanswered")
+
+    def _unused(self, case: SkillCase) -> Iterator[Check]:
+        """A failed check for each stub that no call used."""
+        for stub in self.calls.unused:
+            name = f"stub {stub.number + 1} of {stub.capability}"
+            frame = case.frame_of("stubs", *self._key(case, stub.capability), stub.number)
+            yield Check(name, False, "no call used it", frame, "test.unused")
+
+    def _key(self, case: SkillCase, capability: str) -> tuple[str, ...]:
+        """The name of a capability in the stubs of a case: its id, or an alias."""
+        aliases = self.catalog.aliases
+        return tuple(name for name in case.stubs if aliases.get(name, name) == capability)[:1]
 
 
-def run_case(
+def run_skill_case(
     settings: Settings,
     case: SkillCase,
     folder: str,
@@ -72,7 +101,8 @@ def run_case(
 
     Raises CaseFault, before anything runs.
     """
-    case, log = _prepared_case(settings, case, folder)
+    log = _read_log(settings, case) if case.recorded else None
+    case = _with_files(settings, case, log, os.path.join(folder, "files"))
     registry = CaseRegistry(settings, case)
     request = _request(settings, case)._replace(allow_hosts=allow_hosts)
     catalog = registry.reach(case.skill_id, pack=request.pack_ref)
@@ -80,77 +110,35 @@ def run_case(
     stubs: list[Stub] = []
     if case.skill_id in catalog.skills:  # one that has errors is refused when it is prepared
         require_called(case, catalog, "real", names=case.real)
-        require_called(case, catalog, "expect", "calls", names=case.expect.get("calls") or {})
-        stubs += stubs_of(case, catalog)
+        require_called(case, catalog, "expect", "calls", names=case.expectation.calls)
+        stubs += read_stubs(case, catalog)
         require_harmless(settings, case, catalog, may_be_real=trusted or bool(allow_hosts))
     calls = StubbedCalls(stubs, catalog.stubbed, _recorded(log) if log else None)
-    environment = _environment(settings, case, folder, registry, calls, trusted=trusted)
-    fold = History()
-    return _run(environment, case, request, catalog, calls, fold)
+    environment = _environment(settings, case, folder, registry, trusted=trusted)
+
+    def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
+        given = GivenRun(request._replace(inputs=dict(inputs)), (), ())
+        return prepare_given(catalog, given, environment.environ)
+
+    def approve(history: History) -> ResumeRequest | None:
+        answer = _approval(case, history)
+        return answer and answer._replace(allow_hosts=allow_hosts)
+
+    answers = Answers(intercept=calls, approve=approve)
+    # What is expected is judged apart from the run: `--update` judges the same run by accepted outputs.
+    target = CaseTarget(environment, prepare)
+    outcome = run_case(Case(lambda: target, case.inputs or {}, answers, ()))
+    return CaseRun(case, outcome, catalog, calls)
 
 
-def _run(
-    environment: RunEnvironment, case: SkillCase, request: RunRequest, catalog: Catalog, calls: StubbedCalls,
-    fold: History,
-) -> CaseRun:  # fmt: skip
-    def watch(
-        prepared: PreparedRun, control: Control
-    ) -> AbstractContextManager[Callable[[Event], None]]:
-        return _listening(fold)
-
-    result: RunResult | None = None
-    try:
-        result = launch_given(environment, catalog, GivenRun(request, (), ()), watch)
-        for _ in range(_MOST_ANSWERS):
-            answer = _answer(case, fold) if result.status == "pending" else None
-            if answer is None:
-                break
-            answer = answer._replace(allow_hosts=request.allow_hosts)
-            directory = Path(result.directory)
-            result = resume(
-                environment,
-                directory,
-                answer,
-                lambda log, journal: None,
-                listener=fold.apply,
-                control=Control(),
-            )
-        error: Mapping[str, Any] = result.error or {}
-        code, message, hint = (str(error.get(name) or "") for name in ("code", "message", "hint"))
-        exit_code = result.exit_code
-    except CogcliError as refused:
-        code, exit_code, hint = refused.code, refused.exit_code, refused.hint
-        message = (
-            f"{refused.file}:{refused.line}: {refused.message}" if refused.file else refused.message
-        )
-    steps = {path: step.status for run in fold.runs.values() for path, step in run.steps.items()}
-    outcome = CaseOutcome(
-        exit_code,
-        code,
-        message,
-        (result and result.outputs) or {},
-        result.finished.state if result else None,
-        steps,
-        {
-            name: calls.counts[catalog.aliases.get(name, name)]
-            for name in (*catalog.capabilities, *catalog.aliases)
-        },
-        hint,
-    )
-    return CaseRun(case, outcome, fold, catalog, calls, result.directory if result else "")
-
-
-@contextmanager
-def _listening(fold: History) -> Iterator[Callable[[Event], None]]:
-    yield fold.apply
-
-
-def _answer(case: SkillCase, fold: History) -> ResumeRequest | None:
-    """A yes to the first open request that the case approves, by somebody who may; None without one."""
-    for ask in fold.asks.open:
-        if {ask.capability, ask.gate, ask.approval_id}.intersection(case.approve):
-            by = f"tester:{ask.approver_roles[0]}" if ask.approver_roles else "tester"
-            return ResumeRequest(approve=(ask.approval_id,), by=by, durability="none")
+def _approval(case: SkillCase, history: History) -> ResumeRequest | None:
+    """A yes to the first open request that the case approves, by an approver with a fitting role; None without one."""
+    for request in history.asks.open:
+        names = {request.capability, request.gate, request.approval_id}
+        if names.intersection(case.approve):
+            roles = request.approver_roles
+            by = f"tester:{roles[0]}" if roles else "tester"
+            return ResumeRequest(approve=(request.approval_id,), by=by, durability="none")
     return None
 
 
@@ -158,7 +146,7 @@ def _answer(case: SkillCase, fold: History) -> ResumeRequest | None:
 
 
 def _environment(
-    settings: Settings, case: SkillCase, folder: str, registry: Registry, calls: StubbedCalls, *, trusted: bool
+    settings: Settings, case: SkillCase, folder: str, registry: Registry, *, trusted: bool
 ) -> RunEnvironment:  # fmt: skip
     own = settings.copy_for_run()
     start = datetime.fromisoformat(case.now)
@@ -182,92 +170,89 @@ def _environment(
         signer=lambda: None,
         owner=lambda: None,
         circuits=Circuits(),
-        intercept=calls,
     )
 
 
 def _request(settings: Settings, case: SkillCase) -> RunRequest:
-    """The options are the case's and the project's: those of a user would make it another test."""
-    options = {**_of_project(settings), **case.options}
-    names = ("pack", "intent", "user", "safety_mode", "budget")
-    given = PolicyRequest(**{name: options[name] for name in names if name in options})
+    """The options are those of the case and of the project: those of a user would make it another test."""
+    options = value_from(CaseOptions, {**_project_options(settings), **case.options})
+    given = PolicyRequest(
+        options.pack, options.intent, options.user, options.safety_mode, options.budget
+    )
     try:
         policy = policy_request(settings, given, case.skill_id)
     except CogcliError as error:
         raise CaseFault(case, error.code, ("options",), error.message, error.hint) from error
-    seconds: dict[str, Any] = {
-        name: options[name] and float(options[name]) for name in ("timeout", "step_timeout")
-    }
     return RunRequest(
         skill_id=case.skill_id,
         inputs=case.inputs or {},
         origins=dict.fromkeys(case.inputs or {}, CASE),
         frame=case.frame,
         trace_id=None,
-        trust_level=options["trust_level"],
-        confirmed=tuple(options.get("confirm") or ()),
-        binds=options.get("bind") or {},
-        fail_fast=not options["keep_going"],
-        max_workers=options["max_workers"],
-        **seconds,
-        conformance=options["conformance"],
+        trust_level=options.trust_level,
+        confirmed=tuple(options.confirm),
+        binds=options.bind,
+        fail_fast=not options.keep_going,
+        max_workers=options.max_workers,
+        timeout=options.timeout and float(options.timeout),
+        step_timeout=options.step_timeout and float(options.step_timeout),
+        conformance=options.conformance,
         seed=case.seed,
-        tags=options.get("tag") or {},
+        tags=options.tag,
         durability="none",
         policy=policy,
     )
 
 
-def _of_project(settings: Settings) -> dict[str, Any]:
-    """The options of a run as the file of a trusted project says them, else their defaults. Raises EnvironmentRefusal
+def _project_options(settings: Settings) -> dict[str, Any]:
+    """The options of a run in the file of a trusted project, else their defaults. Raises EnvironmentRefusal
     `config.key`."""
     settings.require_sound_files()
-    files = [file for file in settings.files if file.project and settings.trust]
     names = ("trust_level", "conformance", "keep_going", "max_workers", "timeout", "step_timeout")
-    found = {name: file.values[name] for file in files for name in names if name in file.values}
-    return {name: KEYS[name].default for name in names} | found
+    options = {name: KEYS[name].default for name in names}
+    if settings.trust:
+        for file in settings.files:
+            if file.project:
+                options |= {name: file.values[name] for name in names if name in file.values}
+    return options
 
 
-def _prepared_case(
-    settings: Settings, case: SkillCase, folder: str
-) -> tuple[SkillCase, LogIndex | None]:
-    """The case with its inputs, its files written, each `{$file: NAME}` the path of a file; and the log that answers in
-    place of stubs."""
-    place = os.path.join(folder, "files")
+def _with_files(
+    settings: Settings, case: SkillCase, log: LogIndex | None, folder: str
+) -> SkillCase:
+    """The case with its inputs, its files written into a folder, and each `{$file: NAME}` the path of a file."""
     if case.files:
-        os.makedirs(place)
+        os.makedirs(folder)
     for name, text in case.files.items():
-        Path(place, name).write_text(text, encoding="utf-8", newline="\n")
+        Path(folder, name).write_text(text, encoding="utf-8", newline="\n")
 
-    def fill(value: Any, *path: str | int) -> Any:
-        if isinstance(value, dict):
-            if value.keys() == {FILE} and isinstance(value[FILE], str):
-                name = value[FILE]
-                return (
-                    os.path.join(place, name)
-                    if name in case.files
-                    else _beside(settings, case, name, path)
-                )
-            return {key: fill(inner, *path, key) for key, inner in value.items()}
-        return (
-            [fill(inner, *path, n) for n, inner in enumerate(value)]
-            if isinstance(value, list)
-            else value
-        )
+    def path_of(name: str, place: KeyPath) -> str:
+        if name in case.files:
+            return os.path.join(folder, name)
+        return _beside(settings, case, name, place)
 
-    log = _log(settings, case) if case.recorded else None
     inputs = case.inputs
     if case.inputs_file:
         inputs = _read_inputs(settings, case)
     elif inputs is None and log is not None and log.started is not None:
         inputs = log.started.payload["inputs"]
-    stubs = fill(case.stubs, "stubs")
-    filled = {
-        "inputs": fill(inputs or {}, "inputs"),
-        "stubs": stubs,
-        "expect": fill(case.expect, "expect"),
-    }
-    return case._replace(**filled), log
+    return case._replace(
+        inputs=_fill(inputs or {}, path_of, "inputs"),
+        stubs=_fill(case.stubs, path_of, "stubs"),
+        expect=_fill(case.expect, path_of, "expect"),
+    )
+
+
+def _fill(value: Any, path_of: Callable[[str, KeyPath], str], *place: str | int) -> Any:
+    """A value at a place of the case in which each `{$file: NAME}` is a path."""
+    match value:
+        case {"$file": str(name)} if len(value) == 1:
+            return path_of(name, place)
+        case dict():
+            return {key: _fill(inner, path_of, *place, key) for key, inner in value.items()}
+        case list():
+            return [_fill(inner, path_of, *place, number) for number, inner in enumerate(value)]
+    return value
 
 
 def _beside(settings: Settings, case: SkillCase, name: str, path: KeyPath) -> str:
@@ -298,7 +283,7 @@ def _read_inputs(settings: Settings, case: SkillCase) -> dict[str, Any]:
     return parsed.value
 
 
-def _log(settings: Settings, case: SkillCase) -> LogIndex:
+def _read_log(settings: Settings, case: SkillCase) -> LogIndex:
     directory = _beside(settings, case, case.recorded, ("recorded",))
     try:
         return read_log_index(Path(directory))[1]

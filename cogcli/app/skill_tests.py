@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -15,30 +14,28 @@ from cogcli.app.language_model import chosen_model
 from cogcli.app.needs import NETWORK, Need
 from cogcli.app.registry import open_registry, untrusted_warning
 from cogcli.app.settings import Settings
-from cogcli.app.skill_test_run import CaseRun, run_case
+from cogcli.app.skill_test_run import CaseRun, run_skill_case
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.extras import EXTRAS, install_line, missing_module
 from cogcli.core.problems import Problem, suggestion
 from cogcli.core.redact import Redactor
 from cogcli.core.scratch import scratch_folder
-from cogcli.core.source_lines import hide_secrets
 from cogcli.core.system_text import variable
 from cogcli.models.settings import TEMPLATE
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange_checks import Check, Frame
+from cogcli.protocols.exchange_checks import NotRunnable
 from cogcli.report.coverage import Coverage
 from cogcli.specs.layers import BUILT_IN, Layer
+from cogcli.verification.case import judge
 from cogcli.verification.check_result import (
     FAILED,
-    PASSED,
-    SKIPPED,
     CheckResult,
     CheckResults,
-    short,
+    conclude,
+    run_check,
     verify_all,
 )
-from cogcli.verification.expectations import judge
-from cogcli.verification.skill_case import CaseFault, SkillCase, read_cases, skill_folder
+from cogcli.verification.skill_case import SkillCase, read_cases, skill_folder
 
 UNTRUSTED: Final = "service.untrusted"
 """The code of a case that was skipped because its project is not trusted."""
@@ -179,15 +176,20 @@ def run_cases(
     runs: dict[str, CaseRun] = {}
 
     def test(root: str, case: SkillCase) -> CheckResult:
-        began = time.monotonic()
         folder = os.path.join(root, case.id.replace("/", "@"))
-        result = _test(settings, case, folder, runs, allow_hosts)
-        return result._replace(ms=round((time.monotonic() - began) * 1000))
+        base = CheckResult(case.id, FAILED, subject=case.description, file=case.source.shown)
+        result = base
+        try:
+            result = run_check(base, lambda: _test(settings, case, base, folder, runs, allow_hosts))
+        finally:
+            if not result.episode:
+                shutil.rmtree(folder, ignore_errors=True)
+        return result
 
     with scratch_folder("test", keep=True) as root:
         results = verify_all(cases, partial(test, root), jobs, listener)
     for run in (runs[case.id] for case in cases if case.id in runs):
-        coverage.add(run.catalog, run.fold, run.case.skill_id)
+        coverage.add(run.catalog, run.outcome.history, run.case.skill_id)
     return CaseResults(results, coverage, runs)
 
 
@@ -202,33 +204,20 @@ def find_warning(settings: Settings, cases: Sequence[SkillCase]) -> CogcliError 
 def _test(
     settings: Settings,
     case: SkillCase,
+    base: CheckResult,
     folder: str,
     runs: dict[str, CaseRun],
     allow_hosts: tuple[str, ...],
 ) -> CheckResult:
-    """The result of one case. What is wrong with the case, the skill or its services is never raised."""
-    base = CheckResult(case.id, FAILED, subject=case.description, file=case.source.shown)
-    kept = False
-    try:
-        if unmet := [*unmet_needs(settings, case)]:
-            reason = f"needs {', '.join(map(_need_text, unmet))}"
-            code = UNTRUSTED if any(need.kind == "trust" for need in unmet) else ""
-            return base._replace(status=SKIPPED, reason=reason, code=code)
-        os.mkdir(folder)
-        trusted = _is_trusted(settings, case)
-        run = runs[case.id] = run_case(
-            settings, case, folder, trusted=trusted, allow_hosts=allow_hosts
-        )
-        result = judge_run(run.case, run, base)
-        kept = result.status == FAILED and bool(run.directory)
-    except CaseFault as fault:
-        result = _faulty(case, fault.problem, base)
-    except CogcliError as error:
-        result = base._replace(reason=f"{error.code}: {error.message}", code=error.code)
-    finally:
-        if not kept:
-            shutil.rmtree(folder, ignore_errors=True)
-    return result
+    """The result of one case. Raises NotRunnable."""
+    if unmet := [*unmet_needs(settings, case)]:
+        code = UNTRUSTED if any(need.kind == "trust" for need in unmet) else ""
+        raise NotRunnable(f"needs {', '.join(map(_need_text, unmet))}", code, skipped=True)
+    os.mkdir(folder)
+    trusted = _is_trusted(settings, case)
+    run = run_skill_case(settings, case, folder, trusted=trusted, allow_hosts=allow_hosts)
+    runs[case.id] = run
+    return judge_run(run.case, run, base)
 
 
 def _is_trusted(settings: Settings, case: SkillCase) -> bool:
@@ -243,64 +232,12 @@ def _is_trusted(settings: Settings, case: SkillCase) -> bool:
 
 
 def judge_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
-    """The result of a case that ran; `base` has its name and file."""
-    checks = [
-        *_unanswered(case, run),
-        *(("test.failed", check) for check in judge(case, run.outcome)),
-    ]
-    checks += _unused(case, run) if run.directory else ()
-    failed = next(((code, check) for code, check in checks if not check.passed), None)
-    reason = f"{failed[1].name}: {failed[1].detail}" if failed else ""
-    return base._replace(
-        status=FAILED if failed else PASSED,
-        checks=tuple(check for _, check in checks),
-        reason=reason,
-        code=failed[0] if failed else "",
-        outputs=Redactor().mask(dict(run.outcome.outputs)),
-        episode=run.directory if failed else "",
+    """The result of a case that ran; `base` has its name and file. A failed case keeps its episode."""
+    result = conclude(base, judge(run.expectation(case), run.outcome))
+    return result._replace(
+        outputs=Redactor().mask(run.outcome.outputs),
+        episode=run.outcome.directory if result.status == FAILED else "",
     )
-
-
-def _unanswered(case: SkillCase, run: CaseRun) -> Iterator[tuple[str, Check]]:
-    """A failed check for each call that no stub fits."""
-    for capability, step, given in dict.fromkeys(
-        (one.capability, one.step, short(Redactor().mask(dict(one.input)), 120))
-        for one in run.calls.unanswered
-    ):
-        name = f"a stub for {capability}"
-        place = case.frame_of("stubs", *_key(case, run, capability))
-        yield (
-            "test.unanswered",
-            Check(name, False, f"step `{step}` called it with {given}, none fits", place),
-        )
-
-
-def _unused(case: SkillCase, run: CaseRun) -> Iterator[tuple[str, Check]]:
-    """A failed check for each stub that no call used."""
-    for stub in run.calls.unused:
-        place = case.frame_of("stubs", *_key(case, run, stub.capability), stub.number)
-        yield (
-            "test.unused",
-            Check(f"stub {stub.number + 1} of {stub.capability}", False, "no call used it", place),
-        )
-
-
-def _key(case: SkillCase, run: CaseRun, capability: str) -> tuple[str, ...]:
-    """The name under which the stubs of a case name a capability: its id, or an alias."""
-    aliases = run.catalog.aliases
-    return tuple(name for name in case.stubs if aliases.get(name, name) == capability)[:1]
-
-
-def _faulty(case: SkillCase, problem: Problem, base: CheckResult) -> CheckResult:
-    """The result of a case that cannot be run as it is written."""
-    line = hide_secrets(case.source.line(problem.line))
-    check = Check(
-        "the case can be run",
-        False,
-        problem.summary_line,
-        Frame(problem.line, line, problem.column, 1),
-    )
-    return base._replace(checks=(check,), reason=problem.summary_line, code=problem.code)
 
 
 # -- needs -----------------------------------------------------------------------------------------------------------

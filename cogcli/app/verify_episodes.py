@@ -35,7 +35,7 @@ from cogcli.episode.signing import public_key
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import LEVELS, level_of, verify
 from cogcli.episode.verify.trusted import NO_TRUST, Trusted
-from cogcli.report.check_report import Case, CaseFailure, CheckReport, MarkdownTable
+from cogcli.report.check_report import CaseFailure, CheckReport, MarkdownTable, ReportCase
 
 
 class VerifiedEpisode(NamedTuple):
@@ -234,7 +234,7 @@ def _only_unsealed(directory: Path) -> bool:
 def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:
     """`verify`: a case per episode; warnings and information are notes."""
 
-    def case(result: VerifyResult) -> Case:
+    def case(result: VerifyResult) -> ReportCase:
         texts = [
             (finding, f"{place_of(finding)}{finding['message']}") for finding in result.findings
         ]
@@ -244,7 +244,7 @@ def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckRep
             if f["severity"] == "error"
         ]
         notes = [f"{f['code']}: {text}" for f, text in texts if f["severity"] != "error"]
-        return Case("verify", result.name, tuple(failures), tuple(notes))
+        return ReportCase("verify", result.name, tuple(failures), tuple(notes))
 
     rows = [
         f"| {_escaped(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |"

@@ -24,19 +24,40 @@ class Frame(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One check. `detail`: what was found; `frame`: its place in the reply."""
+    """One check. `detail`: what was found; `frame`: its place in the reply or in the file; `code`: that of a result
+    which fails because of it."""
 
     name: str
     passed: bool
     detail: str = ""
     frame: Frame | None = None
+    code: str = "verify.failed"
+
+    @property
+    def reason(self) -> str:
+        """Why a result fails because of this check."""
+        return ": ".join(part for part in (self.name, self.detail) if part)
 
     def to_payload(self) -> dict[str, Any]:
         """The check as a JSON object."""
-        told: dict[str, Any] = {"name": self.name, "passed": self.passed, "detail": self.detail}
+        payload: dict[str, Any] = {"name": self.name, "passed": self.passed, "detail": self.detail}
         if self.frame:
-            told["frame"] = self.frame._asdict()
-        return told
+            payload["frame"] = self.frame._asdict()
+        return payload
+
+
+class NotRunnable(Exception):
+    """A case cannot be run, for this reason. `skipped`: it is no failure, since this machine lacks something; `check`:
+    the failed check, if there is one."""
+
+    def __init__(
+        self, reason: str, code: str = "", *, skipped: bool = False, check: Check | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+        self.skipped = skipped
+        self.check = check
 
 
 Judge = Callable[[ObservedExchange], list[Check]]

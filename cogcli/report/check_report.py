@@ -19,7 +19,7 @@ class CaseFailure(NamedTuple):
     text: str
 
 
-class Case(NamedTuple):
+class ReportCase(NamedTuple):
     """One thing that was checked. `notes` do not fail it."""
 
     group: str
@@ -41,7 +41,7 @@ class CheckReport(NamedTuple):
 
     command: str
     seconds: float
-    cases: tuple[Case, ...] = ()
+    cases: tuple[ReportCase, ...] = ()
     problems: tuple[tuple[Problem, int], ...] = ()
     summary: str = ""
     tables: tuple[MarkdownTable, ...] = ()

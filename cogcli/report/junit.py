@@ -8,7 +8,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from cogcli.core.terminal_text import visible, visible_block
-from cogcli.report.check_report import Case, CheckReport
+from cogcli.report.check_report import CheckReport, ReportCase
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -30,12 +30,12 @@ def junit(report: CheckReport) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _sums(cases: Sequence[Case]) -> dict[str, str]:
+def _sums(cases: Sequence[ReportCase]) -> dict[str, str]:
     failed = sum(bool(case.failures) for case in cases)
     return {"tests": str(len(cases)), "failures": str(failed), "errors": "0"}
 
 
-def _add(suite: ET.Element, case: Case) -> None:
+def _add(suite: ET.Element, case: ReportCase) -> None:
     named = {"classname": _line(case.group), "name": _line(case.name)}
     element = ET.SubElement(
         suite, "testcase", named | ({"file": _line(case.file)} if case.file else {})

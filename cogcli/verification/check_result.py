@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Final, NamedTuple, TypeVar
 
+from cogcli.core.errors import CogcliError
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.redact import Redactor
-from cogcli.protocols.exchange_checks import Check, Frame
+from cogcli.protocols.exchange_checks import Check, Frame, NotRunnable
 from cogcli.verification.output_diff import ABSENT, OutputDifference
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -21,7 +22,8 @@ _Item = TypeVar("_Item")
 
 
 class CheckResult(NamedTuple):
-    """The result of one scenario or rule. `reason` is empty if it passed; `code` is that of a failed call."""
+    """The result of one case, or of several that belong together. `reason` is empty if it passed; `code` is that of the
+    reason, of a scenario that of its failed call."""
 
     id: str
     status: str
@@ -47,6 +49,34 @@ class CheckResult(NamedTuple):
         passed = None if self.status == SKIPPED else self.status == PASSED
         checks = [check.to_payload() for check in self.checks]
         return {"id": self.id, "passed": passed, **self._asdict(), "checks": checks}
+
+
+def conclude(base: CheckResult, checks: Sequence[Check]) -> CheckResult:
+    """The result with these checks: the first that failed gives its reason and code."""
+    failed = next((check for check in checks if not check.passed), None)
+    if failed is None:
+        return base._replace(status=PASSED, checks=tuple(checks), reason="", code="")
+    return base._replace(
+        status=FAILED, checks=tuple(checks), reason=failed.reason, code=failed.code
+    )
+
+
+def run_check(base: CheckResult, check: Callable[[], CheckResult]) -> CheckResult:
+    """The result of a check, with its milliseconds. What keeps it from being run is a result, too."""
+    begun = time.monotonic()
+    try:
+        result = check()
+    except NotRunnable as error:
+        result = base._replace(
+            status=SKIPPED if error.skipped else FAILED,
+            checks=(error.check,) if error.check else (),
+            reason=error.reason,
+            code=error.code,
+        )
+    except CogcliError as error:
+        reason = f"{error.code}: {error.message}"
+        result = base._replace(status=FAILED, reason=reason, code=error.code)
+    return result._replace(ms=round((time.monotonic() - begun) * 1000))
 
 
 class CheckResults(NamedTuple):

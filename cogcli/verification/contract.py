@@ -1,16 +1,18 @@
 """The contract of a capability as calls: its examples, and inputs that must be refused before anything is called
-(docs/reference/capability.md#examples). Pure."""
+(docs/reference/capability.md#examples)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from cogcli.episode.run_history import StepHistory
 from cogcli.protocols.exchange_checks import Check
 from cogcli.specs.capability import Capability
 from cogcli.specs.examples import Example, examples_of, with_paths
 from cogcli.specs.fields import FieldSpec, fit_values
 from cogcli.specs.sample_inputs import sample_value
+from cogcli.verification.case import Expected, Outcome
 from cogcli.verification.check_result import join_differences
 from cogcli.verification.output_diff import SHAPE, differences
 
@@ -31,8 +33,8 @@ class ContractCall(NamedTuple):
 
 
 class CallOutcome(NamedTuple):
-    """What a call gave: the status of its step, its error, its outputs, whether anything was called; `reason`: that of
-    a function which refused it."""
+    """What came of the call of one step: its status, its error, its outputs, whether anything was called, and the
+    milliseconds. `reason`: that of a function which refused it."""
 
     status: str
     code: str
@@ -41,6 +43,20 @@ class CallOutcome(NamedTuple):
     called: bool
     hint: str = ""
     reason: str = ""
+    ms: int = 0
+
+
+def call_outcome(outcome: Outcome, step_id: str, outputs: Mapping[str, str]) -> CallOutcome:
+    """What came of a step of the root run. `outputs`: by output the variable that it is written to."""
+    variables = outcome.state.vars if outcome.state else {}
+    step = outcome.history.root.steps[step_id] if outcome.history.root else StepHistory(step_id, "")
+    found = {name: variables[key] for name, key in outputs.items() if key in variables}
+    called, ms = bool(step.attempts), step.ms or 0
+    if step.error is None:
+        return CallOutcome(step.status, "", step.reason, found, called, ms=ms)
+    error = step.error
+    message, hint, reason = error.message or step.reason, error.hint or "", error.reason or ""
+    return CallOutcome(step.status, error.code, message, found, called, hint, reason, ms)
 
 
 def example_calls(
@@ -71,7 +87,7 @@ def refused_calls(capability: Capability, given: Mapping[str, Any]) -> Iterator[
             yield ContractCall(WRONG_TYPE, f"`{name}` of a wrong type", {**given, name: wrong})
 
 
-def least_inputs(capability: Capability) -> dict[str, Any]:
+def minimal_inputs(capability: Capability) -> dict[str, Any]:
     """A value for each required input."""
     return {
         name: sample_value(field) for name, field in capability.inputs.items() if field.required
@@ -83,26 +99,43 @@ def wrong_value(field: FieldSpec) -> Any:
     return next((value for value in _OTHERS if fit_values({"it": field}, {"it": value})[1]), None)
 
 
-def judge_call(call: ContractCall, outcome: CallOutcome, *, exact: bool) -> Check:
-    """Whether a call gave what it must. `exact`: whether values count where the example says so, else only kinds."""
-    if call.example is None:
-        return _judge_refusal(call, outcome)
+def expect_call(
+    call: ContractCall,
+    name: str,
+    outcome_of: Callable[[Outcome], CallOutcome],
+    *,
+    exact: bool,
+) -> Expected:
+    """One check of this name: the call keeps the contract. `exact`: whether values count if the example says so, else
+    only kinds."""
+
+    def expected(outcome: Outcome) -> list[Check]:
+        found = outcome_of(outcome)
+        example = call.example
+        fault = find_refusal_fault(found)
+        if example is not None:
+            fault = _example_fault(example, found, example.match if exact else SHAPE)
+        return [Check(name, not fault, fault)]
+
+    return expected
+
+
+def find_refusal_fault(outcome: CallOutcome) -> str:
+    """Why a call was not refused for its inputs, before anything was called; empty if it was."""
+    if outcome.called:
+        return "not refused: it was called"
+    if outcome.code == REFUSED:
+        return ""
+    found = f"{outcome.code}: {outcome.message}" if outcome.code else outcome.status
+    return f"expected {REFUSED}, found {found}"
+
+
+def _example_fault(example: Example, outcome: CallOutcome, match: str) -> str:
     if outcome.status != "done":
-        return Check(call.name, False, f"{outcome.code}: {outcome.message}".strip(": "))
-    expected = call.example.outputs or {}
+        return f"{outcome.code}: {outcome.message}".strip(": ")
+    expected = example.outputs or {}
     absent = [name for name in expected if name not in outcome.outputs]
     if absent:
-        return Check(call.name, False, f"no output `{absent[0]}`")
+        return f"no output `{absent[0]}`"
     found = {name: outcome.outputs[name] for name in expected}
-    match = call.example.match if exact else SHAPE
-    detail = join_differences(differences(expected, found, match), match)
-    return Check(call.name, not detail, detail)
-
-
-def _judge_refusal(call: ContractCall, outcome: CallOutcome) -> Check:
-    if outcome.called:
-        return Check(call.name, False, "not refused: it was called")
-    if outcome.code != REFUSED:
-        found = f"{outcome.code}: {outcome.message}" if outcome.code else outcome.status
-        return Check(call.name, False, f"expected {REFUSED}, found {found}")
-    return Check(call.name, True, "")
+    return join_differences(differences(expected, found, match), match)

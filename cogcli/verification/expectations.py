@@ -1,9 +1,10 @@
-"""What a test case expects, compared with what its run gave (docs/reference/test-case.md#expect)."""
+"""What cases expect: outputs of a call, and all that a test case of a skill names
+(docs/reference/test-case.md#expect)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.core.jsonvalue import equal, kind_of
 from cogcli.core.problems import suggestion
@@ -14,119 +15,148 @@ from cogcli.protocols.exchange_checks import Check
 from cogcli.schema.validator import errors
 from cogcli.specs.fields import has_type
 from cogcli.state.execution import ExecutionState
+from cogcli.verification.case import Expected, Outcome
 from cogcli.verification.check_result import join_differences, short
 from cogcli.verification.output_diff import EXACT, differences
-from cogcli.verification.skill_case import SkillCase
+from cogcli.verification.skill_case import SkillCase, StateCheck
 
 
-class CaseOutcome(NamedTuple):
-    """What the run of a case gave. `state` is None where nothing ran; `steps` has the status of each by its path."""
+def expect_outputs(name: str, wanted: Mapping[str, Any], match: str) -> Expected:
+    """The run ends well, and its outputs match."""
 
-    exit_code: int
-    code: str
-    message: str
-    outputs: Mapping[str, Any]
-    state: ExecutionState | None
-    steps: Mapping[str, str]
-    calls: Mapping[str, int]
-    hint: str = ""
+    def expected(outcome: Outcome) -> list[Check]:
+        if outcome.result is None or outcome.result.outputs is None:
+            return [Check(name, False, str(outcome.failure) or outcome.status)]
+        detail = join_differences(differences(wanted, outcome.outputs, match), match)
+        return [Check(name, not detail, detail)]
+
+    return expected
 
 
-def judge(case: SkillCase, outcome: CaseOutcome) -> list[Check]:
-    """A check for each expectation, in the order of the reference."""
-    expect = case.expect
-    checks = [_ending(case, outcome)]
-    if "code" in expect:
-        found = outcome.code or "no error"
-        checks.append(_check(case, "error code", expect["code"], found, "expect", "code"))
-    checks += [_output(case, outcome, name) for name in expect.get("outputs") or ()]
-    for number, one in enumerate(expect.get("checks") or ()):
-        checks.append(_state_check(case, outcome, number, one))
-    for path, status in (expect.get("steps") or {}).items():
-        near = suggestion(path, outcome.steps) if outcome.steps else ""
-        found = outcome.steps.get(path, f"no such step{near and f'; {near}'}")
-        checks.append(_check(case, f"step {path}", status, found, "expect", "steps", path))
-    for capability, count in (expect.get("calls") or {}).items():
-        made = outcome.calls.get(capability, 0)
-        checks.append(
-            _check(case, f"calls of {capability}", count, made, "expect", "calls", capability)
+# -- test cases of skills ---------------------------------------------------------------------------------------------
+
+
+def skill_expectation(case: SkillCase, aliases: Mapping[str, str]) -> Iterator[Expected]:
+    """The expectations of a test case, in the order of the reference. `aliases` gives capabilities by their other
+    names."""
+    expect = case.expectation
+    yield _expect(
+        case,
+        f"exit code {expect.exit_code}",
+        lambda outcome: _ending_fault(expect.exit_code, outcome),
+        "exit_code",
+    )
+    if expect.code is not None:
+        yield _expect_equal(
+            case, "error code", expect.code, lambda ran: ran.failure.code or "no error", "code"
         )
-    return checks
+    for name, value in expect.outputs.items():
+        yield _expect_output(case, name, value)
+    for number, check in enumerate(expect.checks):
+        yield _expect_state(case, number, check)
+    for path, status in expect.steps.items():
+        yield _expect_step(case, path, status)
+    for name, count in expect.calls.items():
+        yield _expect_calls(case, name, aliases.get(name, name), count)
 
 
-def _state_check(
-    case: SkillCase, outcome: CaseOutcome, number: int, expected: dict[str, Any]
-) -> Check:
-    """The check of one value in the state of the run."""
-    failure = "nothing ran" if outcome.state is None else _failure(expected, outcome.state)
-    is_hidden = expected["op"] == "verbatim_in" and not failure
-    shown = "" if is_hidden else short(expected.get("value"), 40)
-    name = f"{expected['path']} {expected['op']} {shown}".rstrip()
-    return _told(case, name, failure, "expect", "checks", number)
-
-
-def changed_outputs(case: SkillCase, outcome: CaseOutcome) -> dict[str, Any]:
-    """The expected outputs that the run gave otherwise, with what it gave; those that it did not give are left out."""
-    expected = case.expect.get("outputs") or {}
-    given = {name: outcome.outputs[name] for name in expected if name in outcome.outputs}
+def changed_outputs(case: SkillCase, outcome: Outcome) -> dict[str, Any]:
+    """The expected outputs that differ, with the values of the run; those that the run does not have are left out."""
     return {
-        name: value for name, value in given.items() if differences(expected[name], value, EXACT)
+        name: outcome.outputs[name]
+        for name, value in case.expectation.outputs.items()
+        if name in outcome.outputs and differences(value, outcome.outputs[name], EXACT)
     }
 
 
-def _ending(case: SkillCase, outcome: CaseOutcome) -> Check:
-    expected = case.expect.get("exit_code", 0)
-    why = f" ({outcome.code}: {outcome.message})" if outcome.code else ""
-    failure = (
-        ""
-        if expected == outcome.exit_code
-        else f"expected {expected}, found {outcome.exit_code}{why}"
-    )
-    return _told(case, f"exit code {expected}", failure, "expect", "exit_code")
+def _expect(
+    case: SkillCase, name: str, find_fault: Callable[[Outcome], str], *place: str | int
+) -> Expected:
+    """An expectation at a place below `expect`; `find_fault` gives an empty text if it holds."""
+
+    def expected(outcome: Outcome) -> list[Check]:
+        fault = find_fault(outcome)
+        frame = case.frame_of("expect", *place) if fault else None
+        return [Check(name, not fault, fault, frame, "test.failed")]
+
+    return expected
 
 
-def _output(case: SkillCase, outcome: CaseOutcome, name: str) -> Check:
-    expected, place = case.expect["outputs"][name], ("expect", "outputs", name)
-    if name not in outcome.outputs:
-        near = suggestion(name, outcome.outputs)
-        return _told(case, f"outputs.{name}", f"not given{near and f'; {near}'}", *place)
-    found = outcome.outputs[name]
-    if isinstance(expected, dict | list) and type(expected) is type(found):
-        return _told(
-            case,
-            f"outputs.{name}",
-            join_differences(differences(expected, found, EXACT), EXACT),
-            *place,
-        )
-    return _check(case, f"outputs.{name}", expected, found, *place)
-
-
-def _check(case: SkillCase, name: str, expected: Any, found: Any, *place: str | int) -> Check:
-    """The check of two values that have to be equal; those of a secret name are masked."""
-    if equal(expected, found):
-        return _told(case, name, "", *place)
+def _expect_equal(
+    case: SkillCase, name: str, wanted: Any, find: Callable[[Outcome], Any], *place: str | int
+) -> Expected:
     key = str(place[-1])
-    one, other = (short(Redactor().mask({key: value})[key]) for value in (expected, found))
-    return _told(case, name, f"expected {one}, found {other}", *place)
+    return _expect(case, name, lambda ran: _inequality(key, wanted, find(ran)), *place)
 
 
-def _told(case: SkillCase, name: str, failure: str, *place: str | int) -> Check:
-    return Check(name, not failure, failure, case.frame_of(*place) if failure else None)
+def _inequality(key: str, wanted: Any, found: Any) -> str:
+    """Why two values are not equal; those of a secret name are masked."""
+    if equal(wanted, found):
+        return ""
+    one, other = (short(Redactor().mask({key: value})[key]) for value in (wanted, found))
+    return f"expected {one}, found {other}"
+
+
+def _ending_fault(wanted: int, outcome: Outcome) -> str:
+    if wanted == outcome.exit_code:
+        return ""
+    why = f" ({outcome.failure})" if outcome.failure.code else ""
+    return f"expected {wanted}, found {outcome.exit_code}{why}"
+
+
+def _expect_output(case: SkillCase, name: str, wanted: Any) -> Expected:
+    def find_fault(outcome: Outcome) -> str:
+        if name not in outcome.outputs:
+            near = suggestion(name, outcome.outputs)
+            return f"not given; {near}" if near else "not given"
+        found = outcome.outputs[name]
+        if isinstance(wanted, dict | list) and type(wanted) is type(found):
+            return join_differences(differences(wanted, found, EXACT), EXACT)
+        return _inequality(name, wanted, found)
+
+    return _expect(case, f"outputs.{name}", find_fault, "outputs", name)
+
+
+def _expect_state(case: SkillCase, number: int, check: StateCheck) -> Expected:
+    def expected(outcome: Outcome) -> list[Check]:
+        fault = "nothing ran" if outcome.state is None else _state_fault(check, outcome.state)
+        is_hidden = check.op == "verbatim_in" and not fault
+        shown = "" if is_hidden else short(check.value, 40)
+        name = f"{check.path} {check.op} {shown}".rstrip()
+        frame = case.frame_of("expect", "checks", number) if fault else None
+        return [Check(name, not fault, fault, frame, "test.failed")]
+
+    return expected
+
+
+def _expect_step(case: SkillCase, path: str, status: str) -> Expected:
+    def find(outcome: Outcome) -> str:
+        near = suggestion(path, outcome.steps) if outcome.steps else ""
+        missing = f"no such step; {near}" if near else "no such step"
+        return outcome.steps.get(path, missing)
+
+    return _expect_equal(case, f"step {path}", status, find, "steps", path)
+
+
+def _expect_calls(case: SkillCase, name: str, capability: str, count: int) -> Expected:
+    def find(outcome: Outcome) -> int:
+        return sum(one.attempt.capability_id == capability for one in outcome.attempts)
+
+    return _expect_equal(case, f"calls of {name}", count, find, "calls", name)
 
 
 # -- checks of one value ----------------------------------------------------------------------------------------------
 
 
-def _failure(check: Mapping[str, Any], state: ExecutionState) -> str:
-    """Why a check fails; empty where it passes."""
-    reference = parse(check["path"])
+def _state_fault(check: StateCheck, state: ExecutionState) -> str:
+    """Why a check fails; empty if it passes."""
+    reference = parse(check.path)
     found = look_through(state, reference) if reference else MISSING
     if found is MISSING:
-        return f"`{check['path']}` is not there"
-    value: Any = check.get("value")
-    if check["op"] == "verbatim_in":
-        return "; ".join(_not_verbatim(found, _text_at(value, state), check["path"]))
-    return "" if _OPS[check["op"]](found, value) else f"found {_shown(check['path'], found)}"
+        return f"`{check.path}` is not there"
+    if check.op == "verbatim_in":
+        return "; ".join(_not_verbatim(found, _text_at(check.value, state), check.path))
+    return "" if _OPS[check.op](found, check.value) else f"found {_shown(check.path, found)}"
 
 
 def _shown(path: str, value: Any) -> str:

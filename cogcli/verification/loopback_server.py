@@ -18,16 +18,16 @@ _IDLE: Final = 30.0
 
 
 class Loopback:
-    """The server, running inside `with`. An `answering` that raises gives 500 and a message in `faults`."""
+    """The server, listening inside `with` alone. An `answering` that raises gives 500 and a message in `faults`."""
 
     def __init__(self, answering: Answering, *, host: str = LOOPBACK[0], port: int = 0) -> None:
         self.exchanges: list[tuple[Seen, Reply]] = []
         self.faults: list[Exception] = []
         self._answering = answering
         self._host = host
-        self._server = _bind(self, host, port)
-        serve = partial(self._server.serve_forever, poll_interval=0.02)
-        self._thread = threading.Thread(target=serve, name="cogcli-mock", daemon=True)
+        self._port = port
+        self._server: _Server
+        self._thread: threading.Thread
         self._closed = threading.Event()
 
     @property
@@ -42,6 +42,9 @@ class Loopback:
         return f"http://{host}:{self._server.server_address[1]}"
 
     def __enter__(self) -> Loopback:
+        self._server = _bind(self, self._host, self._port)
+        serve = partial(self._server.serve_forever, poll_interval=0.02)
+        self._thread = threading.Thread(target=serve, name="cogcli-mock", daemon=True)
         self._thread.start()
         return self
 

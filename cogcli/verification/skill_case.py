@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.core.problems import KeyPath, Problem
 from cogcli.core.source_lines import hide_secrets
-from cogcli.protocols.exchange_checks import Frame
+from cogcli.protocols.exchange_checks import Check, Frame, NotRunnable
 from cogcli.specs.case_shape import list_cases
 from cogcli.specs.fields import value_from
 from cogcli.specs.layout import CASES, SKILL_FILE
@@ -36,6 +37,44 @@ class CaseSource(NamedTuple):
         return os.path.dirname(self.path)
 
 
+class StateCheck(NamedTuple):
+    """One expected value in the state of a run."""
+
+    path: str
+    op: str
+    value: Any = None
+
+
+class SkillExpectation(NamedTuple):
+    """What a case expects of its run."""
+
+    exit_code: int = 0
+    code: str | None = None
+    outputs: Mapping[str, Any] = NOTHING
+    checks: tuple[StateCheck, ...] = ()
+    steps: Mapping[str, str] = NOTHING
+    calls: Mapping[str, int] = NOTHING
+
+
+class CaseOptions(NamedTuple):
+    """The options of the run of a case."""
+
+    trust_level: str
+    keep_going: bool
+    max_workers: int
+    conformance: str | None = None
+    timeout: float | None = None
+    step_timeout: float | None = None
+    confirm: Sequence[str] = ()
+    bind: Mapping[str, str] = NOTHING
+    tag: Mapping[str, str] = NOTHING
+    pack: str = ""
+    intent: str = ""
+    user: str = ""
+    safety_mode: str = ""
+    budget: Mapping[str, int] = NOTHING
+
+
 class SkillCase(NamedTuple):
     """One case; `id` is the skill's id and the name of the file, with the number of the case where there are several.
     Members beside the first four are the keys of the file."""
@@ -59,14 +98,11 @@ class SkillCase(NamedTuple):
     expect: dict[str, Any] = NOTHING
     needs: tuple[str, ...] = ()
 
-    def position(self, *path: str | int) -> tuple[int, int]:
-        """Line and column of what is at a path of the case."""
-        span = self.source.places.value((*self.at, *path))
-        return span.line, span.column
-
-    def place(self, *path: str | int) -> str:
-        """`FILE:LINE:COLUMN` of what is at a path of the case."""
-        return ":".join(map(str, (self.source.shown, *self.position(*path))))
+    @property
+    def expectation(self) -> SkillExpectation:
+        """What it expects, typed."""
+        checks = tuple(value_from(StateCheck, check) for check in self.expect.get("checks") or ())
+        return value_from(SkillExpectation, self.expect, checks=checks)
 
     def frame_of(self, *path: str | int) -> Frame:
         """The line of the file with what is at a path of the case."""
@@ -81,17 +117,19 @@ class SkillCase(NamedTuple):
         )
 
 
-class CaseFault(Exception):
+class CaseFault(NotRunnable):
     """A case cannot be run as it is written: nothing of it ran."""
 
     def __init__(
         self, case: SkillCase, code: str, path: KeyPath, message: str, hint: str = ""
     ) -> None:
-        super().__init__(message)
         span = case.source.places.key((*case.at, *path))
         pointer = "/" + "/".join(map(str, (*case.at, *path)))
         place = (case.source.shown, span.line, span.column)
-        self.problem = Problem(code, "E", *place, pointer, message, hint)
+        problem = Problem(code, "E", *place, pointer, message, hint)
+        frame = Frame(span.line, hide_secrets(case.source.line(span.line)), span.column, 1)
+        check = Check("the case can be run", False, problem.summary_line, frame)
+        super().__init__(problem.summary_line, code, check=check)
 
 
 class ReadCases(NamedTuple):

@@ -3,7 +3,7 @@
 1. The answers of a capability are grouped by their `when`; the first group whose `when` fits the input of a call
    answers it. Within a group the answers are given call by call, the last one again and again.
 2. A call that nothing fits fails with `call.rejected`, and is told as `test.unanswered`.
-3. A capability that is not stubbed is called; every attempt is counted.
+3. A capability that is not stubbed is called.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class StubbedCalls:
         self, stubs: Iterable[Stub], stubbed: frozenset[str], recorded: Recorded | None = None
     ) -> None:
         self.stubbed = stubbed
-        self.counts: Counter[str] = Counter()
         self.unanswered: list[UnansweredCall] = []
         self._recorded = recorded
         self._groups: dict[str, list[list[Stub]]] = {}
@@ -73,7 +72,6 @@ class StubbedCalls:
 
     def __call__(self, attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
         with self._lock:
-            self.counts[attempt.capability_id] += 1
             found = self._take(attempt)
         if isinstance(found, RuntimeErrorBase):
             raise found

@@ -10,10 +10,10 @@ import pytest
 
 from cogcli.app.checks.reports import RENDERERS
 from cogcli.cli.report_files import parse_reports
-from cogcli.report.check_report import Case, CaseFailure, CheckReport
+from cogcli.report.check_report import CaseFailure, CheckReport, ReportCase
 
 REPORT = CheckReport(
-    "validate", 0.5, (Case("skill", "a.yaml", (CaseFailure("ref.unwritten", "no", "no"),)),)
+    "validate", 0.5, (ReportCase("skill", "a.yaml", (CaseFailure("ref.unwritten", "no", "no"),)),)
 )
 
 

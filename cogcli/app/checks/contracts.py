@@ -38,9 +38,8 @@ from cogcli.core.errors import UsageError
 from cogcli.core.problems import ProblemsFound, suggestion
 from cogcli.core.system_text import variable
 from cogcli.episode.history import History
-from cogcli.episode.run_history import StepHistory
-from cogcli.runs.launch import launch
-from cogcli.runs.prepare import RunEnvironment, RunRequest, prepare_one_step
+from cogcli.protocols.exchange_checks import Check
+from cogcli.runs.prepare import PreparedRun, RunEnvironment, RunRequest, prepare_one_step
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import ChainLink
 from cogcli.specs.capability import Capability
@@ -49,17 +48,29 @@ from cogcli.specs.checks import check
 from cogcli.specs.examples import Example, content_of, examples_of, is_inside
 from cogcli.specs.layers import BUILT_IN, Layer
 from cogcli.specs.selection import SelectionOptions
-from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
+from cogcli.verification.case import (
+    Answers,
+    Case,
+    CaseTarget,
+    Expected,
+    Outcome,
+    judge,
+    run_case,
+)
+from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult, conclude
 from cogcli.verification.contract import (
     CallOutcome,
     ContractCall,
+    call_outcome,
     example_calls,
-    judge_call,
-    least_inputs,
+    expect_call,
+    minimal_inputs,
     refused_calls,
 )
 
 _SKILL: Final = "registry.contracts"
+_STATE: Final = "XDG_STATE_HOME"
+_TRUST: Final = Need("trust", "its layer is not trusted", "cogcli config trust")
 _CURES: Final = {"env.extra": "extra", "env.missing": "service"}
 """The codes of calls that could not be made here, and the kind of need that they tell."""
 
@@ -106,22 +117,38 @@ def is_shipped(settings: Settings, file: str) -> bool:
 
 
 class ContractResults(NamedTuple):
-    """Results by capability, in order; the seconds that they took; the folds of the runs with the catalog that they
-    ran in."""
+    """Results by capability, in order; the seconds that they took; the histories of the runs, and their catalog."""
 
     checked: tuple[Checked, ...]
     seconds: float
-    folds: tuple[History, ...]
+    histories: tuple[History, ...]
     catalog: Catalog
 
 
-class _Planned(NamedTuple):
-    """A call of a round: what is called, through which binding."""
+class _PlannedCall(NamedTuple):
+    """A call of a round: what is called, through which binding. `exact`: whether values count, not only kinds."""
 
     capability: Capability
     binding: Binding
     call: ContractCall
     exact: bool
+
+    @property
+    def name(self) -> str:
+        """The name of its check."""
+        return self.call.name if self.exact else f"{self.call.name}, {self.binding.id}"
+
+    def output_variables(self, step: str) -> dict[str, str]:
+        """By output the variable that the step of the call writes it to."""
+        return {name: f"{step}_{name}" for name in self.capability.outputs}
+
+
+class _JudgedCall(NamedTuple):
+    """A call that was made: its check, what it needs if it could not be made here, and its milliseconds."""
+
+    check: Check
+    needs: tuple[Need, ...]
+    ms: int
 
 
 def sound_catalog(settings: Settings) -> Catalog:
@@ -158,82 +185,78 @@ def check_contracts(
     with writing("the directory of temporary files"):
         place = tempfile.TemporaryDirectory(prefix="cogcli-registry-", ignore_cleanup_errors=True)
     with place as folder:
-        survey = _ContractCalls(settings, catalog, folder, real)
+        survey = _ContractSurvey(settings, catalog, folder, real)
         for id in ids:
             survey.add(catalog.capabilities[id], once=once)
-        folds = tuple(survey.run(place, planned) for (_, place), planned in survey.rounds.items())
-        checked = tuple(
-            each._replace(shipped=is_shipped(settings, each.result.file))
-            for each in map(survey.checked, ids)
-        )
-    return ContractResults(checked, time.monotonic() - begun, folds, catalog)
+        histories = tuple(survey.run(place, calls) for (_, place), calls in survey.rounds.items())
+        checked = tuple(survey.conclude(catalog.capabilities[id]) for id in ids)
+    return ContractResults(checked, time.monotonic() - begun, histories, catalog)
 
 
-class _ContractCalls:
+class _ContractSurvey:
     """Plans the calls, runs them in rounds (a run has one binding for a capability), and keeps what came of them."""
 
     def __init__(
         self, settings: Settings, catalog: Catalog, folder: str, real: Collection[str]
     ) -> None:
-        self.rounds: dict[tuple[int, str], list[_Planned]] = {}
+        self.rounds: dict[tuple[int, str], list[_PlannedCall]] = {}
         """By number of the binding and the folder of an example that has one of its own."""
         self._settings = settings
         self._options = selection_options(settings)
         self._layers = Layers(settings)
         registry = open_registry(settings)
         if not registry.is_trusted:
-            # Called is what trusted layers say alone: a project that is not trusted chooses no binding.
+            # Only what trusted layers declare is called: an untrusted project chooses no binding.
             catalog = registry.trusted_layers().everything()
         self._catalog = _without_fallbacks(catalog)
         self._folder = folder
         self._real = real
-        self._checked: dict[str, Capability] = {}
         self._needs: dict[str, tuple[Need, ...]] = {}
-        self._outcomes: dict[str, list[tuple[_Planned, CallOutcome, int]]] = {}
+        self._judged: dict[str, list[_JudgedCall]] = {}
         self._all_needs = MissingNeeds(self._catalog, self._options)
 
     def add(self, capability: Capability, *, once: bool) -> None:
-        """Plan the calls of a capability."""
-        self._checked[capability.id] = capability
+        """Plan the calls of a capability, unless it needs something."""
+        needs = self._needs[capability.id] = self._find_needs(capability)
+        if needs:
+            return
+        for number, binding in enumerate(self._bindings(capability)[: 1 if once else None]):
+            for call in self._calls(capability, first=number == 0, once=once):
+                example = call.example
+                own = example is not None and example.own_folder
+                place = self._place_of(capability, example) if example and own else ""
+                planned = _PlannedCall(capability, binding, call, number == 0)
+                self.rounds.setdefault((number, place), []).append(planned)
+
+    def _find_needs(self, capability: Capability) -> tuple[Need, ...]:
         trusted = self._catalog.capabilities.get(capability.id)
         if trusted is None or trusted.file != capability.file:
-            self._needs[capability.id] = (
-                Need("trust", "its layer is not trusted", "cogcli config trust"),
-            )
-            return
+            return (_TRUST,)
         called = dict.fromkeys((capability.id, *(gate.capability for gate in capability.gates)))
-        needs = tuple(need for id in called for need in self._all_needs.capability(id))
-        if not needs:
-            needs = tuple(self._not_called(capability))
+        needs = [need for id in called for need in self._all_needs.capability(id)]
+        needs = needs or list(self._not_called(capability))
         if not needs and not examples_of(capability):
-            needs = (Need("example", "no example that runs"),)
-        self._needs[capability.id] = needs
-        if not needs:
-            for number, binding in enumerate(self._bindings(capability)[: 1 if once else None]):
-                for planned in self._calls(capability, binding, first=number == 0, once=once):
-                    example = planned.call.example
-                    place = (
-                        self._place_of(capability, example)
-                        if example and example.own_folder
-                        else ""
-                    )
-                    self.rounds.setdefault((number, place), []).append(planned)
+            needs.append(Need("example", "no example that runs"))
+        return tuple(needs)
 
     def _not_called(self, capability: Capability) -> Iterator[Need]:
         """Why the selected binding of a capability is not called although it could be."""
         if capability.id in self._real:
             return
         link = called_first(self._catalog, capability.id, self._options)
-        outside = outside_need(self._catalog, capability, link)
         layers = self._layers_of(capability, link)
-        shipped = outside is None and {layer.name for layer in layers} == {BUILT_IN}
         if not all(layer.trusted for layer in layers):
-            yield Need("trust", "its layer is not trusted", "cogcli config trust")
-        elif outside and (
-            capability.effect != "none" or not variable(self._settings.environ, NETWORK)
-        ):
-            yield outside._replace(cure=f"{NETWORK}=1" if capability.effect == "none" else "")
-        elif capability.effect != "none" and not shipped:
+            yield _TRUST
+            return
+        harmless = capability.effect == "none"
+        outside = outside_need(self._catalog, capability, link)
+        if outside is not None:
+            if not harmless or not variable(self._settings.environ, NETWORK):
+                yield outside._replace(cure=f"{NETWORK}=1" if harmless else "")
+                return
+        elif {layer.name for layer in layers} == {BUILT_IN}:
+            return
+        if not harmless:
             yield Need("effects", f"its effect class is {capability.effect}")
 
     def _layers_of(self, capability: Capability, link: ChainLink) -> list[Layer]:
@@ -263,17 +286,14 @@ class _ContractCalls:
             found.append(catalog.bindings[id])
         return found
 
-    def _calls(
-        self, capability: Capability, binding: Binding, *, first: bool, once: bool
-    ) -> Iterator[_Planned]:
+    def _calls(self, capability: Capability, *, first: bool, once: bool) -> list[ContractCall]:
         calls = example_calls(capability, self._path_of(capability))
-        given = calls[0].inputs if calls else least_inputs(capability)
         if once:
-            calls = calls[:1]
-        elif first:
-            calls += refused_calls(capability, given)
-        for call in calls:
-            yield _Planned(capability, binding, call, first)
+            return calls[:1]
+        if first:
+            inputs = calls[0].inputs if calls else minimal_inputs(capability)
+            calls += refused_calls(capability, inputs)
+        return calls
 
     def _path_of(self, capability: Capability) -> Callable[[Example, str], str]:
         def path(example: Example, name: str) -> str:
@@ -289,31 +309,48 @@ class _ContractCalls:
             write_files(folder, example.files)
         return folder
 
-    def run(self, place: str, calls: Sequence[_Planned]) -> History:
+    def run(self, place: str, planned: Sequence[_PlannedCall]) -> History:
         """Run calls as the steps of one run, with this working directory."""
-        planned = {f"c{n}": each for n, each in enumerate(calls)}
-        binds = {each.capability.id: each.binding.id for each in planned.values()}
-        skill = _skill(planned)
+        calls = {f"c{number}": call for number, call in enumerate(planned)}
+        case = Case(
+            lambda: self._target(place or os.path.join(self._folder, "none"), calls),
+            {},
+            Answers(),
+            [_expectation(step, call) for step, call in calls.items()],
+        )
+        outcome = run_case(case)
+        if outcome.refusal is not None:
+            raise outcome.refusal
+        for (step, call), judged in zip(
+            calls.items(), judge(case.expectation, outcome), strict=True
+        ):
+            found = call_outcome(outcome, step, call.output_variables(step))
+            needs = tuple(_needs_of_call(call, found))
+            made = self._judged.setdefault(call.capability.id, [])
+            made.append(_JudgedCall(judged, needs, found.ms))
+        return outcome.history
+
+    def _target(self, place: str, calls: Mapping[str, _PlannedCall]) -> CaseTarget:
+        """A run whose steps are these calls, in this working directory."""
+        binds = {each.capability.id: each.binding.id for each in calls.values()}
         request = RunRequest(
             _SKILL, {}, {}, None, trust_level="privileged", confirmed=tuple(binds), binds=binds,
             fail_fast=False, durability="none",
         )  # fmt: skip
-        environ = {**self._settings.environ, "XDG_STATE_HOME": os.path.join(self._folder, "state")}
+        environ = {**self._settings.environ, _STATE: os.path.join(self._folder, "state")}
         selection = SelectionOptions(binds, None, environ)
-        fold = History()
-        place = place or os.path.join(self._folder, "none")
-        os.makedirs(place, exist_ok=True)
-        # Shipped functions write below the working directory alone.
-        with _variable("XDG_STATE_HOME", environ["XDG_STATE_HOME"]), chdir(place):
-            prepared = prepare_one_step(self._catalog, skill, request, selection)
-            result = launch(self._environment(environ), prepared, listener=fold.apply)
-        values = result.finished.state.vars
-        views = fold.root.steps if fold.root else {}
-        for step, each in planned.items():
-            view = views[step]
-            asked = self._outcomes.setdefault(each.capability.id, [])
-            asked.append((each, _outcome(view, step, each.capability, values), view.ms or 0))
-        return fold
+
+        def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
+            return prepare_one_step(self._catalog, _skill(calls), request, selection)
+
+        @contextmanager
+        def surroundings() -> Iterator[None]:
+            os.makedirs(place, exist_ok=True)
+            # Shipped functions write only below the working directory.
+            with _variable(_STATE, environ[_STATE]), chdir(place):
+                yield
+
+        return CaseTarget(self._environment(environ), prepare, surroundings)
 
     def _environment(self, environ: Mapping[str, str]) -> RunEnvironment:
         # Files are not confined to those of a project that is not trusted: what such a one says is not called.
@@ -329,39 +366,33 @@ class _ContractCalls:
             export=None,
         )
 
-    def checked(self, id: str) -> Checked:
-        """What came of a capability."""
-        capability = self._checked[id]
-        base = CheckResult(
-            id, SKIPPED, subject=" ".join(capability.description.split()), file=capability.file
-        )
-        if needs := self._needs[id]:
-            return Checked(base._replace(reason=needs[0].sentence), needs)
-        asked = self._outcomes[id]
-        lacking = [need for each, outcome, _ in asked for need in _needed(each, outcome)]
-        checks = tuple(
-            check._replace(name=check.name if each.exact else f"{check.name}, {each.binding.id}")
-            for each, outcome, _ in asked
-            for check in [judge_call(each.call, outcome, exact=each.exact)]
-            if not any(_needed(each, outcome))
-        )
-        failed = next(
-            ((check, each) for check in checks for each in [check] if not check.passed), None
-        )
-        whole = base._replace(checks=checks, ms=sum(ms for *_, ms in asked))
-        if failed:
-            reason = f"{failed[0].name}: {failed[0].detail}"
-            return Checked(whole._replace(status=FAILED, reason=reason, code="verify.failed"))
-        if lacking:
-            return Checked(
-                whole._replace(reason=lacking[0].sentence), tuple(dict.fromkeys(lacking))
-            )
-        return Checked(whole._replace(status=PASSED))
+    def conclude(self, capability: Capability) -> Checked:
+        """The result of a capability."""
+        subject, file = " ".join(capability.description.split()), capability.file
+        base = CheckResult(capability.id, SKIPPED, subject=subject, file=file)
+        needs = self._needs[capability.id]
+        result = base
+        if not needs:
+            judged = self._judged[capability.id]
+            checks = [each.check for each in judged if not each.needs]
+            result = conclude(base, checks)._replace(ms=sum(each.ms for each in judged))
+            if result.status == PASSED:
+                needs = tuple(dict.fromkeys(need for each in judged for need in each.needs))
+        if needs:
+            result = result._replace(status=SKIPPED, reason=needs[0].sentence)
+        return Checked(result, needs, is_shipped(self._settings, file))
 
 
-def _needed(planned: _Planned, outcome: CallOutcome) -> Iterator[Need]:
-    """What a call that could not be made needs. What an example gives is valid, so that a function which promises to
-    keep apart what it runs, and calls this unsupported, speaks of the machine."""
+def _expectation(step: str, planned: _PlannedCall) -> Expected:
+    def outcome_of(outcome: Outcome) -> CallOutcome:
+        return call_outcome(outcome, step, planned.output_variables(step))
+
+    return expect_call(planned.call, planned.name, outcome_of, exact=planned.exact)
+
+
+def _needs_of_call(planned: _PlannedCall, outcome: CallOutcome) -> Iterator[Need]:
+    """What a call that could not be made needs. The inputs of an example are valid: if a function that runs something
+    apart refuses them as unsupported, it is the machine that does not support it."""
     kind = _CURES.get(outcome.code)
     safety = planned.capability.safety
     apart = safety is not None and "sandboxed_execution" in safety.scope_constraints
@@ -371,32 +402,17 @@ def _needed(planned: _Planned, outcome: CallOutcome) -> Iterator[Need]:
         yield Need(kind, outcome.message, outcome.hint)
 
 
-def _outcome(
-    view: StepHistory, step: str, capability: Capability, values: Mapping[str, Any]
-) -> CallOutcome:
-    error = view.error
-    outputs = {
-        name: values[f"{step}_{name}"] for name in capability.outputs if f"{step}_{name}" in values
-    }
-    attempted = bool(view.attempts)
-    if error is None:
-        return CallOutcome(view.status, "", view.reason, outputs, attempted, "", "")
-    message = error.message or view.reason
-    hint, reason = error.hint or "", error.reason or ""
-    return CallOutcome(view.status, error.code, message, outputs, attempted, hint, reason)
-
-
-def _skill(planned: Mapping[str, _Planned]) -> dict[str, Any]:
+def _skill(calls: Mapping[str, _PlannedCall]) -> dict[str, Any]:
     """A skill whose steps are these calls; each output goes into a variable of its own."""
     steps = [
         {
             "id": step,
             "uses": each.capability.id,
             "input": {name: {"$literal": value} for name, value in each.call.inputs.items()},
-            "output": {name: f"vars.{step}_{name}" for name in each.capability.outputs},
+            "output": {name: f"vars.{key}" for name, key in each.output_variables(step).items()},
             "config": {"depends_on": []},
         }
-        for step, each in planned.items()
+        for step, each in calls.items()
     ]
     head = {
         "id": _SKILL,

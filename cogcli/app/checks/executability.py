@@ -80,8 +80,8 @@ def _tested(
     cases = tuple(case for case in found.cases if case.skill_id in skills)
     tested = run_cases(settings, cases, jobs=_JOBS)
     for run in tested.runs.values():
-        if run.directory:
-            shutil.rmtree(Path(run.directory).parent, ignore_errors=True)
+        if run.outcome.directory:
+            shutil.rmtree(Path(run.outcome.directory).parent, ignore_errors=True)
     return cases, tested
 
 
@@ -104,7 +104,7 @@ def _checked(
     outside = dict(_outside(settings, catalog, id))
     if not variable(settings.environ, NETWORK):
         needs = needs or tuple(outside.values())
-    ends_well = [(case, result) for case, result in ran if case.expect.get("exit_code", OK) == OK]
+    ends_well = [(case, result) for case, result in ran if case.expectation.exit_code == OK]
     passed = [
         result
         for case, result in ends_well
@@ -129,8 +129,8 @@ def _needs_of_cases(
 
 def _lacking_extra(run: CaseRun | None) -> Iterator[Need]:
     """The extra for want of which a case ended, whatever it expects."""
-    if run is not None and run.outcome.code == "env.extra":
-        yield Need("extra", run.outcome.message, run.outcome.hint)
+    if run is not None and run.outcome.failure.code == "env.extra":
+        yield Need("extra", run.outcome.failure.message, run.outcome.failure.hint)
 
 
 def _outside(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[str, Need]]:
@@ -161,13 +161,13 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
     called = check_contracts(settings)
     _, tested = _tested(settings, called.catalog.skills)
     ran: dict[str, set[str]] = {kind: set() for kind in KINDS}
-    for fold in called.folds:
+    for fold in called.histories:
         _note(ran, called.catalog, fold, {})
     outside = {
         id: dict(_outside(settings, called.catalog, id)).keys() for id in called.catalog.skills
     }
     for run in tested.runs.values():
-        _note(ran, run.catalog, run.fold, outside)
+        _note(ran, run.catalog, run.outcome.history, outside)
     counts = {}
     for kind in KINDS:
         all_ids = sorted(getattr(called.catalog, kind))

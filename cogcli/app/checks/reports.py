@@ -10,10 +10,10 @@ from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.app.explain import pages
 from cogcli.core.problems import Problem, Severity
 from cogcli.report.check_report import (
-    Case,
     CaseFailure,
     CheckReport,
     MarkdownTable,
+    ReportCase,
     cell,
     concise,
     markdown,
@@ -46,11 +46,11 @@ def registry_report(
     for problem in checked.problems:
         own[problem.file].append(problem)
 
-    def case(file: str, kind: str) -> Case:
+    def case(file: str, kind: str) -> ReportCase:
         failing = [p for p in own[file] if p in fails]
         notes = [concise(p, as_error=False) for p in own[file] if p not in failing]
         failures = [CaseFailure(p.code, p.message, concise(p, as_error=False)) for p in failing]
-        return Case(kind, file or "registry", tuple(failures), tuple(notes), file)
+        return ReportCase(kind, file or "registry", tuple(failures), tuple(notes), file)
 
     shipped = checked.shipped
     theirs = [p for p in checked.problems if p.file in shipped]
@@ -89,7 +89,7 @@ def check_results_report(
         command,
         seconds,
         tuple(case for result in results for case in _cases(command, result))
-        + tuple(Case(command, binding, (), ("without a scenario",)) for binding in without),
+        + tuple(ReportCase(command, binding, (), ("without a scenario",)) for binding in without),
         tuple((problem, 0) for problem in problems),
         " ".join([f"{count_of(len(results), 'verdict')}, {len(failed)} failed.", *noted]),
         (MarkdownTable(header, rows),),
@@ -114,7 +114,9 @@ def skill_tests_report(
     """`test`: a case per check, in a group per test case; the problems of files that are none; a table of what ran."""
     report = check_results_report("test", results, seconds)
     failures = {p: CaseFailure(p.code, p.message, concise(p)) for p in problems}
-    unreadable = tuple(Case("test files", p.file, (failures[p],), (), p.file) for p in problems)
+    unreadable = tuple(
+        ReportCase("test files", p.file, (failures[p],), (), p.file) for p in problems
+    )
     header = (
         "| skill | steps | branches | error paths | not run |",
         "| --- | --- | --- | --- | --- |",
@@ -145,7 +147,7 @@ def _coverage_row(entry: dict[str, Any]) -> str:
     return f"| {cell(entry['skill'])} | {counts} | {missing} |"
 
 
-def _cases(command: str, result: CheckResult) -> list[Case]:
+def _cases(command: str, result: CheckResult) -> list[ReportCase]:
     known = {"reason": result.reason, "curl": result.curl, "episode": result.episode}
     text = "\n".join(f"{name}: {part}" for name, part in known.items() if part)
 
@@ -155,10 +157,10 @@ def _cases(command: str, result: CheckResult) -> list[Case]:
     if not result.checks:
         notes = (f"skipped: {result.reason}",) if result.status == SKIPPED else ()
         failed = failures(result.status == FAILED, result.reason)
-        return [Case(command, result.id, failed, notes, result.file)]
+        return [ReportCase(command, result.id, failed, notes, result.file)]
     group = f"{command} {result.id}"
     return [
-        Case(
+        ReportCase(
             group,
             check.name,
             failures(not check.passed, check.detail or check.name),
@@ -172,13 +174,13 @@ def _cases(command: str, result: CheckResult) -> list[Case]:
 def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> CheckReport:
     """`doctor`: a case per check. What does not fail it (a warning, unless `strict`) is a note."""
 
-    def case(check: DoctorCheck) -> Case:
+    def case(check: DoctorCheck) -> ReportCase:
         text = "\n".join(
             (f"{check.name}: {check.message}", *check.details, *([check.fix] if check.fix else ()))
         )
         failed = check.status == "error" or (strict and check.status == "warning")
         failures = (CaseFailure(_FOUND, check.message, text),) if failed else ()
-        return Case(
+        return ReportCase(
             f"doctor {check.group}",
             check.name,
             failures,

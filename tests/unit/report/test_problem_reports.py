@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from cogcli.core.problems import Problem
 from cogcli.report import github
 from cogcli.report.check_report import (
-    Case,
     CaseFailure,
     CheckReport,
+    ReportCase,
     markdown,
     problems_summary,
     problems_table,
@@ -128,14 +128,14 @@ def test_no_problem_makes_an_empty_run() -> None:
 
 def test_junit_groups_cases_and_counts_them() -> None:
     cases = [
-        Case(
+        ReportCase(
             "skills",
             "a.yaml",
             (CaseFailure("ref.unwritten", "m", "t"), CaseFailure("x.y", "n", "u")),
             file="a.yaml",
         ),
-        Case("bindings", "b.yaml"),
-        Case("skills", "c.yaml", notes=("warned",)),
+        ReportCase("bindings", "b.yaml"),
+        ReportCase("skills", "c.yaml", notes=("warned",)),
     ]
     root = ET.fromstring(junit(CheckReport("check", 1.25, tuple(cases))))
     assert root.attrib == {
@@ -158,7 +158,7 @@ def test_junit_groups_cases_and_counts_them() -> None:
 
 @given(ANY_TEXT, ANY_TEXT)
 def test_any_text_makes_wellformed_junit(name: str, text: str) -> None:
-    case = Case("s", name, (CaseFailure("x.y", text, text),), (text,))
+    case = ReportCase("s", name, (CaseFailure("x.y", text, text),), (text,))
     document = junit(CheckReport("check", 0, (case,))).encode()
     (failure,) = ET.fromstring(document).iter("failure")
     if text.isascii() and text.isprintable():
