@@ -4,22 +4,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, CogcliError, UsageError
+from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, UsageError
 from cogcli.core.problems import ProblemsFound
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules, RuleBroken, require
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
-from cogcli.runs.prepare import RunRequest, prepare
+from cogcli.runs.prepare import PreparedRun, RunRequest, prepare
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
-from cogcli.verification import failure_rules
+from cogcli.verification.case import Answers, Case, CaseTarget, Expected, Outcome, expect
 from cogcli.verification.check_result import CheckResult, CheckResults, verify_all
-from cogcli.verification.harness import Bench, check_rule
+from cogcli.verification.failure_rules import failure_rules
+from cogcli.verification.harness import Bench, SelfCheck, check_rule, mismatch, rule_from_invoker
 
 _AT_ONCE: Final = 8
 
@@ -101,72 +101,69 @@ _STARTS: Final = (
 )
 
 
-def _start_rules() -> InvokerRules:
+def _start_rules() -> dict[str, SelfCheck]:
     """The rules of runs that do not start: nothing may be called, no episode may appear."""
     starts = {f"{start.code} {start.what}".rstrip(): _start_rule(start) for start in _STARTS}
     row = FAILURE_OF[_NO_CAPABILITY]
-    return {
-        **starts,
-        _NO_CAPABILITY: InvokerRule(f"{row.cls.__name__}, exit {row.exit}", _show_no_capability),
-    }
+    text = f"{row.cls.__name__}, exit {row.exit}"
+    expectation = _expect_refusal(_NO_CAPABILITY, [row.cls.__name__], row.exit)
+
+    def cases(bench: Bench) -> list[Case]:
+        def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
+            layer = Layer("bench", bench.directory, True)
+            registry = Registry([layer], protocols=PROTOCOLS, base=bench.directory)
+            raise AssertionError(f"found {registry.about('bench.text.raed')}")
+
+        target = CaseTarget(bench.environment({}), prepare)
+        return [Case(lambda: target, {}, Answers(), [expectation])]
+
+    return {**starts, _NO_CAPABILITY: SelfCheck(text, cases)}
 
 
-def _show_no_capability(bench: Bench) -> None:
-    row = FAILURE_OF[_NO_CAPABILITY]
-    try:
-        layer = Layer("bench", bench.directory, True)
-        Registry([layer], protocols=PROTOCOLS, base=bench.directory).about("bench.text.raed")
-    except CogcliError as error:
-        found = (type(error).__name__, error.code, error.exit_code)
-        require(found, (row.cls.__name__, _NO_CAPABILITY, row.exit), "the error")
-    else:
-        raise RuleBroken(f"it was found, expected {_NO_CAPABILITY}")
-
-
-def _start_rule(start: RefusedStart) -> InvokerRule:
+def _start_rule(start: RefusedStart) -> SelfCheck:
     row = FAILURE_OF.get(start.code)
-    rule = (
-        f"{row.cls.__name__}, exit {row.exit}" if row else f"a problem of specs, exit {ENVIRONMENT}"
+    exit_code = row.exit if row else ENVIRONMENT
+    text = (
+        f"{row.cls.__name__}, exit {exit_code}" if row else f"a problem of specs, exit {exit_code}"
     )
-    return InvokerRule(rule, lambda bench: _show(bench, start))
+    # All that keeps a run from starting is raised together, under the code of the first.
+    allowed = [ProblemsFound.__name__, *([row.cls.__name__] if row else ())]
+    expectation = _expect_refusal(start.code, allowed, exit_code)
+
+    def cases(bench: Bench) -> list[Case]:
+        target = CaseTarget(bench.environment({}), lambda inputs: _prepare(bench, start, inputs))
+        return [Case(lambda: target, start.inputs, Answers(), [expectation])]
+
+    return SelfCheck(text, cases)
 
 
-def _show(bench: Bench, start: RefusedStart) -> None:
-    row = FAILURE_OF.get(start.code)
-    error = _refused(bench, start)
-    # What keeps a run from starting is told together, under the code of the first.
-    allowed = {ProblemsFound.__name__, *([row.cls.__name__] if row else ())}
-    if type(error).__name__ not in allowed:
-        raise RuleBroken(f"found {type(error).__name__}, expected {' or '.join(sorted(allowed))}")
-    require(error.code, start.code, "code")
-    require(error.exit_code, row.exit if row else ENVIRONMENT, "exit code")
-    require(os.path.exists(_runs_dir(bench)), False, "a runs directory")
+def _expect_refusal(code: str, allowed: Sequence[str], exit_code: int) -> Expected:
+    def faults(outcome: Outcome) -> Iterator[str]:
+        error = outcome.refusal
+        if error is None:
+            yield f"it started, expected {code}"
+            return
+        if (found := type(error).__name__) not in allowed:
+            yield f"found {found}, expected {' or '.join(allowed)}"
+        yield from mismatch("code", error.code, code)
+        yield from mismatch("exit code", error.exit_code, exit_code)
+        yield from mismatch("a runs directory", os.path.exists(outcome.runs_dir), False)
+
+    return expect("", lambda outcome: next(faults(outcome), ""))
 
 
-def _refused(bench: Bench, start: RefusedStart) -> CogcliError:
+def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, Any]) -> PreparedRun:
+    """The prepared run of a project in the directory of the bench. Raises CogcliError."""
     root = os.path.join(bench.directory, "registry")
-    for name, text in {**_FILES, **start.files}.items():
-        path = os.path.join(root, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+    files = {**_FILES, **start.files}
+    bench.write({f"registry/{name}": text for name, text in files.items()})
     home = {"HOME": bench.directory, "XDG_CACHE_HOME": os.path.join(bench.directory, "cache")}
-    settings = Settings(
-        {"registry": [root], "runs_dir": _runs_dir(bench)}, home, base=bench.directory
-    )
-    try:
-        request = RunRequest(start.skill, dict(start.inputs), dict(start.frame), None)
-        prepare(open_registry(settings).reach(start.skill), request, settings.environ)
-    except CogcliError as error:
-        return error
-    raise RuleBroken(f"it started, expected {start.code}")
+    settings = Settings({"registry": [root]}, home, base=bench.directory)
+    request = RunRequest(start.skill, dict(inputs), dict(start.frame), None)
+    return prepare(open_registry(settings).reach(start.skill), request, settings.environ)
 
 
-def _runs_dir(bench: Bench) -> str:
-    return os.path.join(bench.directory, "runs")
-
-
-def list_invoker_rules(protocol: str) -> InvokerRules:
+def list_invoker_rules(protocol: str) -> dict[str, SelfCheck]:
     """The rules of one protocol by id. Raises UsageError for a protocol without rules."""
     row = PROTOCOLS.get(protocol)
     if row is None or row.rules is None:
@@ -174,22 +171,22 @@ def list_invoker_rules(protocol: str) -> InvokerRules:
         raise UsageError(
             "usage.value", f"`--protocol`: found `{protocol}`, expected {', '.join(ruled)}"
         )
-    return row.rules()
+    return {id: rule_from_invoker(rule) for id, rule in row.rules().items()}
 
 
-def list_failure_rules() -> InvokerRules:
+def list_failure_rules() -> dict[str, SelfCheck]:
     """The rows of the failure model by id: first those that keep a run from starting."""
-    return {**_start_rules(), **failure_rules.lines()}
+    return {**_start_rules(), **failure_rules()}
 
 
-def provoke_rules(
-    lines: InvokerRules, *, listener: Callable[[CheckResult], None] | None = None
+def check_rules(
+    rules: Mapping[str, SelfCheck], *, listener: Callable[[CheckResult], None] | None = None
 ) -> CheckResults:
     """Run every rule, some at a time; `listener` gets each result, in the order of the rules."""
 
-    def provoke(line: tuple[str, InvokerRule]) -> CheckResult:
+    def check(entry: tuple[str, SelfCheck]) -> CheckResult:
         with Bench() as bench:
-            return check_rule(*line, bench)
+            return check_rule(*entry, bench)
 
     with divert_streams():
-        return verify_all(lines.items(), provoke, _AT_ONCE, listener)
+        return verify_all(rules.items(), check, _AT_ONCE, listener)

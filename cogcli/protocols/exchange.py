@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -22,7 +23,8 @@ class Seen(NamedTuple):
 class Reply(NamedTuple):
     """One reply: the body in `chunks`, `pause` seconds before each but the first, `delay` seconds before the reply.
 
-    `length` is the announced length, the true one by default.
+    `length` is the announced length, the true one by default. `raw` is sent instead of all that, then the connection is
+    closed.
     """
 
     status: int = 200
@@ -31,10 +33,25 @@ class Reply(NamedTuple):
     delay: float = 0.0
     pause: float = 0.0
     length: int | None = None
+    raw: bytes | None = None
 
 
 Answering = Callable[[Seen], Reply]
 """A server's answer to a request."""
+
+
+def in_turn(
+    replies: Sequence[Reply], fill: Callable[[str], str] = lambda value: value
+) -> Answering:
+    """A server that gives these replies in turn, then repeats the last. `fill` changes the values of headers."""
+    numbers = count()
+
+    def answering(seen: Seen) -> Reply:
+        reply = replies[min(next(numbers), len(replies) - 1)]
+        headers = {name: fill(value) for name, value in reply.headers.items()}
+        return reply._replace(headers=headers)
+
+    return answering
 
 
 def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

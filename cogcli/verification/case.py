@@ -18,7 +18,6 @@ from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.episode.history import History
 from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Approvals
-from cogcli.protocols.exchange import Seen
 from cogcli.protocols.exchange_checks import Check
 from cogcli.runs.launch import launch
 from cogcli.runs.prepare import Intercept, PreparedRun, RunEnvironment
@@ -35,11 +34,6 @@ class Server(Protocol):
 
     @property
     def url(self) -> str: ...
-    @property
-    def seen(self) -> list[Seen]:
-        """The requests so far."""
-        ...
-
     def __enter__(self) -> Server: ...
     def __exit__(self, *error: object) -> None: ...
 
@@ -100,8 +94,6 @@ class Outcome(NamedTuple):
     history: History
     events: Sequence[Event]
     attempts: Sequence[ObservedAttempt]
-    seen: Sequence[Seen]
-    """The requests that the first server got."""
     seconds: float
     runs_dir: str
 
@@ -156,9 +148,20 @@ class Outcome(NamedTuple):
         return {path: step.status for run in runs for path, step in run.steps.items()}
 
     @property
+    def was_retried(self) -> bool:
+        """Whether a step repeated its call because of its own `retry`."""
+        retries = (event for event in self.events if event.event_type == "call.retried")
+        return any(event.payload.get("reason") == "retry" for event in retries)
+
+    @property
     def directory(self) -> str:
         """The directory of the episode; empty if the run did not begin."""
         return self.result.directory if self.result else ""
+
+    @property
+    def seconds_given(self) -> list[float]:
+        """The seconds that each attempt had."""
+        return [one.seconds for one in self.attempts]
 
     def files_with(self, text: str) -> list[str]:
         """The files below the runs directory that hold a text."""
@@ -168,6 +171,16 @@ class Outcome(NamedTuple):
 
 Expected = Callable[[Outcome], Iterable[Check]]
 """One expectation: the checks of an outcome that show whether it holds."""
+
+
+def expect(name: str, find_fault: Callable[[Outcome], str]) -> Expected:
+    """An expectation of one check; `find_fault` gives an empty text if it holds."""
+
+    def expected(outcome: Outcome) -> list[Check]:
+        fault = find_fault(outcome)
+        return [Check(name, not fault, fault)]
+
+    return expected
 
 
 class Case(NamedTuple):
@@ -250,7 +263,6 @@ def _run(case: Case, target: CaseTarget) -> Outcome:
         history,
         events,
         observer.attempts,
-        case.answers.servers[0].seen if case.answers.servers else (),
         time.monotonic() - begun,
         environment.runs_dir,
     )

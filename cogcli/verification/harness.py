@@ -1,4 +1,5 @@
-"""A bench: runs one call, or one small skill, through the whole engine, its episode in a temporary directory.
+"""The rules of invokers as cases: each runs one call, or one small skill, through the whole engine, its episode in a
+temporary directory.
 
 Selection, templates, invokers, retries, fallbacks and journal are those of a real run. Nothing of the user's project,
 environment or registry is used.
@@ -7,132 +8,86 @@ environment or registry is used.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
+from typing import Any, NamedTuple
+
+import orjson
 
 from cogcli.bindings.breaker import Circuits
-from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
+from cogcli.core.extras import missing_module
 from cogcli.core.scratch import scratch_folder
 from cogcli.core.system import SystemClock, SystemIds
 from cogcli.engine.ports import CallPolicy
-from cogcli.engine.run import Finished
-from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Answered, Approvals
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Answering, Seen
-from cogcli.protocols.invoker_rule import InvokerRule, RuleBroken, RuleSkipped
-from cogcli.runs.launch import launch
-from cogcli.runs.prepare import PreparedRun, RunEnvironment, RunRequest, one_step_skill
-from cogcli.specs.binding import Binding, binding_from
-from cogcli.specs.capability import Capability, capability_from
-from cogcli.specs.catalog import Catalog
+from cogcli.protocols.exchange import Seen, in_turn
+from cogcli.protocols.exchange_checks import NotRunnable
+from cogcli.protocols.invoker_rule import (
+    ANY_ERROR,
+    DIRECTORY,
+    ELSEWHERE,
+    UNIQUE,
+    InvokerRule,
+    RuleCall,
+    RuleCase,
+)
+from cogcli.runs.prepare import Intercept, PreparedRun, RunEnvironment, RunRequest
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
-from cogcli.specs.service import Service, service_from
-from cogcli.specs.skill import skill_from
-from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
+from cogcli.verification.case import (
+    Answers,
+    Case,
+    CaseTarget,
+    Expected,
+    Outcome,
+    Server,
+    expect,
+    judge,
+    run_case,
+)
+from cogcli.verification.check_result import FAILED, PASSED, CheckResult, conclude, run_check
 from cogcli.verification.loopback_server import Loopback
-
-EFFECTS: Final[dict[str, dict[str, Any]]] = {
-    "none": {"side_effects": False},
-    "idempotent": {"side_effects": True, "idempotent": True},
-    "effect": {"side_effects": True},
-    "unknown": {},
-}
-CAPABILITY: Final = "verify.call"
-GATE: Final = "verify.gate"
-SKILL: Final = "verify.skill"
-INNER: Final = "verify.inner"
-STEP: Final = "call"
+from cogcli.verification.rule_catalog import CAPABILITY, SKILL, catalog_of_call
 
 
-class HarnessCall(NamedTuple):
-    """One call of one capability. `url` is the service's address; members of `binding`, `service`, `capability` and
-    `step` are added to those that every call has."""
+class SelfCheck(NamedTuple):
+    """A rule as a short text, and the cases that show it, run in order."""
 
-    url: str = ""
-    protocol: str = "openapi"
-    operation: str = "op"
-    request: Mapping[str, Any] = {"a": "input.a"}
-    response: Mapping[str, Any] = {"r": "response"}
-    metadata: Mapping[str, Any] = {}
-    service: Mapping[str, Any] = {}
-    service_metadata: Mapping[str, Any] = {}
-    network: str = "private"
-    trusted: bool = True
-    """Whether the service's layer is trusted."""
-    effect: str = "none"
-    input: Mapping[str, Any] = {"a": 1}
-    capability: Mapping[str, Any] = {}
-    config: Mapping[str, Any] = {}
-    environ: Mapping[str, str] = {}
-    second: str = ""
-    """The address of the fallback's service, which answers `{ok}`."""
-    gate: str = ""
-    """The address of a gate's service, which answers `{allowed}`."""
-    root: str = ""
-    """The directory of the layer, which holds the file of `spec_ref`."""
-    options: Mapping[str, Any] = {}
-    step: Mapping[str, Any] = {}
-    """Members that replace those of the one step."""
-    nested: Mapping[str, Any] | None = None
-    """Config of the step that nests a skill with the call, where the call is nested."""
-    outputs: Mapping[str, Any] | None = None
-    """The skill's declared outputs instead of the capability's."""
-    without: tuple[str, ...] = ()
-    """Kinds of specs to leave out: `bindings`, `services`."""
-    rule: bool = True
-    """Whether `--bind` names the binding."""
+    text: str
+    cases: Callable[[Bench], Iterable[Case]]
+
+
+class RuleAnswers(NamedTuple):
+    """What answers a call, or decides about it. None stands for nothing."""
+
+    server: Server | None = None
+    """The service itself."""
+    second: Server | None = None
+    """The service of the fallback binding, which answers `{ok}`."""
+    gate: Server | None = None
+    """The service of a gate, which answers `{allowed}`."""
+    elsewhere: Server | None = None
+    """A server that no request may reach."""
     approved: Answered | None = None
     """The recorded approval of this call."""
     policy: Callable[[], CallPolicy] | None = None
     """Makes what decides about the call beside its safety level."""
-    broken: bool = False
-    """Whether the runner raises an unexpected exception."""
-
-
-class Ran(NamedTuple):
-    """The result of a call. `deadlines`: the seconds of each attempt; `files`: the episode's files by name."""
-
-    finished: Finished
-    events: list[Event]
-    attempts: list[Attempt]
-    deadlines: list[float]
-    files: dict[str, bytes]
-    seconds: float
-
-    @property
-    def error(self) -> RuntimeErrorBase | None:
-        """The error of the run; of a failed step its cause."""
-        error = self.finished.outcome.error
-        cause = error.__cause__ if error is not None else None
-        return (
-            cause
-            if isinstance(cause, RuntimeErrorBase) and error and cause.code == error.code
-            else error
-        )
-
-    @property
-    def outputs(self) -> dict[str, Any]:
-        """The outputs of the run."""
-        return self.finished.outcome.outputs or {}
-
-    def of_type(self, event_type: str) -> list[Event]:
-        """The events of one type."""
-        return [event for event in self.events if event.event_type == event_type]
+    intercept: Intercept | None = None
+    surroundings: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Entered around the run."""
 
 
 class Bench:
-    """Runs calls, each as an episode of its own; removes all files at the end."""
+    """The place of one rule: a temporary directory, removed at the end."""
 
     def __init__(self) -> None:
         self._scratch = scratch_folder("bench")
         self.directory = ""
-        self._clock = SystemClock()
-        self._ids = SystemIds()
+        self.clock = SystemClock()
+        self.ids = SystemIds()
 
     def __enter__(self) -> Bench:
         self.directory = self._scratch.__enter__()
@@ -141,184 +96,171 @@ class Bench:
     def __exit__(self, *error: Any) -> None:
         self._scratch.__exit__(*error)
 
-    def run(self, wire: HarnessCall) -> Ran:
-        """Run the call to its end."""
-        catalog = catalog_of(wire)
-        request = RunRequest(SKILL, {}, {"goal": "verify"}, None, durability="none", **wire.options)
-        binds = {CAPABILITY: "first"} if wire.rule else {}
-        selection = SelectionOptions(binds, None, wire.environ)
-        prepared = PreparedRun(
-            request, catalog.skills[SKILL], catalog, {}, request.frame, selection, []
-        )
-        prepared = prepared._replace(policy=wire.policy() if wire.policy else None)
-        attempts: list[Attempt] = []
-        deadlines: list[float] = []
-
-        def note(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
-            attempts.append(attempt)
-            deadlines.append(attempt.deadline - time.monotonic())
-            if wire.broken:
-                raise KeyError("a bug in the runner")
-            return send(attempt)
-
-        events: list[Event] = []
-        begun = time.monotonic()
-        result = launch(
-            self._environment(wire),
-            prepared,
-            listener=events.append,
-            approvals=Approvals((wire.approved,) if wire.approved else ()),
-            intercept=note,
-        )
-        seconds = time.monotonic() - begun
-        return Ran(result.finished, events, attempts, deadlines, _files(result.directory), seconds)
-
-    def call(
-        self, answering: Answering | None, path: str = "", **members: Any
-    ) -> tuple[Ran, list[Seen]]:
-        """The result of a call to a server at `path`, to none for None, and the requests that it got."""
-        if answering is None:
-            return self.run(HarnessCall(**members)), []
-        with Loopback(answering) as server:
-            return self.run(HarnessCall(url=f"{server.url}{path}", **members)), server.seen
-
-    def serve(self, answering: Answering) -> Loopback:
-        """A server, running inside `with`."""
-        return Loopback(answering)
-
-    def _environment(self, wire: HarnessCall) -> RunEnvironment:
+    def environment(self, environ: Mapping[str, str]) -> RunEnvironment:
+        """The environment of a run: all that it writes is in the directory."""
         return RunEnvironment(
             runs_dir=os.path.join(self.directory, "episodes"),
             state_dir=os.path.join(self.directory, "state"),
-            environ=wire.environ,
-            clock=self._clock,
-            ids=self._ids,
+            environ=environ,
+            clock=self.clock,
+            ids=self.ids,
             open_registry=lambda: Registry([], protocols=PROTOCOLS, base=self.directory),
-            circuits=Circuits(),  # of its own: the faults of one rule must not keep another's service from being called
+            circuits=Circuits(),  # own ones: failures of one rule must not open the circuit of another
         )
 
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write files below the directory."""
+        for name, text in files.items():
+            path = os.path.join(self.directory, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
 
-def catalog_of(wire: HarnessCall) -> Catalog:
-    """The specs of one call, as loaded from a trusted layer."""
-    first = {name: getattr(wire, name) for name in ("protocol", "operation", "request", "response")}
-    metadata = {**wire.metadata, **({"fallback_binding_id": "second"} if wire.second else {})}
-    bindings = [_binding("first", **first, metadata=metadata)]
-    services = [_service(wire)]
-    capabilities = [_capability(wire)]
-    if wire.second:
-        bindings.append(_binding("second", request={"a": "input.a"}, response={"r": "response.ok"}))
-        services.append(_plain_service("second", wire.second))
-    if wire.gate:
-        bindings.append(
-            _binding("gate", GATE, request={}, response={"allowed": "response.allowed"})
+
+def call_case(
+    bench: Bench,
+    call: RuleCall,
+    answers: RuleAnswers,
+    expectation: Sequence[Expected],
+    path: str = "",
+) -> Case:
+    """The case of one call of a service; `path` is added to the address of its server."""
+
+    def target() -> CaseTarget:
+        placed = _place(call, bench, _url(answers.elsewhere))
+        if placed.url is None:
+            placed = placed._replace(url=f"{_url(answers.server)}{path}")
+        bench.write(placed.files)
+        second, gate = _url(answers.second), _url(answers.gate)
+        catalog = catalog_of_call(placed, bench.directory, second=second, gate=gate)
+        request = RunRequest(SKILL, {}, {"goal": "verify"}, None, durability="none", **call.options)
+        binds = {CAPABILITY: "first"} if call.rule else {}
+        selection = SelectionOptions(binds, None, placed.environ)
+        policy = answers.policy() if answers.policy else None
+        prepared = PreparedRun(
+            request, catalog.skills[SKILL], catalog, {}, request.frame, selection, [], policy
         )
-        services.append(_plain_service("gate", wire.gate))
-        outputs = {"allowed": {"type": "any"}, "reason": {"type": "string"}}
-        capabilities.append(
-            capability_from({**_BARE, "id": GATE, "inputs": {}, "outputs": outputs})
-        )
-    skills = _skills(wire, tuple(capabilities[0].outputs))
-    bound = () if "bindings" in wire.without else bindings
-    return Catalog(
-        skills={skill["id"]: skill_from(skill) for skill in skills},
-        capabilities={capability.id: capability for capability in capabilities},
-        bindings={binding.id: binding for binding in bound},
-        bindings_of={
-            capability.id: tuple(b.id for b in bound if b.capability == capability.id)
-            for capability in capabilities
-        },
-        services={}
-        if "services" in wire.without
-        else {service.id: service for service in services},
-        partial=True,
-    )
+        environment = bench.environment(placed.environ)
+        return CaseTarget(environment, lambda inputs: prepared, answers.surroundings)
+
+    servers = (answers.server, answers.second, answers.gate, answers.elsewhere)
+    approvals = Approvals((answers.approved,) if answers.approved else ())
+    running = tuple(server for server in servers if server is not None)
+    return Case(target, {}, Answers(running, answers.intercept, approvals), expectation)
 
 
-def _binding(id: str, capability: str = CAPABILITY, **members: Any) -> Binding:
-    common = {
-        "id": id,
-        "capability": capability,
-        "service": id,
-        "protocol": "openapi",
-        "operation": "op",
-    }
-    return binding_from({**common, **members}, layer="verify", trusted=True)
+def _url(server: Server | None) -> str:
+    return server.url if server else ""
 
 
-def _plain_service(id: str, url: str) -> Service:
-    raw = {"id": id, "kind": "openapi", "base_url": url, "network": "private"}
-    return service_from(raw, layer="verify", trusted=True)
+def _place(call: RuleCall, bench: Bench, elsewhere: str) -> RuleCall:
+    """The call with its placeholders filled in. Raises NotRunnable without the extra that it needs."""
+    if call.extra and missing_module(call.extra):
+        reason = f"the SDK is not installed: pip install 'cogcli[{call.extra}]'"
+        raise NotRunnable(reason, skipped=True)
+    unique = os.path.basename(bench.directory).replace("-", "_")
+    places = {DIRECTORY: bench.directory, UNIQUE: unique, ELSEWHERE: elsewhere}
+    text = orjson.dumps((call.service, call.environ, call.files)).decode()
+    for name, value in places.items():
+        text = text.replace(name, value)
+    service, environ, files = orjson.loads(text)
+    return call._replace(service=service, environ=environ, files=files)
 
 
-_BARE: Final = {"version": "1.0.0", "description": "Verified.", "properties": EFFECTS["none"]}
+# -- what is expected -------------------------------------------------------------------------------------------------
 
 
-def _capability(wire: HarnessCall) -> Capability:
-    raw = {
-        **_BARE,
-        "id": CAPABILITY,
-        "inputs": {name: {"type": "any"} for name in (*wire.input, "a")},
-        "outputs": {name: {"type": "any"} for name in wire.response},
-        "properties": EFFECTS[wire.effect],
-        **({"safety": {"mandatory_pre_gates": [GATE]}} if wire.gate else {}),
-        **wire.capability,
-    }
-    return capability_from(raw)
+def case_from_rule(rule: RuleCase, bench: Bench) -> Case:
+    """The case of one call of an invoker's rule."""
+    elsewhere = Loopback(rule.elsewhere) if rule.elsewhere else None
+    server: Loopback | None = None
+    if callable(rule.answering):
+        server = Loopback(rule.answering)
+    elif rule.answering is not None:
+        replies = rule.answering
+        server = Loopback(in_turn(replies, lambda text: text.replace(ELSEWHERE, _url(elsewhere))))
+
+    def find_fault(outcome: Outcome) -> str:
+        seen = server.seen if server else []
+        others = mismatch("requests elsewhere", len(elsewhere.seen) if elsewhere else 0, 0)
+        result_faults = _result_faults(rule, outcome)  # without them there may be no request to see
+        return next(chain(result_faults, _other_faults(rule, outcome, seen), others), "")
+
+    answers = RuleAnswers(server, elsewhere=elsewhere)
+    return call_case(bench, rule.call, answers, [expect("", find_fault)], rule.path)
 
 
-def _service(wire: HarnessCall) -> Service:
-    row = PROTOCOLS.get(wire.protocol)
-    key = next(iter(row.address_keys), "") if row else ""
-    raw = {
-        "id": "first",
-        "kind": wire.protocol,
-        "network": wire.network,
-        "metadata": wire.service_metadata,
-        **({key: wire.url} if key and wire.url else {}),
-        **wire.service,
-    }
-    return service_from(raw, layer="verify", root=wire.root, trusted=wire.trusted)
+def rule_from_invoker(rule: InvokerRule) -> SelfCheck:
+    """An invoker's rule with its cases."""
+    return SelfCheck(rule.rule, lambda bench: (case_from_rule(case, bench) for case in rule.cases))
 
 
-def _skills(wire: HarnessCall, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The skill that runs, and the nested one."""
-    if wire.nested is None:
-        return [_one_step(wire, names)]
-    inner = {**_one_step(wire._replace(config=wire.nested), names), "id": INNER}
-    outer = {"uses": f"skill:{INNER}", "input": {}}
-    return [_one_step(wire._replace(step={**outer, **wire.step}), names), inner]
-
-
-def _one_step(wire: HarnessCall, names: tuple[str, ...]) -> dict[str, Any]:
-    outputs = {name: {"type": "any"} for name in names} if wire.outputs is None else wire.outputs
-    members = {"config": dict(wire.config), **wire.step}
-    head = {"id": SKILL, "name": "Verify", "description": "One call."}
-    return one_step_skill(head, CAPABILITY, wire.input, outputs, names, members)
-
-
-def _files(directory: str) -> dict[str, bytes]:
-    """Every file of an episode."""
-    return {
-        str(p.relative_to(directory)): p.read_bytes()
-        for p in Path(directory).rglob("*")
-        if p.is_file()
-    }
-
-
-def check_rule(id: str, rule: InvokerRule, bench: Bench) -> CheckResult:
+def check_rule(id: str, rule: SelfCheck, bench: Bench) -> CheckResult:
     """The result of checking one rule."""
-    begun = time.monotonic()
-    base = CheckResult(id, PASSED, subject=rule.rule)
-    try:
-        rule.check(bench)
-    except RuleBroken as wrong:
-        base = base._replace(status=FAILED, reason=str(wrong), code="verify.failed")
-    except RuleSkipped as absent:
-        base = base._replace(status=SKIPPED, reason=str(absent))
-    except CogcliError as error:
-        base = base._replace(
-            status=FAILED, reason=f"{error.code}: {error.message}", code=error.code
-        )
-    except Exception as bug:  # one rule that cannot even be asked must not hide the others
-        base = base._replace(status=FAILED, reason=f"{type(bug).__name__}: {bug}", code="internal")
-    return base._replace(ms=round((time.monotonic() - begun) * 1000))
+    base = CheckResult(id, PASSED, subject=rule.text)
+
+    def check() -> CheckResult:
+        try:
+            for case in rule.cases(bench):
+                result = conclude(base, judge(case.expectation, run_case(case)))
+                if result.status == FAILED:
+                    return result._replace(checks=())
+        except (NotRunnable, CogcliError):
+            raise
+        except Exception as bug:  # one rule with a bug must not hide the others
+            reason = f"{type(bug).__name__}: {bug}"
+            return base._replace(status=FAILED, reason=reason, code="internal")
+        return base
+
+    return run_check(base, check)
+
+
+def mismatch(what: str, found: Any, wanted: Any) -> Iterator[str]:
+    """A fault, unless the two are equal."""
+    if found != wanted:
+        yield f"{what}: found {_short(found)}, expected {_short(wanted)}"
+
+
+def error_faults(
+    outcome: Outcome, codes: Sequence[str], *, left: bool | None = None
+) -> Iterator[str]:
+    """Faults of a run that must begin, and end with one of these codes."""
+    error, wanted = outcome.error, " or ".join(codes)
+    if outcome.result is None or error is None:
+        found = f"refused: {error}" if error else f"no error, outputs {_short(outcome.outputs)}"
+        yield f"{found}, expected {wanted}"
+        return
+    if not {error.code, ANY_ERROR}.intersection(codes):
+        yield f"found {error.code} ({error.message}), expected {wanted}"
+    found_left = error.left if isinstance(error, RuntimeErrorBase) else None
+    if left is not None and found_left is not left:
+        yield f"{wanted}: found left {found_left}, expected {left}"
+
+
+def _result_faults(rule: RuleCase, outcome: Outcome) -> Iterator[str]:
+    error = outcome.error
+    if rule.error:
+        codes = (rule.error,) if isinstance(rule.error, str) else rule.error
+        yield from error_faults(outcome, codes, left=rule.left)
+        if error and rule.says not in f"{error.message}\n{error.hint}":
+            yield f"`{rule.says}` is not in the message"
+    elif error is not None:
+        yield f"{error.code}: {error.message}"
+    elif rule.has_outputs:
+        yield from mismatch("outputs", outcome.outputs, rule.outputs)
+
+
+def _other_faults(rule: RuleCase, outcome: Outcome, seen: Sequence[Seen]) -> Iterator[str]:
+    if rule.has_requests:
+        yield from mismatch("requests", rule.sent(seen), rule.wanted)
+    if rule.within and outcome.seconds > rule.within:
+        yield f"ended after {outcome.seconds:.1f} s, expected {rule.within} s"
+    if rule.hidden:
+        yield from mismatch("files that hold the secret", outcome.files_with(rule.hidden), [])
+    if fault := rule.fault(outcome):
+        yield fault
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"

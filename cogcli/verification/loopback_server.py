@@ -70,6 +70,26 @@ class Loopback:
             self._closed.wait(seconds)
 
 
+class RefusingPort:
+    """A port without a listener, held inside `with`."""
+
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+        self._socket = socket.socket()
+
+    @property
+    def url(self) -> str:
+        """`http://host:port`, which nothing answers."""
+        return f"http://{LOOPBACK[0]}:{self._socket.getsockname()[1]}"
+
+    def __enter__(self) -> RefusingPort:
+        self._socket.bind((LOOPBACK[0], 0))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -122,6 +142,9 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = answer
 
     def _send(self, reply: Reply) -> None:
+        if reply.raw is not None:
+            self.wfile.write(reply.raw)
+            return
         self.send_response_only(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)

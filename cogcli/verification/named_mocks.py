@@ -4,11 +4,12 @@ from the request."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from typing import Any, Final
 
+import orjson
+
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import Answering, Reply, Seen, in_turn, json_reply
 from cogcli.verification.scenario import CannedReply
 
 _MOST_WORDS: Final = 20
@@ -104,20 +105,18 @@ def stand_in(type: str) -> Answering:
 
 def canned_replies(replies: tuple[CannedReply, ...]) -> Answering:
     """A server that gives these replies in turn, then repeats the last."""
-    numbers = count()
+    return in_turn([_reply_from(reply) for reply in replies])
 
-    def answering(seen: Seen) -> Reply:
-        reply = replies[min(next(numbers), len(replies) - 1)]
-        delay = reply.delay_ms / 1000
-        if reply.body is None:
-            return Reply(reply.status, reply.headers, (), delay)
-        import orjson
 
-        plain = isinstance(reply.body, str)
-        body = reply.body.encode() if plain else orjson.dumps(reply.body)
-        headers = dict(reply.headers)
-        if not any(name.lower() == "content-type" for name in headers):
-            headers["Content-Type"] = "text/plain; charset=utf-8" if plain else "application/json"
-        return Reply(reply.status, headers, (body,), delay)
-
-    return answering
+def _reply_from(canned: CannedReply) -> Reply:
+    delay = canned.delay_ms / 1000
+    if canned.body is None:
+        return Reply(canned.status, canned.headers, (), delay)
+    media_type = "application/json"
+    if isinstance(canned.body, str):
+        media_type, body = "text/plain; charset=utf-8", canned.body.encode()
+    else:
+        body = orjson.dumps(canned.body)
+    has_type = any(name.lower() == "content-type" for name in canned.headers)
+    headers = canned.headers if has_type else {**canned.headers, "Content-Type": media_type}
+    return Reply(canned.status, headers, (body,), delay)

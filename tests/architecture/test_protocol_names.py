@@ -20,7 +20,7 @@ SPELLED = {
     "documents/openapi.py": "the version member of an OpenAPI document",
     "documents/openrpc.py": "the version member of an OpenRPC document",
     "verification/failure_rules.py": "what the server of a provoked failure speaks",
-    "verification/harness.py": "what the services of a provoked call speak",
+    "verification/rule_catalog.py": "what the services of a provoked call speak",
 }
 """Files that spell one of these words, and what it means there. None of them asks what a service speaks."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from cogcli.protocols import PROTOCOLS
 from cogcli.verification.check_result import PASSED
-from cogcli.verification.harness import Bench, check_rule
+from cogcli.verification.harness import Bench, check_rule, rule_from_invoker
 
 RULES = {
     f"{name} {id}": rule
@@ -27,5 +27,5 @@ def test_no_rule_of_a_protocol_is_lost() -> None:
 @pytest.mark.parametrize("id", RULES)
 def test_an_invoker_keeps_its_rule(id: str) -> None:
     with Bench() as bench:
-        verdict = check_rule(id, RULES[id], bench)
+        verdict = check_rule(id, rule_from_invoker(RULES[id]), bench)
     assert verdict.status == PASSED, verdict.reason

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 
 from cogcli.app import openapi_checks as app
 from cogcli.app.checks.reports import check_results_report
-from cogcli.app.self_checks import list_failure_rules, list_invoker_rules, provoke_rules
+from cogcli.app.self_checks import check_rules, list_failure_rules, list_invoker_rules
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.options import Flags, Protocol, Reports, command, integer, switch, text, wrong_flag
@@ -16,10 +16,10 @@ from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
 from cogcli.core.errors import OK
 from cogcli.core.terminal_text import cells, visible
-from cogcli.protocols.invoker_rule import InvokerRules
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 from cogcli.verification.check_result import FAILED, SKIPPED, CheckResult, CheckResults
+from cogcli.verification.harness import SelfCheck
 
 _LISTED = 40
 
@@ -149,12 +149,13 @@ def verify_errors(context: CommandContext, *, report: Reports = ()) -> int:  # t
     return _provoke(context, list_failure_rules(), "row", report)
 
 
-def _provoke(context: CommandContext, lines: InvokerRules, noun: str, report: Sequence[str]) -> int:
+def _provoke(
+    context: CommandContext, rules: Mapping[str, SelfCheck], noun: str, report: Sequence[str]
+) -> int:
     wanted, out = parse_reports(report, without=("sarif",)), context.screen.out
-    head = f"{count_of(len(lines), noun)} {out.glyphs.dot} servers on 127.0.0.1"
-    verified = provoke_rules(
-        lines, listener=_start(context, head, max(map(cells, lines), default=0))
-    )
+    head = f"{count_of(len(rules), noun)} {out.glyphs.dot} servers on 127.0.0.1"
+    listener = _start(context, head, max(map(cells, rules), default=0))
+    verified = check_rules(rules, listener=listener)
     failed = [line for v in verified.results if v.status == FAILED for line in details(out, v)]
     context.answer([*failed, [(sums(verified.results, verified.seconds), "")]])
     return _conclude(context, verified, wanted)

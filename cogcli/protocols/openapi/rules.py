@@ -4,49 +4,48 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from cogcli.protocols.exchange import Answering, Reply, json_reply
+from cogcli.core.errors import ServerFaultError
+from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 from cogcli.protocols.http.rules import (
     SHORT,
     address_case,
     drip,
-    redirect_check,
-    retry_check,
+    redirect_case,
+    retry_cases,
     secret_case,
     slow,
     typed,
 )
 from cogcli.protocols.invoker_rule import (
     ANY_ERROR,
+    ELSEWHERE,
     PATIENT,
     SECRET,
     InvokerRule,
     InvokerRules,
-    RuleBench,
-    RuleBroken,
+    RuleCall,
     RuleCase,
-    require,
-    require_error,
-    require_ok,
+    RuleRun,
     succeed,
 )
 
 _PATH: Final = "/base"
 _case = partial(RuleCase, path=_PATH)
 _late = partial(_case, answering=slow, error="call.timeout", left=True, within=PATIENT)
-_RAW: Final = {"metadata": {"response_mode": "raw"}}
-_TEXT: Final = {"metadata": {"response_mode": "text"}, "response": {"r": "response.text"}}
-_HEAD: Final = {"metadata": {"method": "HEAD"}}
-_NAMED: Final = {
-    "operation": "notes/{id}/text",
-    "request": {"id": "input.id"},
-    "metadata": {"method": "GET"},
-}
+_RAW: Final = RuleCall(metadata={"response_mode": "raw"})
+_TEXT: Final = RuleCall(metadata={"response_mode": "text"}, response={"r": "response.text"})
+_HEAD: Final = RuleCall(metadata={"method": "HEAD"})
+_NAMED: Final = RuleCall(
+    operation="notes/{id}/text", request={"id": "input.id"}, metadata={"method": "GET"}
+)
 _NO_JSON: Final = (b'{"a": NaN}', b'{"a": 1, "a": 2}', b"[" * 200 + b"]" * 200, b'{"a": 1')
-_MAPPED: Final = {"response": {"r": "response.choices.0.message.content_json.risk"}}
-_NEEDED: Final = {**_MAPPED, "capability": {"outputs": {"r": {"type": "any", "required": True}}}}
+_MAPPED: Final = RuleCall(response={"r": "response.choices.0.message.content_json.risk"})
+_NEEDED: Final = _MAPPED._replace(capability={"outputs": {"r": {"type": "any", "required": True}}})
+_PROXIES: Final = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
 def _zipped(body: bytes) -> Answering:
@@ -62,38 +61,19 @@ def _header(name: str) -> Any:
     return lambda seen: seen[0].headers.get(name)
 
 
-def _default_timeout(bench: RuleBench) -> None:
-    ran, _ = bench.call(succeed, _PATH)
-    require_ok(ran)
-    if not 25 < ran.deadlines[0] <= 30:
-        raise RuleBroken(f"the invoker was given {ran.deadlines[0]:.1f} s, expected 30")
+def _default_timeout(ran: RuleRun) -> str:
+    seconds = ran.seconds_given[0]
+    return "" if 25 < seconds <= 30 else f"the invoker had {seconds:.1f} s, expected 30"
 
 
-def _fault(bench: RuleBench) -> None:
-    ran, seen = bench.call(typed("text/plain", b"no", status=500), _PATH)
-    error = require_error(ran, "call.server-error", left=True)
-    require(
-        (type(error).__name__, error.retryable, len(seen)),
-        ("ServerFaultError", True, 1),
-        "the error",
-    )
+def _not_retryable(ran: RuleRun) -> str:
+    is_retryable = isinstance(ran.error, ServerFaultError) and ran.error.retryable
+    return "" if is_retryable else "it is no retryable fault of the server"
 
 
-def _retry_after(bench: RuleBench) -> None:
-    replies = iter((Reply(503, {"Retry-After": "0"}), json_reply({"n": 2})))
-    patient = {"retry_count": 1, "retry_backoff_base": 30}
-    ran, seen = bench.call(lambda asked: next(replies), _PATH, metadata=patient)
-    require(require_ok(ran), {"r": {"n": 2}}, "outputs")
-    require(len(seen), 2, "requests")
-    require(len({asked.headers.get("idempotency-key") for asked in seen}), 1, "idempotency keys")
-
-
-def _proxy(bench: RuleBench) -> None:
-    with bench.serve(succeed) as proxy:
-        environ = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"), proxy.url)
-        ran, seen = bench.call(succeed, _PATH, environ=environ)
-        require_ok(ran)
-        require((len(seen), len(proxy.seen)), (1, 0), "requests here, at the proxy")
+def _keys(seen: Sequence[Seen]) -> tuple[int, int]:
+    """How many requests there are, and with how many idempotency keys."""
+    return len(seen), len({request.headers.get("idempotency-key") for request in seen})
 
 
 RULES: Final[InvokerRules] = {
@@ -101,30 +81,31 @@ RULES: Final[InvokerRules] = {
         _case(sent=lambda seen: [(s.method, s.path, s.body) for s in seen],
               wanted=[("POST", "/base/op", b'{"a":1}')]),)),
     "method.get": InvokerRule("metadata.method GET puts inputs into the query", (
-        _case(call={"metadata": {"method": "GET"}}, wanted=[("GET", "a=1", b"")],
+        _case(call=RuleCall(metadata={"method": "GET"}), wanted=[("GET", "a=1", b"")],
               sent=lambda seen: [(s.method, s.query, s.body) for s in seen]),)),
     "timeout.binding": InvokerRule("the binding's timeout before the service's", (
-        _late(call={"metadata": {"timeout_seconds": SHORT}, "service_metadata": {"timeout_seconds": 30}}),)),
+        _late(call=RuleCall(metadata={"timeout_seconds": SHORT}, service_metadata={"timeout_seconds": 30})),)),
     "timeout.service": InvokerRule("the service's timeout where the binding has none", (
-        _late(call={"service_metadata": {"timeout_seconds": SHORT}}),)),
-    "timeout.default": InvokerRule("30 seconds where neither has one", _default_timeout),
+        _late(call=RuleCall(service_metadata={"timeout_seconds": SHORT})),)),
+    "timeout.default": InvokerRule("30 seconds where neither has one", (_case(fault=_default_timeout),)),
     "timeout.drip": InvokerRule("a dripping body ends on time", (
-        _late(answering=drip, call={"metadata": {"timeout_seconds": 2 * SHORT}}),)),
+        _late(answering=drip, call=RuleCall(metadata={"timeout_seconds": 2 * SHORT})),)),
     "headers.service": InvokerRule("headers of the service are sent", (
-        _case(call={"service_metadata": {"headers": {"X-Team": "harbour"}}},
+        _case(call=RuleCall(service_metadata={"headers": {"X-Team": "harbour"}}),
               sent=_header("x-team"), wanted="harbour"),)),
     "headers.merge": InvokerRule("the binding's headers win, without regard to case", (
-        _case(call={"service_metadata": {"headers": {"X-Team": "service", "Accept": "application/json"}},
-                    "metadata": {"headers": {"x-team": "binding"}}},
+        _case(call=RuleCall(service_metadata={"headers": {"X-Team": "service", "Accept": "application/json"}},
+                    metadata={"headers": {"x-team": "binding"}}),
               sent=_header("x-team"), wanted="binding"),)),
     "headers.env": InvokerRule("${NAME} is filled in, and masked in every file", (
         _case(lambda seen: json_reply({"echo": seen.headers.get("x-api-key")}), hidden=SECRET,
-              call={"service_metadata": {"headers": {"X-Api-Key": "${BENCH_KEY}"}},
-                    "environ": {"BENCH_KEY": SECRET}},
+              call=RuleCall(service_metadata={"headers": {"X-Api-Key": "${BENCH_KEY}"}},
+                    environ={"BENCH_KEY": SECRET}),
               sent=_header("x-api-key"), wanted=SECRET),)),
-    "headers.auth": InvokerRule("auth_ref gives a bearer token, masked in every file", (secret_case(_case),)),
+    "headers.auth": InvokerRule("auth_ref gives a bearer token, masked in every file", (
+        secret_case(_case, RuleCall()),)),
     "headers.sent": InvokerRule("traceparent, and an Idempotency-Key for effects", (
-        _case(call={"effect": "idempotent"}, wanted=(True, "00-"),
+        _case(call=RuleCall(effect="idempotent"), wanted=(True, "00-"),
               sent=lambda seen: (bool(_header("idempotency-key")(seen)), _header("traceparent")(seen)[:3])),)),
     "mode.json": InvokerRule("JSON by its media type", (
         _case(typed("application/problem+json", b'{"a": [1, null]}'), outputs={"r": {"a": [1, None]}}),)),
@@ -141,30 +122,36 @@ RULES: Final[InvokerRules] = {
     "mode.empty": InvokerRule("no body, 204 and HEAD give {}", (
         *(_case(typed("application/json", status=n), outputs={"r": {}}) for n in (204, 200)),
         _case(call=_HEAD, outputs={"r": {}}))),
-    "status.500": InvokerRule("500 is a server fault, and retryable", _fault),
-    "redirect": InvokerRule("a redirect is told, never followed",
-                            redirect_check(succeed, _PATH, 302, "/stolen", {}, says=True)),
+    "status.500": InvokerRule("500 is a server fault, and retryable", (
+        _case(typed("text/plain", b"no", status=500), error="call.server-error", left=True, wanted=1,
+              fault=_not_retryable),)),
+    "redirect": InvokerRule("a redirect is told, never followed", (
+        redirect_case(_case, succeed, 302, "/stolen"),)),
     "size.reply": InvokerRule("replies and requests over the cap are refused", (
         _case(typed("application/json", b'"' + b"x" * 50_000 + b'"'), error="response.size",
-              call={"metadata": {"max_response_bytes": 1000}}),
-        _case(call={"metadata": {"max_request_bytes": 10}, "input": {"a": "x" * 100}},
+              call=RuleCall(metadata={"max_response_bytes": 1000})),
+        _case(call=RuleCall(metadata={"max_request_bytes": 10}, input={"a": "x" * 100}),
               error="request.size", left=False, wanted=0))),
     "gzip.bomb": InvokerRule("compressed replies count as what they inflate to", (
-        _case(_zipped(b" " * 20_000_000), call={"metadata": {"max_response_bytes": 1_000_000}},
+        _case(_zipped(b" " * 20_000_000), call=RuleCall(metadata={"max_response_bytes": 1_000_000}),
               error="response.size"),
         _case(_zipped(b'{"a": 1}'), outputs={"r": {"a": 1}}))),
-    "retry.after": InvokerRule("Retry-After before the binding's own wait", _retry_after),
-    "retry.effect": InvokerRule("an effect that may have left is not repeated",
-                                retry_check(_PATH, {"none": 3, "idempotent": 3, "effect": 1, "unknown": 1})),
+    "retry.after": InvokerRule("Retry-After before the binding's own wait", (
+        _case((Reply(503, {"Retry-After": "0"}), json_reply({"n": 2})), outputs={"r": {"n": 2}},
+              call=RuleCall(metadata={"retry_count": 1, "retry_backoff_base": 30}),
+              sent=_keys, wanted=(2, 1)),)),
+    "retry.effect": InvokerRule("an effect that may have left is not repeated", tuple(
+        retry_cases(_case, RuleCall(), {"none": 3, "idempotent": 3, "effect": 1, "unknown": 1}))),
     "path.encoding": InvokerRule("path values are encoded, and never lead elsewhere", (
-        _case(call={"input": {"id": "a/b c?d#e%"}, **_NAMED}, sent=lambda seen: seen[0].path,
+        _case(call=_NAMED._replace(input={"id": "a/b c?d#e%"}), sent=lambda seen: seen[0].path,
               wanted="/base/notes/a%2Fb%20c%3Fd%23e%25/text"),
-        *(_case(call={"input": {"id": bad}, **_NAMED}, error=ANY_ERROR, wanted=0)
+        *(_case(call=_NAMED._replace(input={"id": bad}), error=ANY_ERROR, wanted=0)
           for bad in ("", ".", "..", None, ["x"])))),
     "address": InvokerRule("private addresses only where the service says so", (
-        address_case(_case),
-        RuleCase(None, call={"url": "http://169.254.169.254/latest"}, error="safety.scope"))),
-    "proxy": InvokerRule("proxies of the environment are not used", _proxy),
+        address_case(_case, RuleCall()),
+        RuleCase(None, call=RuleCall(url="http://169.254.169.254/latest"), error="safety.scope"))),
+    "proxy": InvokerRule("proxies of the environment are not used", (
+        _case(call=RuleCall(environ=dict.fromkeys(_PROXIES, ELSEWHERE)), wanted=1, elsewhere=succeed),)),
     "content-json": InvokerRule("JSON in a chat reply's text is read strictly", (
         _case(_chat('```json\n{"risk": 3}\n```'), call=_MAPPED, outputs={"r": 3}),
         _case(_chat("I would say three."), call=_NEEDED, error="response.missing"))),

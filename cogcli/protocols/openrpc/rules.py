@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -14,8 +13,8 @@ from cogcli.protocols.http.rules import (
     SHORT,
     address_case,
     drip,
-    redirect_check,
-    retry_check,
+    redirect_case,
+    retry_cases,
     secret_case,
     slow,
     typed,
@@ -25,12 +24,12 @@ from cogcli.protocols.invoker_rule import (
     PATIENT,
     InvokerRule,
     InvokerRules,
-    RuleBench,
+    RuleCall,
     RuleCase,
 )
 
 _PATH: Final = "/rpc"
-_RPC: Final = {"protocol": "openrpc"}
+_RPC: Final = RuleCall(protocol="openrpc")
 _LEFT_OUT: Final = object()
 _DOCUMENT: Final = {
     "openrpc": "1.3.2",
@@ -45,15 +44,16 @@ _DOCUMENT: Final = {
         {"name": "tell", "params": [{"name": "a", "schema": True}]},
     ],
 }
-_ADD: Final = {
-    "operation": "add",
-    "input": {"a": 1, "b": 2},
-    "request": {"a": "input.a", "b": "input.b"},
-}
-_TELL: Final = {"operation": "tell", "response": {}}
-_HEADERS: Final = {
-    "service_metadata": {"headers": {"X-Team": "service"}}, "metadata": {"headers": {"x-team": "binding"}},
-}  # fmt: skip
+_DESCRIBED: Final = RuleCall(
+    files={"bench.json": json.dumps(_DOCUMENT)}, service={"spec_ref": "bench.json"}
+)
+_ADD: Final = _DESCRIBED._replace(
+    operation="add", input={"a": 1, "b": 2}, request={"a": "input.a", "b": "input.b"}
+)
+_TELL: Final = _DESCRIBED._replace(operation="tell", response={})
+_HEADERS: Final = RuleCall(
+    service_metadata={"headers": {"X-Team": "service"}}, metadata={"headers": {"x-team": "binding"}}
+)
 _NO_JSON: Final = (
     ("text/html", b"<p>"),
     ("application/json", b'{"jsonrpc": "2.0", "id": 1, "result": NaN}'),
@@ -62,20 +62,13 @@ _NO_JSON: Final = (
 )
 
 
-def _case(answering: Answering, *, call: dict[str, Any] | None = None, **wanted: Any) -> RuleCase:
-    return RuleCase(answering, {**_RPC, **(call or {})}, path=_PATH, **wanted)
+def _case(
+    answering: Answering | Sequence[Reply], *, call: RuleCall = _RPC, **wanted: Any
+) -> RuleCase:
+    return RuleCase(answering, call._replace(protocol="openrpc"), path=_PATH, **wanted)
 
 
-def _with_document(bench: RuleBench) -> dict[str, Any]:
-    """Members of a call whose service has a document."""
-    with open(
-        os.path.join(bench.directory, "bench.json"), "w", encoding="utf-8", newline="\n"
-    ) as file:
-        json.dump(_DOCUMENT, file)
-    return {"root": bench.directory, "service": {"spec_ref": "bench.json"}}
-
-
-def _call(seen: list[Seen]) -> dict[str, Any]:
+def _call(seen: Sequence[Seen]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(seen[0].body)
     return found
 
@@ -121,15 +114,15 @@ RULES: Final[InvokerRules] = {
     "id.match": InvokerRule("an answer's id fits by type and value", (
         *(_broken(_result(7, id=wrong)) for wrong in (2, "1", 1.5, None, True, [1])),)),
     "params.position": InvokerRule("params by position where the document says so", (
-        _case(_result(3), call=_ADD, setting=_with_document, outputs={"r": 3},
+        _case(_result(3), call=_ADD, outputs={"r": 3},
               sent=lambda seen: _call(seen)["params"], wanted=[2, 1]),)),
     "notification": InvokerRule("a method without result has no id; answers are ignored", (
-        *(_case(answering, call=_TELL, setting=_with_document,
+        *(_case(answering, call=_TELL,
                 sent=lambda seen: "id" in _call(seen), wanted=False)
           for answering in (lambda seen: Reply(204), _result(9))),
-        _case(lambda seen: Reply(500), call=_TELL, setting=_with_document, error="call.server-error"))),
+        _case(lambda seen: Reply(500), call=_TELL, error="call.server-error"))),
     "method.name": InvokerRule("only method names are sent, never rpc.*", (
-        *(_case(_result(1), call={"operation": name}, error=ANY_ERROR, wanted=0)
+        *(_case(_result(1), call=RuleCall(operation=name), error=ANY_ERROR, wanted=0)
           for name in ("rpc.discover", "a b", "x\r\ny", "", "x" * 129)),)),
     "errors.fault": InvokerRule("-32603 and -32000 to -32099 are server faults", (
         *(_broken(_error(code)) for code in (-32603, -32000, -32099)),)),
@@ -146,18 +139,17 @@ RULES: Final[InvokerRules] = {
     "not-json": InvokerRule("what is not strict JSON is told with its status", (
         *(_case(typed(media, body), error="response.not-json", says="200") for media, body in _NO_JSON),)),
     "size.reply": InvokerRule("replies over the cap are refused", (
-        _case(_result("x" * 50_000), call={"metadata": {"max_response_bytes": 1000}},
+        _case(_result("x" * 50_000), call=RuleCall(metadata={"max_response_bytes": 1000}),
               error="response.size"),)),
     "headers": InvokerRule("headers as for openapi, the token masked in every file", (
-        secret_case(partial(_case, _result(1)), **_HEADERS),
+        secret_case(partial(_case, _result(1)), _HEADERS),
         _case(_result(1), call=_HEADERS, sent=lambda seen: seen[0].headers.get("x-team"), wanted="binding"))),
     "timeout": InvokerRule("silent and dripping servers end on time", (
-        *(_case(answering, call={"metadata": {"timeout_seconds": SHORT}}, error="call.timeout", left=True,
+        *(_case(answering, call=RuleCall(metadata={"timeout_seconds": SHORT}), error="call.timeout", left=True,
                 within=PATIENT) for answering in (drip, slow)),)),
-    "redirect": InvokerRule("a redirect is told, never followed",
-                            redirect_check(_result(1), _PATH, 307, "", _RPC)),
-    "retry.effect": InvokerRule("an effect that may have left is not repeated",
-                                retry_check(_PATH, {"none": 3, "idempotent": 3, "effect": 1}, **_RPC)),
+    "redirect": InvokerRule("a redirect is told, never followed", (redirect_case(_case, _result(1), 307, ""),)),
+    "retry.effect": InvokerRule("an effect that may have left is not repeated", tuple(
+        retry_cases(_case, _RPC, {"none": 3, "idempotent": 3, "effect": 1}))),
     "address": InvokerRule("private addresses only where the service says so", (
-        address_case(partial(_case, _result(1))),)),
+        address_case(partial(_case, _result(1)), _RPC),)),
 }  # fmt: skip

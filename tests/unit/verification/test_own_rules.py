@@ -12,23 +12,35 @@ from cogcli.core.errors import FAILURES, OverloadedError, RuntimeErrorBase, Tran
 from cogcli.core.redact import Redactor
 from cogcli.engine import call, invocation
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules, require
+from cogcli.protocols.invoker_rule import (
+    ELSEWHERE,
+    InvokerRule,
+    InvokerRules,
+    RuleCall,
+    RuleCase,
+    RuleRun,
+    succeed,
+)
 from cogcli.protocols.mcp import pins, traffic
 from cogcli.protocols.mcp.rules import RULES as MCP
 from cogcli.protocols.openapi.rules import RULES as LINES
 from cogcli.protocols.openrpc import reply
 from cogcli.protocols.openrpc.rules import RULES as RPC
-from cogcli.verification import failure_rules
-from cogcli.verification.check_result import FAILED, PASSED
-from cogcli.verification.harness import EFFECTS, Bench, check_rule
+from cogcli.verification.check_result import FAILED, PASSED, CheckResult
+from cogcli.verification.failure_rules import failure_rules
+from cogcli.verification.harness import Bench, SelfCheck, check_rule, rule_from_invoker
+from cogcli.verification.rule_catalog import EFFECTS
 
 OTHER_ENTRIES = ("command line", "environment", "agent")
 """Categories of what a command refuses before there is a run, and of how a loop ends: tests/unit/cognition."""
 
 
-def provoked(lines: InvokerRules, id: str) -> Any:
+def provoked(rules: InvokerRules | dict[str, SelfCheck], id: str) -> CheckResult:
+    rule = rules[id]
     with Bench() as bench:
-        return check_rule(id, lines[id], bench)
+        return check_rule(
+            id, rule_from_invoker(rule) if isinstance(rule, InvokerRule) else rule, bench
+        )
 
 
 def test_every_code_of_a_run_is_provoked() -> None:
@@ -37,18 +49,50 @@ def test_every_code_of_a_run_is_provoked() -> None:
     assert codes <= shown
 
 
-def test_a_line_that_raises_is_a_failed_line() -> None:
-    def wrong(bench: Bench) -> None:
-        require(1, 2, "number")
+CALL = RuleCall(service={"auth_ref": "BENCH_KEY"}, environ={"BENCH_KEY": "k"})
+"""A call that succeeds: the server answers `{ok: true}`."""
+BROKEN: dict[str, tuple[RuleCase, str]] = {
+    "error": (RuleCase(call=CALL, error="call.rejected"), "no error, outputs"),
+    "other error": (
+        RuleCase(call=CALL._replace(network="public"), error="call.rejected"),
+        "found safety.scope",
+    ),
+    "no success": (RuleCase(call=CALL._replace(network="public")), "safety.scope: "),
+    "left": (
+        RuleCase(call=CALL._replace(network="public"), error="safety.scope", left=True),
+        "safety.scope: found left False, expected True",
+    ),
+    "words": (
+        RuleCase(call=CALL._replace(network="public"), error="safety.scope", says="bananas"),
+        "`bananas` is not in the message",
+    ),
+    "outputs": (RuleCase(call=CALL, outputs={"r": 1}), "outputs: found {'r': {'ok': True}}, expected"),
+    "requests": (RuleCase(call=CALL, wanted=2), "requests: found 1, expected 2"),
+    "time": (RuleCase(call=CALL, within=1e-9), "ended after"),
+    "secret": (RuleCase(call=CALL, hidden="run.started"), "files that hold the secret"),
+    "fault": (RuleCase(call=CALL, fault=lambda ran: "it is odd"), "it is odd"),
+    "elsewhere": (
+        RuleCase(call=CALL._replace(service={"base_url": ELSEWHERE}),
+                 elsewhere=succeed),
+        "requests elsewhere: found 1, expected 0",
+    ),
+}  # fmt: skip
 
-    def bug(bench: Bench) -> None:
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_broken_expectation_of_a_rule_is_noticed(name: str) -> None:
+    case, reason = BROKEN[name]
+    found = provoked({"rule": InvokerRule("", (RuleCase(call=CALL), case))}, "rule")
+    assert (found.status, found.checks) == (FAILED, ())
+    assert found.reason.startswith(reason)
+
+
+def test_a_rule_with_a_bug_is_a_failed_rule() -> None:
+    def bug(ran: RuleRun) -> str:
         raise AttributeError("x")
 
-    with Bench() as bench:
-        assert (
-            check_rule("a", InvokerRule("", wrong), bench).reason == "number: found 1, expected 2"
-        )
-        assert check_rule("b", InvokerRule("", bug), bench).reason == "AttributeError: x"
+    found = provoked({"rule": InvokerRule("", (RuleCase(call=CALL, fault=bug),))}, "rule")
+    assert (found.status, found.code, found.reason) == (FAILED, "internal", "AttributeError: x")
 
 
 def test_a_broken_timeout_precedence_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,31 +124,23 @@ def test_an_invoker_that_calls_overload_a_broken_wire_is_noticed(
                 raise TransportError("call.transport", error.message, left=True) from error
 
     monkeypatch.setitem(PROTOCOLS, "openapi", PROTOCOLS["openapi"]._replace(invoker=Confused))
-    assert "found call.transport" in provoked(failure_rules.lines(), "call.overloaded 503").reason
+    assert "found call.transport" in provoked(failure_rules(), "call.overloaded 503").reason
 
 
 def test_a_lost_fallback_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RuntimeErrorBase, "falls_back", property(lambda error: False))
-    assert (
-        "another binding was tried"
-        in provoked(failure_rules.lines(), "call.server-error 500").reason
-    )
+    assert "another binding was tried" in provoked(failure_rules(), "call.server-error 500").reason
 
 
 def test_a_lost_retry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invocation, "_may_retry_step", lambda record, error: False)
-    assert (
-        "repeated by the step's retry"
-        in provoked(failure_rules.lines(), "call.overloaded 429").reason
-    )
+    assert "repeated by the step's retry" in provoked(failure_rules(), "call.overloaded 429").reason
 
 
 def test_an_echoed_secret_on_disk_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert provoked(failure_rules.lines(), "call.rejected 400").status == PASSED
+    assert provoked(failure_rules(), "call.rejected 400").status == PASSED
     monkeypatch.setattr(Redactor, "mask", lambda self, value: value)
-    assert (
-        "files that hold the canary" in provoked(failure_rules.lines(), "call.rejected 400").reason
-    )
+    assert "files that hold the canary" in provoked(failure_rules(), "call.rejected 400").reason
 
 
 def test_ids_that_are_not_compared_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
