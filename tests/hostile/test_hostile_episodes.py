@@ -177,6 +177,7 @@ CASES = (
     Case("E25a", "line.broken", on_lines(lambda log: log.__setitem__(3, b"{" * 100_000))),
     Case("E25b", "line.broken", on_lines(lambda log: log.append(b'{"seq":'))),
     Case("E25d", "line.torn", torn),
+    Case("E25e", "line.torn", lambda folder: (folder / "events.jsonl").write_bytes(b"\0" * 300_000) and None),
     Case("E25c", "log.empty", lambda folder: (folder / "events.jsonl").write_bytes(b"") and None),
 )  # fmt: skip
 

@@ -370,7 +370,9 @@ def _ends_of_log(folder: Folder) -> _Ends:
         raise unreadable(folder.path, f"cannot be read: {error.strerror}", file=EVENTS) from error
     finally:
         os.close(fd)
-    *lines, rest = end.split(b"\n")[1 if offset else 0 :]
+    lines = end.split(b"\n")[1 if offset else 0 :]
+    # Without a line end, what was read is a part of one long line.
+    rest = lines.pop() if lines else b""
     first, newline, _ = start.partition(b"\n")
     if rest and is_foreign_line(first) and is_foreign_line(rest):
         lines.append(rest)
