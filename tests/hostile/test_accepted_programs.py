@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import marshal
 import subprocess
 import sys
@@ -104,15 +105,42 @@ def test_a_file_that_an_environment_runs_at_its_start_ends_the_trust(
 
 
 @pytest.mark.parametrize(
-    ("command", "changed"),
-    [("npm", "package.json"), ("uv", "pyproject.toml"), ("make", "Makefile")],
+    ("words", "changed"),
+    [
+        ("npm start", "package.json"),
+        ("npm start", ".npmrc"),
+        ("npx -y @own/server", ".npmrc"),
+        ("env npx server", "package.json"),
+        ("uv run server", "pyproject.toml"),
+        ("uvx server", "uv.toml"),
+        ("uvx server", ".python-version"),
+        ("make start", "Makefile"),
+        ("docker compose run server", "compose.yaml"),
+        ("go run .", "main.go"),
+        ("cargo run", "build.rs"),
+        ("task start", "Taskfile.yml"),
+    ],
 )
+@pytest.mark.parametrize("is_new", [False, True])
 def test_a_file_that_says_what_is_started_ends_the_trust(
-    tmp_path: Path, command: str, changed: str
+    tmp_path: Path, words: str, changed: str, is_new: bool
 ) -> None:
-    project = accepted(tmp_path, f"command: {command}\nargs: [start]", changed)
+    command, *args = words.split()
+    service = f"command: {command}\nargs: {json.dumps(args)}"
+    project = accepted(tmp_path, service, *(() if is_new else (changed,)))
     project.write(changed, "start: evil\n")
     assert changed in state(project)
+
+
+@pytest.mark.parametrize("words", ["npx -y @own/server", "uvx server", "docker run server"])
+def test_code_next_to_a_program_that_fetches_another_one_does_not(
+    tmp_path: Path, words: str
+) -> None:
+    command, *args = words.split()
+    project = accepted(tmp_path, f"command: {command}\nargs: {json.dumps(args)}", "page.js")
+    for path in ("page.js", "page.py", "README.md"):
+        project.write(path, "x\n")
+    assert state(project).startswith("accepted")
 
 
 def test_other_files_and_installed_packages_do_not(tmp_path: Path) -> None:

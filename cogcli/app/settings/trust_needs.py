@@ -33,21 +33,33 @@ _IMPORTED: Final = (".py", ".so", ".pyd")
 """Endings of the files that the import of a module can execute."""
 _RUN: Final = (
     *_IMPORTED, ".pyc", ".pth", ".js", ".cjs", ".mjs", ".ts", ".node", ".rb", ".pm", ".pl", ".sh", ".bash", ".lua",
-    ".php", ".jar", ".class", ".wasm", ".dll", ".dylib",
+    ".php", ".jar", ".class", ".wasm", ".dll", ".dylib", ".mts", ".cts", ".tsx", ".jsx", ".go", ".rs", ".java", ".kt",
+    ".cs", ".csproj", ".ps1", ".bat", ".cmd", ".zsh", ".fish",
 )  # fmt: skip
 """Endings of the files that programs load from folders that their variables name."""
 _CODE: Final = re.compile("-[bBdEiIOPqsSuvx]*[mc]")
 """The beginning of an argument that has Python run a module or a text: it imports from the working directory then."""
 _LAUNCHERS: Final = frozenset(
-    "bun deno hatch just make npm pdm pipenv pnpm poetry rye uv yarn".split()
+    (
+        "bun cargo composer deno dotnet go gradle hatch just make mvn npm pdm pipenv pixi pnpm poetry rake rye task"
+        " tox uv yarn"
+    ).split()
 )
 """Programs that start what a file of the working directory says."""
+_FETCHERS: Final = frozenset("bunx docker docker-compose nix npx pipx pnpx podman uvx".split())
+"""Programs that fetch what they start. Files of the working directory say from where, and in what place of it."""
 _MANIFESTS: Final = frozenset(
     (
-        "package.json", "pyproject.toml", "uv.lock", "deno.json", "deno.jsonc", "Makefile", "makefile", "GNUmakefile",
-        "justfile",
-    )
-)  # fmt: skip
+        "package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml pnpm-workspace.yaml yarn.lock .npmrc .yarnrc"
+        " .yarnrc.yml bun.lock bunfig.toml deno.json deno.jsonc deno.lock tsconfig.json pyproject.toml uv.lock uv.toml"
+        " .python-version poetry.lock poetry.toml pdm.lock Pipfile Pipfile.lock pixi.toml tox.ini Makefile makefile"
+        " GNUmakefile justfile Justfile .justfile Rakefile Gemfile Taskfile.yml Taskfile.yaml composer.json Cargo.toml"
+        " Cargo.lock go.mod go.work pom.xml build.gradle build.gradle.kts settings.gradle compose.yaml compose.yml"
+        " docker-compose.yaml docker-compose.yml docker-compose.override.yml compose.override.yaml Dockerfile"
+        " Containerfile flake.nix flake.lock"
+    ).split()
+)
+"""Files that say what these programs start, and from where they fetch it."""
 _STARTED: Final = ("__main__.py", "package.json", "index.js")
 """Files of a folder that is started as a program."""
 _SEPARATORS: Final = ("\\s+", re.escape(os.pathsep), "[\\s:;,=]+")
@@ -242,9 +254,12 @@ def _add_program_files(
     runs_folder = any(
         os.path.isfile(os.path.join(each, name)) for each in given for name in _STARTED
     )
-    starts_project = os.path.splitext(os.path.basename(command))[0] in _LAUNCHERS
-    if scripts or runs_folder or starts_project or any(map(_CODE.match, args)):
-        _add_script_folders(found, start, scripts)
+    # Another program may start them: `env npx`, `nice make`.
+    started = {os.path.splitext(os.path.basename(word))[0] for word in (command, *args)}
+    if scripts or runs_folder or started & _LAUNCHERS or any(map(_CODE.match, args)):
+        _add_script_folders(found, start, scripts, _is_loaded)
+    elif started & _FETCHERS:
+        _add_script_folders(found, start, scripts, _is_manifest)
     _add_packages_of(found, start, path)
     # Python runs a folder that holds this file as it runs a module.
     run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
@@ -267,14 +282,17 @@ def _add_named_paths(
             found.add_tree(folder, _can_be_run, _is_of_project, installed=False)
 
 
-def _add_script_folders(found: DecidingFiles, start: _StartPlace, scripts: list[str]) -> None:
-    """Add the folders that a program loads from: its script's, its working directory, and where a link leads."""
+def _add_script_folders(
+    found: DecidingFiles, start: _StartPlace, scripts: list[str], counts: Callable[[str], bool]
+) -> None:
+    """Add the files that `counts` of the folders that a program loads from: its script's, its working directory, and
+    where a link leads."""
     folders = {start.home, start.folder}
     for script in scripts:
         folders |= {os.path.dirname(script), os.path.dirname(os.path.realpath(script))}
     for folder in sorted(folders):
         if start.holds_folder(folder):
-            found.add_tree(folder, _is_loaded, _is_of_project, installed=False)
+            found.add_tree(folder, counts, _is_of_project, installed=False)
 
 
 def _add_packages_of(found: DecidingFiles, start: _StartPlace, path: str) -> None:
@@ -297,7 +315,11 @@ def _is_imported(path: str) -> bool:
 
 
 def _is_loaded(path: str) -> bool:
-    return path.endswith(_RUN) or os.path.basename(path) in _MANIFESTS
+    return path.endswith(_RUN) or _is_manifest(path)
+
+
+def _is_manifest(path: str) -> bool:
+    return os.path.basename(path) in _MANIFESTS
 
 
 def _package_folders(program: str) -> Iterator[str]:
