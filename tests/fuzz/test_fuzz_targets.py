@@ -6,11 +6,13 @@ Work without end has no bound here: `faulthandler_timeout` ends the test that ha
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import sqlite3
 import tempfile
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -23,6 +25,7 @@ from support.examples import LONG
 from support.project import Project
 
 from cogcli.app.settings.config import ConfigFile
+from cogcli.core import inflate
 from cogcli.core.errors import CogcliError, ExpressionError
 from cogcli.core.expressions import ExpressionFault, evaluate, read_expression
 from cogcli.core.json_pointer import DocumentFault
@@ -292,6 +295,76 @@ def _sheet() -> bytes:
     return buffer.getvalue()
 
 
+def _parquet() -> bytes:
+    import polars
+
+    buffer = io.BytesIO()
+    polars.DataFrame({"a": [1, 2, None], "b": ["x", "y", "z"]}).write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def _video() -> bytes:
+    import av
+
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format="mp4") as container:
+        stream = container.add_stream("mpeg4", rate=5)
+        stream.width = stream.height = 32
+        for _ in range(5):
+            container.mux(stream.encode(av.VideoFrame(32, 32, "yuv420p")))
+        container.mux(stream.encode())
+    return buffer.getvalue()
+
+
+@cache
+def _repository() -> dict[str, bytes]:
+    """The files of a repository with two commits, one in a pack and one as an object of its own."""
+    from dulwich.objects import Commit, Tree
+    from dulwich.repo import Repo
+
+    def add_commit(repository: Repo, parents: list[bytes]) -> bytes:
+        tree, commit = Tree(), Commit()
+        commit.tree, commit.parents, commit.message = tree.id, parents, b"a change\n\nand why"
+        commit.author = commit.committer = b"A <a@b.c>"
+        commit.author_time = commit.commit_time = 1_700_000_000
+        commit.author_timezone = commit.commit_timezone = 3600
+        repository.object_store.add_object(tree)
+        repository.object_store.add_object(commit)
+        return commit.id
+
+    with tempfile.TemporaryDirectory() as folder, Repo.init_bare(folder) as repository:
+        first = add_commit(repository, [])
+        repository.object_store.pack_loose_objects()
+        repository.refs[b"refs/heads/master"] = add_commit(repository, [first])
+        files = [file for file in Path(folder).rglob("*") if file.is_file()]
+        return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def _history(case: tuple[str, bytes]) -> object:
+    from cogcli.official import git
+
+    name, data = case
+    with tempfile.TemporaryDirectory() as folder:
+        for each, content in {**_repository(), name: data}.items():
+            file = Path(folder, each)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        return _quietly(git.read_log, folder)
+
+
+def _source(case: tuple[str, str]) -> object:
+    from cogcli.official import code
+
+    return _quietly(code.analyze_source, *case)
+
+
+def _reply(case: tuple[bytes, str]) -> object:
+    data, encoding = case
+    with contextlib.suppress(inflate.Damaged, inflate.TooLarge):
+        return inflate.decompress([data[:7], data[7:]], encoding, 100_000)
+    return None
+
+
 DOCUMENTS: Final = (
     b'{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/a/{b}":{"get":{"operationId":"g","parameters":'
     b'[{"name":"b","in":"path","required":true,"schema":{"$ref":"#/components/schemas/A"}}],"responses":{"200":{"description"'
@@ -306,6 +379,19 @@ MAIL: Final = (
     b"Content-Disposition: attachment; filename=a.pdf\n\n"
     b"JVBERi0=\n--x--\n"
 )
+WAV: Final = (
+    b"RIFF\x2c\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x40\x1f\0\0\1\0\x08\0data\x08\0\0\0"
+    + bytes(8)
+)
+CODE_WORDS: Final = (
+    "def f(a):\n", "    return ", "class A:\n", "if ", "else:\n", "for x in y:\n", "lambda: ", "(", ")", "[", "]", "{",
+    "}", '"""', "f'{", "\\\n", "#", "//", "/*", "*/", "function f() ", "=> ", ";", "\n", "\t", "0x", "1e999", "async ",
+    "match x:\n", "case _:\n", "\0", "not " * 50, "-" * 200, "(" * 200,
+)  # fmt: skip
+LICENCE_WORDS: Final = (
+    "License: ", "Files: *\n", "Copyright: ", "MIT", "GPL-3+", " or ", " and ", " with ", "exception", "\n\n", "\n .\n",
+    "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n", "Apache-2.0", "(", ")", "not ",
+)  # fmt: skip
 LOCK: Final = (
     b'{"schema":"cogcli.lock/1","services":{"s":{"tools":{"t":"sha256:' + b"0" * 64 + b'"}}}}'
 )
@@ -354,6 +440,38 @@ def _targets() -> dict[str, Target]:
             mutated([(SAMPLES / "arrivals.csv").read_bytes()], [b'"', b",", b";", b"\r"]),
             partial(_official, "sheets", "read_sheet", "x.csv"),
         ),
+        "Parquet": Target(
+            st.deferred(lambda: mutated([_parquet()])),
+            partial(_official, "sheets", "read_sheet", "x.parquet"),
+        ),
+        "videos": Target(
+            st.deferred(lambda: mutated([_video()])),
+            partial(_official, "video", "extract_frames", "x.mp4"),
+        ),
+        "audio": Target(mutated([WAV]), partial(_official, "audio", "check_file", "x.wav")),
+        "Git": Target(
+            st.deferred(
+                lambda: st.one_of(
+                    st.tuples(st.just(name), mutated([data]))
+                    for name, data in _repository().items()
+                )
+            ),
+            _history,
+        ),
+        "source code": Target(
+            st.tuples(texts_of(CODE_WORDS), st.sampled_from(["python", "javascript", "java", "c"])),
+            _source,
+        ),
+        "licences": Target(
+            texts_of(LICENCE_WORDS), partial(_text_function, "licences", "detect_licence")
+        ),
+        "compressed replies": Target(
+            st.tuples(
+                mutated([gzip.compress(b"x" * 50_000), zlib.compress(b"{}" * 99)]),
+                st.sampled_from(["gzip", "deflate", "identity", "br"]),
+            ),
+            _reply,
+        ),
         "logs of episodes": Target(
             st.deferred(lambda: mutated([_episode()["events.jsonl"]])),
             partial(_sealed, "events.jsonl"),
@@ -361,6 +479,10 @@ def _targets() -> dict[str, Target]:
         "manifests": Target(
             st.deferred(lambda: mutated([_episode()["manifest.json"]])),
             partial(_sealed, "manifest.json"),
+        ),
+        "checkpoints": Target(
+            st.deferred(lambda: mutated([_episode()["checkpoint.jsonl"]])),
+            partial(_sealed, "checkpoint.jsonl"),
         ),
         "locks": Target(st.one_of(mutated([LOCK]), bytes_of(JSON_WORDS)), _lock),
         "expressions": Target(
