@@ -10,14 +10,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from cogcli.app import episodes, resume
 from cogcli.app.inventory.kinds import list_specs, spec_details, whole_view
 from cogcli.app.registry import untrusted_warning
-from cogcli.app.run_skill import environment_of, options_of, parse_hosts, policy_request
+from cogcli.app.run_skill import environment_of, options_of, with_pack
 from cogcli.app.settings import Settings
-from cogcli.app.settings.config import KEYS, convert
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.state_document import (
     expand_references,
@@ -29,7 +28,8 @@ from cogcli.app.verify_episodes import verify_episode
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.jsonvalue import NotJson, preview, to_plain_json
 from cogcli.core.problems import suggestion
-from cogcli.episode.layout import is_trace_id
+from cogcli.declarations.api_options import Options
+from cogcli.declarations.options import OPTIONS
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.verify.trusted import Trusted
 from cogcli.events.envelope import Event
@@ -37,12 +37,9 @@ from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.input_origins import TYPED
 from cogcli.runs.launch import launch
 from cogcli.runs.log_index import LogIndex
-from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import RunRequest
 from cogcli.runs.results import Control, RunResult
 from cogcli.runs.resume import ResumeRequest
-from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
-from cogcli.specs.pack import MODES
 
 __all__ = [
     "CogcliError",
@@ -58,91 +55,6 @@ __all__ = [
 ]  # fmt: skip
 
 Listener = Callable[[Event], None]
-_SETTINGS: Final = frozenset(
-    (
-        "trust_level",
-        "keep_going",
-        "max_workers",
-        "timeout",
-        "step_timeout",
-        "conformance",
-        "prefer",
-        "no_fallback",
-        "durability",
-    )
-)
-"""Options that are settings, too, and checked as these."""
-
-
-def _is_text(value: Any) -> bool:
-    """Whether it is a text that UTF-8 can hold."""
-    return isinstance(value, str) and value.encode(errors="replace").decode() == value
-
-
-def _are_texts(value: Any) -> bool:
-    return (
-        isinstance(value, Sequence)
-        and not isinstance(value, str | bytes)
-        and all(map(_is_text, value))
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-
-
-def _maps_to(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: (
-        isinstance(value, Mapping) and all(map(_is_text, value)) and all(map(fits, value.values()))
-    )
-
-
-_EXPECTED: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    "goal": (_is_text, "a text"),
-    "frame": (_maps_to(lambda value: True), "a mapping of the six fields of a frame"),
-    "trace_id": (
-        lambda value: _is_text(value) and is_trace_id(value),
-        "1 to 128 letters, digits, `.`, `_`, `:` or `-`",
-    ),
-    "seed": (_is_number, "a whole number from 0"),
-    "tags": (_maps_to(_is_text), "a mapping of texts"),
-    "confirm": (_are_texts, "a list of capabilities"),
-    "bind": (_maps_to(_is_text), "a mapping of capabilities to bindings"),
-    "pack": (_is_text, "ID or ID@VERSION"),
-    "intent": (_is_text, "a text"),
-    "user": (is_user_id, USER_ID_WORDS),
-    "safety_mode": (lambda value: value in MODES, f"one of {', '.join(MODES)}"),
-    "budget": (_maps_to(_is_number), "a mapping of names to whole numbers"),
-    "allow_hosts": (_are_texts, "a list of host names"),
-}
-
-
-class Options(TypedDict, total=False):
-    """What a run takes beside its inputs: the flags of `cogcli run`, with their defaults from the project's settings.
-    Times are in seconds."""
-
-    goal: str
-    frame: Mapping[str, Any]
-    trace_id: str
-    seed: int
-    tags: Mapping[str, str]
-    trust_level: str
-    confirm: Sequence[str]
-    bind: Mapping[str, str]
-    prefer: Sequence[str]
-    no_fallback: bool
-    keep_going: bool
-    max_workers: int
-    timeout: float
-    step_timeout: float
-    conformance: str
-    durability: str
-    pack: str
-    intent: str
-    user: str
-    safety_mode: str
-    budget: Mapping[str, int]
-    allow_hosts: Sequence[str]
 
 
 class RunFailed(Exception):
@@ -312,27 +224,14 @@ class Project:
     ) -> tuple[Settings, GivenRun]:
         _require_fitting(options)
         settings = self._settings(
-            **{name: value for name, value in options.items() if name in _SETTINGS}
+            **{name: value for name, value in options.items() if OPTIONS[name].setting}
         )
-        goal = {"goal": options["goal"]} if "goal" in options else {}
-        frame = _plain("frame", {**options.get("frame", {}), **goal})
-        policy = PolicyRequest(
-            options.get("pack", ""), options.get("intent", ""), options.get("user", ""),
-            options.get("safety_mode", ""), dict(options.get("budget", {})),
-        )  # fmt: skip
+        given = {**options, "frame": _plain("frame", options.get("frame", {}))}
         request = RunRequest(
             skill_id=skill_id,
             inputs=inputs,
+            options=with_pack(settings, options_of(settings, given), skill_id),
             origins=dict.fromkeys(inputs, TYPED),
-            frame=frame,
-            trace_id=options.get("trace_id"),
-            confirmed=tuple(options.get("confirm", ())),
-            binds=dict(options.get("bind", {})),
-            seed=options.get("seed", 0),
-            tags=dict(options.get("tags", {})),
-            policy=policy_request(settings, policy, skill_id),
-            allow_hosts=parse_hosts(options.get("allow_hosts", ())),
-            **options_of(settings),
         )
         return settings, GivenRun(request, (), ())
 
@@ -394,16 +293,13 @@ class Project:
 def _require_fitting(options: Mapping[str, Any]) -> None:
     """Raise UsageError `usage.flag` for an unknown option, `usage.value` for a value that it does not take."""
     for name, value in options.items():
-        if name in _SETTINGS:
-            fits, expected = convert(KEYS[name], value) is not None, KEYS[name].expected
-        elif name in _EXPECTED:
-            test, expected = _EXPECTED[name]
-            fits = test(value)
-        else:
-            hint = suggestion(name, sorted(Options.__annotations__))
+        option = OPTIONS.get(name)
+        if option is None:
+            hint = suggestion(name, sorted(OPTIONS))
             raise UsageError("usage.flag", f"no option `{name}`", hint=hint)
-        if not fits:
-            raise UsageError("usage.value", f"`{name}`: found {preview(value)}", expected=expected)
+        if not option.type.accepts(value):
+            found = f"`{name}`: found {preview(value)}"
+            raise UsageError("usage.value", found, expected=option.type.expected)
 
 
 def _plain(name: str, value: Mapping[str, Any]) -> dict[str, Any]:

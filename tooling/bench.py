@@ -247,7 +247,8 @@ def run_us(
     from cogcli.core.calls import Answer, Attempt, BindingChain, Member
     from cogcli.core.redact import Redactor
     from cogcli.core.system import SystemClock, SystemIds
-    from cogcli.engine.context import Engine, RunOptions
+    from cogcli.declarations.options import RunOptions
+    from cogcli.engine.context import Engine
     from cogcli.engine.run import Request, execute
     from cogcli.episode.store import Store
     from cogcli.specs.capability import capability_from
@@ -389,7 +390,8 @@ def fanout_run(runs: Path, url: str, count: int) -> float:
     from cogcli.bindings.live_runner import LiveRunner
     from cogcli.core.redact import Redactor
     from cogcli.core.system import SystemClock, SystemIds
-    from cogcli.engine.context import Engine, RunOptions
+    from cogcli.declarations.options import RunOptions
+    from cogcli.engine.context import Engine
     from cogcli.engine.run import Request, execute
     from cogcli.episode.store import Store
     from cogcli.protocols.invoker import InvokerContext
@@ -937,7 +939,8 @@ def turn_ms(runs: Path) -> float:
     from cogcli.context.inputs import AgentRequest, User
     from cogcli.core.redact import Redactor
     from cogcli.core.system import SystemClock, SystemIds
-    from cogcli.engine.context import Engine, RunOptions
+    from cogcli.declarations.options import RunOptions
+    from cogcli.engine.context import Engine
     from cogcli.engine.run import Request, execute
     from cogcli.episode.store import Store
     from cogcli.governance.budgets import DEFAULTS, Budgets, merge_limits

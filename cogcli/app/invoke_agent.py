@@ -83,7 +83,7 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
     skill = catalog.skills[agent_skill_id(invocation.pack)]
     stores = stores_of(settings, invocation) if given.memory else None
     return PreparedRun(
-        given.request._replace(skill_id=skill.id, policy=invocation.asked),
+        given.request.with_options(**invocation.asked._asdict())._replace(skill_id=skill.id),
         skill,
         catalog,
         dict(invocation.intent.params),
@@ -102,7 +102,7 @@ def _reach(
     warns. Raises ProblemsFound before a store is opened."""
     request = given.request
     asked = request.policy or PolicyRequest()
-    selection = request.selection(settings.environ)
+    selection = SelectionOptions.of(request.options, settings.environ)
     registry, message = open_registry(settings), given.given.request.message
     if asked.pack:
         catalog = reach_pack(registry, asked.pack)

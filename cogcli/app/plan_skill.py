@@ -38,7 +38,7 @@ def plan_given(
     """
     request = given.request
     catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
-    options = request.selection(settings.environ)
+    options = SelectionOptions.of(request.options, settings.environ)
     try:
         warnings = prepare_given(catalog, given, settings.environ).warnings
     except CogcliError as error:
@@ -175,7 +175,10 @@ def _needs(calls: PlannedCalls, request: RunRequest) -> dict[str, Any]:
     """The needs of all calls together, each with whether it is met."""
     called = calls.capabilities.values()
     levels = [c.safety.trust_level for c in called if c.safety]
-    needed, given = max(levels, key=TRUST_RANKS.__getitem__, default="sandbox"), request.trust_level
+    needed, given = (
+        max(levels, key=TRUST_RANKS.__getitem__, default="sandbox"),
+        request.options.trust_level,
+    )
     asking = [c.id for c in called if c.safety and c.safety.requires_confirmation]
     return {
         "variables": list(_variables(calls)),
@@ -185,7 +188,9 @@ def _needs(calls: PlannedCalls, request: RunRequest) -> dict[str, Any]:
             "given": given,
             "enough": TRUST_RANKS[needed] <= TRUST_RANKS[given],
         },
-        "approvals": [{"capability": id, "confirmed": id in request.confirmed} for id in asking],
+        "approvals": [
+            {"capability": id, "confirmed": id in request.options.confirm} for id in asking
+        ],
         "may_ask": [
             {"capability": capability.id, "gate": gate.capability}
             for capability in called

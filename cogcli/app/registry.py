@@ -12,6 +12,7 @@ from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError
 from cogcli.core.files import FileRefused, hint_for_write, read_regular
 from cogcli.core.redact import Redactor
 from cogcli.core.terminal_text import visible
+from cogcli.declarations.options import RunOptions
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.fields import Fields
@@ -31,10 +32,9 @@ def open_registry(settings: Settings) -> Registry:
 
 def selection_options(settings: Settings) -> SelectionOptions:
     """How bindings are selected where nothing is run: without flags, with this environment."""
-    return SelectionOptions(
-        {}, settings.value("conformance"), settings.environ, tuple(settings.value("prefer")),
-        settings.value("no_fallback"),
-    )  # fmt: skip
+    names = ("conformance", "prefer", "no_fallback")
+    options = RunOptions(**{name: settings.value(name) for name in names})
+    return SelectionOptions.of(options, settings.environ)
 
 
 def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResolutionError | None:

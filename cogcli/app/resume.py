@@ -31,6 +31,7 @@ from cogcli.core.errors import (
 )
 from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.terminal_text import visible
+from cogcli.declarations.options import options_from_log
 from cogcli.engine.plan import StepPlan, plan_skill
 from cogcli.episode import refusals
 from cogcli.episode.checkpoint import read_vouched
@@ -137,7 +138,7 @@ class RerunRequest(NamedTuple):
     failed_items: bool
     """Only the items of loops that are not done, instead."""
     overrides: dict[str, Any]
-    """Fields of the RunRequest."""
+    """Options of the run, by name."""
     inputs: Mapping[str, Any]
     """By name; a GivenText where it has no type yet."""
     problems: Sequence[CogcliError] = ()
@@ -220,24 +221,24 @@ def _with_own_choices(
 ) -> RunRequest:
     """The request of an episode that is not known to be the user's, with what the user chooses now: no binding, the
     preferences and the conformance of the settings, and no named user. Flags of the command stay."""
-    own = {
-        "binds": {},
-        "prefer": tuple(settings.value("prefer")),
-        "no_fallback": settings.value("no_fallback"),
-    }
-    own["conformance"] = _stricter(request.conformance, settings.value("conformance"))
+    options = request.options
+    own = options.replace(
+        bind={},
+        prefer=list(settings.value("prefer")),
+        no_fallback=settings.value("no_fallback"),
+        conformance=_stricter(options.conformance, settings.value("conformance")),
+        user="",
+    )
     changed = {
-        name: value
-        for name, value in own.items()
-        if name not in overrides and value != getattr(request, name)
+        name: getattr(own, name)
+        for name in ("bind", "prefer", "no_fallback", "conformance", "user")
+        if name not in overrides and getattr(own, name) != getattr(options, name)
     }
-    if request.policy and request.policy.user:
-        changed["policy"] = request.policy._replace(user="")
     if changed:
-        words = ["user" if name == "policy" else name for name in changed]
+        words = ["binds" if name == "bind" else name for name in changed]
         text = f"this episode is not known to be yours, so what it records of {', '.join(words)} does not count"
         warn(EnvironmentRefusal("resume.untrusted", text))
-    return request._replace(**changed)
+    return request.with_options(**changed)
 
 
 def _stricter(one: str | None, other: str | None) -> str | None:
@@ -371,13 +372,8 @@ def _recorded_choices(
     """The bindings and lenient contracts of the first event that a run of now would not have."""
     payload, pinned = started.payload, partial(read_pinned_catalog, started, directory)
     catalog = reach_recorded(registry, started, pinned)
-    options = payload["options"]
-    recorded = own._replace(
-        binds=options.get("binds") or {},
-        conformance=options.get("required_conformance_profile"),
-        prefer=tuple(options.get("prefer") or ()),
-        no_fallback=options.get("no_fallback") is True,
-    )
+    options = options_from_log(payload).replace(allow_hosts=list(own.allow_hosts))
+    recorded = SelectionOptions.of(options, own.environ)
     chains, found = runs.recorded_chains(started), []
     for id in sorted(catalog.capabilities):
         bindings = _recorded_bindings(catalog, id, recorded, chains.get(id))

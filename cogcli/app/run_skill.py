@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,14 @@ from cogcli.core.allowed_hosts import parse_host
 from cogcli.core.errors import SkillNotFoundError, UsageError
 from cogcli.core.file_roots import roots_of
 from cogcli.core.problems import did_you_mean
+from cogcli.declarations.options import OPTIONS, RunOptions, normalized
 from cogcli.events.envelope import Event
 from cogcli.protocols.pythoncall.readable_files import Reads, reads_of
 from cogcli.runs.given_inputs import GivenRun
 from cogcli.runs.launch import Watch, launch_given
-from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import AgentRun, RunEnvironment
 from cogcli.runs.results import RunResult
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 from cogcli.specs.sample_inputs import sample_words
 
 
@@ -44,20 +43,18 @@ def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
     return launch_given(environment, catalog, given, watch)
 
 
-def options_of(settings: Settings) -> dict[str, Any]:
-    """The fields of a RunRequest that settings decide. Raises UsageError, EnvironmentRefusal `config.key`."""
-    timeout, step_timeout = settings.value("timeout"), settings.value("step_timeout")
-    return {
-        "trust_level": settings.value("trust_level"),
-        "fail_fast": not settings.value("keep_going"),
-        "max_workers": settings.value("max_workers"),
-        "timeout": None if timeout is None else float(timeout),
-        "step_timeout": None if step_timeout is None else float(step_timeout),
-        "conformance": settings.value("conformance"),
-        "prefer": tuple(settings.value("prefer")),
-        "no_fallback": settings.value("no_fallback"),
-        "durability": settings.value("durability"),
-    }
+def options_of(settings: Settings, given: Mapping[str, Any]) -> RunOptions:
+    """The options of a run: those given, which the settings hold as well, and the settings.
+
+    Raises UsageError, EnvironmentRefusal `config.key`.
+    """
+    values = dict(given)
+    for option in OPTIONS.values():
+        if option.setting:
+            values[option.name] = settings.value(option.name)
+    if values.get("allow_hosts"):
+        values["allow_hosts"] = parse_hosts(values["allow_hosts"])
+    return RunOptions(**normalized(values))
 
 
 def parse_hosts(given: Iterable[str]) -> tuple[str, ...]:
@@ -71,26 +68,27 @@ def parse_hosts(given: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def policy_request(
-    settings: Settings, given: PolicyRequest, skill_id: str = ""
-) -> PolicyRequest | None:
-    """The policy of a run of a skill, or of an agent without one, its pack found; None if nothing is given. Raises
-    UsageError `usage.flag`, and as `resolve_pack`."""
-    if bool(given.pack) != bool(given.intent):
-        lacking = "--intent" if given.pack else "--pack"
+def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> RunOptions:
+    """The options of a run of a skill, or of an agent without one, with the exact version of their pack.
+
+    Raises UsageError `usage.flag`, and as `resolve_pack`.
+    """
+    if bool(options.pack) != bool(options.intent):
+        lacking = "--intent" if options.pack else "--pack"
         hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
         raise UsageError("usage.flag", f"a run under a pack needs `{lacking}`, too", hint=hint)
-    if given.user and not given.pack:
+    if options.user and not options.pack:
         hint = "add --pack and --intent"
         raise UsageError("usage.flag", "`--user` is for the rules of a pack", hint=hint)
-    if given.user and not is_user_id(given.user):
-        text = f"the user of a run: found `{given.user[:60]}`"
-        raise UsageError("usage.value", text, expected=USER_ID_WORDS)
-    if given.pack:
-        from cogcli.app.packs import resolve_pack  # most runs have no pack
+    user = OPTIONS["user"].type
+    if options.user and not user.accepts(options.user):
+        text = f"the user of a run: found `{options.user[:60]}`"
+        raise UsageError("usage.value", text, expected=user.expected)
+    if not options.pack:
+        return options
+    from cogcli.app.packs import resolve_pack  # most runs have no pack
 
-        given = given._replace(pack=resolve_pack(settings, given.pack, skill_id))
-    return given if any(given) else None
+    return options.replace(pack=resolve_pack(settings, options.pack, skill_id))
 
 
 def environment_of(settings: Settings) -> RunEnvironment:

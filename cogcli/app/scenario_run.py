@@ -16,6 +16,7 @@ from uuid import uuid4
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import SIGNING_KEY
+from cogcli.declarations.options import RunOptions
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http.curl import variable_of
 from cogcli.runs.prepare import PreparedRun, RunRequest, one_step_skill, prepare_one_step
@@ -62,16 +63,14 @@ def scenario_target(
     capability = specs.capability
     environ = {name: value for name, value in specs.environ.items() if name != SIGNING_KEY}
     binds = {capability.id: specs.binding.id}
-    request = RunRequest(
-        _SKILL,
-        {},
-        {},
-        scenario.trace_id,
+    options = RunOptions(
+        trace_id=scenario.trace_id,
         trust_level=settings.value("trust_level") if live else "privileged",
-        confirmed=() if live else (capability.id,),
-        binds=binds,
+        confirm=[] if live else [capability.id],
+        bind=binds,
         durability="none",
     )
+    request = RunRequest(_SKILL, {}, options)
     own_catalog = _catalog_of_call(catalog, specs, local=not live)
     declared = catalog.raw[f"capability:{capability.id}"].get("outputs") or {}
     head = {"id": _SKILL, "name": "Scenario", "description": f"Scenario {scenario.id}."}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.app.settings.config import CONTRACTS, KEYS, ConfigKey
+from cogcli.app.settings.config import KEYS
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.protocols import PROTOCOLS
@@ -32,10 +32,6 @@ NAMES: Final = (*SPECS, *ARTIFACTS, *OWN)
 
 _KEYS: Final = Path(__file__).parent / "pages" / "keys.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_TYPES = {
-    "integer": "integer", "number": "number", "boolean": "boolean",
-    **dict.fromkeys(("choice", "text", "url", "auth_ref"), "string"),
-}  # fmt: skip
 
 
 def schema(name: str, known: KnownIds | None = None) -> dict[str, Any]:
@@ -90,49 +86,7 @@ def _table(name: str) -> dict[str, Any]:
 def _keys_of(prefix: str) -> dict[str, Any]:
     """The schemas of the keys of a table, without their prefix; of the top level those without a dot."""
     names = (name for name in KEYS if name.rpartition(".")[0] == prefix.rstrip("."))
-    return {name.removeprefix(prefix): _key(KEYS[name]) for name in names}
-
-
-def _key(key: ConfigKey) -> dict[str, Any]:
-    if key.kind in ("paths", "names"):
-        return {"type": "array", "items": {"type": "string", "minLength": 1}}
-    if key.kind == "pins":
-        return _pins()
-    if key.kind == "roots":
-        return {"type": "object", "additionalProperties": _root()}
-    schema: dict[str, Any] = {"type": _TYPES[key.kind]}
-    if key.choices:
-        schema["enum"] = list(key.choices)
-    if key.kind in ("integer", "number"):
-        schema["minimum" if key.kind == "integer" else "exclusiveMinimum"] = key.least
-        schema["maximum"] = key.most
-    return schema
-
-
-def _root() -> dict[str, Any]:
-    """The schema of what is said of one root."""
-    return {
-        "type": "object",
-        "properties": {"contracts": {"enum": list(CONTRACTS)}},
-        "additionalProperties": False,
-    }
-
-
-def _pins() -> dict[str, Any]:
-    """The schema of the pins of packs: a table of versions, and one for each environment."""
-    table = {
-        "type": "object",
-        "additionalProperties": {
-            "type": "string",
-            "pattern": "^[0-9][^#]*(#sha256:[0-9a-f]{64})?$",
-        },
-    }
-    named = {"type": "object", "additionalProperties": table}
-    return {
-        "type": "object",
-        "properties": {"pins": table, "env": named},
-        "additionalProperties": False,
-    }
+    return {name.removeprefix(prefix): KEYS[name].type.json_schema() for name in names}
 
 
 def envelope_schema() -> dict[str, Any]:

@@ -11,6 +11,7 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, UsageError
 from cogcli.core.problems import ProblemsFound
+from cogcli.declarations.options import RunOptions
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.runs.prepare import PreparedRun, RunRequest, prepare
@@ -159,7 +160,7 @@ def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, Any]) -> Pr
     bench.write({f"registry/{name}": text for name, text in files.items()})
     home = {"HOME": bench.directory, "XDG_CACHE_HOME": os.path.join(bench.directory, "cache")}
     settings = Settings({"registry": [root]}, home, base=bench.directory)
-    request = RunRequest(start.skill, dict(inputs), dict(start.frame), None)
+    request = RunRequest(start.skill, dict(inputs), RunOptions(frame=dict(start.frame)))
     return prepare(open_registry(settings).reach(start.skill), request, settings.environ)
 
 

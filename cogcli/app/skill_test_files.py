@@ -133,13 +133,13 @@ def _own_folder(settings: Settings, skill_id: str) -> str:
 
 def _case_keys(request: RunRequest, started: Event) -> dict[str, Any]:
     """The keys of a case that say how a run began; what is the default is left out."""
-    policy = request.policy.to_payload() if request.policy else {}
+    policy = request.options.policy
     options = {
-        "trust_level": request.trust_level,
+        "trust_level": request.options.trust_level,
         "confirm": started.payload["options"]["confirmed_capabilities"],
-        "bind": dict(request.binds),
-        "conformance": request.conformance,
-        "keep_going": not request.fail_fast,
+        "bind": request.options.bind,
+        "conformance": request.options.conformance,
+        "keep_going": request.options.keep_going,
         **policy,
     }
     plain = {"trust_level": "standard", "keep_going": False}
@@ -149,7 +149,7 @@ def _case_keys(request: RunRequest, started: Event) -> dict[str, Any]:
         "options": {
             key: value for key, value in options.items() if value and value != plain.get(key)
         },
-        "seed": request.seed,
+        "seed": request.options.seed,
         "now": f"{started.timestamp[:19]}Z",
     }
 
@@ -162,7 +162,7 @@ def _stubs(
     stubs: dict[str, list[dict[str, Any]]] = {
         capability.id: []
         for capability in catalog.reached(request.skill_id)
-        if reach_of(settings, catalog, capability, request.binds)
+        if reach_of(settings, catalog, capability, request.options.bind)
     }
     for (run, step), intent in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):
         answers = stubs.get(intent.payload.get("capability", ""))

@@ -9,9 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.run_skill import environment_of, policy_request
+from cogcli.app.run_skill import environment_of, with_pack
 from cogcli.app.settings import Settings
-from cogcli.app.settings.config import KEYS
 from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.app.skill_test_catalog import (
     CaseRegistry,
@@ -26,21 +25,20 @@ from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.problems import KeyPath
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
+from cogcli.declarations.options import CASES, OPTIONS, RunOptions, normalized
 from cogcli.episode.history import History
 from cogcli.protocols.exchange_checks import Check
 from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.input_origins import CASE
 from cogcli.runs.log_index import LogIndex, read_log_index
-from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunEnvironment, RunRequest
 from cogcli.runs.resume import ResumeRequest
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.fields import value_from
 from cogcli.specs.registry import Registry
 from cogcli.verification.case import Answers, Case, CaseTarget, Expected, Outcome, run_case
 from cogcli.verification.check_result import short
 from cogcli.verification.expectations import skill_expectation
-from cogcli.verification.skill_case import CaseFault, CaseOptions, SkillCase
+from cogcli.verification.skill_case import CaseFault, SkillCase
 from cogcli.verification.stubs import Recorded, Stub, StubbedCalls
 from cogcli.yaml.reader import read_file
 
@@ -104,7 +102,7 @@ def run_skill_case(
     log = _read_log(settings, case) if case.recorded else None
     case = _with_files(settings, case, log, os.path.join(folder, "files"))
     registry = CaseRegistry(settings, case)
-    request = _request(settings, case)._replace(allow_hosts=allow_hosts)
+    request = _request(settings, case).with_options(allow_hosts=list(allow_hosts))
     catalog = registry.reach(case.skill_id, pack=request.pack_ref)
     require_own_skill(settings, case, catalog)
     stubs: list[Stub] = []
@@ -175,41 +173,27 @@ def _environment(
 
 def _request(settings: Settings, case: SkillCase) -> RunRequest:
     """The options are those of the case and of the project: those of a user would make it another test."""
-    options = value_from(CaseOptions, {**_project_options(settings), **case.options})
-    given = PolicyRequest(
-        options.pack, options.intent, options.user, options.safety_mode, options.budget
-    )
+    given = {_OPTION_OF.get(key, key): value for key, value in case.options.items()}
+    values = {**_project_options(settings), **given, "frame": case.frame, "seed": case.seed}
+    options = RunOptions(**normalized(values), durability="none")
     try:
-        policy = policy_request(settings, given, case.skill_id)
+        options = with_pack(settings, options, case.skill_id)
     except CogcliError as error:
         raise CaseFault(case, error.code, ("options",), error.message, error.hint) from error
-    return RunRequest(
-        skill_id=case.skill_id,
-        inputs=case.inputs or {},
-        origins=dict.fromkeys(case.inputs or {}, CASE),
-        frame=case.frame,
-        trace_id=None,
-        trust_level=options.trust_level,
-        confirmed=tuple(options.confirm),
-        binds=options.bind,
-        fail_fast=not options.keep_going,
-        max_workers=options.max_workers,
-        timeout=options.timeout and float(options.timeout),
-        step_timeout=options.step_timeout and float(options.step_timeout),
-        conformance=options.conformance,
-        seed=case.seed,
-        tags=options.tag,
-        durability="none",
-        policy=policy,
-    )
+    inputs = case.inputs or {}
+    return RunRequest(case.skill_id, inputs, options, dict.fromkeys(inputs, CASE))
+
+
+_OPTION_OF: Final = {"tag": "tags"}
+"""By key of a case that has the name of the flag: the option."""
 
 
 def _project_options(settings: Settings) -> dict[str, Any]:
     """The options of a run in the file of a trusted project, else their defaults. Raises EnvironmentRefusal
     `config.key`."""
     settings.require_sound_files()
-    names = ("trust_level", "conformance", "keep_going", "max_workers", "timeout", "step_timeout")
-    options = {name: KEYS[name].default for name in names}
+    names = [option.name for option in OPTIONS.values() if option.setting and CASES in option.also]
+    options: dict[str, Any] = {}
     if settings.trust:
         for file in settings.files:
             if file.project:

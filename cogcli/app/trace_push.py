@@ -12,7 +12,7 @@ from typing import Final
 import orjson
 
 from cogcli.app.settings import Settings
-from cogcli.app.settings.config import KEYS, convert
+from cogcli.app.settings.config import KEYS
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase, TransportError, UsageError
 from cogcli.core.http import Http, HttpRequest
@@ -46,9 +46,9 @@ def push_trace(settings: Settings, directory: Path, url: str) -> None:
     Inputs and outputs are not sent. Raises UsageError `usage.value` for what is no address; TransportError for a status
     that is not a success, else as `Http.send`.
     """
-    key = KEYS["export.otlp"]
-    if convert(key, url) is None:
-        raise UsageError("usage.value", "`--push`: found another text", expected=key.expected)
+    address = KEYS["export.otlp"].type
+    if not address.accepts(url):
+        raise UsageError("usage.value", "`--push`: found another text", expected=address.expected)
     body = orjson.dumps(otlp(trace_spans(iterate_events(directory))))
     target = url if url.rstrip("/").endswith(_PATH) else url.rstrip("/") + _PATH
     proxies = settings.environ if settings.value("use_env_proxy") else None

@@ -71,15 +71,13 @@ class Assembled:
             self.doubtful.add("*")
         for pair in flags.p:
             self._collect(lambda pair=pair: self._take_pair(pair))
-        if (file := flags.frame_file) is not None:
+        if (file := flags.options.get("frame")) is not None:
             self.frame = (
                 self._collect(
                     lambda: _object(*_file_value(self._context, file), flag="--frame-file")
                 )
                 or {}
             )
-        if flags.goal is not None:
-            self.frame = {**self.frame, "goal": flags.goal}
 
     def _collect(self, action: Any) -> Any:
         try:

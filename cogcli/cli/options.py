@@ -5,7 +5,6 @@ typer reads the annotations, so they are values here and no text: this file has 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -13,12 +12,14 @@ import typer
 
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
+from cogcli.declarations import options as run_options
+from cogcli.declarations.option_types import OptionType, PositiveNumber, WholeNumber, WordChoice
 
-INPUT, EXECUTION, SAFETY, OUTPUT, OPTIONS = "Input", "Execution", "Safety", "Output", "Options"
+INPUT, EXECUTION, SAFETY = run_options.INPUT, run_options.EXECUTION, run_options.SAFETY
+OUTPUT, OPTIONS = run_options.OUTPUT, "Options"
 PANELS = (INPUT, EXECUTION, SAFETY, OUTPUT, OPTIONS)
 """The groups of flags in help, in this order."""
 
-PROGRESS = ("auto", "live", "lines", "json", "none")
 LIST_FORMATS = ("text", "jsonl", "tsv", "csv", "md")
 
 Completes = str | tuple[str, ...]
@@ -68,6 +69,35 @@ def wrong_value(message: str, hint: str = "", expected: str = "") -> UsageError:
     return UsageError("usage.value", message, hint=hint, expected=expected)
 
 
+def typed(
+    name: str,
+    metavar: str,
+    type: OptionType,
+    help: str,
+    panel: str = OPTIONS,
+    *,
+    default: str = "",
+    completes: Completes = (),
+) -> Any:
+    """A flag with a value of this type."""
+    words = type.words if isinstance(type, WordChoice) else ()
+
+    def parse(raw: Any) -> Any:
+        if not isinstance(raw, str):  # the default
+            return raw
+        value = type.parse(raw)
+        if value is None:
+            what = f"`{name}`: found `{raw[:_LONGEST_SHOWN]}`, expected {type.expected}"
+            raise wrong_value(what, suggestion(raw, words) if words else "")
+        return value
+
+    completes = completes or words
+    return text(name, metavar, help, panel, default=default, completes=completes, parse=parse)
+
+
+_LONGEST_SHOWN = 60
+
+
 def choice(
     name: str,
     metavar: str,
@@ -78,21 +108,8 @@ def choice(
     default: str = "",
 ) -> Any:
     """A flag with one of these words."""
-
-    def parse(raw: str) -> str:
-        if raw not in words:
-            expected = f"expected one of {', '.join(words)}"
-            raise wrong_value(f"`{name}`: found `{raw}`, {expected}", suggestion(raw, words))
-        return raw
-
-    return text(
-        name,
-        metavar,
-        help or ", ".join(words),
-        panel,
-        default=default,
-        completes=words,
-        parse=parse,
+    return typed(
+        name, metavar, WordChoice(*words), help or ", ".join(words), panel, default=default
     )
 
 
@@ -107,63 +124,40 @@ def integer(
     default: str = "",
 ) -> Any:
     """A flag with a whole number from `least` to `most`."""
-
-    def parse(raw: str | int) -> int:
-        if isinstance(raw, int):  # the default
-            return raw
-        expected = f"a whole number from {least:,} to {most:,}"
-        return int(_number(name, raw, int, lambda value: least <= value <= most, expected))
-
-    return text(name, metavar, help, panel, default=default, parse=parse)
+    return typed(name, metavar, WholeNumber(least, most), help, panel, default=default)
 
 
 def seconds(name: str, help: str, panel: str = OPTIONS, *, default: str = "") -> Any:
     """A flag with a number of seconds, more than none and at most a year."""
-
-    def parse(raw: str) -> float:
-        return float(
-            _number(
-                name, raw, float, lambda value: 0 < value <= _YEAR, f"a number above 0 to {_YEAR:,}"
-            )
-        )
-
-    return text(name, "S", help, panel, default=default, parse=parse)
-
-
-_YEAR = 31_536_000
-
-
-def _number(
-    name: str, raw: str, read: Callable[[str], float], fits: Callable[[float], bool], expected: str
-) -> float:
-    if raw.isascii() and "_" not in raw and len(raw) <= 40:
-        with suppress(ValueError):
-            if fits(value := read(raw)):
-                return value
-    raise wrong_value(f"`{name}`: found `{raw[:40]}`, expected {expected}")
+    return typed(name, "S", PositiveNumber(), help, panel, default=default)
 
 
 class Flags:
     """Flags that are declared together and handed on as one value; a flag that was not given is None, False or []."""
 
-    only: ClassVar[frozenset[str]] = frozenset()
-    """Of the declared flags those that the command line has; all where it is empty."""
+    left_out: ClassVar[frozenset[str]] = frozenset()
+    """Flags of the classes above that the command line of this class does not have."""
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
-        self.__dict__.update({name: absent(kind) for name, kind, _ in self._all()})
+        self.__dict__.update({name: absent(kind) for name, kind, _ in self.all_flags()})
         self.__dict__.update(values or {})
 
     @classmethod
     def declared(cls) -> list[tuple[str, Any, Any]]:
         """Name, type and declaration of each flag that the command line has, in the order of help."""
-        return [flag for flag in cls._all() if not cls.only or flag[0] in cls.only]
+        return [flag for flag in cls.all_flags() if flag[0] not in cls.left_out]
 
     @classmethod
-    def _all(cls) -> Iterator[tuple[str, Any, Any]]:
+    def all_flags(cls) -> Iterator[tuple[str, Any, Any]]:
+        """Name, type and declaration of each flag; those of the classes above first."""
+        names: dict[str, tuple[Any, Any]] = {}
         for base in reversed(cls.__mro__):
             for name, kind in get_annotations(base, eval_str=True).items():
-                if name != "only":
-                    yield (name, *unwrap(kind, base.__dict__.get(name)))
+                if getattr(kind, "__origin__", None) is not ClassVar:
+                    names.pop(name, None)
+                    names[name] = unwrap(kind, base.__dict__.get(name))
+        for name, (kind, declaration) in names.items():
+            yield name, kind, declaration
 
 
 def unwrap(kind: Any, default: Any = None) -> tuple[Any, Any]:
@@ -202,7 +196,7 @@ Episode = Annotated[str, argument("EP", "episodes")]
 NewestEpisode = Annotated[str | None, argument("[EP]", "episodes")]
 """An episode; None stands for the newest."""
 Progress = Annotated[
-    str | None, choice("--progress", "WORD", PROGRESS, panel=OUTPUT, default="auto")
+    str | None, choice("--progress", "WORD", run_options.PROGRESS, panel=OUTPUT, default="auto")
 ]
 AllowHost = Annotated[
     list[str],

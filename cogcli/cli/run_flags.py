@@ -1,36 +1,80 @@
-"""The flags of a run and of `trace`, each declared once: `rerun` and `serve mcp` take a part of those of a run.
+"""The flags of a run and of `trace`. Those of options are derived from `declarations/options.py`.
 
 typer reads the annotations, so they are values here and no text: this file has no `from __future__ import annotations`.
 """
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 from cogcli.cli.options import (
     EXECUTION,
     INPUT,
     LIST_FORMATS,
     OUTPUT,
-    SAFETY,
-    AllowHost,
     Flags,
     Header,
     Progress,
     choice,
-    integer,
-    seconds,
     switch,
     text,
-)  # fmt: skip
+    typed,
+)
 from cogcli.core.terminal_text import LONGEST_SHOWN
+from cogcli.declarations.option_types import PositiveNumber, TrueOrFalse, WholeNumber, WordChoice
+from cogcli.declarations.options import AGENT, BY_HELP, OPTIONS, RERUN, SERVE, Option
 
-DURABILITIES = ("process", "power", "none")
-PROFILES = ("experimental", "standard", "strict")
-LEVELS = ("sandbox", "standard", "elevated", "privileged")
-MODES = ("read_only", "local_write", "network", "delegated", "destructive")
 LISTED, DRAWN, EXPORTED = ("tsv", "csv", "md"), ("mermaid", "dot"), ("otlp", "chrome")
 TRACE_FORMATS = (*LIST_FORMATS, *DRAWN, *EXPORTED)
 VIEWS = ("tree", "timeline", "table", "lineage", "events", "layers")
 
 
-class RunFlags(Flags):
+def flag_of(option: Option) -> tuple[Any, Any]:
+    """Type and declaration of the flag of an option of a run."""
+    kind = option.type
+    if isinstance(kind, TrueOrFalse):
+        return bool, switch(option.flag, help=option.help, panel=option.group)
+    shown: dict[str, Any] = {"default": option.shown_default, "completes": option.completes}
+    if isinstance(kind, WordChoice | WholeNumber | PositiveNumber):
+        flag = typed(option.flag, option.metavar, kind, option.help, option.group, **shown)
+    else:  # its text is read together with the inputs, so that all problems are reported at once
+        flag = text(option.flag, option.metavar, option.help, option.group, **shown)
+    return (list[str] if kind.many else str | None), flag
+
+
+OPTIONS_HERE: Any = object()
+"""Stands in a class of flags where help lists those of the options."""
+
+
+def _is_typed(value: Any) -> bool:
+    return value is not None and value is not False and value != ()
+
+
+class OptionFlags(Flags):
+    """The flags of a command that takes options of a run (`declarations/options.py`)."""
+
+    command: ClassVar[str] = ""
+    """The command; empty for one that takes all options."""
+    options: dict[str, Any] = OPTIONS_HERE
+    """The options that were typed, by name: their text is not read yet, unless it is a number or a word."""
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        given = values or {}
+        super().__init__({name: given[name] for name in given if name not in OPTIONS})
+        self.options = {name: given[name] for name in OPTIONS if _is_typed(given.get(name))}
+
+    @classmethod
+    def all_flags(cls) -> Iterator[tuple[str, Any, Any]]:
+        """The flags of the class, those of its options among them."""
+        for name, kind, declaration in super().all_flags():
+            if declaration is not OPTIONS_HERE:
+                yield name, kind, declaration
+                continue
+            for option in BY_HELP:
+                if not cls.command or cls.command in option.also:
+                    yield (option.name, *flag_of(option))
+
+
+class RunFlags(OptionFlags):
     """What a run takes beside its skill."""
 
     input: str | None = text(
@@ -46,114 +90,33 @@ class RunFlags(Flags):
         INPUT,
         completes="inputs",
     )
-    trace_id: str | None = text(
-        "--trace-id", "ID", "a trace id for related runs", INPUT, default="32 hex"
-    )
-    goal: str | None = text("--goal", "TEXT", "the frame's goal", INPUT)
-    frame_file: str | None = text(
-        "--frame-file", "FILE", "all six fields of the frame, from a file (.json, .yaml)", INPUT
-    )
-    tag: list[str] = text("--tag", "k=v", "a tag of the episode (repeatable)", INPUT)
-    seed: int | None = integer(
-        "--seed", "a seed to record", INPUT, least=0, most=2**53 - 1, default="0"
-    )
     plan: bool = switch(
         "--plan",
         help="check everything, show the plan; run nothing, write nothing",
         panel=EXECUTION,
     )
-    keep_going: bool = switch(
-        "--keep-going", help="after a failure, run the steps that do not need it", panel=EXECUTION
-    )
-    max_workers: int | None = integer(
-        "--max-workers", "number of calls at a time", EXECUTION, least=1, most=256, default="8"
-    )
-    timeout: float | None = seconds(
-        "--timeout", "limit of the run in seconds", EXECUTION, default="none"
-    )
-    step_timeout: float | None = seconds(
-        "--step-timeout", "limit of a step in seconds", EXECUTION, default="60, or a call's own"
-    )
-    bind: list[str] = text(
-        "--bind", "CAP=BINDING", "use this binding (repeatable)", EXECUTION, completes="choices"
-    )
-    prefer: list[str] = text(
-        "--prefer",
-        "SERVICE",
-        "prefer the bindings of this service if they can be called (repeatable)",
-        EXECUTION,
-        completes="services",
-    )
-    no_fallback: bool = switch(
-        "--no-fallback", help="fail instead of calling a fallback binding", panel=EXECUTION
-    )
-    conformance: str | None = choice(
-        "--conformance", "WORD", PROFILES, "minimum conformance of bindings", EXECUTION
-    )
-    trust_level: str | None = choice(
-        "--trust-level",
-        "LEVEL",
-        LEVELS,
-        "sandbox, standard (default), elevated, privileged",
-        SAFETY,
-    )
-    confirm: list[str] = text(
-        "--confirm",
-        "CAP",
-        "confirm a capability in advance (repeatable)",
-        SAFETY,
-        completes="capabilities",
-    )
-    allow_host: AllowHost
-    pack: str | None = text(
-        "--pack", "ID[@VERSION]", "govern the calls by a pack", SAFETY, completes="packs"
-    )
-    intent: str | None = text("--intent", "ID", "an intent of the pack", SAFETY)
-    user: str | None = text(
-        "--user", "ID", "the user who makes the request, for the pack's rules", SAFETY
-    )
-    safety_mode: str | None = choice(
-        "--safety-mode", "MODE", MODES, "the highest mode that a call may have", SAFETY
-    )
-    budget: list[str] = text("--budget", "k=N", "lower a budget of the pack (repeatable)", SAFETY)
-    durability: str | None = choice(
-        "--durability",
-        "WORD",
-        DURABILITIES,
-        "which crashes the log survives: process, power, none",
-        OUTPUT,
-        default="process",
-    )
+    options: dict[str, Any] = OPTIONS_HERE
     progress: Progress
 
 
-class ServeFlags(RunFlags):
+class ServeFlags(OptionFlags):
     """Those of a run that also make sense for many runs of one server."""
 
-    only = frozenset(
-        (
-            "trust_level", "confirm", "bind", "prefer", "no_fallback", "keep_going", "max_workers", "timeout",
-            "step_timeout", "conformance", "tag", "durability", "allow_host",
-        )
-    )  # fmt: skip
+    command = SERVE
 
 
 class RerunFlags(RunFlags):
     """Those of a run that also make sense for a run that is repeated."""
 
-    only = ServeFlags.only | {"progress", "plan", "p"}
+    command = RERUN
+    left_out = frozenset(("input", "input_file"))
 
 
-class AgentFlags(RunFlags):
+class AgentFlags(OptionFlags):
     """Those of a run that an agent's run has, and what is asked of the agent."""
 
-    only = frozenset(
-        (
-            "trust_level", "confirm", "bind", "no_fallback", "timeout", "tag", "durability", "progress", "pack",
-            "intent", "user", "safety_mode", "budget", "trace_id", "allow_host", "message", "param", "session", "model",
-            "mode", "dry_run", "no_memory",
-        )
-    )  # fmt: skip
+    command = AGENT
+    progress: Progress
     message: str | None = text("--message", "TEXT", "the request as text, without a file", INPUT)
     param: list[str] = text("--param", "k=v", "a parameter: k=text, k:=JSON (repeatable)", INPUT)
     session: str | None = text("--session", "ID", "the conversation to continue", INPUT)
@@ -175,7 +138,7 @@ class AgentFlags(RunFlags):
 class ChatFlags(AgentFlags):
     """Those of a conversation."""
 
-    only = AgentFlags.only - {"message", "dry_run", "no_memory", "trace_id", "progress"}
+    left_out = frozenset(("message", "dry_run", "no_memory", "trace_id", "progress"))
 
 
 class TraceFlags(Flags):

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
 from cogcli.app.registry import open_registry, untrusted_warning
-from cogcli.app.run_skill import options_of, parse_hosts, policy_request, run_given
+from cogcli.app.run_skill import options_of, run_given, with_pack
 from cogcli.app.settings import Settings
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
+from cogcli.cli.given_options import read_options
 from cogcli.cli.inputs import assemble
 from cogcli.cli.live_run import (
     DisplayListener,
@@ -30,10 +29,8 @@ from cogcli.core.problems import meant_hint
 from cogcli.core.terminal_text import visible
 from cogcli.events.envelope import Event
 from cogcli.runs.given_inputs import GivenRun
-from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.results import Control, RunResult
-from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 
 
 def run_skill(
@@ -81,17 +78,14 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
             or "an id is domain.slug; see cogcli skills ls",
         )
     problems: list[CogcliError] = []
-    options = run_options(context, flags, problems)
+    given = read_options(flags, problems)
     read = assemble(context, flags)
-    policy = _policy_request(context, skill_id, flags, problems)
-    request = RunRequest(
-        skill_id=skill_id,
-        inputs=read.inputs,
-        origins=read.origins,
-        frame=read.frame,
-        policy=policy,
-        **options,
-    )
+    options = options_of(context.settings, {**given, "frame": read.frame})
+    try:
+        options = with_pack(context.settings, options, skill_id)
+    except UsageError as error:
+        problems.append(error)
+    request = RunRequest(skill_id, read.inputs, options, read.origins)
     return GivenRun(request, [*problems, *read.problems], read.doubtful)
 
 
@@ -104,104 +98,6 @@ def _skills_of_file(settings: Settings, path: str) -> list[str]:
         for file in registry.paths("skill", id)
     )
     return [id for id, file in files if file == wanted]
-
-
-def run_options(
-    context: CommandContext, flags: RunFlags, problems: list[CogcliError]
-) -> dict[str, Any]:
-    """The fields of a RunRequest that flags and settings decide; wrong values are added to `problems`."""
-    return {
-        "trace_id": _trace_id(flags.trace_id, problems),
-        "confirmed": tuple(flags.confirm),
-        "binds": parse_pairs(flags.bind, "--bind", "CAP=BINDING", problems),
-        "seed": flags.seed or 0,
-        "tags": parse_pairs(flags.tag, "--tag", "k=v", problems),
-        "allow_hosts": parse_allowed_hosts(flags.allow_host, problems),
-        **options_of(context.settings),
-    }
-
-
-def _policy_request(
-    context: CommandContext, skill_id: str, flags: RunFlags, problems: list[CogcliError]
-) -> PolicyRequest | None:
-    """What the flags say of the policy of a run; None where they say nothing. Raises
-    EnvironmentRefusal as `policy_request`."""
-    budget = parse_budget(flags.budget, problems)
-    require_user_flag(flags.user, problems)
-    request = PolicyRequest(
-        flags.pack or "", flags.intent or "", flags.user or "", flags.safety_mode or "", budget
-    )
-    try:
-        return policy_request(context.settings, request, skill_id)
-    except UsageError as error:
-        problems.append(error)
-        return None
-
-
-def require_user_flag(user: str | None, problems: list[CogcliError]) -> None:
-    """Add an error to `problems` if `--user` is given and is not an id of a user."""
-    if user is not None and not is_user_id(user):
-        problems.append(
-            UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=USER_ID_WORDS)
-        )
-
-
-def parse_budget(given: list[str], problems: list[CogcliError]) -> dict[str, int]:
-    """The limits of `--budget`; an error for each that is not a number is added to `problems`."""
-    budget = {}
-    for key, value in parse_pairs(given, "--budget", "k=N", problems).items():
-        if value.isascii() and value.isdigit() and len(value) < 16:
-            budget[key] = int(value)
-        else:
-            problems.append(
-                UsageError(
-                    "usage.value", f"`--budget {key}`: found `{value[:60]}`, expected a number"
-                )
-            )
-    return budget
-
-
-def _trace_id(text: str | None, problems: list[CogcliError]) -> str | None:
-    if text is not None and not re.fullmatch(r"[A-Za-z0-9._:-]{1,128}", text):
-        problems.append(
-            UsageError(
-                "usage.value",
-                f"`--trace-id`: found `{text[:60]}`",
-                expected="1 to 128 letters, digits, `.`, `_`, `:` or `-`",
-            )
-        )
-    return text
-
-
-def parse_allowed_hosts(given: list[str], problems: list[CogcliError]) -> tuple[str, ...]:
-    """The hosts of `--allow-host`, each in one form; an error for any other text is added to `problems`."""
-    hosts: list[str] = []
-    for text in given:
-        try:
-            hosts += parse_hosts([text])
-        except UsageError as error:
-            problems.append(error)
-    return tuple(hosts)
-
-
-def parse_pairs(
-    given: list[str], flag: str, shape: str, problems: list[CogcliError]
-) -> dict[str, str]:
-    """The `name=value` texts of a repeatable flag; an error for any other text is added to `problems`."""
-    pairs: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            problems.append(
-                UsageError("usage.value", f"`{flag}`: found `{text[:60]}`, expected {shape}")
-            )
-        elif pairs.setdefault(name, value) != value:
-            problems.append(
-                UsageError(
-                    "usage.value", f"`{flag} {name}` is given twice", hint="keep one of them"
-                )
-            )
-    return pairs
 
 
 def trace_run(context: CommandContext, skill_id: str, flags: TraceFlags, run: RunFlags) -> int:

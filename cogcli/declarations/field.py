@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 REQUIRED: Final = object()
 """Stands for the default of a field that has none."""
@@ -17,8 +17,18 @@ _UNKNOWN: Final[Any] = object()
 """Stands for the class of a field's records before it is looked up: it may be defined after the field."""
 
 
-class _Always(NamedTuple):
-    default: Any
+class Declaration:
+    """What is declared of a field beside its type; it stands as the default of the field."""
+
+    always = False
+    """Whether the field is written even where it has its default."""
+
+    def __init__(self, default: Any) -> None:
+        self.default = default
+
+
+class _Always(Declaration):
+    always = True
 
 
 def always(*, default: Any) -> Any:
@@ -29,15 +39,17 @@ def always(*, default: Any) -> Any:
 class Field:
     """A member of a record, and what reads it from the JSON of a value."""
 
-    __slots__ = ("_record", "always", "annotation", "default", "name")
+    __slots__ = ("_record", "always", "annotation", "declaration", "default", "name")
 
     def __init__(self, name: str, annotation: str, default: Any) -> None:
         """`annotation` is the source of its type."""
         self.name = name
         self.annotation = annotation
-        self.always = type(default) is _Always
+        self.declaration = default if isinstance(default, Declaration) else None
+        """What is declared of it beside its type and default; None for most fields."""
+        self.always = self.declaration is not None and self.declaration.always
         """Whether it is written even where it is its default."""
-        self.default = default.default if self.always else default
+        self.default = self.declaration.default if self.declaration else default
         self._record: Any = _UNKNOWN
 
     @property

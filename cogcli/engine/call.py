@@ -95,7 +95,7 @@ def _require_allowed(record: StepRecord, capability: Capability, values: dict[st
     """Raise the error of trust, a missing confirmation or a pre-gate that refuses this call, or Degraded."""
     safety, engine, refusal = capability.safety, record.run.engine, None
     if safety is not None:
-        trust, confirmed = engine.options.trust_level, engine.options.confirmed_capabilities
+        trust, confirmed = engine.options.trust_level, engine.options.confirm
         refusal = safety_rules.refusal_before(
             capability.id, safety, trust_level=trust, confirmed=confirmed
         )

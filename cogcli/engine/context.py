@@ -12,6 +12,7 @@ from cogcli.core.errors import CogcliError, EffectInDoubtError, RuntimeErrorBase
 from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
 from cogcli.declarations.events import ServiceStarted, ServiceStopped, row_of
+from cogcli.declarations.options import RunOptions
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
 from cogcli.engine.ports import CallPolicy, CapabilityRunner, Dispatcher, EventSink, SnapshotWriter
@@ -24,35 +25,6 @@ from cogcli.specs.capability import Capability
 from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
 from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
-
-
-class RunOptions(NamedTuple):
-    """Fixed for the whole run tree, out of reach of data (docs/reference/execution.md#options)."""
-
-    trust_level: str = "standard"
-    confirmed_capabilities: frozenset[str] = frozenset()
-    fail_fast: bool = True
-    max_workers: int = 8
-    step_timeout_seconds: float | None = None
-    timeout_seconds: float | None = None
-    binds: Mapping[str, str] = {}
-    required_conformance_profile: str | None = None
-    prefer: tuple[str, ...] = ()
-    no_fallback: bool = False
-
-    def to_payload(self) -> dict[str, Any]:
-        """The `options` of `run.started`."""
-        payload = {
-            **self._asdict(),
-            "confirmed_capabilities": sorted(self.confirmed_capabilities),
-            "binds": dict(self.binds),
-            "prefer": list(self.prefer),
-        }
-        if not self.prefer:
-            del payload["prefer"]
-        if not self.no_fallback:
-            del payload["no_fallback"]
-        return payload
 
 
 class Fallback(NamedTuple):
@@ -151,7 +123,7 @@ class Engine:
         """Why a store does not have what the run learned, each reason once."""
         self.spent_ms: int | None = None
         """On resume: milliseconds that the run took before."""
-        self.timeout_seconds = options.timeout_seconds
+        self.timeout_seconds = options.timeout
         """The limit of time of the root run; on resume the one that was given last."""
         self.timed_ms = 0
         """On resume: milliseconds of that limit that were used before."""
@@ -307,7 +279,7 @@ class Run:
             return None
         declared, most = (
             planned.step.config.timeout_seconds,
-            self.engine.options.step_timeout_seconds,
+            self.engine.options.step_timeout,
         )
         if any(target.capability is None for target in planned.all_targets):
             return declared

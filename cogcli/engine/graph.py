@@ -3,7 +3,8 @@
 1. Ready steps start in plan order while a call slot is free.
 2. A step that is done, or skipped by condition or degrade, releases its dependents; one that failed or was vetoed
    has all downstream skipped.
-3. fail_fast: after a failure or veto nothing new starts and running calls are cancelled, effects in flight end first.
+3. Without `keep_going`: after a failure or veto nothing new starts and running calls are cancelled, effects in flight
+   end first.
 4. Dependents of a pending or cancelled step just never become ready.
 5. Nothing starts once a signal came.
 6. A step that will never start holds up nobody's writes.
@@ -153,5 +154,5 @@ class GraphDriver:
                 record = StepRecord.of_step(self._run, self._run.plan.steps[blocked])
                 record.finish("skipped", reason="dependency")
                 self.endings[blocked] = Ending("skipped", "dependency")
-            if self._run.engine.options.fail_fast:
+            if not self._run.engine.options.keep_going:
                 yield from self.wind_down(force=False)

@@ -47,7 +47,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
         graph.endings,
         child.state.outputs,
         child.plan.skill.outputs,
-        keep_going=not parent.engine.options.fail_fast,
+        keep_going=parent.engine.options.keep_going,
         lenient=child.is_lenient,
     )
     if outcome.status == "aborted":

@@ -197,7 +197,7 @@ class RootRun:
             self._graph.endings,
             run.state.outputs,
             plan.skill.outputs,
-            keep_going=not self.engine.options.fail_fast,
+            keep_going=self.engine.options.keep_going,
             lenient=run.is_lenient,
         )
 

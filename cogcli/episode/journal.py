@@ -27,6 +27,7 @@ from cogcli.core.jsonvalue import object_of
 from cogcli.core.redact import Redactor
 from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
+from cogcli.declarations.options import DURABILITIES
 from cogcli.episode.agreement import scan_log
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
 from cogcli.episode.checkpoint import NOTHING, CheckpointWriter, EventRange, Vouched
@@ -43,7 +44,6 @@ from cogcli.events.envelope import Draft, Event, mask_payload, to_json
 if TYPE_CHECKING:  # signing is for those who sign
     from cogcli.episode.signing import Sign
 
-DURABILITY: Final = ("process", "power", "none")
 _VOUCHED_FIRST: Final = frozenset(("start", "governance", "runtime"))
 """Phases whose events may carry a permission, or begin and end a period in which a process writes. A checkpoint
 announces each, and each event of a gate: no crash leaves a permission in the log that nothing vouches for."""
@@ -122,8 +122,8 @@ class Journal:
         `vouched`: what its checkpoints vouch for.
         """
         durability = ports.get("durability", "process")
-        if durability not in DURABILITY:
-            raise ValueError(f"durability is {' or '.join(DURABILITY)}")
+        if durability not in DURABILITIES:
+            raise ValueError(f"durability is {' or '.join(DURABILITIES)}")
         self.episode_id = episode_id
         self.trace_id = trace_id
         self.folder = folder

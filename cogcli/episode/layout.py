@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
+from cogcli.declarations.options import TRACE_ID
+
 EVENTS: Final = "events.jsonl"
 LEARN: Final = "learn.jsonl"
 STATE: Final = "state.json"
@@ -47,7 +49,6 @@ _EPISODE_ID = re.compile(
     rf"ep_(?:{_ULID}|(?!{_ULID.lower()}$)[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*)"
 )
 _OWN_ID = re.compile(rf"ep_{_ULID}")
-_TRACE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _BLOB = re.compile(r"[0-9a-f]{64}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 EVENT_ID: Final = re.compile(rf"ev_{_ULID}")
@@ -72,7 +73,7 @@ def is_renamed(name: str, episode_id: object) -> bool:
 
 def is_trace_id(text: str) -> bool:
     """Whether a text is a trace id."""
-    return _TRACE_ID.fullmatch(text) is not None
+    return TRACE_ID.accepts(text)
 
 
 def is_digest(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import (
@@ -23,7 +23,7 @@ class GateVerdict(NamedTuple):
 
 
 def refusal_before(
-    capability_id: str, safety: Safety, *, trust_level: str, confirmed: frozenset[str]
+    capability_id: str, safety: Safety, *, trust_level: str, confirmed: Collection[str]
 ) -> RuntimeErrorBase | None:
     """The error that trust or a missing confirmation raises before a call, or None."""
     if TRUST_RANKS[safety.trust_level] > TRUST_RANKS[trust_level]:

@@ -95,7 +95,7 @@ def convert_texts(
 def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
     """An error per capability of `--bind` or `--confirm` that the skill never calls: a typo must not pass."""
     known = {*catalog.capabilities, *catalog.aliases}
-    for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
+    for flag, names in (("--bind", request.options.bind), ("--confirm", request.options.confirm)):
         for name in names:
             if name not in known:
                 what = f"`{flag}`: `{request.skill_id}` uses no capability `{name[:60]}`"

@@ -19,7 +19,8 @@ from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.core.canonical import compact
 from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
-from cogcli.engine.context import Engine, RunOptions
+from cogcli.declarations.options import options_from_log
+from cogcli.engine.context import Engine
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.ports import CallPolicy, CapabilityRunner
 from cogcli.engine.run import SKILL, Finished, Request, execute
@@ -113,16 +114,16 @@ def launch(
     go through `intercept`. Raises EnvironmentRefusal where the log cannot be written; what is written stays readable.
     """
     control, intercept = control or Control(), intercept or environment.intercept
-    request, ids, redactor = prepared.request, environment.ids, Redactor()
+    options, ids, redactor = prepared.request.options, environment.ids, Redactor()
     journal = Store(
         environment.runs_dir, sign=environment.signer(), owner=environment.owner()
     ).create(
         f"ep_{ids.ulid()}",
-        trace_id=request.trace_id or ids.trace_id(),
+        trace_id=options.trace_id or ids.trace_id(),
         clock=environment.clock,
         ids=ids,
         redactor=redactor,
-        durability=request.durability,
+        durability=options.durability,
     )
     try:
         environment, typed = _with_typed_files(environment, prepared)
@@ -131,7 +132,7 @@ def launch(
             prepared.catalog,
             prepared.selection,
             redactor,
-            max_workers=request.max_workers,
+            max_workers=options.max_workers,
             is_agent=prepared.agent is not None,
         )
         engine = engine_of(
@@ -140,7 +141,7 @@ def launch(
             runner=InterceptedRunner(runner, intercept) if intercept else runner,
             clock=environment.clock,
             ids=ids,
-            options=request.options,
+            options=options,
             listener=listener,
             approvals=approvals,
             taken_over=taken_over,
@@ -229,12 +230,10 @@ def engine_over_log(
 ) -> Engine:
     """The engine that goes through a log again, with the options and results of its first event; `parts` are the other
     arguments of Engine."""
-    effects, options = started.payload.get("effects"), started.payload["options"]
-    known = {name: value for name, value in options.items() if name in RunOptions._fields}
-    known["confirmed_capabilities"] = frozenset(known.get("confirmed_capabilities") or ())
+    effects = started.payload.get("effects")
     engine = engine_of(
         catalog,
-        options=RunOptions(**known),
+        options=options_from_log(started.payload),
         taken_over=log.reused,
         effects=effects,
         behind=log.behind if effects else None,
@@ -346,8 +345,8 @@ def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str,
         task=agent.task if agent else frame.get("goal") or own,
         inputs=prepared.inputs,
         frame=frame,
-        seed=prepared.request.seed,
-        tags=prepared.request.tags,
+        seed=prepared.request.options.seed,
+        tags=prepared.request.options.tags,
         pins={
             "specs": dict(sorted(prepared.catalog.pins.items())),
             "policy": prepared.policy.name if prepared.policy else "builtin.default",
@@ -358,6 +357,6 @@ def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str,
             **(agent.pins if agent else {}),
         },
         selection=selection,
-        policy=prepared.request.policy.to_payload() if prepared.request.policy else {},
+        policy=prepared.request.options.policy,
         agent=agent.payload if agent else {},
     )

@@ -13,7 +13,7 @@ from cogcli.core.allowed_hosts import name_hosts
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem, ProblemsFound, meant_hint, sort_problems, suggestion
 from cogcli.core.refs import FRAME_FIELDS
-from cogcli.engine.context import RunOptions
+from cogcli.declarations.options import RunOptions
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cogcli.core.calls import Answer, Attempt
     from cogcli.core.file_roots import Roots
     from cogcli.core.system import Clock, IdSource
-    from cogcli.engine.context import RunOptions
     from cogcli.engine.ports import CallPolicy
     from cogcli.engine.run import RunProgram
     from cogcli.episode.signing import Sign
@@ -91,63 +90,34 @@ AgentOf = Callable[["Event", Catalog], AgentRun]
 
 
 class RunRequest(NamedTuple):
-    """The skill, inputs and options of one run, not yet checked. Times are in seconds."""
+    """The skill, inputs and options of one run, not yet checked."""
 
     skill_id: str
     inputs: dict[str, Any]
-    frame: dict[str, Any]
-    trace_id: str | None
-    trust_level: str = "standard"
-    confirmed: tuple[str, ...] = ()
-    binds: Mapping[str, str] = {}
-    fail_fast: bool = True
-    max_workers: int = 8
-    timeout: float | None = None
-    step_timeout: float | None = None
-    conformance: str | None = None
-    prefer: tuple[str, ...] = ()
-    no_fallback: bool = False
-    seed: int = 0
-    tags: Mapping[str, str] = {}
-    durability: str = "process"
-    policy: PolicyRequest | None = None
-    """None for the default policy."""
-    allow_hosts: tuple[str, ...] = ()
-    """The public hosts that a project may call before it is trusted (docs/reference/service.md#trust)."""
+    options: RunOptions
     origins: Mapping[str, str] = {}
     """By name where an input comes from, a word of `runs.input_origins`; what is not in it is a default."""
 
     @property
-    def pack_ref(self) -> str:
-        """The pack that governs the run, as `id@version` with its hash; empty without one."""
-        return self.policy.pack if self.policy else ""
+    def frame(self) -> dict[str, Any]:
+        """The given fields of the frame; a goal of its own counts before that of the frame."""
+        goal = {} if self.options.goal is None else {"goal": self.options.goal}
+        return {**self.options.frame, **goal}
 
     @property
-    def options(self) -> RunOptions:
-        """The options that the whole run tree inherits."""
-        return RunOptions(
-            trust_level=self.trust_level,
-            confirmed_capabilities=frozenset(self.confirmed),
-            fail_fast=self.fail_fast,
-            max_workers=self.max_workers,
-            step_timeout_seconds=self.step_timeout,
-            timeout_seconds=self.timeout,
-            binds=self.binds,
-            required_conformance_profile=self.conformance,
-            prefer=self.prefer,
-            no_fallback=self.no_fallback,
-        )
+    def pack_ref(self) -> str:
+        """The pack that governs the run, as `id@version` with its hash; empty without one."""
+        return self.options.pack
 
-    def selection(self, environ: Mapping[str, str]) -> SelectionOptions:
-        """How its bindings are chosen."""
-        return SelectionOptions(
-            self.binds,
-            self.conformance,
-            environ,
-            tuple(self.prefer),
-            self.no_fallback,
-            tuple(self.allow_hosts),
-        )
+    @property
+    def policy(self) -> PolicyRequest | None:
+        """What governs the run; None for the default policy."""
+        given = self.options.policy
+        return PolicyRequest(**given) if given else None
+
+    def with_options(self, **changes: Any) -> RunRequest:
+        """A copy with other options."""
+        return self._replace(options=self.options.replace(**changes))
 
 
 class PreparedRun(NamedTuple):
@@ -222,7 +192,7 @@ def prepare_without_inputs(
     catalog: Catalog, request: RunRequest, environ: Mapping[str, str], wrong: Sequence[Problem] = ()
 ) -> PreparedRun:
     """As `prepare`, for a skill whose inputs come later: both inputs and frame are empty. `wrong` is found already."""
-    selection = request.selection(environ)
+    selection = SelectionOptions.of(request.options, environ)
     found = check(catalog, options=selection)
     blocking = [problem for problem in found if problem.severity != "W"] + [*wrong]
     if blocking:

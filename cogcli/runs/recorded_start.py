@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from cogcli.declarations.checked import problem_of
+from cogcli.declarations.option_types import OptionType, PositiveNumber, WholeNumber, WordChoice
+from cogcli.declarations.options import OPTIONS, RunOptions
 
 _NO_MODEL: Final = "template"
 _Seconds = Annotated[float, Field(gt=0)]
@@ -21,19 +25,28 @@ class _Recorded(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
 
-class _Options(_Recorded):
-    """The options of the run."""
+@cache
+def _options_model() -> type[BaseModel]:
+    """The model of the options of a run, as their declarations say."""
+    hints = get_type_hints(RunOptions)
+    fields: dict[str, Any] = {}
+    for option in OPTIONS.values():
+        above, _, name = option.logged.rpartition(".")
+        if above == "options":
+            fields[name] = (_limited(option.type, hints[option.name]), option.default)
+    return create_model("Options", __base__=_Recorded, **fields)
 
-    trust_level: str = ""
-    confirmed_capabilities: list[str] = []
-    fail_fast: bool = True
-    max_workers: Annotated[int, Field(ge=1, le=256)] = 1
-    timeout_seconds: _Seconds | None = None
-    step_timeout_seconds: _Seconds | None = None
-    binds: dict[str, str] = {}
-    required_conformance_profile: Literal["experimental", "standard", "strict"] | None = None
-    prefer: list[str] = []
-    no_fallback: bool = False
+
+def _limited(type: OptionType, hint: Any) -> Any:
+    """The hint of an option with the limits of its type."""
+    if isinstance(type, WordChoice):
+        words: Any = Literal[type.words]
+        return words | None if NoneType in get_args(hint) else words
+    if isinstance(type, WholeNumber):
+        return Annotated[hint, Field(ge=type.least, le=type.most)]
+    if isinstance(type, PositiveNumber):
+        return _Seconds | None
+    return hint
 
 
 class _Member(_Recorded):
@@ -195,7 +208,7 @@ class _Agent(_Recorded):
 class _Start(_Recorded):
     """The members of `run.started` that are read again."""
 
-    options: _Options
+    options: dict[str, Any]
     pins: _Pins
     selection: dict[str, _Chain] = {}
     policy: _Policy | None = None
@@ -220,9 +233,16 @@ def problem_of_recorded(event_type: str, payload: Any) -> str | None:
     problem = problem_of(event_type, payload)
     if problem or event_type != "run.started":
         return problem
+    return _problem_at("payload", _Start, payload) or _problem_at(
+        "payload.options", _options_model(), payload["options"]
+    )
+
+
+def _problem_at(place: str, model: type[BaseModel], value: Any) -> str | None:
+    """The first problem of a value by a model, in one line."""
     try:
-        _Start.model_validate(payload)
+        model.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        return f"payload.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return f"{place}.{'.'.join(map(str, first['loc']))}: {first['msg']}"
     return None

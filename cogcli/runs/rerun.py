@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.options import options_from_log
 from cogcli.engine.plan import StepPlan
 from cogcli.episode.log_reader import Warn
 from cogcli.mapping.apply import ReusedResult
 from cogcli.runs.effects import effects_of
 from cogcli.runs.log_index import LogIndex, read_log_index
-from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import RunRequest
 from cogcli.runs.rerun_effects import RerunEffects, path_prefixes, select_effects
 
@@ -51,34 +51,19 @@ class Reuse(NamedTuple):
 
 
 def read_source_request(
-    directory: Path, overrides: dict[str, Any], warn: Warn | None = None
+    directory: Path, overrides: Mapping[str, Any], warn: Warn | None = None
 ) -> tuple[RunRequest, LogIndex]:
-    """The request of an earlier run with `overrides` (fields of RunRequest), and the index of its log.
+    """The request of an earlier run with `overrides` (options by name), and the index of its log.
 
     Raises EnvironmentRefusal `episode.unreadable`.
     """
     events, log = read_log_index(directory, warn)
     payload = events[0].payload
-    options = payload["options"]
-    request = RunRequest(
-        skill_id=payload["skill"]["id"],
-        inputs=payload["inputs"],
-        frame={name: value for name, value in payload["frame"].items() if value},
-        trace_id=None,
-        trust_level=options["trust_level"],
-        binds=options["binds"],
-        fail_fast=options["fail_fast"],
-        max_workers=options["max_workers"],
-        timeout=options["timeout_seconds"],
-        step_timeout=options["step_timeout_seconds"],
-        conformance=options["required_conformance_profile"],
-        prefer=tuple(options.get("prefer") or ()),
-        no_fallback=options.get("no_fallback") is True,
-        seed=payload["seed"],
-        tags=payload["tags"],
-        policy=PolicyRequest.recorded(payload),
-    )
-    return request._replace(**overrides), log
+    frame = {name: value for name, value in payload["frame"].items() if value}
+    # What a user confirmed for the earlier run is confirmed for that run alone.
+    options = options_from_log(payload).replace(frame=frame, confirm=[])
+    options = options.replace(**overrides)
+    return RunRequest(payload["skill"]["id"], payload["inputs"], options), log
 
 
 def first_to_run(plan: StepPlan, from_step: str | None) -> dict[str, str]:

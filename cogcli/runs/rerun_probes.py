@@ -62,7 +62,7 @@ def _ask_probe(
     values = {"idempotency_key": effect.idempotency_key, "input": effect.input}
     outputs: dict[str, Any] = {name: {"type": "any"} for name in names}
     skill = one_step_skill(_HEAD, capability.probe, values, outputs, names, {"id": "probe"})
-    request = prepared.request._replace(frame={}, durability="none", tags={})
+    request = prepared.request.with_options(frame={}, goal=None, durability="none", tags={})
     run = prepare_one_step(prepared.catalog, skill, request, prepared.selection, capability.file)
     with scratch_folder("probe") as runs_dir:
         result = launch(environment._replace(runs_dir=runs_dir), run)

@@ -18,6 +18,7 @@ from cogcli.core.redact import Redactor
 from cogcli.core.terminal_text import is_plain_name
 from cogcli.declarations.events import RunResumed
 from cogcli.declarations.governance_events import ApprovalGranted, ApprovalRejected
+from cogcli.declarations.options import options_from_log
 from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import SKILL
@@ -181,7 +182,7 @@ class _Resumption(NamedTuple):
             episode=self.directory.name,
         )
         agent = recorded_agent(environment.agent_of, catalog, self.started)
-        workers = self.started.payload["options"].get("max_workers", 8)
+        workers = options_from_log(self.started.payload).max_workers
         live = live_runner(
             environment, catalog, selection, redactor,
             max_workers=workers, selected=selected, is_agent=agent is not None,
@@ -310,19 +311,15 @@ class _Resumption(NamedTuple):
             )
         if changed:
             catalog = catalog._replace(capabilities=stricter_of(catalog.capabilities, pinned))
-        options = started.payload["options"]
+        options = options_from_log(started.payload)
         selected = {} if changed else recorded_chains(started)
         # A recorded binding counts as named by the user: it is called, or nothing is.
         binds = {
-            **options["binds"],
+            **options.bind,
             **{id: chain.members[0].binding_id for id, chain in selected.items()},
         }
-        profile = options["required_conformance_profile"]
-        prefer = tuple(options.get("prefer") or ())
-        no_fallback, hosts = options.get("no_fallback") is True, self.request.allow_hosts
-        selection = SelectionOptions(
-            binds, profile, self.environment.environ, prefer, no_fallback, hosts
-        )
+        options = options.replace(bind=binds, allow_hosts=list(self.request.allow_hosts))
+        selection = SelectionOptions.of(options, self.environment.environ)
         found = (check_agent if started.payload.get("agent") else check)(catalog, options=selection)
         blocking = [problem for problem in found if problem.severity != "W"]
         if blocking:

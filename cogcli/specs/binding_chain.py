@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from cogcli.declarations.options import RunOptions
+
 BY_NAME: Final = ("flag", "active", "override")
 """The rules that name one binding without alternatives."""
 CANDIDATE: Final = "candidate"
@@ -23,6 +25,18 @@ class SelectionOptions(NamedTuple):
     no_fallback: bool = False
     allow_hosts: tuple[str, ...] = ()
     """The public hosts that a project may call before it is trusted (docs/reference/service.md#trust)."""
+
+    @classmethod
+    def of(cls, options: RunOptions, environ: Mapping[str, str]) -> SelectionOptions:
+        """How the bindings of a run with these options are chosen."""
+        return cls(
+            options.bind,
+            options.conformance,
+            environ,
+            tuple(options.prefer),
+            options.no_fallback,
+            tuple(options.allow_hosts),
+        )
 
 
 class Reason(NamedTuple):

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
+from cogcli.declarations.options import CONFORMANCE_PROFILES, TRUST_LEVELS
 from cogcli.specs.fields import Fields, fields_from, value_from
 
-TRUST_RANKS: Final = {"sandbox": 0, "standard": 1, "elevated": 2, "privileged": 3}
-CONFORMANCE_RANKS: Final = {"experimental": 0, "standard": 1, "strict": 2}
+TRUST_RANKS: Final = {level: rank for rank, level in enumerate(TRUST_LEVELS)}
+CONFORMANCE_RANKS: Final = {profile: rank for rank, profile in enumerate(CONFORMANCE_PROFILES)}
 ON_FAIL: Final = ("block", "warn", "degrade", "require_human")
 STRICTNESS: Final = ("warn", "degrade", "require_human", "block")
 """The values of `on_fail`, the weakest first."""

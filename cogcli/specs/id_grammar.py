@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from cogcli.declarations.options import USER_ID
+
 _SEGMENT: Final = r"[a-z0-9]+(?:[_-][a-z0-9]+)*"
 LONGEST_ID: Final = 128
 
@@ -13,11 +15,7 @@ SKILL_ID: Final = re.compile(rf"{_SEGMENT}\.{_SEGMENT}")
 CAPABILITY_ID: Final = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT}){{1,4}}")
 PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 """Bindings and services."""
-USER_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-"""Users and sessions of agents."""
-USER_ID_WORDS: Final = (
-    "1 to 64 letters, digits, `.`, `_`, `@` or `-`, the first a letter or a digit"
-)
+USER_ID_WORDS: Final = USER_ID.expected
 STEP_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 CHANNEL: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -63,7 +61,7 @@ def is_plain_id(text: str) -> bool:
 
 def is_user_id(text: object) -> bool:
     """Whether a value may be the id of a user or of a session."""
-    return isinstance(text, str) and USER_ID.fullmatch(text) is not None
+    return USER_ID.accepts(text)
 
 
 def is_settable(name: str) -> bool:

@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.jsonvalue import NOTHING
+from cogcli.declarations.options import SAFETY_MODES
 from cogcli.specs.fields import value_from
 
-MODES: Final = ("read_only", "local_write", "network", "delegated", "destructive")
-"""Approval modes, the lowest first."""
+MODES: Final = SAFETY_MODES
 METRIC_NAMES: Final = (
     "plan_verification_pass_rate", "tool_success_rate", "recovery_rate", "evidence_backed_rate",
     "policy_compliance_rate", "mean_time_to_safe_completion_ms", "loop_guard_trip_rate",

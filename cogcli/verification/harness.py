@@ -20,6 +20,7 @@ from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.extras import missing_module
 from cogcli.core.scratch import scratch_folder
 from cogcli.core.system import SystemClock, SystemIds
+from cogcli.declarations.options import RunOptions
 from cogcli.engine.ports import CallPolicy
 from cogcli.governance.approvals import Answered, Approvals
 from cogcli.protocols import PROTOCOLS
@@ -133,7 +134,9 @@ def call_case(
         bench.write(placed.files)
         second, gate = _url(answers.second), _url(answers.gate)
         catalog = catalog_of_call(placed, bench.directory, second=second, gate=gate)
-        request = RunRequest(SKILL, {}, {"goal": "verify"}, None, durability="none", **call.options)
+        request = RunRequest(
+            SKILL, {}, RunOptions(goal="verify", durability="none", **call.options)
+        )
         binds = {CAPABILITY: "first"} if call.rule else {}
         selection = SelectionOptions(binds, None, placed.environ)
         policy = answers.policy() if answers.policy else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
@@ -54,25 +54,6 @@ class SkillExpectation(NamedTuple):
     checks: tuple[StateCheck, ...] = ()
     steps: Mapping[str, str] = NOTHING
     calls: Mapping[str, int] = NOTHING
-
-
-class CaseOptions(NamedTuple):
-    """The options of the run of a case."""
-
-    trust_level: str
-    keep_going: bool
-    max_workers: int
-    conformance: str | None = None
-    timeout: float | None = None
-    step_timeout: float | None = None
-    confirm: Sequence[str] = ()
-    bind: Mapping[str, str] = NOTHING
-    tag: Mapping[str, str] = NOTHING
-    pack: str = ""
-    intent: str = ""
-    user: str = ""
-    safety_mode: str = ""
-    budget: Mapping[str, int] = NOTHING
 
 
 class SkillCase(NamedTuple):

@@ -15,6 +15,7 @@ from cogcli.app.policy_history import read_governed
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.core.calls import Answer, Attempt
+from cogcli.declarations.options import RunOptions
 from cogcli.runs.launch import launch
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import RunRequest, prepare
@@ -172,7 +173,9 @@ def _record(desk: Project, monkeypatch: pytest.MonkeyPatch, amounts: list[int]) 
     environment = environment_of(settings)
     asked = PolicyRequest(PACK, INTENT, "cust_7")
     request = RunRequest(
-        "support.refund", {"order_id": "ord_881"}, {}, None, policy=asked, durability="none"
+        "support.refund",
+        {"order_id": "ord_881"},
+        RunOptions(**asked._asdict(), durability="none"),
     )
     catalog = environment.open_registry().reach(request.skill_id, pack=PACK)
     for amount in amounts:

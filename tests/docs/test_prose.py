@@ -18,7 +18,7 @@ PLAIN = {
     "cogcli/cli/typer_app.py": "unexpected argument `",
     "cogcli/runs/resume.py": "no pending approval is called `",
     "cogcli/cli/commands/config_trust.py": "this folder is trusted, including later changes",
-    "cogcli/cli/run_flags.py": "minimum conformance of bindings",
+    "cogcli/declarations/options.py": "minimum conformance of bindings",
     "docs/reference/gallery.md": "Unreadable pages are reported, never invented.",
     "docs/tutorial.md": "A project's code runs only once you trust it",
     "docs/how-to/resume.md": "# Resume a stopped run",

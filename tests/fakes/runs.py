@@ -11,7 +11,8 @@ from fakes.runner import ScriptedRunner
 from fakes.sink import MemorySink
 
 from cogcli.core.system import FakeClock, FakeIds, SystemClock
-from cogcli.engine.context import Engine, RunOptions
+from cogcli.declarations.options import RunOptions
+from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.ports import CallPolicy
 from cogcli.engine.run import Finished, Request, execute

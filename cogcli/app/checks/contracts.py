@@ -37,6 +37,7 @@ from cogcli.bindings.breaker import Circuits
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import ProblemsFound, suggestion
 from cogcli.core.system_text import variable
+from cogcli.declarations.options import RunOptions
 from cogcli.episode.history import History
 from cogcli.protocols.exchange_checks import Check
 from cogcli.runs.prepare import PreparedRun, RunEnvironment, RunRequest, prepare_one_step
@@ -333,10 +334,14 @@ class _ContractSurvey:
     def _target(self, place: str, calls: Mapping[str, _PlannedCall]) -> CaseTarget:
         """A run whose steps are these calls, in this working directory."""
         binds = {each.capability.id: each.binding.id for each in calls.values()}
-        request = RunRequest(
-            _SKILL, {}, {}, None, trust_level="privileged", confirmed=tuple(binds), binds=binds,
-            fail_fast=False, durability="none",
-        )  # fmt: skip
+        options = RunOptions(
+            trust_level="privileged",
+            confirm=list(binds),
+            bind=binds,
+            keep_going=True,
+            durability="none",
+        )
+        request = RunRequest(_SKILL, {}, options)
         environ = {**self._settings.environ, _STATE: os.path.join(self._folder, "state")}
         selection = SelectionOptions(binds, None, environ)
 

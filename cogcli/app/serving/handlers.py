@@ -100,7 +100,7 @@ class ToolHandlers:
     ) -> types.CallToolResult:
         loaded = served.with_inputs(given)
         if trace_id := _trace_id(client):
-            loaded = loaded._replace(request=loaded.request._replace(trace_id=trace_id))
+            loaded = loaded._replace(request=loaded.request.with_options(trace_id=trace_id))
         progress = ProgressNotifier(client, len(loaded.skill.steps), report)
         result = await self._runs.run(loaded, progress)
         await progress.close()

@@ -7,13 +7,12 @@ from copy import copy
 
 from cogcli.app.settings.config import (
     KEYS,
-    LEVELS,
     PROJECT_FILE,
     ROOTS,
     ConfigFile,
     ConfigKey,
-    from_text,
 )
+from cogcli.app.settings.setting_types import PathList
 from cogcli.app.settings.user_dirs import (
     cache_home,
     config_home,
@@ -26,6 +25,7 @@ from cogcli.app.settings.user_dirs import (
 from cogcli.core import system_text
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.links import find_leaving_link, is_below, link_refusal
+from cogcli.declarations.options import TRUST_LEVELS
 from cogcli.specs.layers import HOST_FOLDER, Root, bounded_layers, layers_for
 
 WHOLE_TABLE = "model"
@@ -149,7 +149,7 @@ class Settings:
     def with_origin(self, name: str) -> tuple[Any, str]:
         """A setting's value and its origin; broken files are skipped."""
         key = KEYS[name]
-        if key.kind == "paths":
+        if isinstance(key.type, PathList):
             sources = self._sources(name)
             origins = ", ".join(origin for _, origin, _ in sources)
             return [path for paths, _, _ in sources for path in paths], origins or "default"
@@ -159,10 +159,7 @@ class Settings:
         if (table := name.partition(".")[0]) == WHOLE_TABLE:
             file = self.file_with(table)
             found_in = [file] if file is not None and name in file.values else []
-        elif (
-            key.kind not in ("names", "roots")
-            and (found := self._from_environment(name, key)) is not None
-        ):
+        elif (found := self._from_environment(name, key)) is not None:
             return found, variable(name)
         else:
             found_in = [
@@ -170,7 +167,7 @@ class Settings:
             ]
         if name == "trust_level":
             # The lower level of project and user counts: a project may only ask for less trust.
-            found_in.sort(key=lambda file: LEVELS.index(file.values[name]))
+            found_in.sort(key=lambda file: TRUST_LEVELS.index(file.values[name]))
         for file in found_in:
             return file.values[name], f"{file.shown}:{file.lines[name]}"
         return key.default, "default"
@@ -245,15 +242,16 @@ class Settings:
         return [paths for paths, _, _ in self._sources(name)]
 
     def _from_environment(self, name: str, key: ConfigKey) -> Any:
+        if not key.type.in_environment:
+            return None
         text = system_text.variable(self.environ, variable(name))
         if not text:
             return None
-        value = from_text(key, text)
+        value = key.type.parse(text)
         if value is None:
-            shown = "another text" if key.may_hide else f"`{text[:60]}`"
-            raise UsageError(
-                "usage.value", f"{variable(name)}: found {shown}, expected {key.expected}"
-            )
+            shown = "another text" if key.type.may_hide else f"`{text[:60]}`"
+            expected = key.type.expected
+            raise UsageError("usage.value", f"{variable(name)}: found {shown}, expected {expected}")
         if name == "registry":
             self._require_absolute(value)
         return value

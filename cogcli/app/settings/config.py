@@ -7,16 +7,31 @@ from __future__ import annotations
 
 import os
 
+from cogcli.app.settings.setting_types import (
+    Line,
+    PathList,
+    PinTables,
+    RootTables,
+    SecretPlace,
+    Url,
+)
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.problems import suggestion
 from cogcli.core.toml_bounds import find_excess
+from cogcli.declarations.option_types import (
+    OptionType,
+    PositiveNumber,
+    TrueOrFalse,
+    WholeNumber,
+    WordChoice,
+)
+from cogcli.declarations.options import OPTIONS, PROGRESS, TRUST_LEVELS, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LEVELS = ("sandbox", "standard", "elevated", "privileged")
 PROJECT_FILE = "cogcli.toml"
 PINS = "packs"
 ROOTS = "roots"
@@ -24,85 +39,47 @@ _LIMIT = 256 * 1024
 _MOST_PROBLEMS = 20
 """A file with more is not read on: each costs a search for its line."""
 _LONGEST = 60
-_LONGEST_TEXT = 500
 _LONG_NUMBER = r"[0-9_]{1000}"
 
 
 class ConfigKey:
-    """One setting: its kind, default and range, and the environment variable that sets it."""
+    """A setting: its type and default."""
 
-    __slots__ = ("choices", "default", "kind", "least", "most")
+    __slots__ = ("default", "type")
 
-    def __init__(
-        self,
-        kind: str,
-        default: Any = None,
-        *,
-        choices: tuple[str, ...] = (),
-        least: float = 0,
-        most: float = 31_536_000,
-    ) -> None:
-        self.kind = kind
+    def __init__(self, type: OptionType, default: Any = None) -> None:
+        self.type = type
         self.default = default
-        self.choices = choices
-        self.least = least
-        self.most = most
 
-    @property
-    def may_hide(self) -> bool:
-        """Whether what stands here in error may be a secret itself, so that it is shown by no message."""
-        return self.kind in ("auth_ref", "url")
 
-    @property
-    def expected(self) -> str:
-        """The allowed values, in words."""
-        if self.choices:
-            return f"one of {', '.join(self.choices)}"
-        if self.kind in ("integer", "number"):
-            word = "a whole number from" if self.kind == "integer" else "a number above"
-            return f"{word} {self.least:,} to {self.most:,}"
-        return {
-            "boolean": "true or false",
-            "paths": "a list of directories",
-            "names": "a list of ids",
-            "text": "a text of one line",
-            "url": "an http or https URL without user info and query",
-            "auth_ref": "`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`",
-            "roots": 'tables by directory with `contracts`, "strict" or "lenient"',
-            "pins": 'tables `pins` and `env.NAME` of versions by pack, like "4.0.0#sha256:..."',
-        }[self.kind]
+def _key_of(option: Option) -> ConfigKey:
+    """The setting of an option of a run."""
+    # A setting is shared by all runs, so its default is a value that no run changes.
+    return ConfigKey(option.type, () if option.default == [] else option.default)
 
 
 KEYS: dict[str, ConfigKey] = {
-    "registry": ConfigKey("paths", ()),
-    ROOTS: ConfigKey("roots", {}),
-    "builtin": ConfigKey("boolean", True),
-    "trust_level": ConfigKey("choice", "standard", choices=LEVELS),
-    "keep_going": ConfigKey("boolean", False),
-    "max_workers": ConfigKey("integer", 8, least=1, most=256),
-    "timeout": ConfigKey("number", None),
-    "step_timeout": ConfigKey("number", None),
-    "conformance": ConfigKey("choice", None, choices=("experimental", "standard", "strict")),
-    "prefer": ConfigKey("names", ()),
-    "no_fallback": ConfigKey("boolean", False),
-    "durability": ConfigKey("choice", "process", choices=("process", "power", "none")),
-    "files.roots": ConfigKey("paths", ()),
-    "files.write_roots": ConfigKey("paths", ()),
-    "use_env_proxy": ConfigKey("boolean", False),
-    "export.otlp": ConfigKey("url", None),
-    "progress": ConfigKey("choice", "auto", choices=("auto", "live", "lines", "json", "none")),
-    "agent.profile": ConfigKey("choice", "review", choices=("review", "auto")),
-    "agent.synthesis_threshold": ConfigKey("integer", 3, least=1, most=1000),
-    "agent.synthesis_grace_s": ConfigKey("integer", 5, most=600),
+    "registry": ConfigKey(PathList(), ()),
+    ROOTS: ConfigKey(RootTables(), {}),
+    "builtin": ConfigKey(TrueOrFalse(), True),
+    **{option.name: _key_of(option) for option in OPTIONS.values() if option.setting},
+    "files.roots": ConfigKey(PathList(), ()),
+    "files.write_roots": ConfigKey(PathList(), ()),
+    "use_env_proxy": ConfigKey(TrueOrFalse(), False),
+    "export.otlp": ConfigKey(Url()),
+    "progress": ConfigKey(WordChoice(*PROGRESS), "auto"),
+    "agent.profile": ConfigKey(WordChoice("review", "auto"), "review"),
+    "agent.synthesis_threshold": ConfigKey(WholeNumber(1, 1000), 3),
+    "agent.synthesis_grace_s": ConfigKey(WholeNumber(0, 600), 5),
     "model.adapter": ConfigKey(
-        "choice", "template", choices=("template", "scripted", "openai", "anthropic", "replay")
+        WordChoice("template", "scripted", "openai", "anthropic", "replay"), "template"
     ),
-    "model.name": ConfigKey("text", ""),
-    "model.base_url": ConfigKey("url", ""),
-    "model.auth_ref": ConfigKey("auth_ref", ""),
-    "model.timeout_s": ConfigKey("number", 60.0, most=3600),
-    "model.context_tokens": ConfigKey("integer", None, least=256, most=100_000_000),
-    PINS: ConfigKey("pins", {}),
+    "model.name": ConfigKey(Line(), ""),
+    "model.base_url": ConfigKey(Url(), ""),
+    "model.auth_ref": ConfigKey(SecretPlace(), ""),
+    "model.timeout_s": ConfigKey(PositiveNumber(3600), 60.0),
+    "model.context_tokens": ConfigKey(WholeNumber(256, 100_000_000)),
+    PINS: ConfigKey(PinTables(), {}),
 }
 """By name; one with a dot stands in a table. A project's tables count only once it is trusted."""
 
@@ -174,55 +151,47 @@ class ConfigFile:
 
     def _take(self, name: str, value: Any, line: int) -> None:
         key = KEYS.get(name)
-        if key is None and _is_of_settings(name):
-            self._problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)
-        elif key is None:
-            hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
-            # Without a column no line is shown: a text under a key of no known kind may be a secret.
-            is_plain = isinstance(value, bool | int | float)
-            self._problem(f"unknown key `{name}`", line, int(is_plain), hint=hint)
-        elif (accepted := convert(key, value)) is None:
-            found = "another text" if key.may_hide else _preview(value)
+        if key is None:
+            self._refuse_unknown(name, value, line)
+        elif not key.type.accepts(value):
+            found = "another text" if key.type.may_hide else _preview(value)
             # Without a column no line is shown.
-            self._problem(
-                f"`{name}`: found {found}, expected {key.expected}", line, int(not key.may_hide)
-            )
-        elif (
-            self.project
-            and name == "trust_level"
-            and LEVELS.index(value) > LEVELS.index("standard")
-        ):
-            hint = f"use --trust-level {value}"
-            self._problem(
-                f"`trust_level`: a project cannot raise trust to {value}", line, 1, hint=hint
-            )
-        elif self.project and name == "use_env_proxy" and value:
-            hint = "set COGCLI_USE_ENV_PROXY=1, or write it to your own configuration"
-            self._problem(
-                "`use_env_proxy`: a project cannot send calls through a proxy", line, 1, hint=hint
-            )
-        elif self.project and name == "export.otlp":
-            hint = "set COGCLI_OTLP_ENDPOINT, or write it to your own configuration"
-            self._problem(
-                "`export.otlp`: a project cannot have traces sent anywhere", line, 1, hint=hint
-            )
+            message = f"`{name}`: found {found}, expected {key.type.expected}"
+            self._problem(message, line, int(not key.type.may_hide))
+        elif self.project and (refusal := _refusal_of_project(name, value)):
+            message, hint = refusal
+            self._problem(f"`{name}`: a project {message}", line, 1, hint=hint)
+        elif self.project and name == ROOTS and self._has_own_root(value):
+            message = "`roots`: a project's own specs stay strict"
+            self._problem(message, line, 1, hint="remove that table")
         else:
-            folder = os.path.dirname(self.path)
-            if key.kind == "paths":
-                accepted = [os.path.join(folder, path) for path in accepted]
-            elif key.kind == "roots":
-                accepted = {
-                    os.path.abspath(os.path.join(folder, root)): of for root, of in accepted.items()
-                }
-                if self.project and os.path.realpath(folder) in map(os.path.realpath, accepted):
-                    self._problem(
-                        "`roots`: a project's own specs stay strict",
-                        line,
-                        1,
-                        hint="remove that table",
-                    )
-                    return
-            self.values[name], self.lines[name] = accepted, line
+            self.values[name] = self._with_absolute_paths(key, value)
+            self.lines[name] = line
+
+    def _refuse_unknown(self, name: str, value: Any, line: int) -> None:
+        if _is_of_settings(name):
+            self._problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)
+            return
+        hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
+        # Without a column no line is shown: a text under a key of no known kind may be a secret.
+        is_plain = isinstance(value, bool | int | float)
+        self._problem(f"unknown key `{name}`", line, int(is_plain), hint=hint)
+
+    def _has_own_root(self, tables: dict[str, Any]) -> bool:
+        """Whether tables by directory name the folder of this file."""
+        roots = (os.path.realpath(self._absolute(root)) for root in tables)
+        return os.path.realpath(os.path.dirname(self.path)) in roots
+
+    def _with_absolute_paths(self, key: ConfigKey, value: Any) -> Any:
+        """A value whose paths, which are relative to the folder of this file, are absolute."""
+        if isinstance(key.type, PathList):
+            return [os.path.join(os.path.dirname(self.path), path) for path in value]
+        if isinstance(key.type, RootTables):
+            return {self._absolute(root): table for root, table in value.items()}
+        return value
+
+    def _absolute(self, path: str) -> str:
+        return os.path.abspath(os.path.join(os.path.dirname(self.path), path))
 
     def _problem(self, message: str, line: int = 0, column: int = 0, *, hint: str = "") -> None:
         self.problems.append(
@@ -232,107 +201,17 @@ class ConfigFile:
         )
 
 
-def convert(key: ConfigKey, value: Any) -> Any:
-    """The value in the type of the key; None if it does not fit."""
-    if key.kind == "boolean":
-        return value if isinstance(value, bool) else None
-    if key.kind == "choice":
-        return value if isinstance(value, str) and value in key.choices else None
-    if key.kind == "pins":
-        return value if _are_pins(value) else None
-    if key.kind == "roots":
-        return value if _are_roots(value) else None
-    if key.kind in ("text", "url", "auth_ref"):
-        return value if isinstance(value, str) and _is_text(key.kind, value) else None
-    if key.kind == "names":
-        fits = isinstance(value, list) and all(
-            isinstance(name, str) and _is_text("text", name) for name in value
-        )
-        return list(value) if fits else None
-    if key.kind == "paths":
-        fits = isinstance(value, list) and all(
-            isinstance(path, str) and path and "\0" not in path for path in value
-        )
-        return list(value) if fits else None
-    if isinstance(value, bool) or not isinstance(
-        value, int if key.kind == "integer" else (int, float)
-    ):
-        return None
-    return value if key.least <= value <= key.most and (value or key.kind == "integer") else None
-
-
-def _is_text(kind: str, value: str) -> bool:
-    """Whether a text is of one line and, for an address or the place of a secret, of the form that services take."""
-    if kind == "text":
-        return bool(value) and value.isprintable() and len(value) <= _LONGEST_TEXT
-    from cogcli.specs.service_shape import CREDENTIALS, URL
-
-    if kind == "url" and "?" in value:
-        return False  # paths are added to it, and a key may stand there
-    if kind == "url" and not _has_usable_port(value):
-        return False
-    pattern = (URL if kind == "url" else CREDENTIALS).pattern
-    return pattern is not None and pattern.fullmatch(value) is not None
-
-
-def _has_usable_port(url: str) -> bool:
-    """Whether an address names no port, or one that there can be."""
-    from urllib.parse import urlsplit
-
-    try:
-        return urlsplit(url).port != 0
-    except ValueError:
-        return False
-
-
-def _are_pins(value: Any) -> bool:
-    """Whether a value is tables of pins: `pins`, and `env` by name (docs/reference/pack.md#pins)."""
-    if not isinstance(value, dict) or not value.keys() <= {"pins", "env"}:
-        return False
-    named = value.get("env", {})
-    return isinstance(named, dict) and all(map(_is_table, [value.get("pins", {}), *named.values()]))
-
-
-CONTRACTS = ("strict", "lenient")
-
-
-def _are_roots(value: Any) -> bool:
-    """Whether a value is tables of what is said of roots, by directory."""
-    return isinstance(value, dict) and all(
-        path and "\0" not in path and isinstance(of, dict) and of.keys() <= {"contracts"}
-        and of.get("contracts", "strict") in CONTRACTS
-        for path, of in value.items()
-    )  # fmt: skip
-
-
-def _is_table(table: Any) -> bool:
-    return isinstance(table, dict) and all(map(_is_version, table.values()))
-
-
-def _is_version(text: Any) -> bool:
-    """Whether a text may be a version with three numbers, perhaps with a hash. No pattern: every command reads this."""
-    if not isinstance(text, str):
-        return False
-    number, mark, digest = text.partition("#")
-    parts = number.partition("+")[0].partition("-")[0].split(".")
-    named = not mark or (digest.startswith("sha256:") and len(digest) == 71)
-    return named and len(parts) == 3 and all(part.isdigit() for part in parts)
-
-
-def from_text(key: ConfigKey, text: str) -> Any:
-    """The value of the text of an environment variable; None if it does not fit."""
-    if key.kind == "paths":
-        return [path for path in text.split(os.pathsep) if path] or None
-    if key.kind == "boolean":
-        return {"1": True, "true": True, "0": False, "false": False}.get(text.lower())
-    if key.kind in ("choice", "text", "url"):
-        return convert(key, text)
-    if not text.isascii() or "_" in text:
-        return None
-    try:
-        return convert(key, int(text) if key.kind == "integer" else float(text))
-    except ValueError:
-        return None
+def _refusal_of_project(name: str, value: Any) -> tuple[str, str] | None:
+    """Why the file of a project cannot set this value, and what sets it instead; None if it can."""
+    if name == "trust_level" and TRUST_LEVELS.index(value) > TRUST_LEVELS.index("standard"):
+        return f"cannot raise trust to {value}", f"use --trust-level {value}"
+    if name == "use_env_proxy" and value:
+        hint = "set COGCLI_USE_ENV_PROXY=1, or write it to your own configuration"
+        return "cannot send calls through a proxy", hint
+    if name == "export.otlp":
+        hint = "set COGCLI_OTLP_ENDPOINT, or write it to your own configuration"
+        return "cannot have traces sent anywhere", hint
+    return None
 
 
 def _preview(value: Any) -> str:

@@ -10,8 +10,10 @@ from cogcli.app.agent_jobs import work_after_answer
 from cogcli.app.compile_context import GivenRequest, parse_request
 from cogcli.app.invoke_agent import GivenInvocation, dry_run, invoke
 from cogcli.app.packs import resolve_pack
+from cogcli.app.run_skill import options_of
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
+from cogcli.cli.given_options import parse_pairs, read_options
 from cogcli.cli.inputs import object_of
 from cogcli.cli.live_run import (
     DisplayListener,
@@ -22,18 +24,12 @@ from cogcli.cli.live_run import (
 )
 from cogcli.cli.options import argument, command
 from cogcli.cli.run_flags import AgentFlags
-from cogcli.cli.run_skill import (
-    parse_budget,
-    parse_pairs,
-    require_user_flag,
-    run_options,
-    warn_of_distrust,
-)
+from cogcli.cli.run_skill import warn_of_distrust
 from cogcli.core.errors import OK, VETOED, CogcliError, UsageError
+from cogcli.declarations.options import RunOptions
 from cogcli.governance.budgets import flatten
 from cogcli.runs.given_inputs import json_value, raise_together
 from cogcli.runs.input_origins import TYPED
-from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.results import Control, RunResult
 from cogcli.specs.pack import MODES
@@ -98,25 +94,20 @@ def read_given(context: CommandContext, raw: dict[str, Any], flags: AgentFlags) 
     """What a request asks for under these flags; all that is wrong is raised together."""
     problems: list[CogcliError] = []
     given = parse_request(raw)
+    options = options_of(context.settings, read_options(flags, problems))
     request = given.request
     given = given._replace(
         request=request._replace(
-            intent=flags.intent or request.intent,
-            user=request.user._replace(
-                user_id=request.user.user_id if flags.user is None else flags.user
-            ),
+            intent=options.intent or request.intent,
+            user=request.user._replace(user_id=options.user or request.user.user_id),
             params={**request.params, **_params(flags.param, problems)},
             session_id=flags.session or request.session_id,
         )
     )
-    require_user_flag(flags.user, problems)
-    options = run_options(context, flags, problems)
-    policy = _policy_of(context, given, flags, problems)
+    options = _joined_options(context, given, options, problems)
     raise_together(problems)
-    options["trace_id"] = options["trace_id"] or given.trace_id or None
-    options["tags"] = {**given.tags, **options["tags"]}
     origins = dict.fromkeys(_params(flags.param, []), TYPED)
-    run = RunRequest(skill_id="", inputs={}, origins=origins, frame={}, policy=policy, **options)
+    run = RunRequest("", {}, options, origins)
     return GivenInvocation(
         given, run, not flags.no_memory, flags.model or "", flags.mode or "adapt"
     )
@@ -131,17 +122,24 @@ def _params(texts: list[str], problems: list[CogcliError]) -> dict[str, Any]:
     return found
 
 
-def _policy_of(
-    context: CommandContext, given: GivenRequest, flags: AgentFlags, problems: list[CogcliError]
-) -> PolicyRequest:
-    """Pack (empty: the built-in one), user, ceiling and budgets: flags win, and only tighten what the request says."""
-    budget = {**_numbers(given.budget, problems)}
-    for key, value in parse_budget(flags.budget, problems).items():
+def _joined_options(
+    context: CommandContext, given: GivenRequest, options: RunOptions, problems: list[CogcliError]
+) -> RunOptions:
+    """The options of flags and of the request: flags win, but only tighten safety mode and budget. An empty pack
+    stands for the built-in one, and the intent is that of the request."""
+    budget = _numbers(given.budget, problems)
+    for key, value in options.budget.items():
         budget[key] = min(value, budget.get(key, value))
-    packs = (flags.pack,) if flags.pack else given.pack_refs
-    mode = _stricter(flags.safety_mode or "", given.safety_mode, problems)
-    pack = resolve_pack(context.settings, packs[0]) if packs else ""
-    return PolicyRequest(pack, "", given.request.user.user_id, mode, budget)
+    packs = (options.pack,) if options.pack else given.pack_refs
+    return options.replace(
+        safety_mode=_stricter(options.safety_mode, given.safety_mode, problems),
+        pack=resolve_pack(context.settings, packs[0]) if packs else "",
+        intent="",
+        user=given.request.user.user_id,
+        budget=budget,
+        trace_id=options.trace_id or given.trace_id or None,
+        tags={**given.tags, **options.tags},
+    )
 
 
 def _numbers(budget: dict[str, Any], problems: list[CogcliError]) -> dict[str, int]:

@@ -57,7 +57,7 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     given = ask("x", flags.mode or "adapt")
     model = model_access(settings, flags.model or "", "adapt")
     planner = f"{model.info.adapter} {model.info.name}" if model else "no model"
-    reference = given.request.policy.pack if given.request.policy else ""
+    reference = given.request.pack_ref
     warn_of_distrust(context, "pack", reference)
     pack = find_pack(settings, reference).pack if reference else None
     name = f"{pack.pack_id}@{pack.version}" if pack else "skills without effects"

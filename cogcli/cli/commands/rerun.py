@@ -9,30 +9,21 @@ from cogcli.app.resume import RerunRequest, prepare_rerun
 from cogcli.app.run_skill import environment_of
 from cogcli.cli.context import CommandContext
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
+from cogcli.cli.given_options import read_options
 from cogcli.cli.inputs import assemble
 from cogcli.cli.live_run import DisplayListener, display_of, report_result, watch_start
 from cogcli.cli.options import EXECUTION, SAFETY, Episode, command, switch, text
 from cogcli.cli.run_flags import RerunFlags
-from cogcli.cli.run_skill import parse_allowed_hosts, parse_pairs, warn_of_distrust
+from cogcli.cli.run_skill import warn_of_distrust
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.terminal_text import visible
+from cogcli.declarations.options import normalized
 from cogcli.runs.launch import launch
 from cogcli.runs.rerun import Reuse
 from cogcli.runs.rerun_probes import probe_effects
 from cogcli.runs.results import Control
 from cogcli.runs.resume_adapters import send_unmasked
 
-_SETTINGS: Final = (
-    "trust_level",
-    "max_workers",
-    "timeout",
-    "step_timeout",
-    "conformance",
-    "prefer",
-    "no_fallback",
-    "durability",
-)
-"""Flags that replace options of the earlier run, under the names of their settings."""
 _EFFECTS: Final = (
     "an effect that would happen again: reuse its answer, repeat it, or fail (repeatable)"
 )
@@ -82,7 +73,7 @@ def rerun(
             "usage.flag", what, hint="the items of the earlier run are repeated as they were"
         )
     asked = RerunRequest(
-        first, failed_items, _overrides(context, flags), given.inputs, given.problems, given.origins
+        first, failed_items, _overrides(flags), given.inputs, given.problems, given.origins
     )
     try:
         prepared, reuse = prepare_rerun(settings, directory, asked, context.warn)
@@ -106,23 +97,13 @@ def rerun(
     return result.exit_code
 
 
-def _overrides(context: CommandContext, flags: RerunFlags) -> dict[str, Any]:
+def _overrides(flags: RerunFlags) -> dict[str, Any]:
+    """The typed options, which replace those of the earlier run. Raises UsageError."""
     problems: list[CogcliError] = []
-    changed: dict[str, Any] = {
-        name: context.settings.value(name) for name in _SETTINGS if name in context.call.given
-    }
-    if flags.keep_going:
-        changed["fail_fast"] = False
-    if flags.confirm:
-        changed["confirmed"] = tuple(flags.confirm)
-    if flags.bind:
-        changed["binds"] = parse_pairs(flags.bind, "--bind", "CAP=BINDING", problems)
-    changed["allow_hosts"] = parse_allowed_hosts(flags.allow_host, problems)
-    if flags.tag:
-        changed["tags"] = parse_pairs(flags.tag, "--tag", "k=v", problems)
+    typed = read_options(flags, problems)
     for problem in problems:
         raise problem
-    return changed
+    return normalized(typed)
 
 
 def _write_reasons(context: CommandContext, reuse: Reuse) -> None:

@@ -9,14 +9,16 @@ import signal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
+from cogcli.app.run_skill import options_of
 from cogcli.app.serving.server_socket import Endpoint, bind_socket, close_standard_streams
 from cogcli.app.serving.tools import Offer, offer_skills
 from cogcli.cli.context import CommandContext
 from cogcli.cli.crash import report_bug
+from cogcli.cli.given_options import read_options
 from cogcli.cli.options import SAFETY, choice, command, text, wrong_flag, wrong_value
 from cogcli.cli.run_flags import ServeFlags
 from cogcli.cli.run_report import error_of
-from cogcli.cli.run_skill import run_options, warn_of_distrust
+from cogcli.cli.run_skill import warn_of_distrust
 from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError
 from cogcli.core.problems import suggestion
 from cogcli.protocols.secrets import Secrets
@@ -119,10 +121,10 @@ def _token(path: str | None) -> str:
 
 def _request(context: CommandContext, flags: ServeFlags) -> RunRequest:
     problems: list[CogcliError] = []
-    options = run_options(context, flags, problems)
+    options = options_of(context.settings, read_options(flags, problems))
     for problem in problems:
         raise problem
-    return RunRequest(skill_id="", inputs={}, frame={}, **options)
+    return RunRequest("", {}, options)
 
 
 def _require_known(request: RunRequest, offer: Offer) -> None:
@@ -130,7 +132,7 @@ def _require_known(request: RunRequest, offer: Offer) -> None:
     known = sorted(
         {id for served in offer.tools.values() for id in served.loaded.catalog.capabilities}
     )
-    for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
+    for flag, names in (("--bind", request.options.bind), ("--confirm", request.options.confirm)):
         for name in names:
             catalogs = [served.loaded.catalog for served in offer.tools.values()]
             if not any(name in (*catalog.capabilities, *catalog.aliases) for catalog in catalogs):

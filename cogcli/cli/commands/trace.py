@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 from cogcli.cli.context import CommandContext, is_skill
 from cogcli.cli.options import argument, command, wrong_flag
 from cogcli.cli.run_flags import EXPORTED, RunFlags, TraceFlags
+from cogcli.declarations.options import OPTIONS
 
 _OF_EPISODES = ("why", "follow", "step", "o", "push")
 
@@ -37,11 +39,11 @@ def trace(
             what = f"`--format {flags.format}` belongs to `trace EP`"
             raise wrong_flag(what, "run it, then export the episode")
         return trace_run(context, target, flags, run)
-    names = tuple(name for name, _, _ in RunFlags.declared() if name != "trace_id")
+    names = (name for name, _, _ in RunFlags.declared() if name != "trace_id")
     _refuse(context, names, "`trace SKILL`", "an episode that exists is only looked at")
     from cogcli.cli.trace_episode import find_episode, inspect
 
-    directory, note = find_episode(context, target, run.trace_id)
+    directory, note = find_episode(context, target, run.options.get("trace_id"))
     if flags.push is not None:
         return _push(context, directory, flags.push)
     return inspect(context, directory, note, flags)
@@ -55,8 +57,13 @@ def _push(context: CommandContext, directory: Path, url: str) -> int:
     return 0
 
 
-def _refuse(context: CommandContext, names: tuple[str, ...], owner: str, hint: str) -> None:
+def _refuse(context: CommandContext, names: Iterable[str], owner: str, hint: str) -> None:
     for name in names:
         if name in context.call.given:
-            flag = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
-            raise wrong_flag(f"`{flag}` belongs to {owner}", hint)
+            raise wrong_flag(f"`{_spelled(name)}` belongs to {owner}", hint)
+
+
+def _spelled(name: str) -> str:
+    if name in OPTIONS:
+        return OPTIONS[name].flag
+    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"

@@ -74,7 +74,7 @@ def refused(settings: Settings, flag: str = "") -> CogcliError:
 
 
 def test_the_setting_knows_every_adapter() -> None:
-    assert set(KEYS["model.adapter"].choices) == {TEMPLATE, *MODELS}
+    assert set(KEYS["model.adapter"].type.words) == {TEMPLATE, *MODELS}
 
 
 def test_without_a_word_there_is_no_model(place: Place) -> None:

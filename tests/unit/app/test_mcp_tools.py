@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from cogcli.app.serving.tools import Offer, Served, hints_of, names_of, tool_of
+from cogcli.declarations.options import RunOptions
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
@@ -166,7 +167,13 @@ def test_a_bug_is_an_internal_error_and_nothing_more() -> None:
 
     bugs: list[BaseException] = []
     loaded = PreparedRun(
-        RunRequest("", {}, {}, None), skill(), Catalog(), {}, {}, SelectionOptions({}, None, {}), []
+        RunRequest("", {}, RunOptions()),
+        skill(),
+        Catalog(),
+        {},
+        {},
+        SelectionOptions({}, None, {}),
+        [],
     )
     offer = Offer({"demo.greet": Served(tool_of(skill(), (), "demo__greet"), loaded)}, [])
     lines: list[Any] = []

@@ -15,7 +15,7 @@ from cogcli.app.compile_context import parse_request
 from cogcli.app.invoke_agent import GivenInvocation, invoke
 from cogcli.app.resume import resume
 from cogcli.app.settings import Settings
-from cogcli.runs.policy_request import PolicyRequest
+from cogcli.declarations.options import RunOptions
 from cogcli.runs.prepare import RunRequest
 from cogcli.runs.results import Control
 from cogcli.runs.resume import ResumeRequest
@@ -37,7 +37,7 @@ def test_the_response_grows_to_the_reply_that_is_recorded(
         use(desk, server, f"{fault}script:says", adapter)
         settings = Settings({}, desk.env, base=str(desk.root))
         given = parse_request(json.loads((desk.root / "requests/allowed.json").read_text()))
-        run = RunRequest("", {}, {}, None, policy=PolicyRequest("support-desk@4.0.0"))
+        run = RunRequest("", {}, RunOptions(pack="support-desk@4.0.0"))
         asked = GivenInvocation(given, run, memory=False, on_response=seen.append)
         result = invoke(settings, asked, lambda prepared, control: nullcontext(lambda event: None))
         assert server.requests[-1].body["stream"] is True

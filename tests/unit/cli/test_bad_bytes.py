@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cogcli.app.language_model import chosen_model
 from cogcli.app.settings import WHOLE_TABLE, Settings, variable
 from cogcli.app.settings.config import KEYS, ConfigFile
+from cogcli.app.settings.setting_types import PathList
 from cogcli.cli import main
 from cogcli.cli.app import COMMANDS
 from cogcli.cli.envelope import dumps
@@ -108,7 +109,8 @@ def test_so_do_the_variables_that_are_read(
 @pytest.mark.parametrize("text", [BAD, DIGITS, f"-{DIGITS}", "²", "１", "1e999999", "nan"])
 def test_every_setting_in_the_environment_is_judged(key: str, text: str) -> None:
     settings = Settings({}, {variable(key): text, "HOME": "/nowhere"})
-    if KEYS[key].kind in ("names", "roots") or (KEYS[key].kind == "paths" and not bad_byte(text)):
+    setting = KEYS[key].type
+    if not setting.in_environment or (isinstance(setting, PathList) and not bad_byte(text)):
         return  # names and tables are not read from the environment
     with pytest.raises(UsageError) as caught:
         settings.value(key)

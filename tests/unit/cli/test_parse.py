@@ -202,7 +202,7 @@ def test_a_value_that_does_not_fit_is_refused(argv: list[str]) -> None:
 def test_numbers_come_as_numbers() -> None:
     call = parse(["run", "a.b", "--timeout", "1.5", "--max-workers", "4", "--seed", "0"])
     flags = bound(call, "flags")
-    assert (flags.timeout, flags.max_workers, flags.seed, flags.step_timeout) == (1.5, 4, 0, None)
+    assert flags.options == {"seed": 0, "max_workers": 4, "timeout": 1.5}
     assert call.given == {"timeout": 1.5, "max_workers": 4, "seed": 0}
 
 

@@ -338,7 +338,7 @@ def test_lanes_are_child_runs_whose_outputs_come_back() -> None:
 
 def test_lanes_share_the_budget_of_their_run() -> None:
     given = invocation(_with_lanes(4), budget={"tool_calls.per_workflow": 3})
-    ran = invoke(given=given, fail_fast=False)
+    ran = invoke(given=given, keep_going=True)
     assert len(ran.runner.called()) == 3
     assert ran.ending[0] == "denied"
 

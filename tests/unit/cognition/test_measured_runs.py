@@ -99,7 +99,7 @@ def test_calls_of_lanes_are_calls_of_the_run() -> None:
 
 def test_a_call_past_the_budget_never_left() -> None:
     given = invocation(_lanes(4), budget={"tool_calls.per_workflow": 3})
-    run = _measured(invoke(given=given, fail_fast=False))
+    run = _measured(invoke(given=given, keep_going=True))
     assert len(run.calls) == 3
     assert run.complies
 

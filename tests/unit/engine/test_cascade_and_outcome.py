@@ -116,7 +116,7 @@ def test_keep_going_runs_all_that_is_not_downstream() -> None:
         s("free", depends_on=[]),
         s("then"),
         max_workers=1,
-        fail_fast=False,
+        keep_going=True,
     )
     assert result.steps == {"one": "failed", "two": "skipped", "free": "done", "then": "done"}
     assert result.outcome.status == "partial"
@@ -124,7 +124,7 @@ def test_keep_going_runs_all_that_is_not_downstream() -> None:
 
 
 def test_keep_going_without_any_step_done_is_an_error() -> None:
-    assert ran(s("one", "c.bad"), s("two"), fail_fast=False).outcome.status == "error"
+    assert ran(s("one", "c.bad"), s("two"), keep_going=True).outcome.status == "error"
 
 
 def test_veto_outranks_failure_and_failure_outranks_pending_unless_keep_going() -> None:
@@ -134,14 +134,14 @@ def test_veto_outranks_failure_and_failure_outranks_pending_unless_keep_going() 
         s("ask", "c.ask", []),
         s("good", depends_on=[]),
     ]
-    assert ran(*both, fail_fast=False).outcome.status == "pending"
-    assert ran(*both[:2], both[3], fail_fast=False).outcome.status == "vetoed"
+    assert ran(*both, keep_going=True).outcome.status == "pending"
+    assert ran(*both[:2], both[3], keep_going=True).outcome.status == "vetoed"
     assert ran(both[2], both[0], max_workers=1).outcome.status == "error"
     assert ran(both[2], both[1], max_workers=1).outcome.status == "vetoed"
 
 
 def test_first_error_in_plan_order_is_the_runs() -> None:
-    result = ran(s("z", "c.bad", []), s("a", "c.bad", []), fail_fast=False)
+    result = ran(s("z", "c.bad", []), s("a", "c.bad", []), keep_going=True)
     assert result.outcome.error.step_id == "z"
 
 

@@ -184,7 +184,7 @@ def test_nobody_waits_for_a_writer_that_will_never_start(first: str, fail_fast: 
     steps = [step("d", first, depends_on=[]), listed("a", "c.a", ["d"]), listed("b", "c.b", [])]
     caps = [capability(f"c.{n}") for n in ("fail", "a", "b")]
     caps.append(capability("c.ask", safety={"requires_confirmation": True}))
-    result = run(skill(*steps), runner, *caps, fail_fast=fail_fast)
+    result = run(skill(*steps), runner, *caps, keep_going=not fail_fast)
     assert result.seconds < SOON
     assert result.steps["b"] == "done"
     assert result.state.vars == {"l": [2]}

@@ -423,7 +423,7 @@ def test_backoff_ends_at_the_deadline(limit: str) -> None:
         config["timeout_seconds"] = 0.3
     if limit == "item":
         config["foreach"] = foreach([1, 2])
-    options: dict[str, Any] = {"timeout_seconds": 0.3} if limit == "run" else {}
+    options: dict[str, Any] = {"timeout": 0.3} if limit == "run" else {}
     runner = ScriptedRunner({"c.a": raises(boom)})
     result = run(skill(step("s", "c.a", **config)), runner, A, **options)
     assert 0.3 <= result.seconds < SOON
@@ -621,7 +621,7 @@ def ran(main: Skill, seed: int, **options: Any) -> Ran:
         Jittery(random.Random(seed)),
         *CAPABILITIES,
         nested=[CHILD],
-        fail_fast=False,
+        keep_going=True,
         **options,
     )
 

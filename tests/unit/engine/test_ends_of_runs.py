@@ -74,7 +74,7 @@ class Scene:
         runner.members["c.stuck"] = (member("b", timeout=0.3),)
         more = dict(SHAPES[shape])
         if what == "in doubt past its limit of time":
-            more["timeout_seconds"] = 0.2
+            more["timeout"] = 0.2
         inner = skill(*WAITS[what], id="test.inner", outputs="y")
         middle = skill(
             step("n", "skill:test.inner", output={"y": "outputs.y"}), id="test.middle", outputs="y"

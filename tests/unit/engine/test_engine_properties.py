@@ -93,7 +93,7 @@ def ran(made: tuple[Skill, dict[str, Any], set[str]], order: list[str], **option
     child = skill(step("c", "c.a", output={"y": "outputs.y"}), id="test.child")
     values = {**values, "c": 1}
     runner = Shuffled(values, failing, [*order, "c"])
-    return run(main, runner, capability("c.a"), nested=[child], fail_fast=False, **options)
+    return run(main, runner, capability("c.a"), nested=[child], keep_going=True, **options)
 
 
 def comparable(result: Ran) -> dict[str, Any]:

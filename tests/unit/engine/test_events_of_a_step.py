@@ -136,7 +136,7 @@ def test_trace_holds_one_entry_per_ended_step_in_order_of_ending() -> None:
         step("after", "c.a"),
         step("map", "c.a", {"x": "vars.gone"}, depends_on=["ok"]),
     )
-    result = run(main, runner, A, capability("c.bad"), fail_fast=False, max_workers=1)
+    result = run(main, runner, A, capability("c.bad"), keep_going=True, max_workers=1)
     trace = {entry.step_id: entry for entry in result.state.trace.steps}
     assert {k: v.status for k, v in trace.items()} == {
         "ok": "done",
@@ -228,7 +228,7 @@ def test_every_payload_written_has_the_declared_shape() -> None:
     from fakes.specs import gate
 
     result = run(
-        main, runner, A, capability("c.bad"), guarded, gate("g.w"), nested=[inner], fail_fast=False
+        main, runner, A, capability("c.bad"), guarded, gate("g.w"), nested=[inner], keep_going=True
     )
     events: list[Any] = result.sink.events
     assert {e.event_type for e in events} >= {

@@ -206,7 +206,7 @@ def test_what_is_cut_off_in_the_grace_has_ended_only_where_the_run_has(
 
 
 def test_a_limit_of_time_that_cuts_off_an_effect_leaves_the_run_waiting(slow: Gate) -> None:
-    running = started(slow, s("a"), caps=(A, EFFECT), timeout_seconds=0.2)
+    running = started(slow, s("a"), caps=(A, EFFECT), timeout=0.2)
     result = running.result()
     assert (result.outcome.status, result.code) == ("pending", "effect.in-doubt")
     assert result.sink.types()[-1] == "run.paused"
@@ -222,7 +222,7 @@ def test_an_effect_in_doubt_before_a_signal_keeps_the_run_waiting(slow: Gate) ->
         runner,
         lost,
         SLOW,
-        fail_fast=True,
+        keep_going=False,
     )
     assert slow.entered.wait(60)
     wait_until(lambda: running.engine.in_doubt is not None)
@@ -295,7 +295,7 @@ def test_a_child_that_was_stopped_half_way_is_not_done(slow: Gate) -> None:
 def test_a_run_limit_that_passes_while_a_signal_is_honoured_does_not_matter(
     slow: Gate, short_grace: float
 ) -> None:
-    running = started(slow, s("a", depends_on=[]), s("b", depends_on=[]), timeout_seconds=0.3)
+    running = started(slow, s("a", depends_on=[]), s("b", depends_on=[]), timeout=0.3)
     time.sleep(0.1)
     running.interrupt()
     result = running.result()

@@ -51,7 +51,7 @@ def test_calls_that_got_no_thread_have_not_left(effect: str) -> None:
     try:
         result = run(
             skill(step("a", "c.a", depends_on=[]), step("b", "c.a", depends_on=[])),
-            ScriptedRunner({"c.a": script}), capability("c.a", effect=effect), sink=Emptied(), fail_fast=False,
+            ScriptedRunner({"c.a": script}), capability("c.a", effect=effect), sink=Emptied(), keep_going=True,
         )  # fmt: skip
     finally:
         threading.stack_size(0)

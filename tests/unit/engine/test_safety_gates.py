@@ -141,7 +141,7 @@ def test_trust_and_confirmation_come_before_any_gate() -> None:
     result = asked(cap, {"g.one": YES}, trust_level="elevated")
     assert (result.code, result.runner.called()) == ("safety.confirmation", [])
     confirmed = frozenset({"c.a"})
-    result = asked(cap, {"g.one": YES}, trust_level="elevated", confirmed_capabilities=confirmed)
+    result = asked(cap, {"g.one": YES}, trust_level="elevated", confirm=confirmed)
     assert result.outcome.status == "ok"
 
 
@@ -150,7 +150,7 @@ def test_a_confirmed_id_does_not_answer_a_gate_that_asks_for_a_person() -> None:
     result = asked(
         guarded(on_fail("g.one", "require_human")),
         {"g.one": no()},
-        confirmed_capabilities=confirmed,
+        confirm=confirmed,
     )
     assert result.outcome.status == "pending"
 
@@ -229,7 +229,7 @@ def test_the_hash_of_what_a_gate_was_asked_is_of_what_the_log_may_hold() -> None
 def test_usage_of_gates_counts_even_where_they_refuse_the_step() -> None:
     tokens: Script = lambda given: Answer({"allowed": False}, {"input_tokens": 3})  # noqa: E731
     for cap in (guarded("g.a"), guarded(on_fail("g.a", "degrade")), guarded(post=("g.a",))):
-        sums = asked(cap, {"g.a": tokens}, fail_fast=False).state.trace.metrics
+        sums = asked(cap, {"g.a": tokens}, keep_going=True).state.trace.metrics
         assert (sums.llm_calls, sums.tokens_in) == (1, 3)
 
 

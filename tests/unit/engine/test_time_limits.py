@@ -42,7 +42,7 @@ def test_an_attempt_is_bounded_whether_it_runs_alone_or_beside_others(
     steps = [step("s", "c.stuck", depends_on=[])] + [
         step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)
     ]
-    result = run(skill(*steps), stuck(never, timeout=0.2), STUCK, A, fail_fast=False, fast=False)
+    result = run(skill(*steps), stuck(never, timeout=0.2), STUCK, A, keep_going=True, fast=False)
     assert 0.2 <= result.seconds < 0.2 + SOON
     assert (result.code, result.outcome.error.exit_code) == ("call.timeout", 6)
     assert result.outcome.error.message == "step `s`: no answer within 0.2 s"
@@ -57,7 +57,7 @@ def test_the_thread_of_a_call_that_was_given_up_ends_when_the_call_returns(
     before = set(threading.enumerate())
     steps = [step("s", "c.stuck", depends_on=[])]
     steps += [step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)]
-    run(skill(*steps), stuck(never, timeout=0.2), STUCK, A, fail_fast=False, fast=False)
+    run(skill(*steps), stuck(never, timeout=0.2), STUCK, A, keep_going=True, fast=False)
     never.open.set()
     wait_until(lambda: set(threading.enumerate()) <= before)
 
@@ -66,7 +66,7 @@ def test_the_thread_of_a_call_that_was_given_up_ends_when_the_call_returns(
 def test_a_step_is_bounded_by_its_configured_limit(never: Gate, beside: int) -> None:
     steps = [step("s", "c.stuck", depends_on=[], timeout_seconds=0.2)]
     steps += [step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)]
-    result = run(skill(*steps), stuck(never), STUCK, A, fail_fast=False)
+    result = run(skill(*steps), stuck(never), STUCK, A, keep_going=True)
     assert 0.2 <= result.seconds < 0.2 + SOON
     assert (result.code, result.outcome.error.exit_code) == ("step.timeout", 6)
     assert result.outcome.error.message == "step `s`: exceeded 0.2 s"
@@ -76,7 +76,7 @@ def test_a_step_is_bounded_by_its_configured_limit(never: Gate, beside: int) -> 
 def test_a_run_is_bounded_and_its_running_steps_are_cancelled(never: Gate, beside: int) -> None:
     steps = [step("s", "c.stuck", depends_on=[]), step("after", "c.a")]
     steps += [step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)]
-    result = run(skill(*steps), stuck(never), STUCK, A, timeout_seconds=0.3)
+    result = run(skill(*steps), stuck(never), STUCK, A, timeout=0.3)
     assert 0.3 <= result.seconds < 0.3 + SOON
     assert (result.outcome.status, result.code) == ("error", "run.timeout")
     assert result.outcome.error.message == "exceeded 0.3 s"
@@ -95,7 +95,7 @@ def test_a_step_may_take_as_long_as_one_attempt_of_its_binding(
 def test_the_step_option_bounds_a_binding_and_a_step_that_allow_more(never: Gate) -> None:
     patient = step("s", "c.stuck", timeout_seconds=30)
     for asked in (step("s", "c.stuck"), patient):
-        result = run(skill(asked), stuck(never, timeout=30), STUCK, step_timeout_seconds=0.1)
+        result = run(skill(asked), stuck(never, timeout=30), STUCK, step_timeout=0.1)
         assert (result.code, result.outcome.error.message) == (
             "step.timeout",
             "step `s`: exceeded 0.1 s",
@@ -106,7 +106,7 @@ def test_the_step_option_bounds_a_binding_and_a_step_that_allow_more(never: Gate
 def test_the_step_option_bounds_all_attempts_together(never: Gate) -> None:
     runner = stuck(never)
     runner.members["c.stuck"] = (member("b", timeout=0.15, retries=10, base=0.0),)
-    result = run(skill(step("s", "c.stuck")), runner, STUCK, step_timeout_seconds=0.4)
+    result = run(skill(step("s", "c.stuck")), runner, STUCK, step_timeout=0.4)
     assert result.seconds < 0.4 + SOON
     assert result.code == "step.timeout"
     assert 2 <= len(runner.attempts) <= 4
@@ -130,7 +130,7 @@ def test_a_late_answer_is_dropped_and_its_slot_is_free_again(never: Gate) -> Non
         step("s", "c.stuck", output={"y": "vars.s"}, depends_on=[]),
         step("a", "c.a", output={"y": "vars.a"}, depends_on=[]),
     ]
-    result = run(skill(*steps), stuck(never, timeout=0.1), STUCK, A, max_workers=1, fail_fast=False)
+    result = run(skill(*steps), stuck(never, timeout=0.1), STUCK, A, max_workers=1, keep_going=True)
     never.open.set()
     time.sleep(0.05)
     assert result.steps == {"s": "failed", "a": "done"}
@@ -179,7 +179,7 @@ def test_a_gate_that_never_answers_blocks_within_its_own_limit(never: Gate) -> N
 @pytest.mark.parametrize("how", ["attempt", "step", "run"])
 def test_an_effect_without_an_answer_is_in_doubt(never: Gate, how: str) -> None:
     effect = capability("c.stuck", effect="effect")
-    limits: dict[str, Any] = {"timeout_seconds": 0.2} if how == "run" else {}
+    limits: dict[str, Any] = {"timeout": 0.2} if how == "run" else {}
     result = run(
         skill(step("s", "c.stuck", timeout_seconds=0.2 if how == "step" else None), step("after", "c.a")),
         stuck(never, timeout=0.2 if how == "attempt" else 30.0),
@@ -232,7 +232,7 @@ def test_an_effect_that_never_left_is_in_no_doubt(never: Gate, how: str, beside:
     runner.members["c.stuck"] = (member("b", timeout=0.2 if how == "attempt" else 30.0),)
     steps = [step("s", "c.stuck", timeout_seconds=0.2 if how == "step" else None, depends_on=[])]
     steps += [step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)]
-    limits: dict[str, Any] = {"timeout_seconds": 0.2} if how == "run" else {}
+    limits: dict[str, Any] = {"timeout": 0.2} if how == "run" else {}
     running = Running(skill(*steps), runner, effect, A, **limits)
     if how == "signal":
         assert never.entered.wait(60)

@@ -16,7 +16,7 @@ from test_reference_gate import CAPABILITIES, LONG, Draw
 
 from cogcli.core.errors import PolicyApprovalError, TransportError
 from cogcli.core.system import FakeClock, FakeIds
-from cogcli.engine.context import RunOptions
+from cogcli.declarations.options import RunOptions
 from cogcli.engine.run import execute
 from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Answered, Approvals, Asked, action_hash

@@ -15,9 +15,9 @@ from fakes.specs import capability, skill, step
 from cogcli.core.errors import TransportError
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
+from cogcli.declarations.options import RunOptions
 from cogcli.engine import call, context, step_recorder, tasks
 from cogcli.engine import run as engine_run
-from cogcli.engine.context import RunOptions
 from cogcli.engine.run import execute
 from cogcli.engine.tasks import Effects, Loop, Next, Sleep, Spawn, Task, Unanswered, WorkerCall
 from cogcli.episode.log_lines import LATEST
@@ -132,7 +132,7 @@ def test_what_an_outer_limit_cut_off_does_not_reach_its_own(
         id="test.child",
     )
     plan = skill(step("n", "skill:test.child", timeout_seconds=0.5 if outer == "nested" else None))
-    options = {"timeout_seconds": 0.5} if outer == "run" else {}
+    options = {"timeout": 0.5} if outer == "run" else {}
     ran = run(plan, runner, A, B, nested=[child], **options)
     assert ran.code == ("step.timeout" if outer == "nested" else "run.timeout")
     assert replay(ran, plan, A, B, nested=(child,), **options) is None

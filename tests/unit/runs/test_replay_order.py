@@ -23,6 +23,7 @@ from support.sources import PACKAGE, said
 
 from cogcli.core.calls import Answer, Attempt
 from cogcli.core.system import SystemClock, SystemIds
+from cogcli.declarations.options import RunOptions
 from cogcli.protocols import PROTOCOLS
 from cogcli.runs.launch import Intercept, launch
 from cogcli.runs.prepare import RunEnvironment, RunRequest, prepare
@@ -91,7 +92,7 @@ def episode(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     )
     prepared = prepare(
         registry.reach("demo.order"),
-        RunRequest("demo.order", {"text": "x"}, {}, None, durability="none"),
+        RunRequest("demo.order", {"text": "x"}, RunOptions(durability="none")),
         {},
     )
     environment = RunEnvironment(

@@ -1,0 +1,150 @@
+"""The types of settings that no option of a run has: directories, addresses, places of secrets, tables."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final, Literal
+
+from cogcli.declarations.option_types import OptionType, TextList, is_line
+
+CONTRACTS: Final = ("strict", "lenient")
+
+
+class PathList(TextList):
+    """A list of directories."""
+
+    in_environment = True
+
+    def __init__(self) -> None:
+        super().__init__("a list of directories")
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, list) and all(map(_is_path, value))
+
+    def parse(self, text: str) -> list[str] | None:
+        return [path for path in text.split(os.pathsep) if path] or None
+
+
+class Line(OptionType):
+    """A text of one line."""
+
+    expected = "a text of one line"
+
+    def accepts(self, value: Any) -> bool:
+        return is_line(value)
+
+
+class Url(OptionType):
+    """The address of a service."""
+
+    expected = "an http or https URL without user info and query"
+    may_hide = True
+
+    def accepts(self, value: Any) -> bool:
+        if not isinstance(value, str) or "?" in value:
+            return False  # paths are added to it, and a key may stand there
+        return _has_usable_port(value) and _fits_service("URL", value)
+
+
+class SecretPlace(OptionType):
+    """The place of a secret."""
+
+    expected = "`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`"
+    may_hide = True
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, str) and _fits_service("CREDENTIALS", value)
+
+    def parse(self, text: str) -> None:
+        """None: a variable of the environment would be the secret itself."""
+
+
+class RootTables(OptionType):
+    """Tables by directory, with what the user says of each root."""
+
+    expected = 'tables by directory with `contracts`, "strict" or "lenient"'
+    in_environment = False
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, dict) and all(
+            _is_path(path) and _is_root_table(table) for path, table in value.items()
+        )
+
+    def parse(self, text: str) -> None:
+        """None: no variable of the environment holds a table."""
+
+    def json_schema(self) -> dict[str, Any]:
+        table = {
+            "type": "object",
+            "properties": {"contracts": {"enum": list(CONTRACTS)}},
+            "additionalProperties": False,
+        }
+        return {"type": "object", "additionalProperties": table}
+
+
+class PinTables(OptionType):
+    """The tables of the pins of packs: `pins`, and `env` by name (docs/reference/pack.md#pins)."""
+
+    expected = 'tables `pins` and `env.NAME` of versions by pack, like "4.0.0#sha256:..."'
+
+    def accepts(self, value: Any) -> bool:
+        if not isinstance(value, dict) or not value.keys() <= {"pins", "env"}:
+            return False
+        named = value.get("env", {})
+        tables = [value.get("pins", {}), *(named.values() if isinstance(named, dict) else ())]
+        return isinstance(named, dict) and all(map(_is_version_table, tables))
+
+    def parse(self, text: str) -> None:
+        """None: no variable of the environment holds a table."""
+
+    def json_schema(self) -> dict[str, Any]:
+        version = {"type": "string", "pattern": "^[0-9][^#]*(#sha256:[0-9a-f]{64})?$"}
+        table = {"type": "object", "additionalProperties": version}
+        named = {"type": "object", "additionalProperties": table}
+        return {
+            "type": "object",
+            "properties": {"pins": table, "env": named},
+            "additionalProperties": False,
+        }
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and "\0" not in value
+
+
+def _is_root_table(table: Any) -> bool:
+    if not isinstance(table, dict) or not table.keys() <= {"contracts"}:
+        return False
+    return table.get("contracts", "strict") in CONTRACTS
+
+
+def _is_version_table(table: Any) -> bool:
+    return isinstance(table, dict) and all(map(_is_version, table.values()))
+
+
+def _is_version(text: Any) -> bool:
+    """Whether a text may be a version with three numbers, perhaps with a hash. No pattern: every command reads this."""
+    if not isinstance(text, str):
+        return False
+    number, mark, digest = text.partition("#")
+    parts = number.partition("+")[0].partition("-")[0].split(".")
+    has_hash = digest.startswith("sha256:") and len(digest) == 71
+    return (not mark or has_hash) and len(parts) == 3 and all(part.isdigit() for part in parts)
+
+
+def _fits_service(shape: Literal["URL", "CREDENTIALS"], text: str) -> bool:
+    """Whether a service takes a text as its address, or as the place of its credentials."""
+    from cogcli.specs import service_shape  # few settings need the shapes of specs
+
+    pattern = getattr(service_shape, shape).pattern
+    return pattern is not None and pattern.fullmatch(text) is not None
+
+
+def _has_usable_port(url: str) -> bool:
+    """Whether an address names no port, or one that there can be."""
+    from urllib.parse import urlsplit
+
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False

@@ -1,0 +1,236 @@
+"""The types of options and settings: which values fit, how a text is read, and the words for both.
+
+A type is made for each option when its module is imported, so these are plain classes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+YEAR: Final = 31_536_000
+"""Seconds."""
+LARGEST_WHOLE: Final = 2**53 - 1
+"""The largest whole number that every reader of JSON holds exactly."""
+_LONGEST_NUMBER: Final = 40
+_LONGEST_LINE: Final = 500
+_BOOLEANS: Final = {"1": True, "true": True, "0": False, "false": False}
+
+
+class OptionType:
+    """A type of values: `expected` describes them in an error message."""
+
+    expected: str = ""
+    many = False
+    """Whether the flag of such an option may be repeated, once for each part of the value."""
+    in_environment = True
+    """Whether a variable of the environment may hold a setting of this type."""
+    may_hide = False
+    """Whether a value of another type may be a secret, so that no message shows it."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether a value of Python, JSON or TOML has this type."""
+        raise NotImplementedError
+
+    def parse(self, text: str) -> Any:
+        """The value in the text of a flag or an environment variable; None if the text has none."""
+        return text if self.accepts(text) else None
+
+    def normalize(self, value: Any) -> Any:
+        """The one form of a value that fits."""
+        return value
+
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema of a value in a configuration file."""
+        return {"type": "string"}
+
+
+class AnyText(OptionType):
+    """A text that UTF-8 can hold."""
+
+    def __init__(self, expected: str = "a text") -> None:
+        self.expected = expected
+
+    def accepts(self, value: Any) -> bool:
+        return is_utf8(value)
+
+
+class MatchingText(OptionType):
+    """A text that a pattern matches as a whole."""
+
+    def __init__(self, pattern: str, expected: str) -> None:
+        self.pattern = pattern
+        self.expected = expected
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, str) and re.fullmatch(self.pattern, value) is not None
+
+
+class WordChoice(OptionType):
+    """One of some words."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+        self.expected = f"one of {', '.join(words)}"
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, str) and value in self.words
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.words)}
+
+
+class TrueOrFalse(OptionType):
+    """True or false."""
+
+    expected = "true or false"
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, bool)
+
+    def parse(self, text: str) -> bool | None:
+        return _BOOLEANS.get(text.lower())
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "boolean"}
+
+
+class WholeNumber(OptionType):
+    """A whole number from `least` to `most`."""
+
+    def __init__(self, least: int = 0, most: int = LARGEST_WHOLE) -> None:
+        self.least = least
+        self.most = most
+        self.expected = f"a whole number from {least:,} to {most:,}"
+
+    def accepts(self, value: Any) -> bool:
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        return is_whole and self.least <= value <= self.most
+
+    def parse(self, text: str) -> int | None:
+        value = _number_in(text, int)
+        return value if self.accepts(value) else None
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
+class PositiveNumber(OptionType):
+    """A number above 0, such as seconds, and at most `most`."""
+
+    def __init__(self, most: int = YEAR) -> None:
+        self.most = most
+        self.expected = f"a number above 0 to {most:,}"
+
+    def accepts(self, value: Any) -> bool:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and 0 < value <= self.most
+
+    def parse(self, text: str) -> float | None:
+        value = _number_in(text, float)
+        return value if self.accepts(value) else None
+
+    def normalize(self, value: Any) -> float:
+        return float(value)
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "number", "exclusiveMinimum": 0, "maximum": self.most}
+
+
+class TextList(OptionType):
+    """A list of texts."""
+
+    many = True
+    in_environment = False
+
+    def __init__(self, expected: str) -> None:
+        self.expected = expected
+
+    def accepts(self, value: Any) -> bool:
+        is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        return is_list and all(map(is_utf8, value))
+
+    def normalize(self, value: Any) -> list[str]:
+        return list(value)
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "string", "minLength": 1}}
+
+
+class TextSet(TextList):
+    """A list of texts whose order and repetitions mean nothing."""
+
+
+class IdList(TextList):
+    """A list of texts of one line each, as JSON and TOML have it."""
+
+    def __init__(self) -> None:
+        super().__init__("a list of ids")
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, list) and all(map(is_line, value))
+
+
+class HostList(TextSet):
+    """A list of public hosts."""
+
+    def __init__(self) -> None:
+        super().__init__("a list of host names")
+
+
+class NamedValues(OptionType):
+    """A mapping of names to values of any kind."""
+
+    def __init__(self, expected: str) -> None:
+        self.expected = expected
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, Mapping) and all(map(is_utf8, value))
+
+    def normalize(self, value: Any) -> dict[str, Any]:
+        return dict(value)
+
+
+class TextPairs(NamedValues):
+    """A mapping of names to texts."""
+
+    many = True
+
+    def accepts(self, value: Any) -> bool:
+        return super().accepts(value) and all(map(is_utf8, value.values()))
+
+
+class NumberPairs(NamedValues):
+    """A mapping of names to whole numbers."""
+
+    many = True
+    _number = WholeNumber()
+
+    def accepts(self, value: Any) -> bool:
+        return super().accepts(value) and all(map(self._number.accepts, value.values()))
+
+
+def is_utf8(value: Any) -> bool:
+    """Whether a value is a text that UTF-8 can hold."""
+    return isinstance(value, str) and value.encode(errors="replace").decode() == value
+
+
+def is_line(value: Any) -> bool:
+    """Whether a value is a text of one line, which is not empty."""
+    return (
+        isinstance(value, str)
+        and bool(value)
+        and value.isprintable()
+        and len(value) <= _LONGEST_LINE
+    )
+
+
+def _number_in(text: str, read: Callable[[str], float]) -> Any:
+    """The number that a text spells in plain digits, however Python would read it; else None."""
+    if not text.isascii() or "_" in text or len(text) > _LONGEST_NUMBER:
+        return None
+    try:
+        return read(text)
+    except ValueError:
+        return None
