@@ -59,7 +59,7 @@ def main() -> int:
     if argv == ["--version"]:
         return _print_version(__version__)
     if "PYTHONPATH" in os.environ:
-        from cogcli.core.search_path import drop_relative_entries
+        from cogcli.base.search_path import drop_relative_entries
 
         drop_relative_entries()
     from cogcli.cli.main import run
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def _leave(number: int, frame: object) -> None:
-    scratch = sys.modules.get("cogcli.core.scratch")
+    scratch = sys.modules.get("cogcli.base.scratch")
     if scratch is not None:
         scratch.remove_scratch_folders()
     hung_up = number in (_signal.SIGTERM, getattr(_signal, "SIGHUP", None))

@@ -25,21 +25,21 @@ from cogcli.app.state_document import (
     read_stored_state,
 )
 from cogcli.app.verify_episodes import verify_episode
-from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
-from cogcli.core.jsonvalue import NotJson, preview, to_plain_json
-from cogcli.core.problems import suggestion
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.jsonvalue import NotJson, preview, to_plain_json
+from cogcli.base.problems import suggestion
 from cogcli.declarations.api_options import Options
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import OPTIONS
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.verify.trusted import Trusted
-from cogcli.events.envelope import Event
-from cogcli.runs.given_inputs import GivenRun, prepare_given
-from cogcli.runs.input_origins import TYPED
-from cogcli.runs.launch import launch
-from cogcli.runs.log_index import LogIndex
-from cogcli.runs.prepare import RunRequest
-from cogcli.runs.results import Control, RunResult
-from cogcli.runs.resume import ResumeRequest
+from cogcli.run.given_inputs import GivenRun, prepare_given
+from cogcli.run.input_origins import TYPED
+from cogcli.run.launch import launch
+from cogcli.run.log_index import LogIndex
+from cogcli.run.prepare import RunRequest
+from cogcli.run.results import Control, RunResult
+from cogcli.run.resume import ResumeRequest
 
 __all__ = [
     "CogcliError",

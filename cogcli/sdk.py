@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
-from cogcli.core.credential_names import credential_error, credential_reason
-from cogcli.core.errors import ExpressionError, TransportError
-from cogcli.core.errors import RuntimeErrorBase as CallFailed
-from cogcli.core.host_access import ACCESS
-from cogcli.core.refusal import Reason, Refused
-from cogcli.core.wall.limits import ProcessLimits
+from cogcli.base.credential_names import credential_error, credential_reason
+from cogcli.base.errors import ExpressionError, TransportError
+from cogcli.base.errors import RuntimeErrorBase as CallFailed
+from cogcli.base.host_access import ACCESS
+from cogcli.base.refusal import Reason, Refused
+from cogcli.base.wall.limits import ProcessLimits
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from cogcli.core.expressions import Lookup
-    from cogcli.core.wall.confined_call import ProgramEnd
+    from cogcli.base.expressions import Lookup
+    from cogcli.base.wall.confined_call import ProgramEnd
     from cogcli.protocols.http.fetch import Reply
     from cogcli.specs.fields import Fields
     from cogcli.specs.registry import Registry
@@ -69,7 +69,7 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[[Mapping[str
     A name without a value is missing, as a path that leads nowhere: null where it is compared with null, else an error.
     Raises Refused `bad-data` for a text outside the language, and when it is called for what cannot be evaluated.
     """
-    from cogcli.core import expressions
+    from cogcli.base import expressions
 
     try:
         expression = expressions.read_expression(text, frozenset(names))
@@ -88,8 +88,8 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[[Mapping[str
 
 
 def _look_up_in(values: Mapping[str, Any]) -> Lookup:
-    from cogcli.core.refs import MISSING
-    from cogcli.mapping.namespaces import walk
+    from cogcli.base.refs import MISSING
+    from cogcli.state.namespaces import walk
 
     return lambda reference: walk(values.get(reference.namespace, MISSING), reference.segments)
 
@@ -148,7 +148,7 @@ def unreachable(message: str, *, left: bool) -> TransportError:
 
 def address_refusal(host: str) -> str:
     """Why the public network has no such host, as far as its name or address tells; empty where it may have it."""
-    from cogcli.core.addresses import literal_refusal
+    from cogcli.base.addresses import literal_refusal
 
     return literal_refusal(host, "public")
 
@@ -183,7 +183,7 @@ def outside_roots(path: str) -> str:
     roots = ACCESS.get().roots
     if not roots:
         return ""
-    from cogcli.core.file_roots import is_within, outside_text
+    from cogcli.base.file_roots import is_within, outside_text
 
     return "" if is_within(os.path.realpath(path), roots) else outside_text(path, "files.roots")
 
@@ -205,7 +205,7 @@ def open_for_reading(path: str, most: int) -> BinaryIO:
     _require_name(path)
     if why := outside_roots(path):
         raise Refused("bad-data", why, "add its folder to `files.roots`, if it may be read")
-    from cogcli.core.files import FileRefused, open_regular
+    from cogcli.base.files import FileRefused, open_regular
 
     real = os.path.realpath(path)
     if (why := credential_refusal(real)) and ACCESS.get().is_online():
@@ -229,7 +229,7 @@ def _require_name(path: str) -> None:
 def writable_path(path: str) -> str:
     """Where a file of this path may be written, its folders with links followed: below a root of `files.write_roots`,
     without any below the working directory. Raises Refused `bad-data`, also for a link and what is no regular file."""
-    from cogcli.core.file_roots import roots_of, written_path
+    from cogcli.base.file_roots import roots_of, written_path
 
     _require_name(path)
     try:
@@ -241,7 +241,7 @@ def writable_path(path: str) -> str:
 def write_file(path: str, data: bytes, *, replace: bool = False) -> str:
     """Write a file whole, or not at all; returns where. Raises Refused as `writable_path`, and `bad-data` where a file
     is there that is not to be replaced, and for what the system refuses."""
-    from cogcli.core.files import write_atomic
+    from cogcli.base.files import write_atomic
 
     real = writable_path(path)
     _require_room(real)
@@ -270,7 +270,7 @@ def artifact(path: str) -> str:
     Call it once the file is complete; the hash is that of its bytes at this moment. Raises Refused `bad-data` for what
     is no regular file or cannot be read, `too-large` for more than 100 files of a call.
     """
-    from cogcli.core.files import FileRefused, measure_regular
+    from cogcli.base.files import FileRefused, measure_regular
 
     _require_name(path)
     real = os.path.realpath(path)
@@ -323,7 +323,7 @@ def call_confined(
     function does, `too-large` where it passes a limit or breaks, and ModuleNotFoundError for a library that is not
     installed.
     """
-    from cogcli.core.wall import confined_call
+    from cogcli.base.wall import confined_call
 
     return confined_call.call_function(
         function, limits, arguments, content=content, about=about, read=read
@@ -342,7 +342,7 @@ def run_behind_wall(
 ) -> ProgramEnd:
     """How a program ended that ran behind the wall, with `content` as its standard input. It reads `read`, and writes
     in the folder `scratch`. Raises Refused `unsupported` where the machine has no wall and one is `required`."""
-    from cogcli.core.wall import confined_call
+    from cogcli.base.wall import confined_call
 
     return confined_call.run_program(
         command,
@@ -364,7 +364,7 @@ def schema_errors(schema: Any, value: Any) -> list[tuple[str, str]]:
     Nothing is fetched, and patterns run in time linear in the text. Raises Refused `bad-data` for what is no schema, or
     one that cannot be applied, and `too-large` for a check that would take too long.
     """
-    from cogcli.schema import validator
+    from cogcli.base.schema import validator
 
     if wrong := validator.invalid(schema):
         place, message = wrong[0]
@@ -384,7 +384,7 @@ def schema_errors(schema: Any, value: Any) -> list[tuple[str, str]]:
 def pattern_refusal(pattern: str, *, backtracking: bool = False) -> str:
     """Why `schema_errors` cannot run a pattern in time linear in the text, or Python's `re` where `backtracking`; empty
     if it can."""
-    from cogcli.schema import patterns
+    from cogcli.base.schema import patterns
 
     return patterns.refusal(pattern, backtracking=backtracking)
 

@@ -182,7 +182,7 @@ def steps(folder: Path) -> Iterator[Figure]:
 
 def steps_with_secrets(folder: Path, without: float) -> Iterator[Figure]:
     """Cost per step of runs that know ten secrets, one of them a key of 26 lines, and of searching a long text."""
-    from cogcli.core.redact import Redactor
+    from cogcli.base.redact import Redactor
 
     drawn = Random(1)
     lines = [base64.b64encode(drawn.randbytes(48)).decode() for _ in range(26)]
@@ -244,13 +244,13 @@ def run_us(
     redactor: Any = None,
 ) -> float:
     """Microseconds a step of one run, from first event to last, sealing left out."""
-    from cogcli.core.calls import Answer, Attempt, BindingChain, Member
-    from cogcli.core.redact import Redactor
-    from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.base.calls import Answer, Attempt, BindingChain, Member
+    from cogcli.base.redact import Redactor
+    from cogcli.base.system import SystemClock, SystemIds
     from cogcli.declarations.options import RunOptions
-    from cogcli.engine.context import Engine
-    from cogcli.engine.run import Request, execute
     from cogcli.episode.store import Store
+    from cogcli.run.engine.context import Engine
+    from cogcli.run.engine.run import Request, execute
     from cogcli.specs.capability import capability_from
     from cogcli.specs.skill import skill_from
 
@@ -387,15 +387,15 @@ def fanout_bare(url: str) -> float:
 
 def fanout_run(runs: Path, url: str, count: int) -> float:
     """Seconds of one run, from first event to last, its connections opened anew."""
-    from cogcli.bindings.live_runner import LiveRunner
-    from cogcli.core.redact import Redactor
-    from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.base.redact import Redactor
+    from cogcli.base.system import SystemClock, SystemIds
     from cogcli.declarations.options import RunOptions
-    from cogcli.engine.context import Engine
-    from cogcli.engine.run import Request, execute
     from cogcli.episode.store import Store
     from cogcli.protocols.invoker import InvokerContext
+    from cogcli.protocols.live.runner import LiveRunner
     from cogcli.protocols.secrets import Secrets
+    from cogcli.run.engine.context import Engine
+    from cogcli.run.engine.run import Request, execute
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import capability_from
     from cogcli.specs.catalog import Catalog
@@ -697,8 +697,9 @@ def events(folder: Path) -> Iterator[Figure]:
 
 def write_log(runs: Path, count: int) -> Path:
     """A sealed episode of about `count` events: one step that goes through rounds, as the engine writes them."""
-    from cogcli.core.redact import Redactor
-    from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.base.redact import Redactor
+    from cogcli.base.system import SystemClock, SystemIds
+    from cogcli.declarations.envelope import draft_of
     from cogcli.declarations.events import (
         PlanCreated,
         RunStarted,
@@ -708,7 +709,6 @@ def write_log(runs: Path, count: int) -> Path:
     )
     from cogcli.episode.seal import seal
     from cogcli.episode.store import Store
-    from cogcli.events.envelope import draft_of
 
     clock, ids = SystemClock(), SystemIds()
     journal = Store(runs).create(
@@ -754,8 +754,8 @@ def write_log(runs: Path, count: int) -> Path:
 
 
 def _write_round(journal: Any, run: str, step: str) -> None:
+    from cogcli.declarations.envelope import draft_of
     from cogcli.declarations.events import StepCompleted, StepStarted, Written
-    from cogcli.events.envelope import draft_of
 
     intent = StepStarted(
         step_id=step,
@@ -888,8 +888,8 @@ def memory(folder: Path) -> Iterator[Figure]:
 
 def write_events(count: int) -> None:
     """Append so many events to a log, the last projection aside."""
-    from cogcli.core.redact import Redactor
-    from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.base.redact import Redactor
+    from cogcli.base.system import SystemClock, SystemIds
     from cogcli.episode.store import Store
 
     clock, ids = SystemClock(), SystemIds()
@@ -908,7 +908,7 @@ def write_events(count: int) -> None:
 
 def context(folder: Path) -> Iterator[Figure]:
     """CPU time of compiling a context, of a turn, and of what a pack adds to each step, of pairs run in turn."""
-    from cogcli.context.compiler import compile_context
+    from cogcli.agent.context.compiler import compile_context
 
     given = large_input()
     compile_context(given)
@@ -934,18 +934,18 @@ def context(folder: Path) -> Iterator[Figure]:
 
 def turn_ms(runs: Path) -> float:
     """Milliseconds of CPU time of one turn of the template planner that makes no call: it asks for the order."""
-    from cogcli.cognition.invocation import Invocation, intent_of
-    from cogcli.cognition.loop import agent_run
-    from cogcli.context.inputs import AgentRequest, User
-    from cogcli.core.redact import Redactor
-    from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.agent.cognition.invocation import Invocation, intent_of
+    from cogcli.agent.cognition.loop import agent_run
+    from cogcli.agent.context.inputs import AgentRequest, User
+    from cogcli.base.redact import Redactor
+    from cogcli.base.system import SystemClock, SystemIds
     from cogcli.declarations.options import RunOptions
-    from cogcli.engine.context import Engine
-    from cogcli.engine.run import Request, execute
     from cogcli.episode.store import Store
-    from cogcli.governance.budgets import DEFAULTS, Budgets, merge_limits
-    from cogcli.governance.run_policy import Requester, RunPolicy
-    from cogcli.runs.policy_request import PolicyRequest
+    from cogcli.policy.budgets import DEFAULTS, Budgets, merge_limits
+    from cogcli.policy.run_policy import Requester, RunPolicy
+    from cogcli.run.engine.context import Engine
+    from cogcli.run.engine.run import Request, execute
+    from cogcli.run.policy_request import PolicyRequest
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.pack_skills import agent_skill_id, with_pack_skills
 
@@ -1003,9 +1003,9 @@ def step_us(runs: Path, pack: Any) -> float:
 
 def policy_for(pack: Any) -> Any:
     """The policy of a run under a pack, as `run --pack` makes it."""
-    from cogcli.governance.budgets import Budgets
-    from cogcli.governance.policy import Policy
-    from cogcli.governance.run_policy import Requester, RunPolicy
+    from cogcli.policy.budgets import Budgets
+    from cogcli.policy.pack_policy import Policy
+    from cogcli.policy.run_policy import Requester, RunPolicy
 
     rules = Policy.of(pack)
     slots = {"order": "order:o1"}
@@ -1045,7 +1045,7 @@ def bench_pack(rules: int) -> Any:
 
 def large_input() -> Any:
     """The input of a compilation: the refund of the documentation's support desk over a large graph and memory."""
-    from cogcli.context.inputs import (
+    from cogcli.agent.context.inputs import (
         AgentRequest,
         CompileInput,
         Edge,
@@ -1053,11 +1053,11 @@ def large_input() -> Any:
         RunContext,
         User,
     )
-    from cogcli.governance.policy import Policy
+    from cogcli.base.yaml import reader
+    from cogcli.policy.pack_policy import Policy
     from cogcli.specs.capability import capability_from
     from cogcli.specs.pack import pack_from
     from cogcli.specs.shapes import check_file
-    from cogcli.yaml import reader
 
     desk = ROOT / "docs/examples/support-desk"
 

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 from cogcli.app.explain import pages
+from cogcli.base.errors import FAILURE_OF, FAILURES, FailureRow
 from cogcli.cli.command_help import EXIT_WORDS
-from cogcli.core.errors import FAILURE_OF, FAILURES, FailureRow
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "failures.md"
 INTRODUCTION = """\
 # Failures
 
-Generated from `FAILURES` in `cogcli/core/errors.py` and from `cogcli/app/pages/codes.txt`; edit those files.
+Generated from `FAILURES` in `cogcli/base/errors.py` and from `cogcli/app/pages/codes.txt`; edit those files.
 
 Every error has a code that never changes its meaning; `cogcli explain CODE` shows its page. From the code alone
 follow the exit code of a command, whether `config.retry` repeats a call after it, and whether the next binding of a

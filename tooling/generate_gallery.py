@@ -11,7 +11,7 @@ from cogcli.app.inventory.skill import sample_run
 from cogcli.app.needs import KINDS, outside_need
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.core.errors import BindingResolutionError
+from cogcli.base.errors import BindingResolutionError
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.fields import Fields

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from cogcli.base.yaml.reader import parse
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.json_schema import page_path
 from cogcli.specs.shape import Either, ListOf, MapOf, RecordShape, Shape
 from cogcli.specs.shapes import shape_of
-from cogcli.yaml.reader import parse
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"

@@ -1,7 +1,7 @@
 """Change the pure rooms one place at a time and see whether their own tests notice: `python tooling/mutants.py`.
 
-Each mutant is one changed expression or statement of `cogcli/governance` or `cogcli/context`. It is killed if a test
-of `tests/unit/governance` or `tests/unit/context` that runs the place fails, or computes several times as long as it
+Each mutant is one changed expression or statement of `cogcli/policy` or `cogcli/agent/context`. It is killed if a test
+of `tests/unit/policy` or `tests/unit/agent` that runs the place fails, or computes several times as long as it
 should (then it counts as killed, and is told). All take half an hour of one core, with `--every 5` a
 fifth of that; `--only TEXT...` takes the modules whose path has a text, `--again FILE` the survivors of an earlier
 `--json FILE`, which is written after each module. `--quick` leaves out the slow tests, half of the time; what survives

@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cogcli.__main__ import main
-from cogcli.core.extras import SHIPPED
+from cogcli.base.extras import SHIPPED
 
 ROOT = Path(__file__).resolve().parent.parent
 

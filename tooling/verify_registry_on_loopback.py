@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 
 from registry_command import ROOT, hide_extras
 
-from cogcli.app.checks.contracts import Checked, check_contracts, sums
-from cogcli.app.checks.executability import check_skills
 from cogcli.app.settings import Settings
-from cogcli.verification.check_result import PASSED
+from cogcli.authoring.contracts import Checked, check_contracts, sums
+from cogcli.authoring.executability import check_skills
+from cogcli.authoring.verification.check_result import PASSED
 
 sys.path.insert(0, str(ROOT / "tests"))
 

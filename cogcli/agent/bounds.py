@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from cogcli.context.truncation import cut_text
-from cogcli.core.canonical import compact
-from cogcli.core.jsonvalue import NotJson, object_of, preview, to_plain_json
+from cogcli.agent.context.truncation import cut_text
+from cogcli.base.canonical import compact
+from cogcli.base.jsonvalue import NotJson, object_of, preview, to_plain_json
 
 Note = dict[str, Any]
 Item = TypeVar("Item")

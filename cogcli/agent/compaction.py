@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cogcli.agent.context.compiled import ContextBlock
+from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
+from cogcli.agent.context.truncation import cut_text, first_sentence
 from cogcli.agent.update import MOST
-from cogcli.context.compiled import ContextBlock
-from cogcli.context.tokenizer import ESTIMATE, Tokenizer
-from cogcli.context.truncation import cut_text, first_sentence
-from cogcli.core.jsonvalue import text_of
+from cogcli.base.jsonvalue import text_of
 
 BLOCK_ID = "session:summary"
 _SHARE = 4

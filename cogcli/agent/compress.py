@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from cogcli.agent.bounds import encodable
+from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
+from cogcli.agent.context.truncation import CutText, cut_text
 from cogcli.agent.data_lines import DataLine, json_text
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.state import AgentState, ReasoningContext
-from cogcli.context.tokenizer import ESTIMATE, Tokenizer
-from cogcli.context.truncation import CutText, cut_text
-from cogcli.core.terminal_text import visible
+from cogcli.base.terminal_text import visible
 
 SITUATED: Final = "USER CONTEXT:"
 _FACTS: Final = 5

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.bounds import encodable
-from cogcli.core.canonical import canonical
-from cogcli.core.jsonvalue import text_of
-from cogcli.core.terminal_text import visible_json
+from cogcli.base.canonical import canonical
+from cogcli.base.jsonvalue import text_of
+from cogcli.base.terminal_text import visible_json
 
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9._:@#/+-]")
 _LONGEST: Final = 80

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from cogcli.agent.bounds import Note, bounded_text
+from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.agent.data_lines import DataLine, json_text, message_lines
 from cogcli.agent.profile import MOST, NAMED, STYLE, UserProfile
 from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.sections import DataSection, Prompt, PromptSection, fit_sections
-from cogcli.context.tokenizer import ESTIMATE, Tokenizer
 
 JOB_TOKENS: Final = 4000
 """Of a job, prompt and answer."""

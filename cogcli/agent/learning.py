@@ -23,7 +23,7 @@ from cogcli.agent.profile import (
 from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.stored import is_zoned
 from cogcli.agent.update import Updated
-from cogcli.core.jsonvalue import text_of
+from cogcli.base.jsonvalue import text_of
 
 EXTRACT: Final = {
     "preferences": "preferences",

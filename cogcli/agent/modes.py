@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from cogcli.agent import state as agent_state
 from cogcli.agent.reply import Reply
-from cogcli.governance.verdict import is_above
+from cogcli.policy.verdict import is_above
 from cogcli.specs.pack import MODES as APPROVAL_MODES
 
 ADAPT: Final = "adapt"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.bounds import Note, bounded_text, newest, plain, with_newest, wrong_type
+from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.stored import (
     Kinds,
     Migration,
@@ -15,8 +16,7 @@ from cogcli.agent.stored import (
     to_payload,
     zoned,
 )
-from cogcli.context.inputs import PromotedMemory
-from cogcli.core.jsonvalue import NOTHING
+from cogcli.base.jsonvalue import NOTHING
 
 VERSION: Final = 1
 MOST: Final = {

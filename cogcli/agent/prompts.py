@@ -12,15 +12,15 @@ from cogcli.agent.compress import (
     compress_for_injection,
     digest_lines,
 )
+from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
+from cogcli.agent.context.truncation import CutText
 from cogcli.agent.data_lines import DataLine, json_text, message_lines, one_word
 from cogcli.agent.modes import CALLS
 from cogcli.agent.reply_text import ReplyProblem
 from cogcli.agent.sections import DataSection, PromptSection, fit_sections
 from cogcli.agent.sections import Prompt as Prompt
 from cogcli.agent.state import AgentState
-from cogcli.context.tokenizer import ESTIMATE, Tokenizer
-from cogcli.context.truncation import CutText
-from cogcli.core.jsonvalue import NOTHING, text_of
+from cogcli.base.jsonvalue import NOTHING, text_of
 
 HEADERS: Final = (
     SITUATED, "REASONING CONTEXT:", "EVIDENCE:", "MEMORY:", "RECENT RESULTS:", "NOTICES:",

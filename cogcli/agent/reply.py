@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from cogcli.agent.bounds import Note, bounded_notes, json_size, note, wrong_type
 from cogcli.agent.reply_text import ReplyProblem as ReplyProblem
 from cogcli.agent.reply_text import read_object
-from cogcli.core.json_pointer import pointer_of
-from cogcli.core.jsonvalue import NOTHING, preview
+from cogcli.base.json_pointer import pointer_of
+from cogcli.base.jsonvalue import NOTHING, preview
 
 MAX_CALL_BYTES: Final = 32 * 1024
 """Of all calls of a reply together."""

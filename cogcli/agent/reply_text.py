@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from cogcli.agent.bounds import Note, note
-from cogcli.core.jsonvalue import kind_of
-from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.base.jsonvalue import kind_of
+from cogcli.base.strict_json import JsonRefused, loads
 
 MAX_BYTES: Final = 256 * 1024
 _START: Final = re.compile(r"(?:\[\s*+)?\{\s*+[\"'“]")

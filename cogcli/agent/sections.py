@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from cogcli.agent.context.tokenizer import Tokenizer
+from cogcli.agent.context.truncation import cut_text, mark_truncated
 from cogcli.agent.data_lines import DataLine
-from cogcli.context.tokenizer import Tokenizer
-from cogcli.context.truncation import cut_text, mark_truncated
 
 
 class PromptSection(NamedTuple):

@@ -19,7 +19,7 @@ from cogcli.agent.stored import (
     to_payload,
     zoned,
 )
-from cogcli.core.jsonvalue import NOTHING, list_of, object_of, text_of
+from cogcli.base.jsonvalue import NOTHING, list_of, object_of, text_of
 
 VERSION: Final = 1
 _EXECUTION: Final[Kinds] = {

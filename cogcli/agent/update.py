@@ -29,7 +29,7 @@ from cogcli.agent.profile import UserProfile
 from cogcli.agent.reply import MAX_CALL_BYTES, Reply
 from cogcli.agent.state import AgentState, ReasoningContext
 from cogcli.agent.stored import is_zoned
-from cogcli.core.jsonvalue import text_of
+from cogcli.base.jsonvalue import text_of
 
 MOST: Final = {
     "messages": 40, "pending_calls": 8, "completed_calls": 20, "notifications": 20, "insights": 10, "facts": 20,

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from cogcli.core.errors import CogcliError, UsageError
-from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.jsonvalue import object_of
+from cogcli.base.errors import CogcliError, UsageError
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.jsonvalue import object_of
 from cogcli.episode.layout import is_digest, is_episode_id
 from cogcli.episode.manifest import chain_of
 from cogcli.episode.refusals import open_episode, unreadable

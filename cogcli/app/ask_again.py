@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from shlex import join
 from typing import Any
 
-from cogcli.core.errors import UsageError
-from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.base.errors import UsageError
+from cogcli.base.jsonvalue import list_of, object_of, text_of
 from cogcli.specs.pack import BUILT_IN_PACK
 
 _FLAGLESS = ("channel", "locale", "attachments", "request_id", "session_id")

@@ -9,8 +9,8 @@ from typing import Final
 from cogcli.app.registry import open_registry, writing
 from cogcli.app.schemas import SPECS, schema_file
 from cogcli.app.settings import Settings
-from cogcli.core.files import FileRefused, read_regular, write_atomic
-from cogcli.core.links import find_leaving_link
+from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.links import find_leaving_link
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.json_schema import KnownIds
 from cogcli.specs.skill import NESTED

@@ -10,8 +10,8 @@ from typing import Any
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import read_key
-from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.core.terminal_text import visible
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.terminal_text import visible
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.log_reader import Warn
@@ -82,7 +82,7 @@ def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
     if age is None:
         return None
 
-    from cogcli.core.system import rfc3339
+    from cogcli.base.system import rfc3339
 
     number, unit = age[:-1], age[-1:]
     if not number.isascii() or not number.isdigit() or unit not in _UNITS or len(number) > 6:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from cogcli.core.errors import FAILURE_OF, UsageError
-from cogcli.core.problems import suggestion
+from cogcli.base.errors import FAILURE_OF, UsageError
+from cogcli.base.problems import suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cogcli.app.episodes import find, parse_age, store_of
 from cogcli.app.retention import is_expired
 from cogcli.app.settings import Settings
-from cogcli.core.errors import UsageError
+from cogcli.base.errors import UsageError
 from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.removal import (
     is_being_made,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.errors import BindingResolutionError
-from cogcli.core.extras import install_line, missing_module
+from cogcli.base.errors import BindingResolutionError
+from cogcli.base.extras import install_line, missing_module
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import ChainLink, Reason

@@ -11,12 +11,12 @@ from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.pins import active_environment, active_pins, untrusted_pin
-from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.core.jsonvalue import kind_of, object_of, text_of
-from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
-from cogcli.governance.policy import GovernedCall, Policy
-from cogcli.governance.policy_check import check_reach
-from cogcli.governance.verdict import Verdict, mode_under
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.jsonvalue import kind_of, object_of, text_of
+from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.policy.pack_policy import GovernedCall, Policy
+from cogcli.policy.policy_check import check_reach
+from cogcli.policy.verdict import Verdict, mode_under
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import MODES, Pack
 from cogcli.specs.problem_report import ProblemReport

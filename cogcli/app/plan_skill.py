@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 from cogcli.app.needs import MissingNeeds
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.core.errors import BindingResolutionError, CogcliError
-from cogcli.core.expressions import Expression
-from cogcli.core.problems import Problem
-from cogcli.core.redact import Redactor
-from cogcli.core.refs import READABLE
-from cogcli.engine.plan import PlannedStep, StepTarget, plan_entry, plan_skill
-from cogcli.runs.given_inputs import GivenRun, prepare_given
-from cogcli.runs.prepare import RunRequest
+from cogcli.base.errors import BindingResolutionError, CogcliError
+from cogcli.base.expressions import Expression
+from cogcli.base.problems import Problem
+from cogcli.base.redact import Redactor
+from cogcli.base.refs import READABLE
+from cogcli.run.engine.plan import PlannedStep, StepTarget, plan_entry, plan_skill
+from cogcli.run.given_inputs import GivenRun, prepare_given
+from cogcli.run.prepare import RunRequest
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import TRUST_RANKS, Capability
 from cogcli.specs.catalog import Catalog

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.step_path import StepPath
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
-from cogcli.events.envelope import Event
-from cogcli.governance.comparisons import Explained, explain_verdict
-from cogcli.governance.run_policy import JudgedCall, RunPolicy
-from cogcli.governance.verdict import Verdict
-from cogcli.runs.log_index import read_log_index
-from cogcli.runs.policy_request import PolicyRequest
-from cogcli.runs.recorded_decisions import Redecided, decide_again, policy_under
-from cogcli.runs.replay import read_pinned_catalog
+from cogcli.policy.comparisons import Explained, explain_verdict
+from cogcli.policy.run_policy import JudgedCall, RunPolicy
+from cogcli.policy.verdict import Verdict
+from cogcli.run.log_index import read_log_index
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.run.recorded_decisions import Redecided, decide_again, policy_under
+from cogcli.run.replay import read_pinned_catalog
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
 

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from cogcli.app.settings import Settings
-from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError
-from cogcli.core.files import FileRefused, hint_for_write, read_regular
-from cogcli.core.redact import Redactor
-from cogcli.core.terminal_text import visible
+from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
+from cogcli.base.files import FileRefused, hint_for_write, read_regular
+from cogcli.base.redact import Redactor
+from cogcli.base.terminal_text import visible
 from cogcli.declarations.options import RunOptions
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache

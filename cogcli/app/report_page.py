@@ -14,10 +14,11 @@ from cogcli.app.policy_history import explain_episode
 from cogcli.app.settings import Settings
 from cogcli.app.state_document import iterate_shown_events
 from cogcli.app.verify_episodes import verify_episode
-from cogcli.core.errors import CogcliError
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import object_of, text_of
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.errors import CogcliError
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import object_of, text_of
+from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.envelope import Event
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import History, history_of
@@ -26,7 +27,6 @@ from cogcli.episode.log_reader import Warn
 from cogcli.episode.manifest import manifest_files
 from cogcli.episode.refusals import open_episode
 from cogcli.episode.verify.check import LEVELS, VOUCHED
-from cogcli.events.envelope import Event
 from cogcli.report.compare import side_of
 from cogcli.report.html import html_page
 from cogcli.report.lineage import declared_places

@@ -21,31 +21,31 @@ from cogcli.app.run_skill import agent_of, environment_of
 from cogcli.app.settings import WHOLE_TABLE, Settings, variable
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.settings.runs_dir import signer_of
-from cogcli.core.calls import BindingChain
-from cogcli.core.errors import (
+from cogcli.base.calls import BindingChain
+from cogcli.base.errors import (
     BindingResolutionError,
     CogcliError,
     EnvironmentRefusal,
     SkillNotFoundError,
     UsageError,
 )
-from cogcli.core.jsonvalue import list_of, object_of, text_of
-from cogcli.core.terminal_text import visible
+from cogcli.base.jsonvalue import list_of, object_of, text_of
+from cogcli.base.terminal_text import visible
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import options_from_log
-from cogcli.engine.plan import StepPlan, plan_skill
 from cogcli.episode import refusals
 from cogcli.episode.checkpoint import read_vouched
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.log_reader import Warn, iterate_events
-from cogcli.events.envelope import Event
-from cogcli.runs import resume as runs
-from cogcli.runs.given_inputs import GivenRun, prepare_given
-from cogcli.runs.input_origins import TYPED
-from cogcli.runs.log_index import LogIndex
-from cogcli.runs.prepare import PreparedRun, RunRequest
-from cogcli.runs.replay import reach_recorded, read_pinned_catalog
-from cogcli.runs.rerun import Reuse, failed_loops, first_to_run, read_source_request, reuse_of
-from cogcli.runs.results import Control, RunResult
+from cogcli.run import resume as runs
+from cogcli.run.engine.plan import StepPlan, plan_skill
+from cogcli.run.given_inputs import GivenRun, prepare_given
+from cogcli.run.input_origins import TYPED
+from cogcli.run.log_index import LogIndex
+from cogcli.run.prepare import PreparedRun, RunRequest
+from cogcli.run.replay import reach_recorded, read_pinned_catalog
+from cogcli.run.rerun import Reuse, failed_loops, first_to_run, read_source_request, reuse_of
+from cogcli.run.results import Control, RunResult
 from cogcli.specs.capability import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.contradictions import Contradictions
@@ -67,7 +67,7 @@ def resume(
     on_response: Callable[[str], None] | None = None,
 ) -> RunResult:
     """Resume a run whose recorded permissions are known to be the user's own; `on_response` is given the responses of
-    an agent as they grow. Raises what `runs.resume` does, and EnvironmentRefusal `resume.untrusted`."""
+    an agent as they grow. Raises what `run.resume` does, and EnvironmentRefusal `resume.untrusted`."""
     is_own = False
 
     def open_specs() -> Registry:

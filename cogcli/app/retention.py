@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import object_of, text_of
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import object_of, text_of
+from cogcli.base.strict_json import JsonRefused
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.document_bytes import read_object
 from cogcli.episode.layout import SUMMARY

@@ -13,17 +13,18 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import ensure_key
 from cogcli.app.settings.runs_dir import signer_of
 from cogcli.app.settings.user_dirs import cache_home, state_home
-from cogcli.core.allowed_hosts import parse_host
-from cogcli.core.errors import SkillNotFoundError, UsageError
-from cogcli.core.file_roots import roots_of
-from cogcli.core.problems import did_you_mean
+from cogcli.app.wings import AGENT_OF_LOG
+from cogcli.base.allowed_hosts import parse_host
+from cogcli.base.errors import SkillNotFoundError, UsageError
+from cogcli.base.file_roots import roots_of
+from cogcli.base.problems import did_you_mean
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import OPTIONS, RunOptions, normalized
-from cogcli.events.envelope import Event
 from cogcli.protocols.pythoncall.readable_files import Reads, reads_of
-from cogcli.runs.given_inputs import GivenRun
-from cogcli.runs.launch import Watch, launch_given
-from cogcli.runs.prepare import AgentRun, RunEnvironment
-from cogcli.runs.results import RunResult
+from cogcli.run.given_inputs import GivenRun
+from cogcli.run.launch import Watch, launch_given
+from cogcli.run.prepare import AgentRun, RunEnvironment
+from cogcli.run.results import RunResult
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.sample_inputs import sample_words
 
@@ -140,6 +141,5 @@ def agent_of(
 ) -> AgentRun:
     """An agent's run by its log; without settings by that alone: nothing is stored. `on_response` is given responses as
     they grow."""
-    from cogcli.app import agent_runs  # only for the log of an agent
-
-    return agent_runs.agent_of(settings, started, catalog, on_response)
+    agent: AgentRun = AGENT_OF_LOG(settings, started, catalog, on_response)
+    return agent

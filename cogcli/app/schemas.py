@@ -9,8 +9,8 @@ from typing import Any, Final
 import orjson
 
 from cogcli.app.settings.config import KEYS
-from cogcli.core.errors import UsageError
-from cogcli.core.problems import suggestion
+from cogcli.base.errors import UsageError
+from cogcli.base.problems import suggestion
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.json_schema import KnownIds, schema_of
 

@@ -14,19 +14,19 @@ from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
 from cogcli.app.settings.user_dirs import state_home
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import ServerFaultError, ServiceResolutionError, UsageError
-from cogcli.core.files import write_atomic
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.core.problems import ProblemsFound, suggestion
-from cogcli.documents.loader import parse_document, place_of, read_document
+from cogcli.base.api_documents.loader import parse_document, place_of, read_document
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import ServerFaultError, ServiceResolutionError, UsageError
+from cogcli.base.files import write_atomic
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvokerContext
 from cogcli.protocols.live_document import DocumentKind, live_document
 from cogcli.protocols.mcp.connect import identity
 from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.protocols.mcp.pins import Pins, find_changed_fields, lock_path, read_locked, write_lock
-from cogcli.runs.launch import invoker_context
+from cogcli.run.launch import invoker_context
 from cogcli.specs.eligibility import untrusted_reasons
 from cogcli.specs.protocol import LOCK
 from cogcli.specs.service import Service

@@ -8,16 +8,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import paused_collection
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import paused_collection
+from cogcli.base.output_diff import SAME_TYPES, differences
+from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.envelope import Event
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, MANIFEST, STATE, is_renamed
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.episode.refusals import open_episode, renamed_folder_error, unreadable
-from cogcli.events.envelope import Event
-from cogcli.verification.output_diff import SAME_TYPES, differences
 
 if TYPE_CHECKING:
     from cogcli.episode.manifest import FileStatus

@@ -13,9 +13,9 @@ import orjson
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import RuntimeErrorBase, TransportError, UsageError
-from cogcli.core.http import Http, HttpRequest
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import RuntimeErrorBase, TransportError, UsageError
+from cogcli.base.http import Http, HttpRequest
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.otlp import otlp
 from cogcli.report.trace_export import trace_spans

@@ -10,12 +10,12 @@ from cogcli.app.anchors import Head
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.settings.runs_dir import SIGNING_KEY, signer_of
-from cogcli.core.errors import CogcliError
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import paused_collection
-from cogcli.core.redact import Redactor
-from cogcli.core.system_text import variable
-from cogcli.core.terminal_text import visible
+from cogcli.base.errors import CogcliError
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import paused_collection
+from cogcli.base.redact import Redactor
+from cogcli.base.system_text import variable
+from cogcli.base.terminal_text import visible
 from cogcli.episode.damage import damage_of
 from cogcli.episode.layout import (
     BLOBS,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cogcli.app.registry import open_registry
+from cogcli.base.errors import CogcliError
+from cogcli.base.jsonvalue import list_of
 from cogcli.cli.context import CommandContext
 from cogcli.cli.run_report import failure_commands, flags_of
-from cogcli.core.errors import CogcliError
-from cogcli.core.jsonvalue import list_of
 from cogcli.declarations.call_records import RunError
+from cogcli.declarations.envelope import Event
 from cogcli.episode.run_history import RunHistory
-from cogcli.events.envelope import Event
-from cogcli.runs.failed_call import UNREACHABLE, offline_binding
-from cogcli.runs.rerun_point import rerun_point_of
+from cogcli.run.failed_call import UNREACHABLE, offline_binding
+from cogcli.run.rerun_point import rerun_point_of
 
 
 def commands_after_failure(

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.prompt import ask, can_ask, terminal_safe
-from cogcli.core.terminal_text import visible, visible_block
 from cogcli.episode.log_reader import iterate_events
-from cogcli.runs.log_index import LogIndex
-from cogcli.runs.results import RunResult
-from cogcli.runs.resume import ResumeRequest
+from cogcli.run.log_index import LogIndex
+from cogcli.run.results import RunResult
+from cogcli.run.resume import ResumeRequest
 
 _EXCERPT: Final = 160
 

@@ -11,9 +11,12 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from cogcli.agent.modes import CALLS
-from cogcli.app.agent_memory import profile_payload
-from cogcli.app.builtin_pack import find_skill
-from cogcli.app.invoke_agent import GivenInvocation, invoke
+from cogcli.agent.use_cases.builtin_pack import find_skill
+from cogcli.agent.use_cases.invoke_agent import GivenInvocation, invoke
+from cogcli.agent.use_cases.user_memory import profile_payload
+from cogcli.base.errors import ABORTED, OK, CogcliError
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.terminal_text import visible_block
 from cogcli.cli.approve import interruptible, show_request
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
@@ -27,14 +30,11 @@ from cogcli.cli.run_report import error_of
 from cogcli.cli.run_skill import run_skill
 from cogcli.cli.streamed_response import StreamedResponse
 from cogcli.cli.trace_episode import inspect
-from cogcli.core.errors import ABORTED, OK, CogcliError
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.terminal_text import visible_block
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import short_episode
-from cogcli.runs.log_index import LogIndex
-from cogcli.runs.results import RunResult
-from cogcli.runs.resume import ResumeRequest
+from cogcli.run.log_index import LogIndex
+from cogcli.run.results import RunResult
+from cogcli.run.resume import ResumeRequest
 
 COMMAND: Final = "agent chat"
 _PROMPT: Final = "› "

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Mapping
 
-from cogcli.core.redact import names_secret
-from cogcli.core.source_lines import hide_secrets
-from cogcli.core.terminal_text import cells, truncate, visible
+from cogcli.base.redact import names_secret
+from cogcli.base.source_lines import hide_secrets
+from cogcli.base.terminal_text import cells, truncate, visible
 from cogcli.report.styled_text import StyledLine
 
 _STOP = " \t,]}"

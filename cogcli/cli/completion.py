@@ -13,8 +13,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from typing import Any, Final
 
+from cogcli.base.errors import OK
 from cogcli.cli.typer_app import root
-from cogcli.core.errors import OK
 
 VARIABLE: Final = "_COGCLI_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish", "powershell")

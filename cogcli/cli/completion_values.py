@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 from cogcli.app.explain import pages
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
+from cogcli.base.files import FileRefused, read_regular
 from cogcli.cli.app import COMMANDS, TOPICS, first_words
-from cogcli.core.files import FileRefused, read_regular
 from cogcli.specs.host_layout import layout_of
 from cogcli.specs.layout import FoundFile, Layout
 
@@ -98,7 +98,7 @@ def _binding_ids(settings: Settings, files: list[FoundFile]) -> set[str]:
 
 def _compiled(settings: Settings, kind: str, files: list[FoundFile]) -> list[dict[str, Any]]:
     """What files hold, as the cache has it: no file is parsed, and one that is not there is left out."""
-    from cogcli.core.canonical import digest
+    from cogcli.base.canonical import digest
     from cogcli.specs.cache import CompiledCache
     from cogcli.specs.spec_reader import MAX_BYTES
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cogcli.cli.options import Call
-from cogcli.cli.streams import Screen
-from cogcli.core.errors import (
+from cogcli.base.errors import (
     NO,
     CogcliError,
     EnvironmentRefusal,
     ServiceResolutionError,
     UsageError,
 )
-from cogcli.core.problems import suggestion
-from cogcli.core.terminal_text import visible
+from cogcli.base.problems import suggestion
+from cogcli.base.terminal_text import visible
+from cogcli.cli.options import Call
+from cogcli.cli.streams import Screen
 from cogcli.report.styled_text import StyledLine
 
 if TYPE_CHECKING:

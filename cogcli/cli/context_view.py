@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
+from cogcli.agent.context.difference import ContextDiff
+from cogcli.agent.context.placements import CUT, IN, OUT
+from cogcli.base.terminal_text import visible
 from cogcli.cli.listing import plain
-from cogcli.context.difference import ContextDiff
-from cogcli.context.placements import CUT, IN, OUT
-from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine, fit
 

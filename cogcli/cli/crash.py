@@ -9,12 +9,12 @@ from traceback import walk_tb
 
 from cogcli import __version__
 from cogcli.app.settings.user_dirs import state_home
+from cogcli.base.errors import BUG, CogcliError
+from cogcli.base.files import write_atomic
+from cogcli.base.resolved_secrets import resolved_secrets
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import envelope
 from cogcli.cli.streams import Screen
-from cogcli.core.errors import BUG, CogcliError
-from cogcli.core.files import write_atomic
-from cogcli.core.resolved_secrets import resolved_secrets
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 

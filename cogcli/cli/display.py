@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from cogcli.cli.streams import Screen
-from cogcli.events.envelope import Event
+from cogcli.declarations.envelope import Event
 
 
 class Display:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
+from cogcli.base.terminal_text import cells, visible_block
 from cogcli.cli.streams import OutputStream
-from cogcli.core.terminal_text import cells, visible_block
 from cogcli.report.styled_text import ASCII, StyledLine, StyledSpan
 
 if TYPE_CHECKING:

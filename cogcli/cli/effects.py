@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cogcli.base.errors import OK, UsageError
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import parse_step_word
 from cogcli.cli.options import wrong_flag, wrong_value
 from cogcli.cli.prompt import ask, can_ask, terminal_safe
-from cogcli.core.errors import OK, UsageError
-from cogcli.core.terminal_text import visible
-from cogcli.runs.rerun import Reuse
-from cogcli.runs.rerun_effects import EFFECT_CHOICES, EffectQuestion
+from cogcli.run.rerun import Reuse
+from cogcli.run.rerun_effects import EFFECT_CHOICES, EffectQuestion
 
 _MOST_NAMED = 5
 

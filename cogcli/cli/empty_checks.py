@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cogcli.base.errors import OK, CogcliError, EnvironmentRefusal, ServiceResolutionError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import error_object
 from cogcli.cli.report_files import RequestedReports
-from cogcli.core.errors import OK, CogcliError, EnvironmentRefusal, ServiceResolutionError
 from cogcli.report.check_report import CheckReport
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.core.errors import CogcliError, RuntimeErrorBase
-from cogcli.core.terminal_text import visible_json
+from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.base.terminal_text import visible_json
 
 SCHEMA = "cogcli.result/1"
 _STATUS = {0: "ok", 4: "vetoed", 5: "pending", 130: "aborted", 143: "aborted"}

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cogcli.app.run_skill import parse_hosts
+from cogcli.base.errors import CogcliError, UsageError
 from cogcli.cli.run_flags import OptionFlags
-from cogcli.core.errors import CogcliError, UsageError
 from cogcli.declarations.option_types import (
     HostList,
     MatchingText,

@@ -2,7 +2,7 @@
 (docs/reference/command-line.md#inputs).
 
 1. `-p` wins over the object of --input or --input-file; both of these together are an error.
-2. Text from `-p` is read here and gets its declared type in `runs/given_inputs.py`; JSON never is converted.
+2. Text from `-p` is read here and gets its declared type in `run/given_inputs.py`; JSON never is converted.
 3. A file is not read through a link that leaves a project which is not trusted (docs/reference/service.md#links).
 4. stdin is read only where `-` asks, once, and never more than the limit.
 5. Problems are collected and reported together.
@@ -15,17 +15,17 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from cogcli.base.errors import UsageError
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.jsonvalue import preview
+from cogcli.base.problems import suggestion
+from cogcli.base.strict_json import MAX_BYTES
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import wrong_value
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.run_flags import RunFlags
-from cogcli.core.errors import UsageError
-from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.jsonvalue import preview
-from cogcli.core.problems import suggestion
-from cogcli.core.strict_json import MAX_BYTES
-from cogcli.runs.given_inputs import GivenText, json_value
-from cogcli.runs.input_origins import FILE, TYPED
+from cogcli.run.given_inputs import GivenText, json_value
+from cogcli.run.input_origins import FILE, TYPED
 
 
 def assemble(context: CommandContext, flags: RunFlags) -> Assembled:
@@ -46,7 +46,7 @@ class Assembled:
         self.doubtful: set[str] = set()
         """Names of given inputs, readable or not (`*` for all): they are not missing."""
         self.origins: dict[str, str] = {}
-        """By input where it comes from, a word of `runs.input_origins`."""
+        """By input where it comes from, a word of `run.input_origins`."""
         self._context = context
         self._stdin_read = False
 
@@ -218,7 +218,7 @@ def _file_value(context: CommandContext, path: str) -> tuple[Any, str]:
 
 
 def _yaml(context: CommandContext, path: str) -> Any:
-    from cogcli.yaml.reader import parse
+    from cogcli.base.yaml.reader import parse
 
     data = read_bytes(context, path)
     if not data.strip():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import OutputStream
-from cogcli.core.terminal_text import cells, pad, visible
 from cogcli.report.styled_text import StyledLine, fit, fit_line, named_rows, style_of
 from cogcli.specs.selection import RULES
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from cogcli.base.terminal_text import cells, shorten_middle, truncate, visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.drawing import DrawnColumn, DrawnPart, draw_table
 from cogcli.cli.options import ListFlags
 from cogcli.cli.run_flags import TraceFlags
 from cogcli.cli.streams import OutputStream
-from cogcli.core.terminal_text import cells, shorten_middle, truncate, visible
 from cogcli.report.styled_text import StyledSpan
 
 _TSV = {0x5C: "\\\\", 0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}

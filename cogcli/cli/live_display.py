@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable
 from threading import RLock
 from typing import Any
 
+from cogcli.base.terminal_text import cells, pad, shorten_middle, truncate, visible, visible_block
 from cogcli.cli.display import Display
 from cogcli.cli.streams import Screen
-from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible, visible_block
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 from cogcli.episode.history import History
 from cogcli.episode.run_history import RunHistory, StepHistory
-from cogcli.events.envelope import Event
 from cogcli.report.humanize import count_of, duration, short_trace
 from cogcli.report.styled_text import StyledLine, style_of
 from cogcli.report.tree import loop_text, skip_reason

@@ -9,24 +9,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.step_path import StepPath
+from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
 from cogcli.cli.envelope import dumps
 from cogcli.cli.progress import display_for
 from cogcli.cli.run_report import error_of, final_lines, rerun_flags
 from cogcli.cli.streams import silence_stdout
-from cogcli.core.errors import CogcliError, EnvironmentRefusal
-from cogcli.core.step_path import StepPath
-from cogcli.core.terminal_text import visible, visible_block
+from cogcli.declarations.envelope import Event
 from cogcli.episode.decision import read_summary
 from cogcli.episode.log_reader import iterate_events
-from cogcli.events.envelope import Event
 from cogcli.report.humanize import short_episode
-from cogcli.runs.results import Control, RunResult
+from cogcli.run.results import Control, RunResult
 
 if TYPE_CHECKING:
-    from cogcli.engine.context import Fallback
-    from cogcli.runs.resume import ResumeRequest
+    from cogcli.run.engine.context import Fallback
+    from cogcli.run.resume import ResumeRequest
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 

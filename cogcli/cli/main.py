@@ -6,18 +6,18 @@ import gc
 import os
 import sys
 
+from cogcli.base.errors import ABORTED, BUG, OK, CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.terminal_text import visible_block
 from cogcli.cli.streams import Screen, silence_stdout
-from cogcli.core.errors import ABORTED, BUG, OK, CogcliError, EnvironmentRefusal, UsageError
-from cogcli.core.terminal_text import visible_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from cogcli.base.problems import Problem
     from cogcli.cli.context import CommandContext
     from cogcli.cli.options import Call
-    from cogcli.core.problems import Problem
 
 
 def run(argv: list[str]) -> int:
@@ -118,7 +118,7 @@ def _do_afterwards(context: CommandContext) -> None:
 
 def _resource_error(error: BaseException) -> CogcliError | None:
     """The EnvironmentRefusal for an exception that says that the system has no thread left; None for a bug."""
-    from cogcli.core import threads
+    from cogcli.base import threads
 
     if not threads.is_lacking(error):
         return None
@@ -225,7 +225,7 @@ def _print_traceback(screen: Screen, error: BaseException) -> None:
     """Write the traceback to stderr: frames and masked messages, without values of variables."""
     import traceback
 
-    from cogcli.core.resolved_secrets import resolved_secrets
+    from cogcli.base.resolved_secrets import resolved_secrets
 
     text = "".join(traceback.format_exception(error))
     screen.notify(visible_block(resolved_secrets().mask_text(text)))

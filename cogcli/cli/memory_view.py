@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from cogcli.base.terminal_text import LONGEST_SHOWN, truncate_bytes, visible
 from cogcli.cli.envelope import dumps
 from cogcli.cli.listing import Column
-from cogcli.core.terminal_text import LONGEST_SHOWN, truncate_bytes, visible
 
 COLUMNS: Final = (
     Column("proposal_id", "id"),

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from cogcli.core.errors import UsageError
-from cogcli.core.problems import suggestion
+from cogcli.base.errors import UsageError
+from cogcli.base.problems import suggestion
 from cogcli.declarations import options as run_options
 from cogcli.declarations.option_types import OptionType, PositiveNumber, WholeNumber, WordChoice
 

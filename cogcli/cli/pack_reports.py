@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cogcli.app.checks.registry_check import RegistryCheck
+from cogcli.base.errors import NO, OK
+from cogcli.base.terminal_text import visible
 from cogcli.cli.code_frame import Sources
 from cogcli.cli.context import CommandContext
 from cogcli.cli.render_error import problem_lines
-from cogcli.core.errors import NO, OK
-from cogcli.core.terminal_text import visible
-from cogcli.governance.pack_check import RuleTest
+from cogcli.policy.pack_check import RuleTest
 from cogcli.report.check_report import problems_summary
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from cogcli.app.plan_skill import plan_given
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.cli.context import CommandContext
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import cells, pad, visible
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import Glyphs, StyledLine, fit
-from cogcli.runs.given_inputs import GivenRun
+from cogcli.run.given_inputs import GivenRun
 
 PlanRow = tuple[str, ...]
 """Wave, step, target, tool, reads; a row of fewer cells is not aligned."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from cogcli.app.policy_history import DecisionChange
 from cogcli.cli.envelope import dumps
-from cogcli.governance.pack_diff import PolicyChange
+from cogcli.policy.pack_diff import PolicyChange
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 

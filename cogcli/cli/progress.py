@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cogcli.base.redact import Redactor
 from cogcli.cli.display import Display
 from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import Screen
-from cogcli.core.redact import Redactor
+from cogcli.declarations.envelope import Event, mask_payload, to_json
 from cogcli.declarations.events import row_of
-from cogcli.events.envelope import Event, mask_payload, to_json
 from cogcli.report.event_lines import EventLines
 
 

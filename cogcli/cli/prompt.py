@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import sys
 
+from cogcli.base.errors import UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.streams import Screen
-from cogcli.core.errors import UsageError
 from cogcli.report.styled_text import ASCII
 
 

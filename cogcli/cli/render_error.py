@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from cogcli.base.errors import CogcliError
+from cogcli.base.problems import Problem, meant_by
+from cogcli.base.terminal_text import visible
 from cogcli.cli.typer_app import parse
-from cogcli.core.errors import CogcliError
-from cogcli.core.problems import Problem, meant_by
-from cogcli.core.terminal_text import visible
 from cogcli.report.check_report import severity_word
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine, named_rows
@@ -106,7 +106,7 @@ def problem_lines(
 
 
 def _is_secretive(problem: Problem) -> bool:
-    from cogcli.core.redact import names_secret
+    from cogcli.base.redact import names_secret
 
     return problem.code in _SECRETIVE or any(map(names_secret, problem.path.split("/")))
 
@@ -165,7 +165,7 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
     """The typed command with all that was wrong put right; empty where that is ambiguous or a secret may be in it."""
     from shlex import join
 
-    from cogcli.core.redact import names_secret
+    from cogcli.base.redact import names_secret
 
     if any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word):
         return ""

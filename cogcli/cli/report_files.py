@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from cogcli.app.checks.reports import RENDERERS
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import hint_for_write, write_atomic
+from cogcli.base.problems import suggestion
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import envelope
 from cogcli.cli.options import wrong_value
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.files import hint_for_write, write_atomic
-from cogcli.core.problems import suggestion
 from cogcli.report.check_report import CheckReport, markdown
 
 GITHUB: Final = "github"

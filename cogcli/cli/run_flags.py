@@ -6,6 +6,7 @@ typer reads the annotations, so they are values here and no text: this file has 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from cogcli.base.terminal_text import LONGEST_SHOWN
 from cogcli.cli.options import (
     EXECUTION,
     INPUT,
@@ -19,7 +20,6 @@ from cogcli.cli.options import (
     text,
     typed,
 )
-from cogcli.core.terminal_text import LONGEST_SHOWN
 from cogcli.declarations.option_types import PositiveNumber, TrueOrFalse, WholeNumber, WordChoice
 from cogcli.declarations.options import AGENT, BY_HELP, OPTIONS, RERUN, SERVE, Option
 

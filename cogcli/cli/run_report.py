@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from cogcli.base.errors import TRANSIENT, exit_code
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.render_error import error_lines, next_lines
-from cogcli.core.errors import TRANSIENT, exit_code
-from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import duration, short_episode
 from cogcli.report.styled_text import StyledLine, style_of
 
 if TYPE_CHECKING:
-    from cogcli.runs.rerun_point import RerunPoint
-    from cogcli.runs.results import RunResult
+    from cogcli.run.rerun_point import RerunPoint
+    from cogcli.run.results import RunResult
 
 _COUNTED = ("done", "failed", "skipped", "vetoed")
 
@@ -60,7 +60,7 @@ def _next(result: RunResult, again: str, rerun: str | None, *, here: bool) -> li
     if result.approve:
         found.append(f"cogcli resume {episode} {result.approve}{again}")
     if result.in_doubt:
-        from cogcli.runs.doubt_decisions import resume_commands
+        from cogcli.run.doubt_decisions import resume_commands
 
         found += [f"{command}{again}" for command in resume_commands(episode, result.in_doubt)]
     if found:

@@ -10,6 +10,9 @@ from contextlib import AbstractContextManager
 from cogcli.app.registry import open_registry, untrusted_warning
 from cogcli.app.run_skill import options_of, run_given, with_pack
 from cogcli.app.settings import Settings
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.base.problems import meant_hint
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
 from cogcli.cli.given_options import read_options
@@ -24,13 +27,10 @@ from cogcli.cli.live_run import (
 from cogcli.cli.progress import EventStream, MaskedJson
 from cogcli.cli.run_flags import RunFlags, TraceFlags
 from cogcli.cli.streams import Screen
-from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
-from cogcli.core.problems import meant_hint
-from cogcli.core.terminal_text import visible
-from cogcli.events.envelope import Event
-from cogcli.runs.given_inputs import GivenRun
-from cogcli.runs.prepare import PreparedRun, RunRequest
-from cogcli.runs.results import Control, RunResult
+from cogcli.declarations.envelope import Event
+from cogcli.run.given_inputs import GivenRun
+from cogcli.run.prepare import PreparedRun, RunRequest
+from cogcli.run.results import Control, RunResult
 
 
 def run_skill(

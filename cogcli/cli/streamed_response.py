@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cogcli.base.terminal_text import visible_block
 from cogcli.cli.streams import Screen
-from cogcli.core.terminal_text import visible_block
 
 
 class StreamedResponse:

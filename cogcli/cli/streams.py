@@ -12,10 +12,10 @@ import os
 import sys
 from contextlib import suppress
 
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.system_text import parse_whole_number
+from cogcli.base.terminal_text import visible_block
 from cogcli.cli.windows_console import enable_codes
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.system_text import parse_whole_number
-from cogcli.core.terminal_text import visible_block
 from cogcli.report.styled_text import ASCII, UNICODE, Glyphs, StyledLine, coloured_text, plain_text
 
 TYPE_CHECKING = False

@@ -11,22 +11,22 @@ from typing import Any
 
 from cogcli.app import episodes
 from cogcli.app.state_document import iterate_shown_events
+from cogcli.base.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.base.files import hint_for_write
+from cogcli.base.problems import suggestion
+from cogcli.base.step_path import StepPath
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import wrong_flag, wrong_value
 from cogcli.cli.render_error import next_lines
 from cogcli.cli.run_flags import DRAWN, EXPORTED, LISTED, TraceFlags
 from cogcli.cli.streams import OutputStream
 from cogcli.cli.trace_tree import TracedEpisode, next_commands, show_tree, waiting_lines
-from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
-from cogcli.core.files import hint_for_write
-from cogcli.core.problems import suggestion
-from cogcli.core.step_path import StepPath
-from cogcli.core.terminal_text import visible
+from cogcli.declarations.envelope import Event
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import History, history_of
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import iterate_events
-from cogcli.events.envelope import Event
 from cogcli.report.unfinished_runs import unfinished_state
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
+from cogcli.base.step_path import StepPath
+from cogcli.base.terminal_text import truncate_bytes, visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.drawing import draw_lines
 from cogcli.cli.envelope import dumps
 from cogcli.cli.run_flags import TraceFlags
-from cogcli.core.step_path import StepPath
-from cogcli.core.terminal_text import truncate_bytes, visible, visible_block
+from cogcli.declarations.envelope import Event
 from cogcli.episode.history import History
 from cogcli.episode.run_history import StepHistory
-from cogcli.events.envelope import Event
 from cogcli.report.humanize import fuzzy_time, short_episode
 from cogcli.report.styled_text import StyledLine, named_rows
 from cogcli.report.tree import footer, header, run_error, tree
@@ -135,7 +135,7 @@ def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]
             f"resume {episode} {ask.answer_flags(flag, name)}" for flag in ("--approve", "--reject")
         )
     if shown.unfinished.doubtful:
-        from cogcli.runs.doubt_decisions import resume_commands
+        from cogcli.run.doubt_decisions import resume_commands
 
         doubtful = [step.id for step in shown.unfinished.doubtful]
         yield from (

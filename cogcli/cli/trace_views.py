@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from cogcli.app.state_document import declared_specs
+from cogcli.base.problems import suggestion
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.listing import Column, show
 from cogcli.cli.options import wrong_value
 from cogcli.cli.run_flags import LISTED, TraceFlags
 from cogcli.cli.trace_tree import TracedEpisode
-from cogcli.core.problems import suggestion
-from cogcli.events.envelope import Event, to_json
+from cogcli.declarations.envelope import Event, to_json
 from cogcli.report import layer_cells, lineage, table, timeline
 from cogcli.report.event_lines import EventLines
 from cogcli.report.graph import dot, mermaid

@@ -24,6 +24,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from cogcli.base.errors import UsageError
+from cogcli.base.problems import did_you_mean, meant_hint, suggestion
+from cogcli.base.redact import names_secret
+from cogcli.base.system_text import require_argument
 from cogcli.cli.app import COMMANDS, first_words, verbs
 from cogcli.cli.foreign_words import FLAGS, MEANS, VERBS, ours, rewritten
 from cogcli.cli.habits import FLAGS as HABITS
@@ -38,10 +42,6 @@ from cogcli.cli.options import (
     unwrap,
     wrong_flag,
 )
-from cogcli.core.errors import UsageError
-from cogcli.core.problems import did_you_mean, meant_hint, suggestion
-from cogcli.core.redact import names_secret
-from cogcli.core.system_text import require_argument
 
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""

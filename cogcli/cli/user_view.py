@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from cogcli.base.terminal_text import LONGEST_SHOWN, truncate_bytes, visible
 from cogcli.cli.envelope import dumps
-from cogcli.core.terminal_text import LONGEST_SHOWN, truncate_bytes, visible
 from cogcli.report.humanize import count_of
 
 _SHOWN: Final = 3

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from cogcli.authoring.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.terminal_text import cells, pad, truncate, visible
 from cogcli.cli.streams import OutputStream
-from cogcli.core.jsonvalue import NOTHING
-from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.protocols.exchange_checks import Check, Frame
 from cogcli.report.humanize import count_of, duration
 from cogcli.report.styled_text import StyledLine, fit, style_of
-from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 
 _SIGN = {PASSED: "done", FAILED: "failed", SKIPPED: "skipped"}
 _NAMES = 40

@@ -16,7 +16,7 @@ class EventType(NamedTuple):
     speaker: str = ""
     """Who speaks (`agent_id`); empty where that is given with each event."""
     reduced: bool = False
-    """Whether it changes the state of its run: `mapping.apply` has a reducer for it."""
+    """Whether it changes the state of its run: `state.reducer` has a reducer for it."""
     begins: bool = False
     """Whether something begins with it that must not begin in a run or step that is over."""
     starts: bool = False

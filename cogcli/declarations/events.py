@@ -2,7 +2,7 @@
 
 The record is what writes the payload of an event, what `verify` checks and what the schemas show.
 Members that an older log lacks have a default. What an event changes in the state of its run is a
-reducer in `mapping.apply`. Those of decisions are in `governance_events`, those of an agent's
+reducer in `state.reducer`. Those of decisions are in `governance_events`, those of an agent's
 turns in `agent_events`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from cogcli.core.merge import STRATEGIES
+from cogcli.base.merge import STRATEGIES
 from cogcli.declarations import agent_events, governance_events
 from cogcli.declarations.call_records import (
     AttemptMade,

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
+from cogcli.declarations.envelope import Event
 from cogcli.episode.layout import EXCERPT
-from cogcli.events.envelope import Event
 
 
 def action_of(event: Event, position: int) -> dict[str, Any] | None:

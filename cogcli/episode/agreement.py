@@ -11,17 +11,17 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.canonical import digest
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.canonical import digest
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.checksum import holds
 from cogcli.episode.blobs import parse
 from cogcli.episode.checkpoint import compare, known_records, places_of
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.log_lines import Lines, first_link, is_torn, is_unchained, parse_line
 from cogcli.episode.manifest import NamedFile, manifest_files, measure, unlike
-from cogcli.events.checksum import holds
 
 UNSEALED: Final = f"{MANIFEST} does not exist: the run ended, and the episode is not sealed"
 """The fault of an episode whose process was killed while it sealed it, or whose manifest was removed."""

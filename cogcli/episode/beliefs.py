@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.core.jsonvalue import list_of, object_of, text_of
-from cogcli.core.merge import is_replacing
-from cogcli.core.refs import MISSING, parse_target
-from cogcli.events.envelope import Event
-from cogcli.mapping.namespaces import walk_dicts
+from cogcli.base.jsonvalue import list_of, object_of, text_of
+from cogcli.base.merge import is_replacing
+from cogcli.base.refs import MISSING, parse_target
+from cogcli.declarations.envelope import Event
 from cogcli.state.execution import ExecutionState
+from cogcli.state.namespaces import walk_dicts
 
 FACT_BYTES: Final = 1024
 _BELIEVING: Final = ("interpret", "reason", "memory")

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.files import FileRefused
-from cogcli.core.strict_json import JsonRefused
-from cogcli.core.strict_json import loads as strict_loads
+from cogcli.base.files import FileRefused
+from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import loads as strict_loads
 from cogcli.episode.folder import SYNCED, Folder, disk_errors
 from cogcli.episode.layout import BLOBS, is_digest
 

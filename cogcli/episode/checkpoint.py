@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.core.canonical import digest
-from cogcli.core.errors import CogcliError
-from cogcli.core.files import FileRefused
-from cogcli.core.strict_json import JsonRefused
-from cogcli.core.strict_json import loads as strict_loads
+from cogcli.base.canonical import digest
+from cogcli.base.errors import CogcliError
+from cogcli.base.files import FileRefused
+from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import loads as strict_loads
 from cogcli.episode.folder import Folder, fdatasync, write_all
 from cogcli.episode.layout import CHECKPOINT, EVENTS, is_digest
 from cogcli.episode.log_lines import Lines, first_link

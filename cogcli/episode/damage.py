@@ -16,12 +16,12 @@ import re
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.checksum import corrections, holds, is_like_whole, valid_prefix
 from cogcli.declarations.events import EVENT_TYPES, UNKNOWN, row_of
 from cogcli.episode.folder import Folder, fdatasync
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_lines import Lines, parse_line
-from cogcli.events.checksum import corrections, holds, is_like_whole, valid_prefix
 
 _TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
 _TYPE: Final = re.compile(

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.canonical import digest_of
-from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.core.step_path import StepPath
+from cogcli.base.canonical import digest_of
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.step_path import StepPath
 from cogcli.declarations.agent_events import (
     AgentUpdated,
     CandidateProposed,
@@ -32,6 +32,7 @@ from cogcli.declarations.agent_events import (
     ResultJudged,
 )
 from cogcli.declarations.call_records import Usage
+from cogcli.declarations.envelope import ActiveTime, Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
     CallRetried,
@@ -50,9 +51,8 @@ from cogcli.declarations.governance_events import (
     PolicyDecided,
 )
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.typed_payload import read_payload
 from cogcli.episode.layout import DECISION
-from cogcli.events.envelope import ActiveTime, Event
-from cogcli.events.typed_payload import read_payload
 
 DECISION_SCHEMA: Final = "decision/1"
 CONTEXT_SCHEMA: Final = "context/1"

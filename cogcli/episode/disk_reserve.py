@@ -16,7 +16,7 @@ import re
 from contextlib import ExitStack, suppress
 from typing import Final
 
-from cogcli.core.files import FileRefused
+from cogcli.base.files import FileRefused
 from cogcli.episode.folder import Folder, write_all
 from cogcli.episode.layout import BALLAST
 

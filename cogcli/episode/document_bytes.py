@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.folder import Folder
 

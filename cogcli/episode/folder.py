@@ -17,10 +17,10 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Final
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.file_lock import is_free
-from cogcli.core.files import FileRefused
-from cogcli.core.links import BY_DESCRIPTOR, open_directory
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.file_lock import is_free
+from cogcli.base.files import FileRefused
+from cogcli.base.links import BY_DESCRIPTOR, open_directory
 
 _OPENED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _OPENED

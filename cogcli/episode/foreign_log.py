@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.base.jsonvalue import list_of, object_of, text_of
+from cogcli.declarations.envelope import Event
 from cogcli.episode.document_bytes import earlier, milliseconds_between
 from cogcli.episode.foreign_words import is_foreign, translate_event
 from cogcli.episode.layout import STEP_STATUSES
 from cogcli.episode.plan_projection import PlanProjection
-from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:  # what projects is needed for another tool's log alone
     from cogcli.episode.project import Projection

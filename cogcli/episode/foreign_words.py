@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from cogcli.declarations.envelope import Event
 from cogcli.episode.document_bytes import milliseconds_between
-from cogcli.events.envelope import Event
 
 _WRONG: Final = ("failed", "vetoed", "error")
 

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.step_path import StepPath
+from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import FallbackUse, WrittenFile
+from cogcli.declarations.envelope import ActiveTime, Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
     PlanCreated,
@@ -30,10 +31,9 @@ from cogcli.declarations.governance_events import (
     ApprovalRequested,
     PolicyDecided,
 )
+from cogcli.declarations.typed_payload import read_payload
 from cogcli.episode.run_history import Branch, LoopHistory, RunHistory, StepHistory, Used, branches
 from cogcli.episode.turn_history import AgentHistory
-from cogcli.events.envelope import ActiveTime, Event
-from cogcli.events.typed_payload import read_payload
 
 _DEEPEST: Final = 64
 """Levels of nested runs that are shown; ours end far above, a forged log may not end at all."""

@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, NotRequired,
 
 import orjson
 
-from cogcli.core.canonical import digest
-from cogcli.core.errors import EnvironmentRefusal, InternalError
-from cogcli.core.file_lock import lock
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.redact import Redactor
-from cogcli.core.step_path import StepPath
-from cogcli.core.system import Clock, IdSource
+from cogcli.base.canonical import digest
+from cogcli.base.errors import EnvironmentRefusal, InternalError
+from cogcli.base.file_lock import lock
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.redact import Redactor
+from cogcli.base.step_path import StepPath
+from cogcli.base.system import Clock, IdSource
+from cogcli.declarations.checksum import line_with_sum
+from cogcli.declarations.envelope import Draft, Event, mask_payload, to_json
 from cogcli.declarations.options import DURABILITIES
 from cogcli.episode.agreement import scan_log
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
@@ -38,8 +40,6 @@ from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN
 from cogcli.episode.log_lines import FIRST, LATEST, first_link
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.refusals import altered_error
-from cogcli.events.checksum import line_with_sum
-from cogcli.events.envelope import Draft, Event, mask_payload, to_json
 
 if TYPE_CHECKING:  # signing is for those who sign
     from cogcli.episode.signing import Sign

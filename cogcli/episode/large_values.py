@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.strict_json import JsonRefused
 from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parse, reference_to
 
 SMALL: Final = 4096

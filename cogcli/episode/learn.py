@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.calls import STEP_SECONDS
-from cogcli.core.canonical import digest
-from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.base.calls import STEP_SECONDS
+from cogcli.base.canonical import digest
+from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.episode import summary
 from cogcli.episode.log_fold import LogFold, Use
 

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.core.step_path import StepPath
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import CONTEXT, DECISION, FindingSink, ignore_message
 from cogcli.episode.project import Projection, is_snapshot
-from cogcli.events.envelope import Event
 
 
 class Use(NamedTuple):

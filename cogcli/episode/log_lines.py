@@ -26,12 +26,12 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.core.canonical import digest
-from cogcli.core.strict_json import JsonRefused
-from cogcli.core.strict_json import loads as strict_loads
+from cogcli.base.canonical import digest
+from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import loads as strict_loads
+from cogcli.declarations.checksum import Checksums, is_like_whole, valid_prefix
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
-from cogcli.events.checksum import Checksums, is_like_whole, valid_prefix
 
 FIRST: Final = 1
 LATEST: Final = 2

@@ -14,14 +14,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from cogcli.core.errors import CogcliError
-from cogcli.core.files import FileRefused
+from cogcli.base.errors import CogcliError
+from cogcli.base.files import FileRefused
+from cogcli.declarations.envelope import ABSENT, TYPES, Event, from_json
 from cogcli.episode import blobs, refusals
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, Finding, is_renamed
 from cogcli.episode.log_lines import FIRST, Lines, rules_of
-from cogcli.events.envelope import ABSENT, TYPES, Event, from_json
 
 Warn = Callable[[CogcliError], None]
 """What takes the error of a damaged or renamed log that is read all the same."""

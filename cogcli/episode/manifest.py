@@ -20,11 +20,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.canonical import digest
-from cogcli.core.errors import CogcliError
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.canonical import digest
+from cogcli.base.errors import CogcliError
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import (

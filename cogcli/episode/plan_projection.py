@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import list_of, text_of
+from cogcli.base.jsonvalue import list_of, text_of
+from cogcli.declarations.envelope import Event
 from cogcli.episode.layout import STEP_KINDS, STEP_STATUSES, FindingSink, ignore_message
 from cogcli.episode.log_lines import FIRST
-from cogcli.events.envelope import Event
 
 VALUE_MEMBERS: Final = ("inputs", "outputs")
 """The members of a plan's step that hold values."""

@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.canonical import digest
-from cogcli.core.errors import CogcliError
-from cogcli.core.jsonvalue import object_of
+from cogcli.base.canonical import digest
+from cogcli.base.errors import CogcliError
+from cogcli.base.jsonvalue import object_of
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 from cogcli.episode.actions import action_of
 from cogcli.episode.beliefs import Beliefs
@@ -40,9 +41,8 @@ from cogcli.episode.layout import (
 )
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.episode.plan_projection import VALUE_MEMBERS, PlanProjection
-from cogcli.events.envelope import Event
-from cogcli.mapping.apply import apply, initial_state
 from cogcli.state.execution import ExecutionState, snapshot
+from cogcli.state.reducer import apply, initial_state
 
 _UNFIT: Final = (CogcliError, KeyError, TypeError, ValueError, AttributeError)
 """What the reducer raises for a payload that is not one of ours."""

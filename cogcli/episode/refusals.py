@@ -8,12 +8,12 @@ from pathlib import Path
 from shlex import quote
 from typing import Final
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import object_of
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import object_of
+from cogcli.declarations.envelope import Event
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
-from cogcli.events.envelope import Event
 
 _SKILL: Final = re.compile(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')
 

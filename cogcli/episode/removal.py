@@ -19,9 +19,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from cogcli.core.errors import CogcliError
-from cogcli.core.file_lock import is_free
-from cogcli.core.files import FileRefused
+from cogcli.base.errors import CogcliError
+from cogcli.base.file_lock import is_free
+from cogcli.base.files import FileRefused
 from cogcli.episode.folder import Folder, disk_errors
 from cogcli.episode.layout import EVENTS, is_episode_id
 from cogcli.episode.listing.episode_row import EpisodeRow, read_row

@@ -21,10 +21,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final, NamedTuple, Unpack
 
-from cogcli.core.canonical import digest
-from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.core.file_lock import lock
-from cogcli.core.files import FileRefused
+from cogcli.base.canonical import digest
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.file_lock import lock
+from cogcli.base.files import FileRefused
+from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import RunRecovered
 from cogcli.episode import blobs, refusals
 from cogcli.episode.checkpoint import compare, known_records
@@ -47,7 +48,6 @@ from cogcli.episode.log_lines import (
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.verify.files import EpisodeFiles
 from cogcli.episode.verify.lines import LineCheck
-from cogcli.events.envelope import Draft, Event, draft_of
 
 _TRIES: Final = 10
 _WAIT: Final = 0.01

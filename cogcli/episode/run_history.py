@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from cogcli.core.step_path import StepPath
+from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade, RunError, StepError, Usage, WrittenFile
 from cogcli.declarations.events import RunStarted, RunTerminated
 

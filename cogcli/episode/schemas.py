@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from cogcli.declarations import documents
 from cogcli.declarations.checked import adapter_of
+from cogcli.declarations.envelope import OPTIONAL, PHASES
 from cogcli.declarations.events import PAYLOADS
 from cogcli.declarations.field import RECORDS
 from cogcli.declarations.record import Record
 from cogcli.declarations.shared_state import SeedState
-from cogcli.events.envelope import OPTIONAL, PHASES
 
 Schema = dict[str, Any]
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

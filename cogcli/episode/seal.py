@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from cogcli.core.errors import InternalError
-from cogcli.core.files import FileRefused
+from cogcli.base.errors import InternalError
+from cogcli.base.files import FileRefused
+from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import StateDigest, StateProjected
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.journal import Journal
@@ -19,7 +20,6 @@ from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.project import state_bytes
 from cogcli.episode.refusals import altered_error, unreadable
 from cogcli.episode.summary import summary_of
-from cogcli.events.envelope import Event, draft_of
 
 
 def seal(journal: Journal) -> None:

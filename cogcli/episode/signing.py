@@ -15,9 +15,9 @@ from collections.abc import Callable
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.core.canonical import canonical
-from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError
-from cogcli.core.files import FileRefused, read_regular
+from cogcli.base.canonical import canonical
+from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
+from cogcli.base.files import FileRefused, read_regular
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

@@ -17,9 +17,10 @@ from contextlib import closing
 from hashlib import sha256
 from typing import Final
 
-from cogcli.core.errors import CogcliError
-from cogcli.core.files import FileRefused
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.errors import CogcliError
+from cogcli.base.files import FileRefused
+from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import StateDigest, StateProjected
 from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.folder import read_at
@@ -30,7 +31,6 @@ from cogcli.episode.log_fold import LogFold, decision_files
 from cogcli.episode.log_lines import FIRST, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.project import snapshot_outcomes, state_bytes
-from cogcli.events.envelope import draft_of
 
 INTERVAL: Final = 1.0
 """Seconds between two snapshots."""

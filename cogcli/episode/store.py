@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
-from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_trace_id
 from cogcli.episode.listing.episode_index import place_of

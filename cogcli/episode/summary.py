@@ -10,8 +10,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final
 
-from cogcli.core.canonical import digest
-from cogcli.core.jsonvalue import object_of
+from cogcli.base.canonical import digest
+from cogcli.base.jsonvalue import object_of
 from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.large_values import refer

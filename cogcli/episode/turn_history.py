@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from cogcli.core.step_path import StepPath
+from cogcli.base.step_path import StepPath
 from cogcli.declarations.agent_events import (
     CandidateProposed,
     ContextCompiled,
@@ -16,6 +16,7 @@ from cogcli.declarations.agent_events import (
     PlanJudged,
     ResultJudged,
 )
+from cogcli.declarations.envelope import ActiveTime, Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import PlanCreated, RunStarted, RunTerminated, StepFinished
 from cogcli.declarations.governance_events import ApprovalRequested, PolicyDecided
@@ -29,7 +30,6 @@ from cogcli.declarations.layer_records import (
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.episode.run_history import StepHistory, Used
-from cogcli.events.envelope import ActiveTime, Event
 
 _Writes = TypeVar("_Writes", bound=Record)
 _VETOES: Final = ("deny", "refuse")

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.core.problems import Severity, suggestion
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.problems import Severity, suggestion
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.service import Service

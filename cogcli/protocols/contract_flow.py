@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.problems import suggest_path
+from cogcli.base.problems import suggest_path
+from cogcli.base.schema.bundle import SchemaBundler
+from cogcli.base.schema.candidates import TYPES, types_of
+from cogcli.base.schema.containment import disjoint
+from cogcli.base.schema.lookup import FoundSchema, members, schema_at
+from cogcli.base.schema.validator import refused_patterns
+from cogcli.base.schema.visitor import Bundle, any_of
 from cogcli.protocols.contract_finding import UNDESCRIBED, ContractFinding, OperationContract, Taken
 from cogcli.protocols.type_fit import describe_schema, drop_null, misfit, misfit_as_text
-from cogcli.schema.bundle import SchemaBundler
-from cogcli.schema.candidates import TYPES, types_of
-from cogcli.schema.containment import disjoint
-from cogcli.schema.lookup import FoundSchema, members, schema_at
-from cogcli.schema.validator import refused_patterns
-from cogcli.schema.visitor import Bundle, any_of
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_shape import RESPONSE_PATH
 from cogcli.specs.capability import Capability

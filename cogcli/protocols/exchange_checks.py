@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.redact import Redactor
+from cogcli.base.redact import Redactor
+from cogcli.base.schema.validator import errors
 from cogcli.protocols.exchange import ObservedExchange
-from cogcli.schema.validator import errors
 
 _ONE_LINE: Final = 100
 _ABSENT: Final = object()

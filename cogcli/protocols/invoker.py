@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from cogcli.core.calls import Cancellation, ServiceNotice
+from cogcli.base.calls import Cancellation, ServiceNotice
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.core.file_roots import Roots
-    from cogcli.core.system import Clock
+    from cogcli.base.file_roots import Roots
+    from cogcli.base.system import Clock
     from cogcli.protocols.pythoncall.readable_files import Reads
     from cogcli.protocols.secrets import Secrets
     from cogcli.specs.registry import Registry

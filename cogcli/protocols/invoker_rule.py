@@ -1,8 +1,8 @@
 """The rules of `verify-invoker`: what an invoker promises, and the calls that show it
 (docs/reference/protocols.md#own-rules).
 
-A rule is data: its calls, the answers of the servers and what is expected. `verification/harness.py` runs them;
-`tests/contracts` runs the same ones.
+A rule is data: its calls, the answers of the servers and what is expected.
+`authoring/verification/harness.py` runs them, and so does `tests/contracts`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from cogcli.core.errors import CogcliError
+from cogcli.base.errors import CogcliError
 from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 
 PATIENT: Final = 10.0

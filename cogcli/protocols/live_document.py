@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import RuntimeErrorBase, ServerFaultError
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.documents.changes import ContractChange
-from cogcli.documents.loader import MAX_BYTES, identity_of, load, parse_document
+from cogcli.base.api_documents.changes import ContractChange
+from cogcli.base.api_documents.loader import MAX_BYTES, identity_of, load, parse_document
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import RuntimeErrorBase, ServerFaultError
+from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import Answering
 from cogcli.protocols.exchange_checks import Judge
@@ -25,7 +25,7 @@ from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.core.http import HttpReply
+    from cogcli.base.http import HttpReply
 
 _JSON: Final = "application/json"
 

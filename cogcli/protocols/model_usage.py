@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import MAX_INTEGER, kind_of
-from cogcli.core.terminal_text import visible
+from cogcli.base.jsonvalue import MAX_INTEGER, kind_of
+from cogcli.base.terminal_text import visible
 from cogcli.protocols.invoker import CallMeta
 
 _LONGEST_NAME: Final = 128

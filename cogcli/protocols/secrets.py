@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Any, Final, TypeVar
 
-from cogcli.core.errors import RuntimeErrorBase, ServiceResolutionError
-from cogcli.core.redact import Redactor
-from cogcli.core.resolved_secrets import resolved_secrets
-from cogcli.core.system_text import bad_byte
+from cogcli.base.errors import RuntimeErrorBase, ServiceResolutionError
+from cogcli.base.redact import Redactor
+from cogcli.base.resolved_secrets import resolved_secrets
+from cogcli.base.system_text import bad_byte
 from cogcli.specs.id_grammar import PLACEHOLDER
 
 _Value = TypeVar("_Value")

@@ -6,9 +6,9 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.errors import RequestMappingError
-from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.terminal_text import visible
+from cogcli.base.errors import RequestMappingError
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.terminal_text import visible
 
 if TYPE_CHECKING:
     from cogcli.protocols.pythoncall.readable_files import Reads

@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cogcli.core.canonical import digest, digest_of
-from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.json_pointer import DocumentFault
+from cogcli.base.canonical import digest, digest_of
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols import ProtocolRow
 from cogcli.specs.cache import Compiled, newest_change
 from cogcli.specs.cached_positions import FilePlaces
@@ -186,7 +186,7 @@ def source_bytes(service: Service, described_by: str) -> bytes | None:
         return _module_bytes(service.module or "", service.root)
     if described_by != DOCUMENT:
         return None
-    from cogcli.documents import loader
+    from cogcli.base.api_documents import loader
 
     try:
         identity = loader.identity_of(service)
@@ -202,7 +202,7 @@ def _module_bytes(module: str, root: str) -> bytes | None:
 
 def source_file(service: Service, described_by: str) -> str:
     """The real path of a service's document or lock; empty if it has been removed."""
-    from cogcli.documents.loader import identity_of
+    from cogcli.base.api_documents.loader import identity_of
     from cogcli.specs.lock import lock_identity
 
     try:

@@ -6,13 +6,13 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.core.jsonvalue import preview
-from cogcli.core.problems import Severity
-from cogcli.schema.candidates import TYPES, types_of
-from cogcli.schema.containment import UNKNOWN, Cover, covers, disjoint
-from cogcli.schema.lookup import schema_at
-from cogcli.schema.normalizer import normalize
-from cogcli.schema.validator import errors
+from cogcli.base.jsonvalue import preview
+from cogcli.base.problems import Severity
+from cogcli.base.schema.candidates import TYPES, types_of
+from cogcli.base.schema.containment import UNKNOWN, Cover, covers, disjoint
+from cogcli.base.schema.lookup import schema_at
+from cogcli.base.schema.normalizer import normalize
+from cogcli.base.schema.validator import errors
 
 _SCALAR_TEXT: Final = frozenset(("integer", "number", "boolean"))
 _NOT_TEXT: Final = frozenset(("object", "array"))

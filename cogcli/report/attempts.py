@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.trace_spans import is_count, json_text, microseconds_of, some

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from cogcli.core.problems import Problem
-from cogcli.core.terminal_text import visible
+from cogcli.base.problems import Problem
+from cogcli.base.terminal_text import visible
 from cogcli.report.humanize import count_of
 
 

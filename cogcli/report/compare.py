@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import NOTHING, equal, object_of
-from cogcli.core.terminal_text import cells, truncate, visible
+from cogcli.base.jsonvalue import NOTHING, equal, object_of
+from cogcli.base.terminal_text import cells, truncate, visible
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted
 from cogcli.episode.history import History
 from cogcli.episode.run_history import RunHistory, StepHistory
-from cogcli.events.envelope import Event
 from cogcli.report import layer_cells
 from cogcli.report.humanize import duration
 from cogcli.report.styled_text import Glyphs, StyledLine, fit

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.step_path import StepPath
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.step_path import StepPath
 from cogcli.episode.history import History
 from cogcli.episode.run_history import StepHistory
 from cogcli.specs.catalog import Catalog

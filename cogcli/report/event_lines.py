@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.terminal_text import visible
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.terminal_text import visible
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
-from cogcli.events.envelope import Event
 
 _ABORT = "ABORT"
 """Stands in the log for a signal where somebody closed the run; no line shows it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.core.problems import Problem
-from cogcli.core.terminal_text import visible
+from cogcli.base.problems import Problem
+from cogcli.base.terminal_text import visible
 from cogcli.report.check_report import CheckReport, severity_word
 
 PER_KIND: Final = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.terminal_text import cells, pad, visible
+from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import CUT_OFF, IN_DOUBT, WAITS, Glyphs, StyledLine, fit, style_of
 

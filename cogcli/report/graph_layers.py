@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from cogcli.core.terminal_text import cells, shorten_middle, visible
+from cogcli.base.terminal_text import cells, shorten_middle, visible
 from cogcli.report.graph import GraphView, Node
 from cogcli.report.layering import Layering, layered
 from cogcli.report.styled_text import ASCII, Glyphs, StyledLine, style_of

@@ -13,7 +13,7 @@ from typing import Any, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from cogcli.core.terminal_text import LONGEST_SHOWN, visible_block
+from cogcli.base.terminal_text import LONGEST_SHOWN, visible_block
 from cogcli.report.humanize import count_of
 from cogcli.report.page import Page
 from cogcli.report.page_comparison import PageComparison

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from cogcli.core.terminal_text import visible, visible_block
+from cogcli.base.terminal_text import visible, visible_block
 from cogcli.report.check_report import CheckReport, ReportCase
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

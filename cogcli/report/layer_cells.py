@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.terminal_text import visible
+from cogcli.base.terminal_text import visible
 from cogcli.declarations.layer_records import (
     AgentLimits,
     AttentionWrites,

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.step_path import StepPath
-from cogcli.core.terminal_text import cells, pad, truncate, visible
+from cogcli.base.step_path import StepPath
+from cogcli.base.terminal_text import cells, pad, truncate, visible
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import RunTerminated, StepFinished, StepStarted
+from cogcli.declarations.typed_payload import read_payload
 from cogcli.episode.history import History
-from cogcli.events.envelope import Event
-from cogcli.events.typed_payload import read_payload
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import Glyphs, StyledLine
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.base.jsonvalue import object_of, text_of
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted
 from cogcli.declarations.reading import read_record
 from cogcli.episode.history import History
 from cogcli.episode.run_history import RunHistory
-from cogcli.events.envelope import Event
 from cogcli.report.event_lines import EventLines
 from cogcli.report.humanize import duration, short_trace, size
 from cogcli.report.lineage import Declared, Lineage, rows, targets

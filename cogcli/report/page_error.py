@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from cogcli.core.jsonvalue import object_of, text_of
-from cogcli.core.terminal_text import cells
+from cogcli.base.jsonvalue import object_of, text_of
+from cogcli.base.terminal_text import cells
 from cogcli.declarations.call_records import RunError
 from cogcli.episode.run_history import RunHistory, StepHistory
 from cogcli.report.page_values import json_text

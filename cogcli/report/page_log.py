@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cogcli.core.step_path import StepPath
+from cogcli.base.step_path import StepPath
 from cogcli.declarations.agent_events import ModelAnswered, ModelRequested
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import StepFinished, StepStarted
 from cogcli.declarations.governance_events import (
@@ -18,8 +19,7 @@ from cogcli.declarations.governance_events import (
     GateDecided,
     PolicyDecided,
 )
-from cogcli.events.envelope import Event
-from cogcli.events.typed_payload import read_payload
+from cogcli.declarations.typed_payload import read_payload
 
 
 class AnsweredAsk(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.step_path import StepPath
+from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import GateDecided, PolicyDecided
 from cogcli.episode.run_history import Branch, StepHistory
-from cogcli.events.envelope import Event
 from cogcli.report.humanize import count_of, duration, error_text
 from cogcli.report.page_log import PageLog
 from cogcli.report.page_values import PageValue, ValueLimit, json_text, line_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from cogcli.core.terminal_text import truncate_bytes
+from cogcli.base.terminal_text import truncate_bytes
 
 
 class PageValue(NamedTuple):

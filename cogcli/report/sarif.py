@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from cogcli.core.problems import Problem
-from cogcli.core.terminal_text import visible
+from cogcli.base.problems import Problem
+from cogcli.base.terminal_text import visible
 from cogcli.report.check_report import CheckReport, severity_word
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cogcli.core.terminal_text import cells, pad, truncate, visible
+from cogcli.base.terminal_text import cells, pad, truncate, visible
 
 StyledSpan = tuple[str, str]
 """Text, and one of the words of `SGR` or the empty string."""

@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from cogcli.core.terminal_text import cells, shorten_middle, visible
+from cogcli.base.terminal_text import cells, shorten_middle, visible
 from cogcli.report.graph import GraphView
 from cogcli.report.humanize import count_of, duration
 from cogcli.report.layering import Layering, layered

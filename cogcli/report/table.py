@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from cogcli.core.terminal_text import truncate_bytes, visible
+from cogcli.base.terminal_text import truncate_bytes, visible
+from cogcli.declarations.envelope import Event
 from cogcli.episode.history import History
 from cogcli.episode.run_history import Branch
-from cogcli.events.envelope import Event
 
 COLUMNS = ("step_id", "uses", "status", "started_at", "ms", "binding", "reads", "writes")
 

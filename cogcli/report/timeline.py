@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
+from cogcli.base.terminal_text import cells, pad, shorten_middle, truncate, visible
 from cogcli.episode.history import History
 from cogcli.episode.run_history import Branch, StepHistory
 from cogcli.report.humanize import duration, milliseconds_between

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from cogcli.core.canonical import span_of, trace_of
-from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.base.canonical import span_of, trace_of
+from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.declarations.agent_events import LayerCompleted
 from cogcli.declarations.call_records import AttemptMade, RunError, StepError
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import (
     CallRetried,
     RunStarted,
@@ -24,8 +25,7 @@ from cogcli.declarations.events import (
     StepStarted,
 )
 from cogcli.declarations.reading import read_record
-from cogcli.events.envelope import Event
-from cogcli.events.typed_payload import read_payload
+from cogcli.declarations.typed_payload import read_payload
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.attempts import RetryWait, attempt_span, bounds
 from cogcli.report.chrome import chrome

@@ -9,10 +9,10 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from cogcli.core.canonical import span_of
-from cogcli.core.jsonvalue import object_of, text_of
-from cogcli.core.step_path import StepPath
-from cogcli.events.envelope import Event
+from cogcli.base.canonical import span_of
+from cogcli.base.jsonvalue import object_of, text_of
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Event
 
 INTERNAL: Final = 1
 CLIENT: Final = 3

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.step_path import StepPath
-from cogcli.core.terminal_text import cells, pad, shorten_middle, visible
+from cogcli.base.step_path import StepPath
+from cogcli.base.terminal_text import cells, pad, shorten_middle, visible
 from cogcli.declarations.call_records import WrittenFile
 from cogcli.episode.history import History
 from cogcli.episode.run_history import Branch, LoopHistory, RunHistory, StepHistory, total_usage

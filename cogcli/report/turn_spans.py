@@ -19,11 +19,11 @@ from cogcli.declarations.agent_events import (
     ResultJudged,
 )
 from cogcli.declarations.call_records import StepError
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import PlanCreated
 from cogcli.declarations.layer_records import ContextDocument, RecordedReply
 from cogcli.declarations.reading import read_record
-from cogcli.events.envelope import Event
 from cogcli.report.trace_spans import CLIENT, Attributes, OpenSpans, TraceSpan, json_text, some
 
 _ACTION: Final = "action"
@@ -146,7 +146,7 @@ class TurnSpans:
 
     def _compiled(self, event: Event, payload: ContextCompiled, turn: TraceSpan) -> None:
         span = self._part(
-            event, turn, "cogcli.compiler", {"cogcli.context.hash": payload.context_hash}
+            event, turn, "cogcli.compiler", {"cogcli.agent.context.hash": payload.context_hash}
         )
         span.close(self._open.now)
         context = read_record(ContextDocument, payload.context)

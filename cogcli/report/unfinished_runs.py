@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from cogcli.core.terminal_text import visible
+from cogcli.base.terminal_text import visible
 from cogcli.episode.history import Ask, History
 from cogcli.episode.run_history import StepHistory
 from cogcli.report.humanize import seconds_of
@@ -55,7 +55,7 @@ def unfinished_state(fold: History, status: str) -> UnfinishedState:
 
 
 def _status_now(step: StepHistory, *, waiting: bool) -> str:
-    from cogcli.core.calls import HARMLESS  # the rest of that module is for runs
+    from cogcli.base.calls import HARMLESS  # the rest of that module is for runs
 
     if step.effect and step.effect not in HARMLESS and not step.answered:
         return IN_DOUBT

@@ -12,9 +12,9 @@ import re
 from collections import deque
 from typing import Final
 
-from cogcli.core.merge import is_replacing
-from cogcli.core.refs import READABLE
-from cogcli.core.terminal_text import visible
+from cogcli.base.merge import is_replacing
+from cogcli.base.refs import READABLE
+from cogcli.base.terminal_text import visible
 from cogcli.episode.history import History
 from cogcli.episode.run_history import RunHistory, StepHistory
 from cogcli.report.lineage import Declared, Lineage, TargetFlow, TracedWrite, overlap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cogcli.core.jsonvalue import NOTHING
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.specs.fields import value_from
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from cogcli.core.extras import SHIPPED
-from cogcli.core.jsonvalue import object_of
+from cogcli.base.extras import SHIPPED
+from cogcli.base.jsonvalue import object_of
 from cogcli.specs.common_shape import (
     CAPABILITY_REF,
     CONFORMANCE,

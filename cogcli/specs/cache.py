@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from cogcli import __version__
-from cogcli.schema.engine_choice import engine_key
+from cogcli.base.schema.engine_choice import engine_key
 
 if TYPE_CHECKING:
     import sqlite3
@@ -44,7 +44,7 @@ class CompiledCache:
     def __init__(self, file: str) -> None:
         self._file = file
         # After a change of what reads and checks specs old entries are not found.
-        rules = newest_change("specs", "yaml", "schema", "protocols", "core/problems.py")
+        rules = newest_change("specs", "yaml", "schema", "protocols", "base/problems.py")
         # The engine decides which patterns of a file may be run.
         self._stamp = f"{__version__}/{rules}/{engine_key()}"
         self._database: sqlite3.Connection | None = None

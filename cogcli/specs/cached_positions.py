@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.canonical import digest
+from cogcli.base.canonical import digest
 from cogcli.specs.cache import Compiled, CompiledCache
 
 if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
-    from cogcli.yaml.positions import Places
+    from cogcli.base.problems import KeyPath
+    from cogcli.base.yaml.positions import Places
 
 Within = tuple[str, int] | None
 """A text and an offset in it, for a problem in the middle of a value."""
@@ -76,7 +76,7 @@ class FilePlaces(dict[str, "Places"]):
         self._news.clear()
 
     def __missing__(self, file: str) -> Places:
-        from cogcli.yaml import reader
+        from cogcli.base.yaml import reader
 
         path, loaded = self._files.get(file, (file, ""))
         data, parsed = reader.read_file(path, file=file)

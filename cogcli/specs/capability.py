@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple
 
-from cogcli.core.jsonvalue import NOTHING
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.options import CONFORMANCE_PROFILES, TRUST_LEVELS
 from cogcli.specs.fields import Fields, fields_from, value_from
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.merge import STRATEGIES
+from cogcli.base.merge import STRATEGIES
 from cogcli.specs.capability import ON_FAIL, ROLES, TRUST_RANKS
 from cogcli.specs.common_shape import CAPABILITY_REF, CONFORMANCE, TARGETS, VERSION, check_version
 from cogcli.specs.field_shape import FIELDS, check_fields

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from cogcli.core.errors import FAILURE_OF, RuntimeErrorBase
-from cogcli.core.jsonvalue import kind_of, list_of, object_of, preview
-from cogcli.core.problems import KeyPath, suggestion
-from cogcli.core.refs import parse
-from cogcli.schema.patterns import refusal
+from cogcli.base.errors import FAILURE_OF, RuntimeErrorBase
+from cogcli.base.jsonvalue import kind_of, list_of, object_of, preview
+from cogcli.base.problems import KeyPath, suggestion
+from cogcli.base.refs import parse
+from cogcli.base.schema.patterns import refusal
 from cogcli.specs.capability import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.specs.common_shape import CAPABILITY_REF, FREE, TIMEOUT
 from cogcli.specs.fields import TYPES

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.jsonvalue import NOTHING
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.specs.host_overrides import Host
 from cogcli.specs.skill import NESTED, list_targets
 
 if TYPE_CHECKING:
-    from cogcli.core.problems import Problem
+    from cogcli.base.problems import Problem
+    from cogcli.base.yaml.positions import Places
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.pack import Pack
     from cogcli.specs.protocol import Protocols
     from cogcli.specs.service import Service
     from cogcli.specs.skill import Skill
-    from cogcli.yaml.positions import Places
 
 
 class Defaults(NamedTuple):

@@ -11,10 +11,10 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.canonical import digest_of
-from cogcli.core.jsonvalue import NOTHING
-from cogcli.core.links import require_inside
-from cogcli.core.problems import Problem, Severity, sort_problems
+from cogcli.base.canonical import digest_of
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.links import require_inside
+from cogcli.base.problems import Problem, Severity, sort_problems
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog, Defaults, Shadow, names_of
@@ -195,7 +195,7 @@ class CatalogBuilder:
         absence. The service checks report a document that cannot be read, and a damaged lock."""
         name, digest = "", None
         if service.settings.get("spec_ref"):
-            from cogcli.documents.loader import document_digest
+            from cogcli.base.api_documents.loader import document_digest
 
             name, digest = "document:", document_digest(service)
         elif self._reader.protocols[service.kind].described_by(service) == LOCK:

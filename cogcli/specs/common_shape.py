@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.redact import names_secret
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.redact import names_secret
 from cogcli.specs.capability import CONFORMANCE_RANKS
 from cogcli.specs.credentials import header_holds_credential, holds_credential
 from cogcli.specs.id_grammar import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import NOTHING
-from cogcli.core.problems import Problem
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.problems import Problem
 from cogcli.specs.catalog import Catalog
 
 _CODES: Final = frozenset(("flow.type", "yaml.duplicate-key"))

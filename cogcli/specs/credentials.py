@@ -1,6 +1,6 @@
 """Credentials written out in specs: finding and masking them.
 
-1. A member whose key names a secret (`core/redact.py`) holds a credential if its value is a literal: a number, or a
+1. A member whose key names a secret (`base/redact.py`) holds a credential if its value is a literal: a number, or a
    text that is no reference, template or placeholder. Null, booleans, empty values, and words such as `on` and `none`
    are no credentials.
 2. In services and bindings a credential is an error: it is sent at every call. In a skill it is a warning, and the
@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.core.problems import KeyPath
-from cogcli.core.redact import MASK, names_secret
-from cogcli.core.refs import parse, parse_loop
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.problems import KeyPath
+from cogcli.base.redact import MASK, names_secret
+from cogcli.base.refs import parse, parse_loop
 
 _SWITCHES: Final = frozenset(("true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"))
 _PLACES: Final = frozenset(

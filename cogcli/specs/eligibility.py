@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from cogcli.core.allowed_hosts import ANY, allow_hint, allows_host, is_private_host
-from cogcli.core.extras import install_line, missing_module
-from cogcli.core.problems import KeyPath
+from cogcli.base.allowed_hosts import ANY, allow_hint, allows_host, is_private_host
+from cogcli.base.extras import install_line, missing_module
+from cogcli.base.problems import KeyPath
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import Reason, SelectionOptions
 from cogcli.specs.capability import CONFORMANCE_RANKS, Capability, Safety
@@ -277,7 +277,7 @@ def _wall_reasons(call: _Call) -> Iterator[Reason]:
         return
     if function not in BEHIND_WALL and isolation_of(service) != "sandbox":
         return
-    from cogcli.core.wall.confined_call import NO_WALL_HINT, wall_state
+    from cogcli.base.wall.confined_call import NO_WALL_HINT, wall_state
 
     state = wall_state()
     if state.wall is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from posixpath import normpath
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.specs.capability import Capability
 
 FILE: Final = "$file"

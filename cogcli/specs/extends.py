@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.core.problems import suggestion
+from cogcli.base.problems import suggestion
 from cogcli.specs.capability import GATES, STRICTNESS, TRUST_RANKS
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.json_pointer import pointer_of
-from cogcli.core.redact import names_secret
-from cogcli.schema.visitor import rewrite
+from cogcli.base.json_pointer import pointer_of
+from cogcli.base.redact import names_secret
+from cogcli.base.schema.visitor import rewrite
 from cogcli.specs.fields import Fields, FieldSpec
 
 _ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import kind_of, list_of, object_of, preview
-from cogcli.schema.limits import faults
+from cogcli.base.jsonvalue import kind_of, list_of, object_of, preview
+from cogcli.base.schema.limits import faults
 from cogcli.specs.fields import TYPES, field_from, fit_values, has_type
 from cogcli.specs.id_grammar import FIELD_NAME
 from cogcli.specs.problem_report import ProblemReport

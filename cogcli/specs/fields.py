@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from cogcli.core.jsonvalue import MAX_INTEGER, deep_copy, equal, kind_of, preview
+from cogcli.base.jsonvalue import MAX_INTEGER, deep_copy, equal, kind_of, preview
 
 TYPES: Final = ("string", "number", "integer", "boolean", "array", "object", "any")
 
@@ -95,7 +95,7 @@ def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violat
             for n, item in enumerate(value)
         ]
     if field.schema is not None:
-        from cogcli.schema.validator import errors
+        from cogcli.base.schema.validator import errors
 
         for where, message in errors(field.schema, value):
             full = f"{place}/{where}" if where else place

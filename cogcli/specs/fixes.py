@@ -10,17 +10,17 @@ from contextlib import suppress
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.json_pointer import pointer_of
-from cogcli.core.jsonvalue import kind_of
-from cogcli.core.problems import KeyPath, Problem, did_you_mean, meant_by
-from cogcli.core.redact import names_secret
+from cogcli.base.json_pointer import pointer_of
+from cogcli.base.jsonvalue import kind_of
+from cogcli.base.problems import KeyPath, Problem, did_you_mean, meant_by
+from cogcli.base.redact import names_secret
+from cogcli.base.yaml.edit import UneditableYaml, rename_key, replace_values, source_of
+from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.reader import parse
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.shape import Boolean, Either, ListOf, MapOf, NumberShape, RecordShape, Shape, Text
 from cogcli.specs.shapes import check_file, shape_of
 from cogcli.specs.skill import NESTED
-from cogcli.yaml.edit import UneditableYaml, rename_key, replace_values, source_of
-from cogcli.yaml.positions import Places
-from cogcli.yaml.reader import parse
 
 _MOST: Final = 100
 """Problems of a file that are tried: each costs a reading."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from cogcli.core.problems import did_you_mean
+from cogcli.base.problems import did_you_mean
 from cogcli.specs.id_grammar import is_plain_id
 from cogcli.specs.layers import Layer
 from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout, Stray

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.jsonvalue import NOTHING
+from cogcli.base.jsonvalue import NOTHING
 
 if TYPE_CHECKING:
     from cogcli.specs.spec_reader import SpecFile

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import list_of
+from cogcli.base.jsonvalue import list_of
+from cogcli.base.yaml.positions import Places
 from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
@@ -22,7 +23,6 @@ from cogcli.specs.shape import (
     required,
 )
 from cogcli.specs.shape_check import check_shape
-from cogcli.yaml.positions import Places
 
 MODES: Final = ("replace", "prefer")
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.json_pointer import NOWHERE, found_at, parse_reference
-from cogcli.core.jsonvalue import kind_of
+from cogcli.base.json_pointer import NOWHERE, found_at, parse_reference
+from cogcli.base.jsonvalue import kind_of
 from cogcli.specs.fields import Fields, FieldSpec
 
 MOST: Final = 16

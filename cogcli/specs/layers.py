@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from cogcli.core.links import is_below
+from cogcli.base.links import is_below
 
 BUILT_IN = "built-in"
 PROJECT = "project"

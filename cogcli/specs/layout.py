@@ -1,7 +1,7 @@
 """The places of spec files below a layer's root, and the ids in their paths (docs/reference/spec-files.md#places).
 
 Reads directories only, each at most once per instance; no file is opened here. Where the layer has a bound, a link
-that leaves it raises EnvironmentRefusal `project.link`; too many entries are `registry.size` (`core/walk.py`).
+that leaves it raises EnvironmentRefusal `project.link`; too many entries are `registry.size` (`base/walk.py`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from cogcli.core.links import find_leaving_link, require_inside
-from cogcli.core.system_text import bad_byte
-from cogcli.core.walk import Mark, Walk, directory_mark
+from cogcli.base.links import find_leaving_link, require_inside
+from cogcli.base.system_text import bad_byte
+from cogcli.base.walk import Mark, Walk, directory_mark
 from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_pack_id, is_plain_id, is_skill_id
 from cogcli.specs.layers import Layer
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from cogcli.core.canonical import digest_of
-from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.json_pointer import DocumentFault, Pointer
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.documents.loader import Identity, with_position
+from cogcli.base.api_documents.loader import Identity, with_position
+from cogcli.base.canonical import digest_of
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.json_pointer import DocumentFault, Pointer
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.strict_json import JsonRefused, loads
 
 NAME: Final = "cogcli.lock.json"
 SCHEMA: Final = "cogcli.lock/1"

@@ -6,7 +6,7 @@ import os
 import re
 from functools import lru_cache
 
-from cogcli.core.python_syntax import syntax_tree
+from cogcli.base.python_syntax import syntax_tree
 from cogcli.specs.service import is_shipped
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.canonical import digest_of
-from cogcli.core.jsonvalue import NOTHING
+from cogcli.base.canonical import digest_of
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.options import SAFETY_MODES
 from cogcli.specs.fields import value_from
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.schema.patterns import refusal
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.schema.patterns import refusal
 from cogcli.specs.common_shape import FREE, PLAIN_REF, VERSION
 from cogcli.specs.id_grammar import CAPABILITY_ID, LONGEST_ID, SKILL_ID
 from cogcli.specs.pack import (

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.pack import Pack, TaskTemplate, pack_from

@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from cogcli.core.python_syntax import syntax_tree
-from cogcli.core.refs import READABLE
+from cogcli.base.python_syntax import syntax_tree
+from cogcli.base.refs import READABLE
 
 _LONGEST: Final = 2000
 """Longer texts are no expressions."""

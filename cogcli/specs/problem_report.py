@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
-from cogcli.core.json_pointer import pointer_of
-from cogcli.core.problems import KeyPath, Problem, Severity
-from cogcli.core.terminal_text import shorten_middle
+from cogcli.base.json_pointer import pointer_of
+from cogcli.base.problems import KeyPath, Problem, Severity
+from cogcli.base.terminal_text import shorten_middle
 from cogcli.specs.cached_positions import FilePlaces, Within
 
 if TYPE_CHECKING:
-    from cogcli.yaml.positions import Places
+    from cogcli.base.yaml.positions import Places
 
 _LONGEST: Final = 1000
 """The most columns of a message: many quote a text of the file, which has no limit."""

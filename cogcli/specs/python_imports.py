@@ -21,12 +21,12 @@ from importlib.machinery import (
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.extras import extra_of, install_line
-from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.links import require_inside
-from cogcli.core.problems import suggestion
-from cogcli.core.python_syntax import syntax_tree
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.extras import extra_of, install_line
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.links import require_inside
+from cogcli.base.problems import suggestion
+from cogcli.base.python_syntax import syntax_tree
 
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 1024 * 1024

@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
-from cogcli.core.canonical import digest_of
-from cogcli.core.errors import CapabilityNotFoundError, CogcliError, SkillNotFoundError
-from cogcli.core.jsonvalue import NOTHING
-from cogcli.core.links import is_below, require_inside
-from cogcli.core.problems import Problem, sort_problems, suggestion
-from cogcli.core.walk import Walk
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import CapabilityNotFoundError, CogcliError, SkillNotFoundError
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.links import is_below, require_inside
+from cogcli.base.problems import Problem, sort_problems, suggestion
+from cogcli.base.walk import Walk
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, Literal, NamedTuple
 
-from cogcli.core.json_pointer import DocumentFault, found_at, parse_reference
-from cogcli.core.jsonvalue import list_of
-from cogcli.core.problems import suggestion
-from cogcli.documents.openapi import OpenApiOperation, Parameter
+from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
+from cogcli.base.json_pointer import DocumentFault, found_at, parse_reference
+from cogcli.base.jsonvalue import list_of
+from cogcli.base.problems import suggestion
 
 WHOLE: Final = "body"
 _PREFIXES: Final = ("path", "query", "header", "cookie", "body")

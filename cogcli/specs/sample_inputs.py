@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.core.redact import names_secret
-from cogcli.core.terminal_text import visible, visible_json
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.redact import names_secret
+from cogcli.base.terminal_text import visible, visible_json
 from cogcli.specs.fields import Fields, FieldSpec, fit_values
 from cogcli.specs.skill import Skill
 
@@ -75,7 +75,7 @@ def sample_words(skill: Skill) -> dict[str, str]:
 
 def _by_schema(field: FieldSpec) -> Any:
     if field.schema is not None:
-        from cogcli.schema.sample import NoSample, sample
+        from cogcli.base.schema.sample import NoSample, sample
 
         try:
             value = sample(field.schema)

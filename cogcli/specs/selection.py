@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from cogcli.core.errors import BindingResolutionError
+from cogcli.base.errors import BindingResolutionError
 from cogcli.specs.binding_chain import (
     BY_NAME,
     CANDIDATE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cogcli.core.errors import BindingResolutionError
-from cogcli.core.problems import did_you_mean, suggestion
+from cogcli.base.errors import BindingResolutionError
+from cogcli.base.problems import did_you_mean, suggestion
 from cogcli.specs.binding_chain import CANDIDATE, ChainLink, Reason, Selection, SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons

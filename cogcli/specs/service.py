@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.allowed_hosts import only_hosts
-from cogcli.core.jsonvalue import NOTHING
+from cogcli.base.allowed_hosts import only_hosts
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.specs.fields import value_from
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.core.problems import suggestion
-from cogcli.core.redact import names_secret
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.problems import suggestion
+from cogcli.base.redact import names_secret
 from cogcli.specs.common_shape import (
     HEADERS,
     PLAIN_REF,

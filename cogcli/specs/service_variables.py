@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import object_of
+from cogcli.base.jsonvalue import object_of
 from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.service import IN_ADDRESS, Service, names_in_address

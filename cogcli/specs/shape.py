@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import kind_of
+from cogcli.base.jsonvalue import kind_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cogcli.core.jsonvalue import kind_of, preview
-from cogcli.core.problems import KeyPath, suggestion
+from cogcli.base.jsonvalue import kind_of, preview
+from cogcli.base.problems import KeyPath, suggestion
 from cogcli.specs.credentials import text_holds_credential
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from cogcli.base.yaml.positions import Places
 from cogcli.specs.binding_shape import binding_shape, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
 from cogcli.specs.case_shape import CASES, check_cases
@@ -22,7 +23,6 @@ from cogcli.specs.service_shape import check_service, document_key, service_shap
 from cogcli.specs.shape import ListOf, MapOf, Shape, Text, clean, either, record, required
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
-from cogcli.yaml.positions import Places
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy", "pack")
 _BINDINGS: Final = either(Text(empty=False), ListOf(Text(empty=False), least=1))

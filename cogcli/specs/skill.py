@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import NOTHING
-from cogcli.core.problems import KeyPath
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.problems import KeyPath
 from cogcli.specs.fields import Fields, Value, fields_from, value_from
 
 NESTED: Final = "skill:"

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import list_of
-from cogcli.core.redact import MASK, names_secret
+from cogcli.base.jsonvalue import list_of
+from cogcli.base.redact import MASK, names_secret
 from cogcli.specs.capability import Capability
 from cogcli.specs.fields import Fields
 from cogcli.specs.sample_inputs import written_value

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.core.merge import STRATEGIES
-from cogcli.core.refs import READABLE
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.merge import STRATEGIES
+from cogcli.base.refs import READABLE
 from cogcli.specs.common_shape import FREE, TIMEOUT, VERSION, check_version
 from cogcli.specs.credentials import find_in_skill
 from cogcli.specs.field_shape import FIELD_ID, FIELDS, check_fields

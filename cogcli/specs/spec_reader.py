@@ -6,18 +6,18 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.core.canonical import digest, digest_of
-from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.problems import Problem, suggestion
+from cogcli.base.canonical import digest, digest_of
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.problems import Problem, suggestion
 from cogcli.specs.cache import Compiled, CompiledCache
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.layout import IS_ID
 from cogcli.specs.problem_report import ProblemReport
 
 if TYPE_CHECKING:
+    from cogcli.base.yaml.reader import Parsed
     from cogcli.specs.layout import FoundFile
     from cogcli.specs.protocol import Protocols
-    from cogcli.yaml.reader import Parsed
 
 MAX_BYTES: Final = 256 * 1024
 
@@ -73,7 +73,7 @@ class SpecReader:
 
     def parse(self, path: str) -> Parsed:
         """A file parsed but not checked: its kind is not known yet."""
-        from cogcli.yaml import reader
+        from cogcli.base.yaml import reader
 
         file = self.display_path(path)
         if path in self._contents:
@@ -103,7 +103,7 @@ class SpecReader:
             try:
                 data = read_regular(found.path, limit=MAX_BYTES)
             except FileRefused:
-                from cogcli.yaml import reader
+                from cogcli.base.yaml import reader
 
                 # For the problem; what has become readable meanwhile is read as it is now.
                 data, parsed = reader.read_file(found.path, file=file)
@@ -119,7 +119,7 @@ class SpecReader:
                 Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings
             ]
             return self._check_path(read, compiled.raw, problems)
-        from cogcli.yaml import reader
+        from cogcli.base.yaml import reader
 
         if found.kind == "active":
             parsed = reader.parse_json(data, file=file)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.problems import KeyPath
-from cogcli.core.redact import names_secret
+from cogcli.base.problems import KeyPath
+from cogcli.base.redact import names_secret
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import capability_from
 from cogcli.specs.catalog import Catalog, Defaults, names_of

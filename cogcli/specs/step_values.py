@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
-from cogcli.core.problems import KeyPath
-from cogcli.core.refs import Reference, parse, parse_loop
+from cogcli.base.problems import KeyPath
+from cogcli.base.refs import Reference, parse, parse_loop
 from cogcli.specs.template import LITERAL, TemplateFault, split_placeholders
 
 TEXT: Final = "$text"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
-from cogcli.core.problems import KeyPath
+from cogcli.base.problems import KeyPath
 
 _PATH: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.(?:\*|[A-Za-z0-9_][A-Za-z0-9_-]*)){0,15}"
 EACH: Final = "*"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import Final, NamedTuple
 
-from cogcli.core.problems import did_you_mean
+from cogcli.base.problems import did_you_mean
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _COMMON: Final = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import NOTHING, deep_copy
+from cogcli.base.jsonvalue import NOTHING, deep_copy
 
 STATE_VERSION: Final = "1.0.0"
 
@@ -64,7 +64,7 @@ class TraceState:
 
 
 class ExecutionState:
-    """The state of one run. Only `mapping.apply` changes it. The list of events is the episode's log: keeping it here
+    """The state of one run. Only `state.reducer` changes it. The list of events is the episode's log: keeping it here
     too would make a run's memory grow with its length."""
 
     def __init__(

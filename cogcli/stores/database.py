@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.files import hint_for_write
-from cogcli.core.sqlite_file import (
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import hint_for_write
+from cogcli.base.sqlite_file import (
     bound_connection,
     find_schema_fault,
     journal_deletes_file,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError
+from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
 from cogcli.stores.database import Database
 
 

@@ -12,7 +12,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "__main__.py": 2,
     },
     "use cases that most commands load, and few of them whole: settings, trust, the registry": {
-        "app/checks/doctor.py": 1, "app/checks/doctor_services.py": 1,
+        "agent/use_cases/doctor_jobs.py": 1, "app/checks/doctor_services.py": 1,
         "app/episodes.py": 2, "app/state_document.py": 5,
         "app/run_skill.py": 3, "app/schemas.py": 1,
         "app/settings/__init__.py": 3, "app/settings/runs_dir.py": 1,
@@ -33,16 +33,16 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "episode/store.py": 2,
     },
     "patterns that only a text needs which is refused, or may have been softened": {
-        "core/strict_json.py": 1,
+        "base/strict_json.py": 1,
     },
     "the search for secrets, which a run without secrets does not need": {
-        "core/redact.py": 1,
+        "base/redact.py": 1,
     },
     "the expression language, which most skills do not use": {
-        "mapping/expressions.py": 2,
+        "state/expressions.py": 2,
     },
     "a protocol is loaded when a service speaks it: MCP, HTTP and workers each cost more than a run": {
-        "core/allowed_hosts.py": 1, "protocols/__init__.py": 3, "protocols/mcp/connect.py": 3,
+        "base/allowed_hosts.py": 1, "protocols/__init__.py": 3, "protocols/mcp/connect.py": 3,
         "protocols/pythoncall/invoker.py": 2, "protocols/pythoncall/worker_main.py": 1,
         "protocols/service_contract.py": 6,
     },
@@ -50,7 +50,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "report/unfinished_runs.py": 1,
     },
     "a warm run reads compiled specs and no YAML; resume, replay and rerun load what they add": {
-        "runs/log_index.py": 1, "runs/prepare.py": 1, "runs/results.py": 1,
+        "run/log_index.py": 1, "run/prepare.py": 1, "run/results.py": 1,
     },
     "a function that asks for one thing of cogcli loads that alone": {
         "sdk.py": 17,
@@ -59,7 +59,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "protocols/pythoncall/invoker.py": 1, "protocols/pythoncall/worker_main.py": 1, "specs/eligibility.py": 1,
     },
     "a pack governs the runs that name one, and no other": {
-        "engine/policy.py": 2, "specs/spec_snapshot.py": 1,
+        "run/engine/policy.py": 2, "specs/spec_snapshot.py": 1,
     },
     "a warm run opens the compiled cache: YAML, schemas and suggestions are for a cold one and for faults": {
         "app/settings/trust_needs.py": 1, "specs/cached_positions.py": 1, "specs/catalog_builder.py": 3,

@@ -14,7 +14,7 @@ def test_one_module_imports_the_http_library() -> None:
         for name in said(path).modules
         if name.split(".")[0] in LIBRARIES
     }
-    assert {str(path) for path in users} == {"core/http.py"}
+    assert {str(path) for path in users} == {"base/http.py"}
 
 
 def test_nothing_opens_urls_behind_its_back() -> None:
@@ -26,4 +26,4 @@ def test_nothing_opens_urls_behind_its_back() -> None:
         if name in names
     }
     # Mail is no HTTP: it goes to the one server that the host names.
-    assert users <= {"core/http.py", "official/email_sending.py"}
+    assert users <= {"base/http.py", "official/email_sending.py"}

@@ -27,7 +27,7 @@ def test_every_test_named_in_the_architecture_exists() -> None:
 
 def test_one_function_reaches_the_runner() -> None:
     callers = {
-        path.name for path in (PACKAGE / "engine").glob("*.py") if "attempt" in said(path).calls
+        path.name for path in (PACKAGE / "run/engine").glob("*.py") if "attempt" in said(path).calls
     }
     assert callers == {"call.py"}
 
@@ -37,7 +37,7 @@ def test_a_run_is_put_together_in_one_place(part: str) -> None:
     building = {
         path.relative_to(PACKAGE).as_posix() for path in modules() if part in said(path).calls
     }
-    assert building == {"runs/launch.py"}
+    assert building == {"run/launch.py"}
 
 
 @pytest.mark.slow
@@ -45,15 +45,14 @@ def test_only_the_coordinators_side_reduces_or_appends() -> None:
     reducing = {
         path.relative_to(PACKAGE).as_posix()
         for path in modules()
-        if {"cogcli.mapping.apply.apply", "cogcli.mapping.apply.write_value"} & said(path).names
+        if {"cogcli.state.reducer.apply", "cogcli.state.reducer.write_value"} & said(path).names
     }
     assert reducing == {
-        "engine/context.py",
-        "engine/control_flow.py",
+        "run/engine/context.py",
+        "run/engine/control_flow.py",
         "episode/project.py",
-        "mapping/outputs.py",
+        "state/outputs.py",
     }
-    for path in [*(PACKAGE / "bindings").rglob("*.py"), *(PACKAGE / "official").glob("*.py")]:
-        assert not any(
-            name.startswith(("cogcli.state", "cogcli.events")) for name in said(path).names
-        ), path
+    for path in [*(PACKAGE / "protocols/live").rglob("*.py"), *(PACKAGE / "official").glob("*.py")]:
+        live_state = ("cogcli.state.execution", "cogcli.state.reducer", "cogcli.declarations")
+        assert not any(name.startswith(live_state) for name in said(path).names), path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tooling.mutants import mutations
 
-ROOM = Path(__file__).parents[2] / "cogcli/governance"
+ROOM = Path(__file__).parents[2] / "cogcli/policy"
 SOURCE = '''
 """A page."""
 LIMIT: Final[int] = 3

@@ -11,16 +11,16 @@ from support.sources import PACKAGE, modules
 from cogcli.protocols import PROTOCOLS
 
 SPELLED = {
-    "app/authoring/api_service.py": "what the files say that are made of an OpenAPI document",
+    "authoring/new_specs/api_service.py": "what the files say that are made of an OpenAPI document",
     "cli/app.py": "the commands of that name",
     "cli/commands/openapi.py": "the command of that name, and the default of `--protocol`",
     "cli/commands/serve.py": "the module of the MCP SDK",
     "cli/options.py": "the choices of `--protocol`",
-    "core/extras.py": "the extra of the package that installs the MCP SDK",
-    "documents/openapi.py": "the version member of an OpenAPI document",
-    "documents/openrpc.py": "the version member of an OpenRPC document",
-    "verification/failure_rules.py": "what the server of a provoked failure speaks",
-    "verification/rule_catalog.py": "what the services of a provoked call speak",
+    "base/extras.py": "the extra of the package that installs the MCP SDK",
+    "base/api_documents/openapi.py": "the version member of an OpenAPI document",
+    "base/api_documents/openrpc.py": "the version member of an OpenRPC document",
+    "authoring/verification/failure_rules.py": "what the server of a provoked failure speaks",
+    "authoring/verification/rule_catalog.py": "what the services of a provoked call speak",
 }
 """Files that spell one of these words, and what it means there. None of them asks what a service speaks."""
 

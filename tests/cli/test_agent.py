@@ -130,7 +130,7 @@ def test_a_rejected_escalation_denies(desk: Project) -> None:
 
 
 def test_every_layer_leaves_an_event(desk: Project) -> None:
-    from cogcli.cognition.layers import ORDER
+    from cogcli.agent.cognition.layers import ORDER
 
     result = _invoke(desk, "allowed").assert_ok()
     layers = [

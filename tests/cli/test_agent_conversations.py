@@ -31,9 +31,9 @@ from support.tinymodel import TinyModel
 from support.user_seed import AT, interaction
 from support.waiting import wait_until
 
-from cogcli.stores import session_lock
-from cogcli.stores.agent_store import AgentStore
-from cogcli.stores.sessions import SessionSnapshot
+from cogcli.agent.stores import session_lock
+from cogcli.agent.stores.agent_store import AgentStore
+from cogcli.agent.stores.sessions import SessionSnapshot
 
 SESSION = ("--session", "s1")
 HELLO = {"response": "It is 12 days old.", "context_updates": {"facts": {"mood": "calm"}}}

@@ -13,7 +13,7 @@ import pytest
 from support.project import Project
 from support.user_seed import interaction, seed_user
 
-from cogcli.stores.agent_store import AgentStore
+from cogcli.agent.stores.agent_store import AgentStore
 
 CANARY = "canary-7f3a9"
 UPDATER = f"""

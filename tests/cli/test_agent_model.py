@@ -12,11 +12,11 @@ import pytest
 from support.agent_desk import PAID, episode_of, with_ledger
 from support.project import Project, Result
 
+from cogcli.agent.models.port import ModelReply
+from cogcli.agent.models.transcript import read_transcript
 from cogcli.declarations.checked import problem_of
+from cogcli.declarations.envelope import Event
 from cogcli.episode.log_reader import EventLog
-from cogcli.events.envelope import Event
-from cogcli.models.port import ModelReply
-from cogcli.models.transcript import read_transcript
 
 LOOKUP = {"name": "orders.lookup", "args": {"order_id": "ord_881"}}
 REFUND = {"name": "payments.refund", "args": {"order_id": "ord_881", "amount": 240.0}}

@@ -154,6 +154,6 @@ def test_the_scripts_of_a_clone_check_it_with_a_plain_install(clone: Project) ->
 @pytest.mark.slow
 def test_a_confined_process_finds_the_packages_beside_a_plain_install(clone: Project) -> None:
     site = next((clone.root.parent / "venv/lib").glob("python*/site-packages"))
-    show = "from cogcli.core.wall.enter import python_files; print(*python_files(), sep='\\n')"
+    show = "from cogcli.base.wall.enter import python_files; print(*python_files(), sep='\\n')"
     done = run_plain(clone, "-P", "-c", show)
     assert os.fspath(site) in done.stdout.splitlines(), done.stdout + done.stderr

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from fakes.slow_run import slow_run
 
+from cogcli.base.errors import FAILURE_OF
 from cogcli.cli.app import COMMANDS
 from cogcli.cli.typer_app import load
-from cogcli.core.errors import FAILURE_OF
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 ENVELOPE = ["schema", "command", "status", "exit_code", "warnings", "error"]

@@ -9,11 +9,11 @@ import pytest
 from fakes.support_desk import pack as support_pack
 from support.project import Project
 
-from cogcli.app.compile_context import parse_request
-from cogcli.core.errors import PolicyApprovalError, UsageError
-from cogcli.events.envelope import Event
-from cogcli.runs.policy import limits_of
-from cogcli.runs.resume import _require_approver
+from cogcli.agent.use_cases.compile_context import parse_request
+from cogcli.base.errors import PolicyApprovalError, UsageError
+from cogcli.declarations.envelope import Event
+from cogcli.run.policy import limits_of
+from cogcli.run.resume import _require_approver
 
 REQUEST = {"message": "Where is order ord_881?", "pack_refs": ["support-desk@4.0.0"]}
 GATE = {"approver_roles": ["finance"], "gate": "GATE_FINANCE_APPROVAL", "allow_self": False}

@@ -127,7 +127,7 @@ def test_a_warm_run_judges_no_binding_anew(demo: Any) -> None:
     judges = {
         "cogcli.protocols.pythoncall.contract",
         "cogcli.protocols.contract_finding",
-        "cogcli.documents.loader",
+        "cogcli.base.api_documents.loader",
     }
     assert not imported(demo, CLEAN) & judges
 
@@ -136,14 +136,24 @@ def test_a_run_that_succeeds_loads_nothing_that_judges_values_by_a_schema(demo: 
     shipped_skill(demo)
     demo.run(*CLEAN).assert_ok()
     names = imported(demo, CLEAN)
-    assert not {"cogcli.schema.validator", "cogcli.schema.regex_parser", "fractions"} & names
+    assert (
+        not {"cogcli.base.schema.validator", "cogcli.base.schema.regex_parser", "fractions"} & names
+    )
 
 
 OTHER_ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("skills", "ls"): ("engine", "episode", "runs", "verification"),
-    ("capabilities", "ls"): ("engine", "episode", "runs", "verification"),
-    ("validate",): ("engine", "runs", "stores", "agent", "episode.verify"),
-    ("doctor",): ("engine", "runs", "agent", "episode.verify", "app.agent_jobs"),
+    ("skills", "ls"): ("run", "episode", "agent", "authoring"),
+    ("capabilities", "ls"): ("run", "episode", "agent", "authoring"),
+    ("validate",): ("run", "stores", "agent", "authoring", "episode.verify"),
+    ("doctor",): (
+        "run",
+        "authoring",
+        "episode.verify",
+        "agent.state",
+        "agent.stores",
+        "agent.cognition",
+        "agent.use_cases.jobs",
+    ),
 }
 """What commands over the whole registry do not load."""
 
@@ -172,6 +182,6 @@ def test_without_a_model_no_adapter_is_imported(
     if project is demo:
         shipped_skill(project)
         project.run(*CLEAN).assert_ok()
-    rooms = {name for name in imported(project, command) if name.startswith("cogcli.models.")}
-    known = {"cogcli.models.port", "cogcli.models.settings"}
+    rooms = {name for name in imported(project, command) if name.startswith("cogcli.agent.models.")}
+    known = {"cogcli.agent.models.port", "cogcli.agent.models.settings"}
     assert rooms <= (set() if command is CLEAN else known)

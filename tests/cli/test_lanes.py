@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.project import Project, Result
 
+from cogcli.declarations.envelope import Event
 from cogcli.episode.log_reader import EventLog
-from cogcli.events.envelope import Event
 
 ANY = "{value: {type: any, required: true}}"
 PACK = """

@@ -14,8 +14,8 @@ from test_contract import FAILURES
 from test_next_steps import LOOK, MEANT
 
 from cogcli.app.explain import pages
+from cogcli.base.errors import FAILURE_OF, UsageError
 from cogcli.cli.typer_app import parse
-from cogcli.core.errors import FAILURE_OF, UsageError
 
 ENDS_OF_RUNS = {0, 1, 4, 5, 6, 130}
 GOLDENS = Path(__file__).parent / "goldens"

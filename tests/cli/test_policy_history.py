@@ -14,12 +14,12 @@ from support.project import Project
 from cogcli.app.policy_history import read_governed
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
-from cogcli.core.calls import Answer, Attempt
+from cogcli.base.calls import Answer, Attempt
 from cogcli.declarations.options import RunOptions
-from cogcli.runs.launch import launch
-from cogcli.runs.policy_request import PolicyRequest
-from cogcli.runs.prepare import RunRequest, prepare
-from cogcli.runs.recorded_decisions import decide_again, policy_under
+from cogcli.run.launch import launch
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.run.prepare import RunRequest, prepare
+from cogcli.run.recorded_decisions import decide_again, policy_under
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK, INTENT = "support-desk@4.0.0", "support.refund"

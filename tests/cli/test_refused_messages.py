@@ -11,7 +11,7 @@ import pytest
 from support.project import Project
 from support.tinymodel import TinyModel
 
-from cogcli.core.canonical import digest_of
+from cogcli.base.canonical import digest_of
 
 CARD = "4111111111111111"
 MESSAGE = f"Refund order ord_881 to my card {CARD}"

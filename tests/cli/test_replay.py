@@ -16,7 +16,7 @@ from support.raw_server import Conversation, serving
 from support.remote_project import remote
 from support.waiting import wait_until
 
-from cogcli.events.checksum import line_with_sum
+from cogcli.declarations.checksum import line_with_sum
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SAMPLES = Path(__file__).resolve().parents[2] / "docs/samples"

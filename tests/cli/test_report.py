@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from support.html_reader import ReadPage, read_page
 from support.project import Project
 
+from cogcli.declarations.envelope import Event
 from cogcli.episode.history import history_of
 from cogcli.episode.log_reader import EventLog
-from cogcli.events.envelope import Event
 from cogcli.report.html import LARGEST, html_page
 from cogcli.report.lineage import NOTHING
 from cogcli.report.page import PageSource

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
-from cogcli.app.exchange.skill_export import document, folder_name
+from cogcli.authoring.exchange.skill_export import document, folder_name
 
 SUMMARIZE = ("--capability", "text.content.summarize")
 HEAD = "---\nname: release-notes\ndescription: Write release notes. Use when a release is near.\n"
@@ -138,8 +138,8 @@ def test_an_imported_folder_is_a_skill_that_runs(project: Project) -> None:
     ],
 )  # fmt: skip
 def test_the_body_stands_in_the_file_as_it_was(body: str) -> None:
-    from cogcli.app.exchange.skill_import import _literal
-    from cogcli.yaml.reader import parse
+    from cogcli.authoring.exchange.skill_import import _literal
+    from cogcli.base.yaml.reader import parse
 
     text = "\n".join(_literal("key", body))
     parsed = parse(text.encode(), file="x")

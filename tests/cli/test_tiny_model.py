@@ -23,7 +23,7 @@ from support.project import Project, Result
 from support.tinymodel import TinyModel
 from support.user_seed import interaction
 
-from cogcli.stores.agent_store import AgentStore
+from cogcli.agent.stores.agent_store import AgentStore
 
 APPROVE: Final = (
     "resume",

@@ -10,7 +10,7 @@ from support.project import Project
 from support.user_seed import seed_user
 
 from cogcli.api import Project as Opened
-from cogcli.core.errors import UsageError
+from cogcli.base.errors import UsageError
 
 INVALID = ("../etc", "a b", "-x", "", "a" * 65, "\u0430nn")
 PACK = "support-desk@4.0.0"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.project import Project, Result
 
-from cogcli.app.builtin_pack import find_skill, read_only_pack
+from cogcli.agent.use_cases.builtin_pack import find_skill, read_only_pack
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
 from cogcli.specs.pack import pack_from

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.redact import MASK
+from cogcli.base.redact import MASK
 
 WRITES = """
 from cogcli import sdk

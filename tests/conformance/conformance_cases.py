@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cogcli.yaml.reader import parse
+from cogcli.base.yaml.reader import parse
 
 HERE = Path(__file__).parent
 REGISTRY = HERE / "registry"

@@ -12,7 +12,7 @@ from conformance_runs import run_case
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.runs.replay import replay
+from cogcli.run.replay import replay
 
 pytestmark = pytest.mark.sampled(3)
 """A long run tries all of it."""

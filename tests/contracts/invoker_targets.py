@@ -22,8 +22,8 @@ from support.mcp_calls import SERVER
 from support.raw_server import Conversation, serving
 from support.waiting import wait_until
 
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import RuntimeErrorBase
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, Invoker
 from cogcli.specs.binding import Binding

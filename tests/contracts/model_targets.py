@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from fakes.models import ask, model, request
 from support.tinymodel import TinyModel
 
-from cogcli.models.port import LanguageModel, ModelError, ModelReply
-from cogcli.models.transcript import Exchange
+from cogcli.agent.models.port import LanguageModel, ModelError, ModelReply
+from cogcli.agent.models.transcript import Exchange
 
 KEY = "sk-canary-5e1f0c77-not-to-be-seen"
 TEXT = '{"thinking": "ä € \U0001f600", "response": "done \\u2028 well"}'

@@ -13,8 +13,8 @@ from contracts.invoker_targets import COUNTS, SECRET, TARGETS, Target
 from fakes.processes import children, descriptors
 from support.waiting import wait_until
 
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import (
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import (
     CallTimeoutError,
     RejectedError,
     RequestMappingError,
@@ -23,7 +23,7 @@ from cogcli.core.errors import (
     ServerFaultError,
     TransportError,
 )
-from cogcli.core.redact import Redactor
+from cogcli.base.redact import Redactor
 
 
 @pytest.fixture(params=TARGETS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cogcli.authoring.verification.check_result import PASSED
+from cogcli.authoring.verification.harness import Bench, check_rule, rule_from_invoker
 from cogcli.protocols import PROTOCOLS
-from cogcli.verification.check_result import PASSED
-from cogcli.verification.harness import Bench, check_rule, rule_from_invoker
 
 RULES = {
     f"{name} {id}": rule

@@ -12,9 +12,9 @@ from contracts.model_targets import ASKED, CALL, KEY, TARGETS, TEXT, ModelTarget
 from fakes.models import ask, failure, streamed
 from support.waiting import wait_until
 
-from cogcli.core.calls import Cancellation
-from cogcli.models import MODELS
-from cogcli.models.port import ModelError, ModelInfo, ModelReply
+from cogcli.agent.models.port import ModelError, ModelInfo, ModelReply
+from cogcli.app.settings.model_adapters import MODELS
+from cogcli.base.calls import Cancellation
 
 
 @pytest.fixture(params=TARGETS)

@@ -15,7 +15,7 @@ from support.invoking import calling
 from support.raw_server import serving
 from support.remote_project import SECRET, attempts, hits, remote
 
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.base.errors import RuntimeErrorBase
 from cogcli.specs.service import Service
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -21,14 +21,14 @@ from typing import Any, Final
 from crash_flows import Sandbox
 from crash_service import SECRET
 
-from cogcli.core.canonical import digest_of
-from cogcli.core.errors import CogcliError
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import CogcliError
 from cogcli.episode.layout import CHECKPOINT
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project_bytes
 from cogcli.episode.verify.check import verify
-from cogcli.mapping.apply import apply, initial_state
 from cogcli.state.execution import ExecutionState
+from cogcli.state.reducer import apply, initial_state
 
 Event = dict[str, Any]
 ONCE: Final = (

@@ -38,7 +38,7 @@ class Bug(NamedTuple):
 BUGS = (
     Bug(
         "effect before its intent",
-        "engine/call.py",
+        "run/engine/call.py",
         "    _record_intent(record, capability, record.member)\n"
         "    answer = yield from _try_chain(record, capability, chain, values)\n",
         "    answer = yield from _try_chain(record, capability, chain, values)\n"
@@ -144,14 +144,14 @@ BUGS = (
     ),
     Bug(
         "a blind repetition of what is in doubt",
-        "runs/doubt_decisions.py",
+        "run/doubt_decisions.py",
         "        if intent is None or _harmless(intent, attempt.effect):\n",
         "        if True:\n",
         kills=(37, 43),
     ),
     Bug(
         "what a person decided in doubt kept to itself",
-        "runs/doubt_decisions.py",
+        "run/doubt_decisions.py",
         "        event = self._journal.append(draft, durable=True)\n",
         "        event = type(intent)(None, '', '', '', None, None, draft.phase, draft.event_type, draft.payload)\n",
         kills=(31, 38),
@@ -159,28 +159,28 @@ BUGS = (
     ),
     Bug(
         "what a killed run may have done forgotten by its rerun",
-        "runs/effects.py",
+        "run/effects.py",
         "    if closing is None or decision is not None:\n        return IN_DOUBT, None\n",
         '    if closing is None or decision is not None:\n        return "", None\n',
         kills=(30, 34),
     ),
     Bug(
         "a run with an effect in doubt ended by a full disk",
-        "runs/results.py",
+        "run/results.py",
         "        if over or not any(",
         "        if not over or not any(",
         test="unit/episode/test_ballast.py -k effect_in_doubt",
     ),
     Bug(
         "what was closed without an answer called again",
-        "runs/log_dispatcher.py",
+        "run/log_dispatcher.py",
         "        closing = log.closings.get(key) or log.ended.over(attempt.run_id, attempt.step_id)\n",
         "        closing = log.closings.get(key)\n",
-        test="unit/runs/test_log_dispatcher.py -k never_made",
+        test="unit/run/test_log_dispatcher.py -k never_made",
     ),
     Bug(
         "plan order over the order of the log",
-        "engine/write_order.py",
+        "run/engine/write_order.py",
         "        if then is not None:  # by the log only those wait",
         "        if False:  # by the log only those wait",
         flow="waiting",
@@ -188,7 +188,7 @@ BUGS = (
     ),
     Bug(
         "the verdict of a gate lost",
-        "runs/resume_adapters.py",
+        "run/resume_adapters.py",
         "            step_id = StepPath(step_id).owner\n",
         "            pass\n",
         flow="gate",
@@ -203,7 +203,7 @@ BUGS = (
     ),
     Bug(
         "a decision recorded on a pause",
-        "engine/run.py",
+        "run/engine/run.py",
         "            run.emit(build.run_paused(run.state.run_id, reason=reason), durable=True)\n",
         "            self._program.end(self, outcome)\n"
         "            run.emit(build.run_paused(run.state.run_id, reason=reason), durable=True)\n",
@@ -212,7 +212,7 @@ BUGS = (
     ),
     Bug(
         "an agent that sees what its log does not hold",
-        "cognition/observer.py",
+        "agent/cognition/observer.py",
         "self._close(event._replace(payload=mask_payload(event.payload, BY_NAME)))",
         "self._close(event)",
         flow="agent",
@@ -220,14 +220,14 @@ BUGS = (
     ),
     Bug(
         "an approval that was refused used later",
-        "runs/log_index.py",
+        "run/log_index.py",
         " and event.id not in self._stale\n",
         "\n",
         test="cli/test_agent_ends.py -k out_of_its_time",
     ),
     Bug(
         "proposals stored again by who goes on",
-        "app/agent_runs.py",
+        "agent/use_cases/runs.py",
         "            consent=user.consent,\n            run_id=run_id,\n",
         "            consent=user.consent,\n            run_id=f\"{run_id}-{__import__('time').time_ns()}\",\n",
         flow="agent-lanes",

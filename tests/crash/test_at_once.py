@@ -17,17 +17,17 @@ from fakes.runner import ScriptedRunner, gives
 from fakes.runs import RUN_ID, engine_for, request
 from fakes.specs import capability, skill, step
 
-from cogcli.core.errors import CogcliError
-from cogcli.core.redact import Redactor
-from cogcli.core.system import FakeClock, FakeIds
+from cogcli.base.errors import CogcliError
+from cogcli.base.redact import Redactor
+from cogcli.base.system import FakeClock, FakeIds
+from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import RunPaused
-from cogcli.engine.run import execute
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
-from cogcli.events.envelope import draft_of
+from cogcli.run.engine.run import execute
 
 LINEAR = FLOWS[0]
 
@@ -92,8 +92,8 @@ def test_of_two_who_reopen_an_episode_one_wins_and_the_other_is_told_who_holds_i
     sandbox.launch(*sandbox.asked(LINEAR), at=40)
     (episode,) = sandbox.episodes
     script = (
-        "import sys, time; from pathlib import Path; from cogcli.core.redact import Redactor\n"
-        "from cogcli.core.system import SystemClock, SystemIds; from cogcli.episode.store import Store\n"
+        "import sys, time; from pathlib import Path; from cogcli.base.redact import Redactor\n"
+        "from cogcli.base.system import SystemClock, SystemIds; from cogcli.episode.store import Store\n"
         "path = Path(sys.argv[1])\n"
         "Store(path.parent).reopen(path, clock=SystemClock(), ids=SystemIds(), redactor=Redactor())\n"
         "print('held', flush=True); sys.stdin.read()\n"

@@ -19,9 +19,9 @@ from crash_verdicts import LONG, Tell
 from fakes.logged import is_clean
 from support.checkpoints import vouch
 
-from cogcli.core.errors import CogcliError
-from cogcli.core.redact import Redactor
-from cogcli.core.system import SystemClock, SystemIds
+from cogcli.base.errors import CogcliError
+from cogcli.base.redact import Redactor
+from cogcli.base.system import SystemClock, SystemIds
 from cogcli.episode.layout import CHECKPOINT
 from cogcli.episode.log_fold import decision_files, fold_log
 from cogcli.episode.log_reader import EventLog

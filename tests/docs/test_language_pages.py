@@ -14,11 +14,11 @@ from support.pages import Reader, blocks, literal, tables
 from support.project import Project
 from support.shape_rows import ELSEWHERE, Row, rows
 
-from cogcli.bindings.live_runner import DEFAULT_TIMEOUT
-from cogcli.core.calls import Member
-from cogcli.governance.budgets import DEFAULTS, flatten
+from cogcli.base.calls import Member
+from cogcli.policy.budgets import DEFAULTS, flatten
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import InvocationRequest
+from cogcli.protocols.live.runner import DEFAULT_TIMEOUT
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import capability_from
 from cogcli.specs.field_shape import FIELD

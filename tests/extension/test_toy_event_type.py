@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from fakes.logged import is_clean
 
-from cogcli.core.redact import Redactor
-from cogcli.core.system import FakeClock, FakeIds
+from cogcli.base.redact import Redactor
+from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.checked import problem_of
+from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.event_type import EventType, Payload
 from cogcli.declarations.events import (
     EVENT_TYPES,
@@ -26,13 +27,12 @@ from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
-from cogcli.events.envelope import Event, draft_of
-from cogcli.mapping.apply import REDUCERS, apply, initial_state, rebuild
 from cogcli.report.event_lines import EventLines
 from cogcli.report.trace_export import trace_spans
-from cogcli.runs.closed_scopes import ClosedScopes
-from cogcli.runs.log_index import LogIndex
+from cogcli.run.closed_scopes import ClosedScopes
+from cogcli.run.log_index import LogIndex
 from cogcli.state.execution import ExecutionState
+from cogcli.state.reducer import REDUCERS, apply, initial_state, rebuild
 
 STAMP = "2026-01-01T00:00:00.000000Z"
 

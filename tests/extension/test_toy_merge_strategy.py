@@ -1,4 +1,4 @@
-"""A merge strategy is a row of `core/merge.STRATEGIES`: specs take it, a run merges by it, logs and reports know it."""
+"""A merge strategy is a row of `base/merge.STRATEGIES`: specs take it, a run merges by it, logs and reports know it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from fakes.runner import ScriptedRunner, gives
 from fakes.runs import replayed, run
 
-from cogcli.core.merge import STRATEGIES, Strategy
+from cogcli.base.merge import STRATEGIES, Strategy
 from cogcli.declarations.checked import problem_of
 from cogcli.episode.history import history_of
 from cogcli.protocols import PROTOCOLS

@@ -6,8 +6,8 @@ from typing import Any
 
 from fakes.logged import event
 
-from cogcli.cognition.layers import LAYERS
-from cogcli.events.envelope import Event
+from cogcli.agent.cognition.layers import LAYERS
+from cogcli.declarations.envelope import Event
 
 GATE = "GATE_FINANCE_APPROVAL"
 STAGES = ("intent", "policy", "tools", "evidence", "memory", "budget", "assembly", "manifests")

@@ -12,17 +12,17 @@ from fakes.sink import MemorySink, payload_of
 from fakes.support_desk import CAPABILITIES
 from fakes.support_desk import pack as support_pack
 
-from cogcli.cognition.invocation import Fetched, Invocation, intent_of
-from cogcli.cognition.loop import Stores, agent_run
-from cogcli.cognition.planner import Candidate, JudgmentView, Planner, ProposedCall
-from cogcli.cognition.progress import EndedRun
-from cogcli.cognition.reasoning import ModelAccess
-from cogcli.context.inputs import AgentRequest, User
-from cogcli.engine.run import Finished, Request, execute
-from cogcli.governance.budgets import COUNTED, DEFAULTS, Budgets, merge_limits
-from cogcli.governance.policy import Policy
-from cogcli.governance.run_policy import Requester, RunPolicy
-from cogcli.runs.policy_request import PolicyRequest
+from cogcli.agent.cognition.invocation import Fetched, Invocation, intent_of
+from cogcli.agent.cognition.loop import Stores, agent_run
+from cogcli.agent.cognition.planner import Candidate, JudgmentView, Planner, ProposedCall
+from cogcli.agent.cognition.progress import EndedRun
+from cogcli.agent.cognition.reasoning import ModelAccess
+from cogcli.agent.context.inputs import AgentRequest, User
+from cogcli.policy.budgets import COUNTED, DEFAULTS, Budgets, merge_limits
+from cogcli.policy.pack_policy import Policy
+from cogcli.policy.run_policy import Requester, RunPolicy
+from cogcli.run.engine.run import Finished, Request, execute
+from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack

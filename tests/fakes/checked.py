@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog

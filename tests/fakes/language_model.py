@@ -6,8 +6,15 @@ from collections.abc import Generator
 
 import orjson
 
-from cogcli.core.calls import Cancellation
-from cogcli.models.port import Delta, ModelError, ModelInfo, ModelReply, ModelRequest, TokenUsage
+from cogcli.agent.models.port import (
+    Delta,
+    ModelError,
+    ModelInfo,
+    ModelReply,
+    ModelRequest,
+    TokenUsage,
+)
+from cogcli.base.calls import Cancellation
 
 
 class FakeModel:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from cogcli.declarations.envelope import Event
 from cogcli.episode.layout import Finding
-from cogcli.events.envelope import Event
 
 STAMP = "2026-11-20T22:58:0{}.000000Z"
 NOW = STAMP.format(9)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cogcli.context.tokenizer import estimate
-from cogcli.core.calls import Cancellation
-from cogcli.models import MODELS
-from cogcli.models.port import Delta, LanguageModel, ModelError, ModelReply, ModelRequest
-from cogcli.models.settings import ModelContext, ModelSettings
+from cogcli.agent.context.tokenizer import estimate
+from cogcli.agent.models import open_model
+from cogcli.agent.models.port import Delta, LanguageModel, ModelError, ModelReply, ModelRequest
+from cogcli.agent.models.settings import ModelContext, ModelSettings
+from cogcli.base.calls import Cancellation
 from cogcli.protocols.secrets import Secrets
 
 
@@ -25,7 +25,7 @@ def model(
     context = ModelContext(
         Secrets(environ or {}, lambda secret: None), estimate, environ or {}, sent
     )
-    return MODELS[adapter].open(ModelSettings(adapter, name, **settings), context)
+    return open_model(ModelSettings(adapter, name, **settings), context)
 
 
 def request(text: str = "hello", **members: Any) -> ModelRequest:

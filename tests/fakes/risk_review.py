@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.events.envelope import Event
+from cogcli.declarations.envelope import Event
 from cogcli.report.lineage import Declared
 
 ROOT, CHILD = "run_000000000000000a", "run_000000000000000b"

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from cogcli.core.calls import Answer, Attempt, BindingChain, Member, PassedOver
-from cogcli.core.errors import BindingResolutionError
+from cogcli.base.calls import Answer, Attempt, BindingChain, Member, PassedOver
+from cogcli.base.errors import BindingResolutionError
 
 Script = Callable[[dict[str, Any]], Any]
 

@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 from fakes.runner import ScriptedRunner
 from fakes.sink import MemorySink
 
-from cogcli.core.system import FakeClock, FakeIds, SystemClock
+from cogcli.base.system import FakeClock, FakeIds, SystemClock
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions
-from cogcli.engine.context import Engine
-from cogcli.engine.outcome import RunOutcome
-from cogcli.engine.ports import CallPolicy
-from cogcli.engine.run import Finished, Request, execute
-from cogcli.events.envelope import Event
-from cogcli.governance.approvals import Approvals
-from cogcli.mapping.apply import apply, initial_state
-from cogcli.runs.launch import engine_of
+from cogcli.policy.approvals import Approvals
+from cogcli.run.engine.context import Engine
+from cogcli.run.engine.outcome import RunOutcome
+from cogcli.run.engine.ports import CallPolicy
+from cogcli.run.engine.run import Finished, Request, execute
+from cogcli.run.launch import engine_of
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
+from cogcli.state.reducer import apply, initial_state
 
 RUN_ID = "run_000000000000000a"
 

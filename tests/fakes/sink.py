@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from cogcli.core.system import FakeClock, FakeIds
-from cogcli.events.envelope import Draft, Event
+from cogcli.base.system import FakeClock, FakeIds
+from cogcli.declarations.envelope import Draft, Event
 
 EPISODE = "ep_00000000000000000000000000"
 TRACE = "7f3a91c2"

@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cogcli.context.inputs import AgentRequest, CompileInput, Edge, RunContext, User
-from cogcli.governance.policy import Policy
+from cogcli.agent.context.inputs import AgentRequest, CompileInput, Edge, RunContext, User
+from cogcli.base.yaml import reader
+from cogcli.policy.pack_policy import Policy
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.pack import Pack, pack_from
 from cogcli.specs.shapes import check_file
-from cogcli.yaml import reader
 
 PACK_FILE = Path(__file__).parents[2] / "docs/examples/support-desk/packs/support-desk/4.0.0.yaml"
 NOW = "2026-05-04T09:30:00Z"

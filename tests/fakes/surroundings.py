@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cogcli.core.system import SystemClock
+from cogcli.base.system import SystemClock
 from cogcli.protocols.invoker import InvokerContext
 from cogcli.protocols.secrets import Secrets
 

@@ -24,25 +24,25 @@ from hypothesis import strategies as st
 from support.examples import LONG
 from support.project import Project
 
+from cogcli.agent.stores.knowledge_store import KnowledgeStore
+from cogcli.agent.stores.memory_store import MemoryStore
 from cogcli.app.settings.config import ConfigFile
-from cogcli.core import inflate
-from cogcli.core.errors import CogcliError, ExpressionError
-from cogcli.core.expressions import ExpressionFault, evaluate, read_expression
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.core.refs import MISSING
-from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.documents import openapi, openrpc
-from cogcli.documents.loader import parse_document
+from cogcli.base import inflate
+from cogcli.base.api_documents import openapi, openrpc
+from cogcli.base.api_documents.loader import parse_document
+from cogcli.base.errors import CogcliError, ExpressionError
+from cogcli.base.expressions import ExpressionFault, evaluate, read_expression
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.refs import MISSING
+from cogcli.base.schema import patterns, validator
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.yaml import reader
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
-from cogcli.governance import jsonlogic
+from cogcli.policy import jsonlogic
 from cogcli.protocols.mcp.traffic import id_in, read_frame
-from cogcli.schema import patterns, validator
 from cogcli.sdk import Refused
 from cogcli.specs.lock import read_locked_services
-from cogcli.stores.knowledge_store import KnowledgeStore
-from cogcli.stores.memory_store import MemoryStore
-from cogcli.yaml import reader
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SAMPLES: Final = ROOT / "docs/samples"

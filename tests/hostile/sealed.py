@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cogcli.events.checksum import line_with_sum
+from cogcli.declarations.checksum import line_with_sum
 
 GREET = ("run", "demo.greet", "-p", "text=hi", "--trace-id", "trace-001")
 

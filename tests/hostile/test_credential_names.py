@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.project import Project
 from support.raw_server import Conversation, serving
 
-from cogcli.core.credential_names import credential_reason, is_user_folder
+from cogcli.base.credential_names import credential_reason, is_user_folder
 from cogcli.official.files import off_limits
 
 GIT = [

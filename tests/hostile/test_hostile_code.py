@@ -138,7 +138,7 @@ REFUSED = (
     Case("C01", "os", "system", 3, "service.forbidden"),
     Case("C01a", "subprocess", "run", 3, "service.forbidden"),
     Case("C01b", "builtins", "eval", 3, "service.forbidden"),
-    Case("C01c", "cogcli.core.files", "write_atomic", 3, "service.forbidden"),
+    Case("C01c", "cogcli.base.files", "write_atomic", 3, "service.forbidden"),
     Case("C01d", "json", "loads", 3, "service.forbidden"),
     Case("C01e", "orjson", "loads", 3, "service.module"),
     Case("C02", "hostile_services", "subprocess.run", 3, "binding.operation"),

@@ -11,7 +11,7 @@ from attack import attack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.core.toml_bounds import LONGEST_KEY, MOST_LEVELS, find_excess
+from cogcli.base.toml_bounds import LONGEST_KEY, MOST_LEVELS, find_excess
 
 if sys.platform == "win32":
     pytest.skip("no such limits here", allow_module_level=True)

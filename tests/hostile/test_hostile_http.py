@@ -18,9 +18,9 @@ from support.certificates import server_tls
 from support.raw_server import Conversation, serving
 from support.remote_project import SECRET, attempts, hits, remote
 
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import SafetyScopeError
-from cogcli.core.http import Http, HttpRequest
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import SafetyScopeError
+from cogcli.base.http import Http, HttpRequest
 
 
 def ok(conversation: Conversation) -> None:
@@ -125,9 +125,9 @@ def test_H08_other_schemes_are_no_urls(project: Any, url: str) -> None:
 
 MEASURE = """
 import resource, sys, time
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import ResponseMappingError
-from cogcli.core.http import Http, HttpRequest
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import ResponseMappingError
+from cogcli.base.http import Http, HttpRequest
 http = Http()
 def send(path):
     http.send(HttpRequest("GET", sys.argv[1] + path, network="private"), time.monotonic() + 20, Cancellation())

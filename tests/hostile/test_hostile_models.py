@@ -31,7 +31,7 @@ from support.project import Project, Result
 from support.tinymodel import SeenRequest, TinyModel
 from support.user_seed import AT, AUTO, interaction, learned, lease
 
-from cogcli.stores.agent_store import AgentStore
+from cogcli.agent.stores.agent_store import AgentStore
 
 Reply = dict[str, Any] | str
 DONE: Final = {"response": "Done."}

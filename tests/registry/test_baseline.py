@@ -13,9 +13,10 @@ import pytest
 from support.examples import LONG
 from support.loopback_host import loopback_host
 
-from cogcli.app.checks.contracts import write_files
 from cogcli.app.settings import Settings
-from cogcli.app.skill_tests import find_cases, run_cases
+from cogcli.authoring.contracts import write_files
+from cogcli.authoring.skill_tests import find_cases, run_cases
+from cogcli.authoring.verification.check_result import PASSED
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -23,7 +24,6 @@ from cogcli.specs.examples import examples_of, with_paths
 from cogcli.specs.fields import Fields, fields_from, fit_values
 from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry
-from cogcli.verification.check_result import PASSED
 
 BASELINE: dict[str, Any] = json.loads(
     (Path(__file__).parent / "baseline.json").read_text(encoding="utf-8")

@@ -15,11 +15,11 @@ from PIL import Image
 from support.tinymodel import TinyModel
 from support.tinymodel.structured import data_in
 
-from cogcli.bindings.breaker import Circuits
-from cogcli.bindings.live_runner import LiveRunner
-from cogcli.core.calls import Answer, Attempt, Cancellation, Member
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.base.calls import Answer, Attempt, Cancellation, Member
+from cogcli.base.errors import RuntimeErrorBase
 from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.live.breaker import Circuits
+from cogcli.protocols.live.runner import LiveRunner
 from cogcli.specs.binding import Binding
 from cogcli.specs.fields import fit_values
 from cogcli.specs.layers import BUILT_IN, Layer, builtin_root

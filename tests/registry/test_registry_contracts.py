@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from support.loopback_host import SENDERS, LoopbackHost, loopback_host
 
-from cogcli.app.checks.contracts import Checked, check_contracts, sums
-from cogcli.app.checks.executability import check_skills
 from cogcli.app.settings import Settings
-from cogcli.verification.check_result import PASSED
+from cogcli.authoring.contracts import Checked, check_contracts, sums
+from cogcli.authoring.executability import check_skills
+from cogcli.authoring.verification.check_result import PASSED
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8")

@@ -9,10 +9,10 @@ from typing import Any, Final
 from support.project import Project, Result
 from support.tinymodel import TinyModel
 
-from cogcli.core.errors import exit_code
+from cogcli.base.errors import exit_code
 from cogcli.declarations.checked import problem_of
+from cogcli.declarations.envelope import Event
 from cogcli.episode.log_reader import EventLog
-from cogcli.events.envelope import Event
 
 LOOKUP: Final = {"name": "orders.lookup", "args": {"order_id": "ord_881"}}
 REFUND: Final = {"name": "payments.refund", "args": {"order_id": "ord_881", "amount": 240.0}}

@@ -42,13 +42,13 @@ _UTF8_LOCALES: Final = ("", "C", "POSIX", "C.UTF-8", "en_US.UTF-8")
 """Under each of these the streams of an interpreter are UTF-8."""
 PURE: Final = (
     "cogcli.cli.typer_app",
-    "cogcli.core.expressions",
-    "cogcli.core.redact",
-    "cogcli.core.refs",
-    "cogcli.core.secret_search",
+    "cogcli.base.expressions",
+    "cogcli.base.redact",
+    "cogcli.base.refs",
+    "cogcli.base.secret_search",
     "cogcli.report.html",
-    "cogcli.schema.patterns",
-    "cogcli.schema.validator",
+    "cogcli.base.schema.patterns",
+    "cogcli.base.schema.validator",
     "cogcli.specs.cache",
     "cogcli.specs.template",
 )

@@ -10,8 +10,8 @@ from typing import Any
 
 from fakes.surroundings import surroundings
 
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import RuntimeErrorBase
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, Invoker
 from cogcli.specs.binding import Binding

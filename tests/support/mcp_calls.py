@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from fakes.surroundings import surroundings
 
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import RuntimeErrorBase
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse
 from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.specs.binding import Binding

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from cogcli.agent.stores.memory_store import MemoryStore, ProposalOutcome
 from cogcli.specs.pack import PROPOSAL_CLASSES, MemoryLayer
-from cogcli.stores.memory_store import MemoryStore, ProposalOutcome
 
 AT = "2026-11-01T09:30:00.000000Z"
 

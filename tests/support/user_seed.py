@@ -7,11 +7,11 @@ from typing import Any
 
 from cogcli.agent.learning import statements_of
 from cogcli.agent.state import ReasoningContext
+from cogcli.agent.stores.agent_store import AgentStore
+from cogcli.agent.stores.interactions import Interaction
+from cogcli.agent.stores.jobs import Job
+from cogcli.agent.stores.learned import proposals_from
 from cogcli.specs.pack import MemoryLayer
-from cogcli.stores.agent_store import AgentStore
-from cogcli.stores.interactions import Interaction
-from cogcli.stores.jobs import Job
-from cogcli.stores.learned import proposals_from
 
 AT = "2026-11-01T09:30:00.000000Z"
 LATER = "2026-11-01T09:40:00.000000Z"

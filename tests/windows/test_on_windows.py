@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cogcli.core.file_lock import is_free, lock
+from cogcli.base.file_lock import is_free, lock
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "win32", reason="needs Windows: run this folder on a runner of it"

@@ -93,7 +93,7 @@ def _remove_posix() -> None:
     sys.platform = (
         "win32"  # for who asks at its import: other libraries would look for what only Windows has
     )
-    importlib.import_module("cogcli.core.file_lock")
+    importlib.import_module("cogcli.base.file_lock")
     sys.platform = "linux"
 
 

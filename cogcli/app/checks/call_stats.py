@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.app import episodes
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CogcliError
+from cogcli.base.errors import CogcliError
 from cogcli.episode.history import History, history_of
 from cogcli.episode.log_reader import iterate_events
 from cogcli.specs.skill import NESTED

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
 from cogcli import __version__
-from cogcli.app.checks.doctor_model import model_checks
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, place_of, services
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, known_ids, leads_out, stale_schemas
@@ -20,19 +19,18 @@ from cogcli.app.settings.owner_key import key_path, read_key
 from cogcli.app.settings.runs_dir import shared_warning
 from cogcli.app.settings.trust import WORDS, layers_of
 from cogcli.app.settings.trust_needs import service_files
-from cogcli.app.stores import has_store
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.extras import EXTRAS, install_line, missing_module
-from cogcli.core.problems import Problem
-from cogcli.core.wall.confined_call import NO_WALL_HINT, wall_state
+from cogcli.app.wings import DOCTOR_CHECKS
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.extras import EXTRAS, install_line, missing_module
+from cogcli.base.problems import Problem
+from cogcli.base.schema.engine_choice import RUST, engine
+from cogcli.base.wall.confined_call import NO_WALL_HINT, wall_state
+from cogcli.base.yaml.parsers import has_c_parser
 from cogcli.report.humanize import count_of, size
-from cogcli.schema.engine_choice import RUST, engine
 from cogcli.specs.checks.replaced import WITHOUT_SHIPPED
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
 from cogcli.specs.layers import HOST_FOLDER, bounded_layers, builtin_root
 from cogcli.specs.shipped_fit import misfit
-from cogcli.stores import MEMORY
-from cogcli.yaml.parsers import has_c_parser
 
 _SHOWN: Final = 5
 """How many problems of a kind are named; `validate` lists all."""
@@ -54,8 +52,7 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
         found = check_registry(settings)
         checks += [
             *(_editor(settings.project, found) if settings.project else ()),
-            *model_checks(settings, net=net),
-            *_jobs(settings),
+            *(check for checks_of in DOCTOR_CHECKS for check in checks_of(settings, net=net)),
             *_registry(found),
             *services(settings, found, net=net),
         ]
@@ -132,15 +129,6 @@ def _project(settings: Settings) -> Iterator[DoctorCheck]:
     if settings.project:
         yield from _git(settings, settings.project)
         yield from _trust(settings, settings.project)
-
-
-def _jobs(settings: Settings) -> Iterable[DoctorCheck]:
-    """What agents could not learn; nothing where none has learned anything."""
-    if not has_store(settings, MEMORY):
-        return ()
-    from cogcli.app.checks.doctor_jobs import job_checks
-
-    return job_checks(settings)
 
 
 def _runs_dir(settings: Settings) -> DoctorCheck:

@@ -17,9 +17,9 @@ from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.app.needs import called_first
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import BindingResolutionError, CogcliError, RuntimeErrorBase
-from cogcli.core.problems import Problem
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import BindingResolutionError, CogcliError, RuntimeErrorBase
+from cogcli.base.problems import Problem
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import unset_variables_text, untrusted_reasons, variables_of
@@ -29,7 +29,7 @@ from cogcli.specs.service import Service, network_of
 from cogcli.specs.service_variables import lacking_variables
 
 if TYPE_CHECKING:
-    from cogcli.core.http import Http, HttpRequest
+    from cogcli.base.http import Http, HttpRequest
 
 CODES: Final = (
     "env.missing", "env.extra", "service.module", "service.program", "service.server", "service.untrusted",
@@ -159,7 +159,7 @@ def _reachability(
             yield DoctorCheck(
                 "services", service.id, "skipped", "not tested: its layer is not trusted"
             )
-    from cogcli.core.http import Http, HttpRequest, proxy_for, proxy_without_user
+    from cogcli.base.http import Http, HttpRequest, proxy_for, proxy_without_user
 
     http = Http(proxies=proxies)
 

@@ -11,8 +11,8 @@ from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry, writing
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
-from cogcli.core.files import FileRefused, read_regular, write_atomic
-from cogcli.core.problems import Problem, meant_by
+from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.problems import Problem, meant_by
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.fixes import FIXES, Respelling, repair, respell, respelling_of
 from cogcli.specs.host_layout import KIND_OF_FILE

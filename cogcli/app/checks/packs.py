@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cogcli.core.problems import Problem
-from cogcli.governance.pack_check import check_references, check_rules
-from cogcli.governance.read_check import check_reads
+from cogcli.base.problems import Problem
+from cogcli.policy.pack_check import check_references, check_rules
+from cogcli.policy.read_check import check_reads
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.context import CheckContext

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from cogcli.app.checks.packs import pack_problems
 from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
-from cogcli.core.jsonvalue import paused_collection
-from cogcli.core.problems import Problem, sort_problems
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.jsonvalue import paused_collection
+from cogcli.base.problems import Problem, sort_problems
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.checks.replaced import is_made_unusable

@@ -11,7 +11,7 @@ from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.editor_schemas import FOLDER, write_schemas
 from cogcli.app.registry import writing
 from cogcli.app.settings import Settings
-from cogcli.core.files import FileRefused, read_regular, write_atomic
+from cogcli.base.files import FileRefused, read_regular, write_atomic
 
 IGNORED: Final = ".cogcli/"
 _LARGEST: Final = 1024 * 1024

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from cogcli import __version__
 from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.app.explain import pages
-from cogcli.core.problems import Problem, Severity
+from cogcli.base.problems import Problem, Severity
 from cogcli.report.check_report import (
     CaseFailure,
     CheckReport,
@@ -20,12 +20,9 @@ from cogcli.report.check_report import (
     problems_summary,
     problems_table,
 )
-from cogcli.report.coverage import KINDS
 from cogcli.report.github import github
-from cogcli.report.humanize import count_of
 from cogcli.report.junit import junit
 from cogcli.report.sarif import sarif
-from cogcli.verification.check_result import FAILED, SKIPPED, CheckResult
 
 if TYPE_CHECKING:
     from cogcli.app.checks.doctor import Diagnosis
@@ -70,105 +67,9 @@ def registry_report(
     )
 
 
-def check_results_report(
-    command: str, results: Sequence[CheckResult], seconds: float, without: Sequence[str] = ()
-) -> CheckReport:
-    """`openapi verify-*`: a case per check, in a group per result; a result without checks is one case. `without` names
-    the bindings without a scenario, which fail nothing."""
-    failed = _failed(results)
-    problems = [
-        Problem(
-            r.code or "verify.failed", "E", r.file, int(bool(r.file)), 1, "", f"{r.id}: {r.reason}"
-        )
-        for r in failed
-    ]
-    header = ("| result | id | reason |", "| --- | --- | --- |")
-    rows = tuple(f"| {r.status} | {cell(r.id)} | {cell(r.reason)} |" for r in results)
-    noted = [f"Without a scenario: {cell(', '.join(without))}."] if without else []
-    return CheckReport(
-        command,
-        seconds,
-        tuple(case for result in results for case in _cases(command, result))
-        + tuple(ReportCase(command, binding, (), ("without a scenario",)) for binding in without),
-        tuple((problem, 0) for problem in problems),
-        " ".join([f"{count_of(len(results), 'verdict')}, {len(failed)} failed.", *noted]),
-        (MarkdownTable(header, rows),),
-    )
-
-
-def _failed(results: Sequence[CheckResult]) -> list[CheckResult]:
-    return [result for result in results if result.status == FAILED]
-
-
 def counts_report(command: str, summary: str, table: MarkdownTable, seconds: float) -> CheckReport:
     """`registry coverage` and `stats`: a table, and nothing that fails."""
     return CheckReport(command, seconds, summary=summary, tables=(table,))
-
-
-def skill_tests_report(
-    results: Sequence[CheckResult],
-    seconds: float,
-    problems: Sequence[Problem],
-    coverage: Sequence[dict[str, Any]],
-) -> CheckReport:
-    """`test`: a case per check, in a group per test case; the problems of files that are none; a table of what ran."""
-    report = check_results_report("test", results, seconds)
-    failures = {p: CaseFailure(p.code, p.message, concise(p)) for p in problems}
-    unreadable = tuple(
-        ReportCase("test files", p.file, (failures[p],), (), p.file) for p in problems
-    )
-    header = (
-        "| skill | steps | branches | error paths | not run |",
-        "| --- | --- | --- | --- | --- |",
-    )
-    rows = tuple(_coverage_row(entry) for entry in coverage)
-    failed = [
-        (result, problem)
-        for result, (problem, _) in zip(_failed(results), report.problems, strict=True)
-    ]
-    return report._replace(
-        cases=report.cases + unreadable,
-        problems=tuple((p, 0) for p in (*problems, *(_placed(*each) for each in failed))),
-        summary=f"{report.summary} {problems_summary(problems)}" if problems else report.summary,
-        tables=(*report.tables, MarkdownTable(header, rows)) if coverage else report.tables,
-    )
-
-
-def _placed(result: CheckResult, problem: Problem) -> Problem:
-    """The problem at the line of the file that the first failed check is about."""
-    frame = result.frame
-    return problem._replace(line=frame.line, column=frame.column) if frame else problem
-
-
-def _coverage_row(entry: dict[str, Any]) -> str:
-    kinds = [entry[kind] for kind in KINDS]
-    missing = cell("; ".join(name for kind in kinds for name in kind["missing"]))
-    counts = " | ".join(f"{kind['ran']}/{kind['total']}" for kind in kinds)
-    return f"| {cell(entry['skill'])} | {counts} | {missing} |"
-
-
-def _cases(command: str, result: CheckResult) -> list[ReportCase]:
-    known = {"reason": result.reason, "curl": result.curl, "episode": result.episode}
-    text = "\n".join(f"{name}: {part}" for name, part in known.items() if part)
-
-    def failures(failed: bool, message: str) -> tuple[CaseFailure, ...]:
-        return (CaseFailure(result.code or "verify.failed", message, text),) if failed else ()
-
-    if not result.checks:
-        notes = (f"skipped: {result.reason}",) if result.status == SKIPPED else ()
-        failed = failures(result.status == FAILED, result.reason)
-        return [ReportCase(command, result.id, failed, notes, result.file)]
-    group = f"{command} {result.id}"
-    return [
-        ReportCase(
-            group,
-            check.name,
-            failures(not check.passed, check.detail or check.name),
-            (),
-            result.file,
-        )
-        for check in result.checks
-    ]
 
 
 def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> CheckReport:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from cogcli.app.settings import Settings
-from cogcli.core.walk import Walk
+from cogcli.base.walk import Walk
 from cogcli.specs.layers import HOST_FOLDER, builtin_root
 
 _FOLDERS: Final = (

@@ -11,10 +11,10 @@ from cogcli.app.inventory.explain import explain_choice
 from cogcli.app.registry import open_registry, selection_options, writing
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import Written, keep_trust
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
-from cogcli.core.problems import ProblemsFound
-from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import Alone, FileRefused, read_regular, write_atomic
+from cogcli.base.problems import ProblemsFound
+from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check

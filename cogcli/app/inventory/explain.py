@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from cogcli.app.inventory.kinds import find_spec, shadows_of
 from cogcli.app.registry import Layers, open_registry, selection_options, untrusted_warning
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CapabilityNotFoundError, CogcliError, ServiceResolutionError
-from cogcli.core.problems import ProblemsFound, sort_problems
+from cogcli.base.errors import CapabilityNotFoundError, CogcliError, ServiceResolutionError
+from cogcli.base.problems import ProblemsFound, sort_problems
 from cogcli.specs.binding_chain import ChainLink, SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check

@@ -16,10 +16,10 @@ from cogcli.app.inventory.skill import (
 from cogcli.app.needs import MissingNeeds, Need, find_needs, needs_of_binding
 from cogcli.app.registry import Layers, fields_of, open_registry, selection_options, text_of
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CapabilityNotFoundError, CogcliError, UsageError
-from cogcli.core.jsonvalue import list_of
-from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggestion
-from cogcli.core.redact import Redactor
+from cogcli.base.errors import CapabilityNotFoundError, CogcliError, UsageError
+from cogcli.base.jsonvalue import list_of
+from cogcli.base.problems import Problem, ProblemsFound, sort_problems, suggestion
+from cogcli.base.redact import Redactor
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.capability import Capability

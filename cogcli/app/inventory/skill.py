@@ -6,9 +6,9 @@ from typing import Any
 
 from cogcli.app.registry import Layers, fields_of, open_registry
 from cogcli.app.settings import Settings
-from cogcli.core.errors import SkillNotFoundError
-from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.base.errors import SkillNotFoundError
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.report.graph import GraphView, Node
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.sample_inputs import sample_inputs

@@ -22,13 +22,13 @@ from mcp.shared.exceptions import MCPError
 
 from cogcli import __version__
 from cogcli.app.serving.run_pool import ProgressNotifier, RunPool
-from cogcli.core.errors import CogcliError
+from cogcli.base.errors import CogcliError
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from cogcli.app.serving.tools import Offer, Served
-    from cogcli.runs.results import RunResult
+    from cogcli.run.results import RunResult
 
     ClientRequest = ServerRequestContext[Any, Any]
 

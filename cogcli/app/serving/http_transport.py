@@ -26,7 +26,7 @@ from cogcli.app.serving.request_checks import find_request_fault
 from cogcli.app.serving.run_pool import RunPool
 from cogcli.app.serving.server_socket import Endpoint
 from cogcli.app.serving.stdio_transport import BAD_ID, has_bad_id
-from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
+from cogcli.base.strict_json import MAX_BYTES, JsonRefused, loads
 
 if TYPE_CHECKING:
     import signal

@@ -13,7 +13,7 @@ from mcp_types.methods import validate_client_request
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from cogcli.core.jsonvalue import kind_of, object_of
+from cogcli.base.jsonvalue import kind_of, object_of
 
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _KNOWN: Final = (*MODERN_PROTOCOL_VERSIONS, *reversed(HANDSHAKE_PROTOCOL_VERSIONS))

@@ -9,14 +9,14 @@ from anyio import CancelScope
 
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
-from cogcli.core import threads
-from cogcli.core.errors import OverloadedError
-from cogcli.core.step_path import StepPath
+from cogcli.base import threads
+from cogcli.base.errors import OverloadedError
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
-from cogcli.events.envelope import Event
-from cogcli.runs.launch import launch
-from cogcli.runs.prepare import PreparedRun
-from cogcli.runs.results import Control, RunResult
+from cogcli.run.launch import launch
+from cogcli.run.prepare import PreparedRun
+from cogcli.run.results import Control, RunResult
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

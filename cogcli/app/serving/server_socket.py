@@ -7,7 +7,7 @@ import socket
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from cogcli.core.errors import UsageError
+from cogcli.base.errors import UsageError
 
 
 class Endpoint(NamedTuple):

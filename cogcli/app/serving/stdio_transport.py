@@ -23,9 +23,9 @@ from pydantic import ValidationError
 
 from cogcli.app.serving.request_checks import VERSION_KEY, find_request_fault
 from cogcli.app.serving.server_socket import close_standard_streams
-from cogcli.core import threads
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
+from cogcli.base import threads
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.strict_json import MAX_BYTES, JsonRefused, loads
 
 if TYPE_CHECKING:
     import signal

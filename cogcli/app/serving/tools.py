@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CogcliError
-from cogcli.core.problems import ProblemsFound
-from cogcli.runs.input_origins import CLIENT
-from cogcli.runs.prepare import PreparedRun, RunRequest, check_inputs, prepare_without_inputs
+from cogcli.base.errors import CogcliError
+from cogcli.base.problems import ProblemsFound
+from cogcli.run.input_origins import CLIENT
+from cogcli.run.prepare import PreparedRun, RunRequest, check_inputs, prepare_without_inputs
 from cogcli.specs.capability import Capability
 from cogcli.specs.field_schema import schema_of
 from cogcli.specs.skill import Skill

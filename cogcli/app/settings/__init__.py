@@ -22,9 +22,9 @@ from cogcli.app.settings.user_dirs import (
     store_home,
     working_directory,
 )
-from cogcli.core import system_text
-from cogcli.core.errors import CogcliError, UsageError
-from cogcli.core.links import find_leaving_link, is_below, link_refusal
+from cogcli.base import system_text
+from cogcli.base.errors import CogcliError, UsageError
+from cogcli.base.links import find_leaving_link, is_below, link_refusal
 from cogcli.declarations.options import TRUST_LEVELS
 from cogcli.specs.layers import HOST_FOLDER, Root, bounded_layers, layers_for
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cogcli.app.settings.trust import Trust
-    from cogcli.core.system import Clock, IdSource
+    from cogcli.base.system import Clock, IdSource
     from cogcli.specs.layers import Layer
 
 
@@ -365,7 +365,7 @@ class Settings:
     def clock(self) -> Clock:
         """The clock; a counting one under `COGCLI_FAKE_CLOCK`, which only tests set."""
         if self._clock is None:
-            from cogcli.core.system import FakeClock, SystemClock
+            from cogcli.base.system import FakeClock, SystemClock
 
             start = self._fake("COGCLI_FAKE_CLOCK")
             self._clock = SystemClock() if start is None else FakeClock(start)
@@ -375,7 +375,7 @@ class Settings:
     def ids(self) -> IdSource:
         """The source of identifiers; a counting one under `COGCLI_FAKE_IDS`, which only tests set."""
         if self._ids is None:
-            from cogcli.core.system import FakeIds, SystemIds
+            from cogcli.base.system import FakeIds, SystemIds
 
             seed = self._fake("COGCLI_FAKE_IDS")
             self._ids = SystemIds() if seed is None else FakeIds(seed)

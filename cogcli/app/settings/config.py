@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from cogcli.app.settings.model_adapters import MODELS, TEMPLATE
 from cogcli.app.settings.setting_types import (
     Line,
     PathList,
@@ -15,10 +16,10 @@ from cogcli.app.settings.setting_types import (
     SecretPlace,
     Url,
 )
-from cogcli.core.errors import CogcliError, EnvironmentRefusal
-from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.problems import suggestion
-from cogcli.core.toml_bounds import find_excess
+from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.problems import suggestion
+from cogcli.base.toml_bounds import find_excess
 from cogcli.declarations.option_types import (
     OptionType,
     PositiveNumber,
@@ -71,9 +72,7 @@ KEYS: dict[str, ConfigKey] = {
     "agent.profile": ConfigKey(WordChoice("review", "auto"), "review"),
     "agent.synthesis_threshold": ConfigKey(WholeNumber(1, 1000), 3),
     "agent.synthesis_grace_s": ConfigKey(WholeNumber(0, 600), 5),
-    "model.adapter": ConfigKey(
-        WordChoice("template", "scripted", "openai", "anthropic", "replay"), "template"
-    ),
+    "model.adapter": ConfigKey(WordChoice(TEMPLATE, *MODELS), TEMPLATE),
     "model.name": ConfigKey(Line(), ""),
     "model.base_url": ConfigKey(Url(), ""),
     "model.auth_ref": ConfigKey(SecretPlace(), ""),

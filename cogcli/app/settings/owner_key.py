@@ -18,7 +18,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.app.settings.user_dirs import config_home
-from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
+from cogcli.base.files import Alone, FileRefused, read_regular, write_atomic
 from cogcli.episode.checkpoint import KEY_BYTES
 
 if TYPE_CHECKING:

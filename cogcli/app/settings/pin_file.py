@@ -9,7 +9,7 @@ import re
 import tomllib
 from typing import Any, Final
 
-from cogcli.core.toml_bounds import find_excess
+from cogcli.base.toml_bounds import find_excess
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MARK: Final = "\ufeff"

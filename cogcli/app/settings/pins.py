@@ -11,9 +11,9 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.config import PINS, PROJECT_FILE, ConfigFile
 from cogcli.app.settings.own_writes import keep_trust
 from cogcli.app.settings.pin_file import PinRefused, with_pin
-from cogcli.core import system_text
-from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.core.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
+from cogcli.base import system_text
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
 
 VARIABLE: Final = "COGCLI_ENV"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -9,8 +9,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings import Settings
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.system_text import variable
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.system_text import variable
 
 if TYPE_CHECKING:
     from cogcli.episode.signing import Sign

@@ -14,8 +14,8 @@ import orjson
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.trust_digests import digests, folder_name, identity_of
 from cogcli.app.settings.user_dirs import cache_home, config_home
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
 from cogcli.specs.layers import HOST, HOST_FOLDER, PROJECT, Layer, distinct
 
 TYPE_CHECKING = False
@@ -107,7 +107,7 @@ def roots_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
     those that its file names, and the registries of its scenarios. One may be missing: its appearance is a change, as
     is another target of a link that leads to a root with another name."""
     from cogcli.protocols import PROTOCOLS
-    from cogcli.verification.scenario import REGISTRY, directory_of
+    from cogcli.specs.scenario_folders import REGISTRY, directory_of
 
     project = os.path.abspath(project)
     file = file or settings_of(project)

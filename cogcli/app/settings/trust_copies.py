@@ -13,8 +13,8 @@ from contextlib import suppress
 
 from cogcli.app.settings.trust_digests import MAX_BYTES, digest_of_bytes, folder_name
 from cogcli.app.settings.user_dirs import state_home
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.files import FileRefused, hint_for_write, read_regular
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import FileRefused, hint_for_write, read_regular
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 

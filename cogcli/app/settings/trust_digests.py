@@ -9,8 +9,8 @@ import os
 import sys
 from hashlib import sha256
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.files import FileRefused, read_regular
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import FileRefused, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,10 +19,11 @@ from typing import Any, Final, NamedTuple
 from cogcli.app.settings.config import PROJECT_FILE
 from cogcli.app.settings.trust_accept import Look
 from cogcli.app.settings.trust_copies import Copies
-from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.core.source_lines import hide_secrets
-from cogcli.core.toml_bounds import find_excess
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.source_lines import hide_secrets
+from cogcli.base.toml_bounds import find_excess
+from cogcli.base.yaml.reader import DOCUMENT, parse
 from cogcli.specs.capability import GATES, STRICTNESS, TRUST_RANKS
 from cogcli.specs.host_layout import ACTIVE_FILE, OVERRIDES_FILE, SERVICES_FILE
 from cogcli.specs.id_grammar import PLACEHOLDER
@@ -30,7 +31,6 @@ from cogcli.specs.layers import builtin_root
 from cogcli.specs.pack import VERDICTS
 from cogcli.specs.service import IN_ADDRESS
 from cogcli.specs.service_variables import ADDRESSES
-from cogcli.yaml.reader import DOCUMENT, parse
 
 # Each of these begins at a fixed text: a search from every letter of a long word would take the square of its length.
 _HOST: Final = re.compile(r"://(?:[^/?#\s\"'@]*@)?([^/?#\s\"',;<>@]+)")

@@ -16,16 +16,16 @@ from glob import escape, glob
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
+from cogcli.app.settings.model_adapters import MODELS
 from cogcli.app.settings.trust_digests import BYTECODE, DecidingFiles
-from cogcli.models import MODELS
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.host_layout import SERVICES_FILE, layout_of
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.layers import Layer
 from cogcli.specs.layout import Layout
 from cogcli.specs.lock import NAME as LOCK_FILE
+from cogcli.specs.scenario_folders import directory_of
 from cogcli.specs.service import is_shipped
-from cogcli.verification.scenario import directory_of
 
 _FOLDERS: Final = (*Layout.folders.values(), "policies")
 """The folders of a registry root. Every file below them decides."""
@@ -148,7 +148,7 @@ def model_needs(settings: ConfigFile) -> Needs:
 
 
 def _services_in(path: str) -> list[tuple[str, dict[str, Any]]]:
-    from cogcli.yaml.reader import read_file
+    from cogcli.base.yaml.reader import read_file
 
     value = read_file(path, file=path)[1].value
     if not isinstance(value, dict):

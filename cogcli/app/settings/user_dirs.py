@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.system_text import require_text, variable
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.system_text import require_text, variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

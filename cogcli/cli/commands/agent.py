@@ -6,11 +6,12 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Annotated, Any
 
-from cogcli.app.agent_jobs import work_after_answer
-from cogcli.app.compile_context import GivenRequest, parse_request
-from cogcli.app.invoke_agent import GivenInvocation, dry_run, invoke
+from cogcli.agent.use_cases.compile_context import GivenRequest, parse_request
+from cogcli.agent.use_cases.invoke_agent import GivenInvocation, dry_run, invoke
+from cogcli.agent.use_cases.jobs import work_after_answer
 from cogcli.app.packs import resolve_pack
 from cogcli.app.run_skill import options_of
+from cogcli.base.errors import OK, VETOED, CogcliError, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.given_options import parse_pairs, read_options
@@ -25,13 +26,12 @@ from cogcli.cli.live_run import (
 from cogcli.cli.options import argument, command
 from cogcli.cli.run_flags import AgentFlags
 from cogcli.cli.run_skill import warn_of_distrust
-from cogcli.core.errors import OK, VETOED, CogcliError, UsageError
 from cogcli.declarations.options import RunOptions
-from cogcli.governance.budgets import flatten
-from cogcli.runs.given_inputs import json_value, raise_together
-from cogcli.runs.input_origins import TYPED
-from cogcli.runs.prepare import PreparedRun, RunRequest
-from cogcli.runs.results import Control, RunResult
+from cogcli.policy.budgets import flatten
+from cogcli.run.given_inputs import json_value, raise_together
+from cogcli.run.input_origins import TYPED
+from cogcli.run.prepare import PreparedRun, RunRequest
+from cogcli.run.results import Control, RunResult
 from cogcli.specs.pack import MODES
 
 

@@ -6,17 +6,17 @@ import sys
 from contextlib import suppress
 from functools import partial
 
-from cogcli.app.agent_jobs import work_after_answer
-from cogcli.app.agent_model import model_access
-from cogcli.app.invoke_agent import GivenInvocation
+from cogcli.agent.use_cases.invoke_agent import GivenInvocation
+from cogcli.agent.use_cases.jobs import work_after_answer
+from cogcli.agent.use_cases.model import model_access
 from cogcli.app.packs import find_pack
+from cogcli.base.errors import UsageError
 from cogcli.cli.chat import Chat, Party
 from cogcli.cli.commands.agent import read_given
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import command
 from cogcli.cli.run_flags import ChatFlags
 from cogcli.cli.run_skill import warn_of_distrust
-from cogcli.core.errors import UsageError
 
 
 @command(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from cogcli.app import agent_jobs
+from cogcli.agent.use_cases import jobs as agent_jobs
+from cogcli.base.errors import NO, OK
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, show
 from cogcli.cli.options import ListFlags, command, integer, switch, text
-from cogcli.core.errors import NO, OK
-from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 
 COLUMNS = (

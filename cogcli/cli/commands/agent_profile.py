@@ -7,16 +7,16 @@ from functools import partial
 from shlex import quote
 from typing import Annotated
 
-from cogcli.app import agent_memory
-from cogcli.app.agent_jobs import NEXT_JOBS, work_after_answer
+from cogcli.agent.stores.memory_store import tenant_flag
+from cogcli.agent.use_cases import user_memory as agent_memory
+from cogcli.agent.use_cases.jobs import NEXT_JOBS, work_after_answer
+from cogcli.base.errors import OK, UsageError
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.options import OUTPUT, SAFETY, argument, choice, command, switch, text
 from cogcli.cli.user_view import export_lines, forgotten_line, profile_lines
-from cogcli.core.errors import OK, UsageError
-from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
-from cogcli.stores.memory_store import tenant_flag
 
 Tenant = Annotated[str | None, text("--tenant", "ID", "the tenant of the user", default="local")]
 _SHOWN = 20

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from cogcli.app import agent_sessions
-from cogcli.app.agent_jobs import NEXT_JOBS, work_after_answer
+from cogcli.agent.use_cases import sessions as agent_sessions
+from cogcli.agent.use_cases.jobs import NEXT_JOBS, work_after_answer
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, show
 from cogcli.cli.options import Flags, ListFlags, argument, command, text
 from cogcli.cli.user_view import session_lines
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 
 COLUMNS = (

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from cogcli.app.inventory.activation import activate
 from cogcli.app.registry import untrusted_warning
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import visible
 
 
 @command(

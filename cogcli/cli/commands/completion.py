@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cogcli.base.errors import OK, EnvironmentRefusal
+from cogcli.base.problems import suggestion
+from cogcli.base.terminal_text import visible
 from cogcli.cli import completion
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command, wrong_value
-from cogcli.core.errors import OK, EnvironmentRefusal
-from cogcli.core.problems import suggestion
-from cogcli.core.terminal_text import visible
 
 Shell = Annotated[str | None, argument("[SHELL]", completion.SHELLS)]
 

@@ -9,12 +9,12 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS, PINS
 from cogcli.app.settings.pins import active_pins
 from cogcli.app.settings.trust import VARIABLE, store_path
+from cogcli.base.errors import OK, UsageError
+from cogcli.base.problems import suggestion
+from cogcli.base.terminal_text import pad, visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import plain
 from cogcli.cli.options import OUTPUT, argument, command, switch
-from cogcli.core.errors import OK, UsageError
-from cogcli.core.problems import suggestion
-from cogcli.core.terminal_text import pad, visible
 from cogcli.specs.host_layout import KIND_OF_FILE
 
 

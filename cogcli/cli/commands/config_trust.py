@@ -10,6 +10,8 @@ from typing import Annotated, Final
 from cogcli.app.settings import trust_accept
 from cogcli.app.settings.trust_meaning import FileChange, changes_of
 from cogcli.app.settings.user_dirs import find_project
+from cogcli.base.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import (
     OUTPUT,
@@ -22,8 +24,6 @@ from cogcli.cli.options import (
     wrong_value,
 )
 from cogcli.cli.prompt import ask, can_ask
-from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
-from cogcli.core.terminal_text import visible, visible_block
 from cogcli.report.humanize import count_of
 
 _MOST_SHOWN: Final = 40

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.app.compile_context import compile_request, request_from
+from cogcli.agent.context.difference import difference
+from cogcli.agent.use_cases.compile_context import compile_request, request_from
+from cogcli.agent.use_cases.recorded_contexts import turn_context
 from cogcli.app.packs import find_pack
-from cogcli.app.recorded_contexts import turn_context
+from cogcli.base.errors import NO, OK, VETOED, UsageError
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.context_view import answer_lines, difference_lines, explained_lines
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import object_of
 from cogcli.cli.options import OUTPUT, Episode, argument, command, integer, switch, text
-from cogcli.context.difference import difference
-from cogcli.core.errors import NO, OK, VETOED, UsageError
-from cogcli.core.terminal_text import visible
 
 
 @command(

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from cogcli.app import episodes
 from cogcli.app.state_document import iterate_shown_events
+from cogcli.base.errors import NO, OK, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, command, switch
-from cogcli.core.errors import NO, OK, UsageError
 from cogcli.episode.foreign_log import for_reports
 from cogcli.report.compare import Side, compare, comparison_object, lines, side_of
 

@@ -9,12 +9,12 @@ from cogcli.app.checks.doctor import Diagnosis, diagnose
 from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.checks.repairs import repairs_for
 from cogcli.app.checks.reports import diagnosis_report
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.drawing import DrawnCheck, draw_checks, draw_paragraph
 from cogcli.cli.options import Reports, command, switch
 from cogcli.cli.report_files import parse_reports
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import cells, pad, visible
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine, fit, style_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.app.explain import page, pages
+from cogcli.base.errors import OK, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command, switch
-from cogcli.core.errors import OK, UsageError
 
 
 @command(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from shlex import quote
 
 from cogcli.app import gc
+from cogcli.base.errors import OK, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import SAFETY, Flags, choice, command, integer, switch, text
-from cogcli.core.errors import OK, UsageError
 from cogcli.report.humanize import count_of, size
 
 OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")

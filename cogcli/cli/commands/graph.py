@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cogcli.app.episodes import find
 from cogcli.app.state_document import iterate_shown_events
+from cogcli.base.errors import OK
 from cogcli.cli.context import CommandContext, is_skill
 from cogcli.cli.options import OUTPUT, argument, choice, command
-from cogcli.core.errors import OK
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import history_of
 from cogcli.episode.listing.episode_row import read_row

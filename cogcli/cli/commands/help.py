@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.app.explain import topic
+from cogcli.base.errors import OK, UsageError
+from cogcli.base.problems import suggestion
 from cogcli.cli.app import COMMANDS, TOPICS, first_words, verbs
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command
-from cogcli.core.errors import OK, UsageError
-from cogcli.core.problems import suggestion
 
 
 @command(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from cogcli.app.exchange.agent_skills import Remark, Setup, propose
+from cogcli.authoring.exchange.agent_skills import Remark, Setup, propose
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import visible, visible_block
 
 
 @command(

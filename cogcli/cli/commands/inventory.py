@@ -16,6 +16,8 @@ from cogcli.app.inventory.kinds import (
     unreadable_files,
     whole_view,
 )
+from cogcli.base.errors import OK, EnvironmentRefusal
+from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inventory_screen import explanation_lines, spec_lines
 from cogcli.cli.listing import Column, Wanted, note_none
@@ -32,8 +34,6 @@ from cogcli.cli.options import (
     command,
     switch,
 )
-from cogcli.core.errors import OK, EnvironmentRefusal
-from cogcli.core.terminal_text import visible, visible_block
 from cogcli.report.styled_text import style_of
 from cogcli.specs.layers import BUILT_IN
 

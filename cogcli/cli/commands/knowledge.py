@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.app.knowledge import edge_payload, edges_around, import_lines, snapshot_of
+from cogcli.agent.use_cases.knowledge import edge_payload, edges_around, import_lines, snapshot_of
+from cogcli.base.errors import OK
+from cogcli.base.strict_json import MAX_BYTES
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import read_bytes
 from cogcli.cli.options import argument, command, integer, text
 from cogcli.cli.prompt import read_stdin
-from cogcli.core.errors import OK
-from cogcli.core.strict_json import MAX_BYTES
-from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 
 Tenant = Annotated[

@@ -11,11 +11,11 @@ from cogcli.app.episodes import (
     parse_age,
     row_to_payload,
 )
+from cogcli.base.errors import OK, UsageError
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, Wanted, note_none, show
 from cogcli.cli.options import ListFlags, choice, command, integer, switch, text
-from cogcli.core.errors import OK, UsageError
-from cogcli.core.terminal_text import visible
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.refusals import altered_error, renamed_folder_error
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, Any
 
-from cogcli.app import memory
+from cogcli.agent.stores.memory_store import tenant_flag
+from cogcli.agent.use_cases import memory
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import show
 from cogcli.cli.memory_view import COLUMNS, cells_of, decided_text, decision_lines, why_lines
 from cogcli.cli.options import SAFETY, Flags, ListFlags, argument, choice, command, switch, text
 from cogcli.cli.render_error import next_lines, redirect_command
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 from cogcli.specs.pack import PROPOSAL_CLASSES
-from cogcli.stores.memory_store import tenant_flag
 
 ProposalId = Annotated[str, argument("ID")]
 

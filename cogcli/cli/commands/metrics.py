@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from cogcli.agent.use_cases.metrics import MeasuredRuns, MetricsQuery, collect
 from cogcli.app.episodes import parse_age
-from cogcli.app.metrics import MeasuredRuns, MetricsQuery, collect
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, show
 from cogcli.cli.options import ListFlags, argument, command, switch, text
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 
 _COLUMNS = (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.app.authoring import api_binding, scenario_file, templates
-from cogcli.app.authoring.new_files import Made
+from cogcli.authoring.new_specs import api_binding, scenario_file, templates
+from cogcli.authoring.new_specs.new_files import Made
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import INPUT, OUTPUT, argument, command, switch, text, wrong_flag
 from cogcli.cli.render_error import next_lines, redirect_command
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import visible
 
 Channel = Annotated[
     str, text("--channel", "WORD", "the channel folder of the new files", OUTPUT, default="local")

@@ -6,20 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 
-from cogcli.app import openapi_checks as app
-from cogcli.app.checks.reports import check_results_report
-from cogcli.app.self_checks import check_rules, list_failure_rules, list_invoker_rules
+from cogcli.authoring import openapi_checks as app
+from cogcli.authoring.check_reports import check_results_report
+from cogcli.authoring.self_checks import check_rules, list_failure_rules, list_invoker_rules
+from cogcli.authoring.verification.check_result import FAILED, SKIPPED, CheckResult, CheckResults
+from cogcli.authoring.verification.harness import SelfCheck
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import cells, visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.options import Flags, Protocol, Reports, command, integer, switch, text, wrong_flag
 from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import cells, visible
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
-from cogcli.verification.check_result import FAILED, SKIPPED, CheckResult, CheckResults
-from cogcli.verification.harness import SelfCheck
 
 _LISTED = 40
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from cogcli.app.pack_pins import Promotion, promote, unpin
 from cogcli.app.packs import check_pack_file, find_pack, resolve_pack
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command, switch, text, wrong_value
 from cogcli.cli.pack_reports import report_problems, report_tests
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import visible
-from cogcli.governance.pack_check import run_tests
+from cogcli.policy.pack_check import run_tests
 
 PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
 """A pack by `id@version`, perhaps with its hash, by a bare id that is pinned, or by its file."""

@@ -11,18 +11,18 @@ from typing import Annotated
 from cogcli.app.episodes import find as find_episode
 from cogcli.app.packs import check_policy, evaluate_call, find_pack
 from cogcli.app.policy_history import EpisodeComparison, compare_episode, explain_episode
+from cogcli.base.errors import NO, OK, PENDING, VETOED, EnvironmentRefusal, UsageError
+from cogcli.base.problems import suggestion
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import object_of
 from cogcli.cli.options import NewestEpisode, argument, command, text
 from cogcli.cli.pack_reports import report_problems, report_tests
 from cogcli.cli.policy_screen import change_lines, decision_line, explanation_lines
-from cogcli.core.errors import NO, OK, PENDING, VETOED, EnvironmentRefusal, UsageError
-from cogcli.core.problems import suggestion
-from cogcli.core.terminal_text import visible
 from cogcli.episode.store import Store
-from cogcli.governance.pack_check import run_tests
-from cogcli.governance.pack_diff import diff_packs
+from cogcli.policy.pack_check import run_tests
+from cogcli.policy.pack_diff import diff_packs
 from cogcli.report.humanize import count_of
 from cogcli.specs.pack import Pack
 

@@ -6,13 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
-from cogcli.app.checks import contracts as checks
 from cogcli.app.checks.call_stats import measure_calls
-from cogcli.app.checks.contracts import Checked
-from cogcli.app.checks.executability import check_skills, measure_coverage
-from cogcli.app.checks.reports import check_results_report, counts_report
+from cogcli.app.checks.reports import counts_report
 from cogcli.app.inventory.catalog import whole_catalog
 from cogcli.app.needs import KINDS, counted
+from cogcli.authoring import contracts as checks
+from cogcli.authoring.check_reports import check_results_report
+from cogcli.authoring.contracts import Checked
+from cogcli.authoring.executability import check_skills, measure_coverage
+from cogcli.authoring.verification.check_result import FAILED, PASSED, CheckResult
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.envelope import dumps
@@ -20,11 +24,8 @@ from cogcli.cli.listing import Column, show
 from cogcli.cli.options import Examples, ListFlags, Reports, argument, command
 from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details
-from cogcli.core.errors import OK
-from cogcli.core.terminal_text import visible
 from cogcli.report.check_report import MarkdownTable, cell
 from cogcli.report.styled_text import StyledLine
-from cogcli.verification.check_result import FAILED, PASSED, CheckResult
 
 _Capabilities = Annotated[list[str], argument("[CAP|GLOB ...]", "capabilities")]
 _CALLS: Final = (

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 from cogcli.app import episodes
 from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import agent_of
+from cogcli.base.errors import OK, UsageError
+from cogcli.base.terminal_text import truncate, visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.options import NewestEpisode, command, integer
-from cogcli.core.errors import OK, UsageError
-from cogcli.core.terminal_text import truncate, visible
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.project import project
 from cogcli.report.styled_text import StyledLine
-from cogcli.runs import replay as runs
+from cogcli.run import replay as runs
 
 
 @command(

@@ -12,13 +12,13 @@ from typing import Annotated
 
 from cogcli.app import episodes
 from cogcli.app.report_page import read_source, report_page
+from cogcli.base.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.base.files import FileRefused, hint_for_write, read_regular, write_atomic
+from cogcli.base.step_path import StepPath
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, command, switch, text, wrong_flag, wrong_value
 from cogcli.cli.trace_tree import TracedEpisode, continuations
-from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
-from cogcli.core.files import FileRefused, hint_for_write, read_regular, write_atomic
-from cogcli.core.step_path import StepPath
-from cogcli.core.terminal_text import visible
 from cogcli.episode.run_history import RunHistory
 from cogcli.report.humanize import short_episode, size
 from cogcli.report.page import PageSource

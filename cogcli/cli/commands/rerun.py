@@ -7,6 +7,8 @@ from typing import Annotated, Any, Final
 from cogcli.app import episodes
 from cogcli.app.resume import RerunRequest, prepare_rerun
 from cogcli.app.run_skill import environment_of
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
 from cogcli.cli.given_options import read_options
@@ -15,14 +17,12 @@ from cogcli.cli.live_run import DisplayListener, display_of, report_result, watc
 from cogcli.cli.options import EXECUTION, SAFETY, Episode, command, switch, text
 from cogcli.cli.run_flags import RerunFlags
 from cogcli.cli.run_skill import warn_of_distrust
-from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
-from cogcli.core.terminal_text import visible
 from cogcli.declarations.options import normalized
-from cogcli.runs.launch import launch
-from cogcli.runs.rerun import Reuse
-from cogcli.runs.rerun_probes import probe_effects
-from cogcli.runs.results import Control
-from cogcli.runs.resume_adapters import send_unmasked
+from cogcli.run.launch import launch
+from cogcli.run.rerun import Reuse
+from cogcli.run.rerun_probes import probe_effects
+from cogcli.run.results import Control
+from cogcli.run.resume_adapters import send_unmasked
 
 _EFFECTS: Final = (
     "an effect that would happen again: reuse its answer, repeat it, or fail (repeatable)"

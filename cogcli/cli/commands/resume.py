@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from cogcli.app import episodes
 from cogcli.app.resume import find_warning
 from cogcli.app.run_skill import parse_hosts
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import object_of, parse_hash, parse_step_word
 from cogcli.cli.live_run import answer_pause, report_result, resume_run
@@ -26,12 +27,11 @@ from cogcli.cli.options import (
     text,
     wrong_flag,
 )
-from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
-from cogcli.engine.doubt import CHOICES
 from cogcli.episode.listing.episode_row import EpisodeFilter
 from cogcli.report.humanize import fuzzy_time
-from cogcli.runs.doubt_decisions import DoubtAnswer
-from cogcli.runs.resume import ResumeRequest
+from cogcli.run.doubt_decisions import DoubtAnswer
+from cogcli.run.engine.doubt import CHOICES
+from cogcli.run.resume import ResumeRequest
 
 _RESUMED = ("pending", "interrupted")
 _MOST_NAMED = 5

@@ -8,12 +8,12 @@ from typing import Annotated
 from cogcli.app.editor_schemas import ids_of
 from cogcli.app.schemas import NAMES, schema_file
 from cogcli.app.schemas import schema as schema_of
+from cogcli.base.errors import OK, EnvironmentRefusal
+from cogcli.base.files import hint_for_write, write_atomic
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.options import OUTPUT, argument, command, switch, text, wrong_flag, wrong_value
-from cogcli.core.errors import OK, EnvironmentRefusal
-from cogcli.core.files import hint_for_write, write_atomic
-from cogcli.core.terminal_text import visible
 
 
 @command(

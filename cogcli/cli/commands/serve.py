@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cogcli.app.run_skill import options_of
 from cogcli.app.serving.server_socket import Endpoint, bind_socket, close_standard_streams
 from cogcli.app.serving.tools import Offer, offer_skills
+from cogcli.base.errors import ABORTED, OK, CogcliError, ServiceResolutionError
+from cogcli.base.problems import suggestion
 from cogcli.cli.context import CommandContext
 from cogcli.cli.crash import report_bug
 from cogcli.cli.given_options import read_options
@@ -19,12 +21,10 @@ from cogcli.cli.options import SAFETY, choice, command, text, wrong_flag, wrong_
 from cogcli.cli.run_flags import ServeFlags
 from cogcli.cli.run_report import error_of
 from cogcli.cli.run_skill import warn_of_distrust
-from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError
-from cogcli.core.problems import suggestion
 from cogcli.protocols.secrets import Secrets
 from cogcli.report.humanize import count_of
-from cogcli.runs.prepare import RunRequest
-from cogcli.runs.results import RunResult
+from cogcli.run.prepare import RunRequest
+from cogcli.run.results import RunResult
 
 if TYPE_CHECKING:
     from cogcli.app.serving.handlers import ServerListener

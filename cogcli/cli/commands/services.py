@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from cogcli.app import services
 from cogcli.app.services import RefreshResult
+from cogcli.base.errors import NO, OK
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import SAFETY, argument, command, switch
-from cogcli.core.errors import NO, OK
-from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.app.exchange.skill_export import export_skills
-from cogcli.app.exchange.skill_folder import read_folder
-from cogcli.app.exchange.skill_import import import_skill
+from cogcli.authoring.exchange.skill_export import export_skills
+from cogcli.authoring.exchange.skill_folder import read_folder
+from cogcli.authoring.exchange.skill_import import import_skill
+from cogcli.base.errors import OK, UsageError
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, command, text
-from cogcli.core.errors import OK, UsageError
-from cogcli.core.terminal_text import visible
 
 
 @command(

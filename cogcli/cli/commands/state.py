@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from cogcli.app import episodes, state_document
+from cogcli.base.errors import OK, CogcliError, PathAbsent
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.problems import suggest_path
+from cogcli.base.terminal_text import truncate, visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.options import (
@@ -21,10 +25,6 @@ from cogcli.cli.options import (
     wrong_flag,
     wrong_value,
 )
-from cogcli.core.errors import OK, CogcliError, PathAbsent
-from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.core.problems import suggest_path
-from cogcli.core.terminal_text import truncate, visible, visible_block
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.reading import read_record
 from cogcli.episode.layout import EVENTS
@@ -104,7 +104,7 @@ def _refuse_conflicts(flags: StateFlags) -> None:
 
 
 def _value(context: CommandContext, document: dict[str, Any], path: str, flags: StateFlags) -> None:
-    from cogcli.core.jsonpath import Absent, BadPath, look_up, parse
+    from cogcli.base.jsonpath import Absent, BadPath, look_up, parse
 
     try:
         value = look_up(document, parse(path))

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import Annotated
 
-from cogcli.app.checks.reports import skill_tests_report
 from cogcli.app.run_skill import parse_hosts
-from cogcli.app.skill_test_files import record_case, update_cases
-from cogcli.app.skill_tests import (
+from cogcli.authoring.check_reports import skill_tests_report
+from cogcli.authoring.skill_test_files import record_case, update_cases
+from cogcli.authoring.skill_tests import (
     UNTRUSTED,
     CaseResults,
     FoundCases,
@@ -17,6 +17,9 @@ from cogcli.app.skill_tests import (
     find_warning,
     run_cases,
 )
+from cogcli.authoring.verification.check_result import FAILED, SKIPPED, CheckResult
+from cogcli.base.errors import ENVIRONMENT, OK
+from cogcli.base.terminal_text import cells, visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.options import (
@@ -33,12 +36,9 @@ from cogcli.cli.options import (
 from cogcli.cli.render_error import next_lines, problem_lines
 from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
-from cogcli.core.errors import ENVIRONMENT, OK
-from cogcli.core.terminal_text import cells, visible, visible_block
 from cogcli.report.coverage import KINDS, skill_line
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
-from cogcli.verification.check_result import FAILED, SKIPPED, CheckResult
 
 
 @command(

@@ -14,6 +14,9 @@ from cogcli.app.checks.file_fixes import FileFix, find_fixes, write_fixes
 from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.app.checks.reports import RENDERERS, registry_report
 from cogcli.app.checks.watch import snapshot, wait_for_change
+from cogcli.base.errors import OK, CogcliError
+from cogcli.base.problems import Problem
+from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.code_frame import Sources
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import find_refusal
@@ -31,9 +34,6 @@ from cogcli.cli.options import (
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.render_error import problem_lines
 from cogcli.cli.report_files import parse_reports
-from cogcli.core.errors import OK, CogcliError
-from cogcli.core.problems import Problem
-from cogcli.core.terminal_text import visible, visible_block
 from cogcli.report.check_report import CheckReport, concise, problems_summary
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine

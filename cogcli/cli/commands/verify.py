@@ -19,6 +19,8 @@ from cogcli.app.verify_episodes import (
     place_of,
     trusted_of,
 )
+from cogcli.base.errors import ENVIRONMENT, OK, CogcliError
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.inputs import parse_hash
@@ -26,8 +28,6 @@ from cogcli.cli.options import argument, command, switch, text, wrong_flag
 from cogcli.cli.render_error import next_lines
 from cogcli.cli.report_files import parse_reports
 from cogcli.cli.trace_tree import TracedEpisode, next_commands
-from cogcli.core.errors import ENVIRONMENT, OK, CogcliError
-from cogcli.core.terminal_text import visible
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import history_of
 from cogcli.episode.listing.episode_row import read_row

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.core.sqlite_file import (
+from cogcli.base.sqlite_file import (
     SCHEMA_QUERY,
     bound_connection,
     find_schema_fault,

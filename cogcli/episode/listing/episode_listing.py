@@ -17,7 +17,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
-from cogcli.core.errors import CogcliError
+from cogcli.base.errors import CogcliError
 from cogcli.episode.layout import (
     CHECKPOINT,
     CONTEXT,

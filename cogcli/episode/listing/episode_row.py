@@ -11,9 +11,11 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.checksum import Checksums
+from cogcli.declarations.envelope import ActiveTime, Event
 from cogcli.declarations.events import row_of
 from cogcli.episode.agreement import UNSEALED, LogScan, check_agreement, find_end
 from cogcli.episode.blobs import parse
@@ -33,8 +35,6 @@ from cogcli.episode.layout import (
 from cogcli.episode.log_lines import is_foreign_line, parse_line
 from cogcli.episode.log_reader import EventLog, event_of
 from cogcli.episode.refusals import no_log_error, nothing_began_error, open_episode, unreadable
-from cogcli.events.checksum import Checksums
-from cogcli.events.envelope import ActiveTime, Event
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
 _SHORT_TRACE: Final = re.compile(r"[0-9a-f]{8}")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from cogcli.core.files import FileRefused
+from cogcli.base.files import FileRefused
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, Finding, error_finding, is_renamed
 from cogcli.episode.refusals import nothing_began_error, open_episode, unreadable

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final
 
-from cogcli.core.files import FileRefused
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.files import FileRefused
+from cogcli.base.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.folder import Folder

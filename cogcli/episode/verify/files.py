@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from typing import Final
 
-from cogcli.core.files import FileRefused
+from cogcli.base.files import FileRefused
 from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import (

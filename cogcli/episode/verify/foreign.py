@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import equal, object_of
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.files import FileRefused
+from cogcli.base.jsonvalue import equal, object_of
+from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.envelope import Event
 from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.document_bytes import read_document, read_object
 from cogcli.episode.folder import Folder
@@ -35,7 +36,6 @@ from cogcli.episode.layout import (
 from cogcli.episode.log_lines import first_line, is_unchained, parse_line
 from cogcli.episode.manifest import SCHEMA, NamedFile, is_inside, manifest_files, unlike
 from cogcli.episode.verify.files import ForeignFiles
-from cogcli.events.envelope import Event
 
 _REQUIRED: Final = ("version", "state_schema_version", "episode", "goal", "plan", "outcomes")
 _NAMED: Final = 5

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final
 
+from cogcli.declarations.checksum import Checksums
+from cogcli.declarations.envelope import OPTIONAL, PHASES, TYPES
 from cogcli.episode.blobs import MAX_LINE
 from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, Finding, error_finding, is_trace_id
 from cogcli.episode.log_lines import first_link, is_unchained
-from cogcli.events.checksum import Checksums
-from cogcli.events.envelope import OPTIONAL, PHASES, TYPES
 
 _PHASES: Final = frozenset(PHASES)
 _OWN_CHECKS: Final = ("seq", "id", "timestamp", "prev", "sum", "clock")

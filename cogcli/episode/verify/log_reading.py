@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.core.canonical import digest
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.canonical import digest
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 from cogcli.episode import blobs
 from cogcli.episode.folder import Folder
@@ -23,7 +24,6 @@ from cogcli.episode.log_reader import event_of
 from cogcli.episode.project import is_snapshot, snapshot_outcomes, state_bytes
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.episode.verify.ordering import OrderingCheck
-from cogcli.events.envelope import Event
 
 LONGEST_SHOWN: Final = 200
 """Characters of a value in a finding."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.step_path import StepPath
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.step_path import StepPath
 from cogcli.declarations.checked import problem_of
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import EVENT_TYPES, row_of
 from cogcli.episode.layout import EVENTS, Finding, error_finding
-from cogcli.events.envelope import Event
 
 _AFTER_END: Final = ("runtime", "insight", "memory")
 

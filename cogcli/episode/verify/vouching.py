@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from cogcli.core.canonical import digest
-from cogcli.core.errors import ServiceResolutionError
-from cogcli.core.files import FileRefused
+from cogcli.base.canonical import digest
+from cogcli.base.errors import ServiceResolutionError
+from cogcli.base.files import FileRefused
 from cogcli.episode import signing
 from cogcli.episode.checkpoint import (
     Checkpoint,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from shlex import quote
 from typing import Final
 
-from cogcli.core.redact import Redactor
+from cogcli.base.redact import Redactor
 from cogcli.protocols.exchange import Seen
 from cogcli.specs.binding import Binding
 from cogcli.specs.id_grammar import PLACEHOLDER

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cogcli.core.errors import (
+from cogcli.base.errors import (
     OverloadedError,
     RejectedError,
     RuntimeErrorBase,
@@ -15,13 +15,13 @@ from cogcli.core.errors import (
     ServiceResolutionError,
     TransportError,
 )
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.core.terminal_text import visible
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.terminal_text import visible
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.core.http import HttpReply
+    from cogcli.base.http import HttpReply
 
 MAX_MESSAGE: Final = 500
 OVERLOADED: Final = (429, 502, 503, 504)

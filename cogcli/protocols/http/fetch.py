@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
 from cogcli import __version__
-from cogcli.core.calls import Cancellation
-from cogcli.core.errors import RejectedError
-from cogcli.core.host_access import HostAccess
-from cogcli.core.http import Http, HttpReply, HttpRequest
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import RejectedError
+from cogcli.base.host_access import HostAccess
+from cogcli.base.http import Http, HttpReply, HttpRequest
 from cogcli.protocols.http.failures import failure
 from cogcli.protocols.http.headers import Headers
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cogcli import __version__
-from cogcli.core.errors import RequestMappingError, ServiceResolutionError
+from cogcli.base.errors import RequestMappingError, ServiceResolutionError
 from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.secrets import Secrets
 from cogcli.specs.id_grammar import PLACEHOLDER, is_sendable, is_settable

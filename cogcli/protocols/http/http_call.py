@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from cogcli.core.errors import RequestMappingError, RuntimeErrorBase
-from cogcli.core.http import Http, HttpRequest, proxy_for, proxy_without_user
+from cogcli.base.errors import RequestMappingError, RuntimeErrorBase
+from cogcli.base.http import Http, HttpRequest, proxy_for, proxy_without_user
 from cogcli.protocols.http.headers import Headers
 from cogcli.protocols.http.reply_body import media_type
 from cogcli.protocols.invoker import CallLimits, CallMeta, InvocationRequest, InvokerContext
 from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
-    from cogcli.core.http import HttpReply
+    from cogcli.base.http import HttpReply
 
 
 class OutgoingRequest(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.errors import RequestMappingError
-from cogcli.core.jsonvalue import kind_of
-from cogcli.documents.openapi import OpenApiOperation, Parameter
+from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
+from cogcli.base.errors import RequestMappingError
+from cogcli.base.jsonvalue import kind_of
 from cogcli.protocols.http.url import (
     encode,
     json_bytes,

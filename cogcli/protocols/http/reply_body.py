@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.errors import ResponseMappingError
-from cogcli.core.jsonvalue import deep_copy
-from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.core.terminal_text import visible
+from cogcli.base.errors import ResponseMappingError
+from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.terminal_text import visible
 
 if TYPE_CHECKING:
-    from cogcli.core.http import HttpReply
+    from cogcli.base.http import HttpReply
     from cogcli.protocols.secrets import Secrets
 
 MAX_DEPTH: Final = 100

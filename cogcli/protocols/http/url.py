@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 import orjson
 
-from cogcli.core.errors import RequestMappingError
-from cogcli.core.jsonvalue import NotJson, kind_of, to_plain_json
+from cogcli.base.errors import RequestMappingError
+from cogcli.base.jsonvalue import NotJson, kind_of, to_plain_json
 
 _DOTS: Final = (".", "..")
 _KEPT: Final = "/:@!$&'()*+,;=%{}"

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from cogcli.core.problems import suggestion
+from cogcli.base.problems import suggestion
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import TABLES, Service

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from cogcli.core.addresses import literal_refusal
-from cogcli.core.allowed_hosts import host_refusal
-from cogcli.core.errors import SafetyScopeError, ServiceResolutionError
-from cogcli.core.search_path import NAME as SEARCH_PATH
-from cogcli.core.search_path import resolve_entries
+from cogcli.base.addresses import literal_refusal
+from cogcli.base.allowed_hosts import host_refusal
+from cogcli.base.errors import SafetyScopeError, ServiceResolutionError
+from cogcli.base.search_path import NAME as SEARCH_PATH
+from cogcli.base.search_path import resolve_entries
 from cogcli.protocols.http import headers
 from cogcli.protocols.invoker import InvokerContext, inherited_variables
 from cogcli.protocols.mcp.errors import Refusals
@@ -86,7 +86,7 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
 
 
 def _address(service: Service, context: InvokerContext) -> McpEndpoint:
-    from cogcli.core.http import proxy_for
+    from cogcli.base.http import proxy_for
     from cogcli.protocols.mcp.http import McpEndpoint
 
     url, secrets, network = service.settings["url"], context.secrets, network_of(service)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.core.problems import list_known, suggestion
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.problems import list_known, suggestion
 from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,

@@ -11,7 +11,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.core.errors import (
+from cogcli.base.errors import (
     CallTimeoutError,
     RejectedError,
     ResponseMappingError,
@@ -19,8 +19,8 @@ from cogcli.core.errors import (
     ServerFaultError,
     TransportError,
 )
-from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.core.system import Clock
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.system import Clock
 from cogcli.protocols.http.failures import OVERLOADED, failure
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
@@ -34,7 +34,7 @@ from cogcli.protocols.secrets import Secrets
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.core.http import HttpReply
+    from cogcli.base.http import HttpReply
 
 CLOSED: Final = -32000
 TIMEOUT: Final = -32001

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
-from cogcli.core.errors import ResponseMappingError
-from cogcli.core.http import pass_body
+from cogcli.base.errors import ResponseMappingError
+from cogcli.base.http import pass_body
 from cogcli.protocols.mcp.traffic import MAX_FRAME
 
 EventFilter = Callable[[bytes], Awaitable[bytes | None]]

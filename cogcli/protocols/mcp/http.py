@@ -17,8 +17,8 @@ from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.core.errors import ResponseMappingError, ServerFaultError
-from cogcli.core.http import HttpReply, async_client, cap_body, proxy_without_user, read_body
+from cogcli.base.errors import ResponseMappingError, ServerFaultError
+from cogcli.base.http import HttpReply, async_client, cap_body, proxy_without_user, read_body
 from cogcli.protocols.mcp.errors import Refusals, translate_error
 from cogcli.protocols.mcp.events import filter_events
 from cogcli.protocols.mcp.session import McpTransport

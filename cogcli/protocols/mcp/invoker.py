@@ -15,16 +15,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from cogcli.core.calls import ServiceNotice
-from cogcli.core.canonical import compact
-from cogcli.core.errors import (
+from cogcli.base.calls import ServiceNotice
+from cogcli.base.canonical import compact
+from cogcli.base.errors import (
     CallTimeoutError,
     RejectedError,
     RuntimeErrorBase,
     ServiceResolutionError,
     TransportError,
 )
-from cogcli.core.problems import suggestion
+from cogcli.base.problems import suggestion
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import quote
 from cogcli.protocols.invoker import (

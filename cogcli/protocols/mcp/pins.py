@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.canonical import canonical
-from cogcli.core.errors import RejectedError, SafetyScopeError
-from cogcli.core.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.base.canonical import canonical
+from cogcli.base.errors import RejectedError, SafetyScopeError
+from cogcli.base.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.specs.lock import MEMBERS, digest_of_tool, read_locked_services
 from cogcli.specs.lock import NAME as LOCK_NAME
 from cogcli.specs.lock import SCHEMA as LOCK_SCHEMA

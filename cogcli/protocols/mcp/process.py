@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cogcli.core.errors import TransportError
+from cogcli.base.errors import TransportError
 
 _LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
 IS_GUARDED: Final = sys.platform == "linux" and bool(sys.executable)

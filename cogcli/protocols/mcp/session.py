@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cogcli import __version__
-from cogcli.core.errors import (
+from cogcli.base.errors import (
     CallTimeoutError,
     ResponseMappingError,
     ServerFaultError,

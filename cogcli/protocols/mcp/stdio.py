@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, cast
 
-from cogcli.core.errors import TransportError
+from cogcli.base.errors import TransportError
 from cogcli.protocols.mcp.errors import last_lines
 from cogcli.protocols.mcp.process import (
     IS_GUARDED,

@@ -7,20 +7,20 @@ from typing import Any
 
 import orjson
 
-from cogcli.core.errors import (
+from cogcli.base.errors import (
     RejectedError,
     RequestMappingError,
     ResponseMappingError,
     ServerFaultError,
 )
-from cogcli.core.jsonvalue import NotJson, to_plain_json
-from cogcli.core.problems import suggestion
-from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.base.jsonvalue import NotJson, to_plain_json
+from cogcli.base.problems import suggestion
+from cogcli.base.schema import validator
+from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.mcp.session import McpLink
 from cogcli.protocols.mcp.traffic import required_methods
 from cogcli.protocols.model_usage import ModelUsage, usage_of
-from cogcli.schema import validator
 
 
 def require_size(request: InvocationRequest) -> None:

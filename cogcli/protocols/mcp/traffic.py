@@ -17,14 +17,14 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from cogcli.core.errors import (
+from cogcli.base.errors import (
     RequestMappingError,
     ResponseMappingError,
     RuntimeErrorBase,
     ServerFaultError,
     TransportError,
 )
-from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import JsonRefused, loads
 
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.core.problems import Severity, suggest_path
-from cogcli.documents.loader import identity_of, with_position
-from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.base.api_documents.loader import identity_of, with_position
+from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.problems import Severity, suggest_path
+from cogcli.base.schema.lookup import members
 from cogcli.protocols.contract_finding import (
     SERVICE,
     UNDESCRIBED,
@@ -20,7 +21,6 @@ from cogcli.protocols.contract_finding import (
     document_finding,
 )
 from cogcli.protocols.openapi.checks import CHANGING
-from cogcli.schema.lookup import members
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.request_locations import RequestLocation, place_of

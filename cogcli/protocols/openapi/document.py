@@ -16,11 +16,12 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from cogcli.core.errors import RejectedError, ServiceResolutionError
-from cogcli.core.json_pointer import DocumentFault, found_at
-from cogcli.documents.changes import openapi_changes
-from cogcli.documents.loader import DATA_KEYS, NAMING_KEYS, resolve
-from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.base.api_documents.changes import openapi_changes
+from cogcli.base.api_documents.loader import DATA_KEYS, NAMING_KEYS, resolve
+from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.base.errors import RejectedError, ServiceResolutionError
+from cogcli.base.json_pointer import DocumentFault, found_at
+from cogcli.base.schema.sample import NoSample, sample
 from cogcli.protocols.exchange import Reply, Seen, json_reply
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest
@@ -33,7 +34,6 @@ from cogcli.protocols.openapi.judge import (
     parameter_faults,
     routes_of,
 )
-from cogcli.schema.sample import NoSample, sample
 from cogcli.specs.service import Service
 
 _PREFER: Final = re.compile(r"(?:^|[,;\s])code=(\d{3})(?:$|[,;\s])")

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.errors import RuntimeErrorBase
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.documents.openapi import OpenApiOperation, openapi_of
+from cogcli.base.api_documents.openapi import OpenApiOperation, openapi_of
+from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import document_failure, failure
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
@@ -29,7 +29,7 @@ from cogcli.protocols.openapi import model_reply
 from cogcli.protocols.sent_file import recorded_value
 
 if TYPE_CHECKING:
-    from cogcli.core.http import HttpReply
+    from cogcli.base.http import HttpReply
 
 
 class OpenApi:

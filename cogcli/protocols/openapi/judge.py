@@ -7,11 +7,11 @@ import re
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.base.schema.validator import errors
+from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.protocols.exchange import ObservedExchange, Seen
 from cogcli.protocols.exchange_checks import Check, Judge, schema_check
-from cogcli.schema.validator import errors
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from cogcli.core.errors import ResponseMappingError
-from cogcli.core.json_pointer import NOWHERE, found_at
+from cogcli.base.errors import ResponseMappingError
+from cogcli.base.json_pointer import NOWHERE, found_at
+from cogcli.base.schema.validator import errors
 from cogcli.protocols.http.reply_body import content_indices, message_of
-from cogcli.schema.validator import errors
 
 _CUT_OFF: Final = {
     "length": "it was cut off at its longest",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.documents.openapi import openapi_of
+from cogcli.base.api_documents.openapi import openapi_of
+from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols.http.url import names_in
 from cogcli.specs.binding import Binding
 from cogcli.specs.request_locations import place_of

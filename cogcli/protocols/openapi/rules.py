@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from cogcli.core.errors import ServerFaultError
+from cogcli.base.errors import ServerFaultError
 from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 from cogcli.protocols.http.rules import (
     SHORT,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.documents.openrpc import openrpc_of
+from cogcli.base.api_documents.openrpc import openrpc_of
+from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,

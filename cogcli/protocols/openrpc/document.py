@@ -15,11 +15,12 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.documents.changes import openrpc_changes
-from cogcli.documents.loader import MAX_BYTES, resolve
-from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod, openrpc_of
+from cogcli.base.api_documents.changes import openrpc_changes
+from cogcli.base.api_documents.loader import MAX_BYTES, resolve
+from cogcli.base.api_documents.openrpc import OpenRpcDocument, RpcMethod, openrpc_of
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.schema.sample import NoSample, sample
+from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.protocols.exchange import ObservedExchange, Reply, Seen, json_reply
 from cogcli.protocols.exchange_checks import Check, Judge, schema_check
 from cogcli.protocols.http import reply_body
@@ -27,7 +28,6 @@ from cogcli.protocols.live_document import DocumentKind, DocumentRequest, docume
 from cogcli.protocols.openapi.document import add_examples
 from cogcli.protocols.openapi.judge import RequestFault, breaches, join_faults
 from cogcli.protocols.openrpc.reply import result_of
-from cogcli.schema.sample import NoSample, sample
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.errors import RequestMappingError, RuntimeErrorBase
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.documents.openrpc import RpcMethod, openrpc_of
+from cogcli.base.api_documents.openrpc import RpcMethod, openrpc_of
+from cogcli.base.errors import RequestMappingError, RuntimeErrorBase
+from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import document_failure, failure, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
@@ -29,7 +29,7 @@ from cogcli.protocols.openrpc.grammar import METHOD_NAME
 from cogcli.protocols.openrpc.reply import is_error, result_of
 
 if TYPE_CHECKING:
-    from cogcli.core.http import HttpReply
+    from cogcli.base.http import HttpReply
 
 _JSON: Final = "application/json"
 _SHOWN: Final = 80

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.errors import RejectedError, ServerFaultError
-from cogcli.core.jsonvalue import preview
+from cogcli.base.errors import RejectedError, ServerFaultError
+from cogcli.base.jsonvalue import preview
 from cogcli.protocols.http.failures import quote
 from cogcli.protocols.secrets import Secrets
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from cogcli.core.python_syntax import syntax_tree
+from cogcli.base.python_syntax import syntax_tree
 from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,

@@ -16,7 +16,7 @@ import time
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from cogcli.core.errors import (
+from cogcli.base.errors import (
     CallTimeoutError,
     RejectedError,
     RequestMappingError,
@@ -25,9 +25,9 @@ from cogcli.core.errors import (
     ServerFaultError,
     ServiceResolutionError,
 )
-from cogcli.core.extras import extra_of, install_line
-from cogcli.core.jsonvalue import NotJson, kind_of, to_plain_json
-from cogcli.core.refusal import Refused
+from cogcli.base.extras import extra_of, install_line
+from cogcli.base.jsonvalue import NotJson, kind_of, to_plain_json
+from cogcli.base.refusal import Refused
 from cogcli.protocols.pythoncall import module_access
 from cogcli.protocols.pythoncall.module_access import Code
 from cogcli.protocols.pythoncall.readable_files import Reads, confine

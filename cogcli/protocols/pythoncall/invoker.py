@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from cogcli.core.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
-from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.base.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
+from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.protocols.invoker import (
     CallLimits,
     CallMeta,

@@ -20,7 +20,7 @@ from importlib.machinery import (
 from types import CodeType, FrameType, ModuleType
 from typing import Final, NamedTuple
 
-from cogcli.core.errors import ServiceResolutionError
+from cogcli.base.errors import ServiceResolutionError
 
 SHIPPED: Final = "cogcli.official."
 _FORBIDDEN: Final = sys.stdlib_module_names | {"cogcli", "test", "__main__"}

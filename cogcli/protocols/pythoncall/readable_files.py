@@ -20,12 +20,12 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from cogcli.core.credential_names import credential_error, credential_reason, has_user_folder
-from cogcli.core.errors import RejectedError, ServiceResolutionError
-from cogcli.core.file_roots import Roots, is_below, is_within, outside_text
-from cogcli.core.files import irregular
-from cogcli.core.host_access import HostAccess
-from cogcli.core.terminal_text import visible
+from cogcli.base.credential_names import credential_error, credential_reason, has_user_folder
+from cogcli.base.errors import RejectedError, ServiceResolutionError
+from cogcli.base.file_roots import Roots, is_below, is_within, outside_text
+from cogcli.base.files import irregular
+from cogcli.base.host_access import HostAccess
+from cogcli.base.terminal_text import visible
 
 _SHOWN = 200
 _LONGEST = 4096

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.file_roots import is_within
-from cogcli.core.walk import Walk
+from cogcli.base.file_roots import is_within
+from cogcli.base.walk import Walk
 from cogcli.protocols.pythoncall.readable_files import Reads
 
 _MAX_PATH: Final = 4096

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cogcli.core.errors import RejectedError, ResponseMappingError, RuntimeErrorBase
-from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.base.errors import RejectedError, ResponseMappingError, RuntimeErrorBase
+from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.protocols.pythoncall import function_call
 from cogcli.protocols.pythoncall.function_call import PythonFunction
 from cogcli.protocols.pythoncall.module_access import Code

@@ -75,7 +75,7 @@ def _enter(channel: int, wall: str) -> str:
     """Go behind the wall; why there is none, empty behind it."""
     import json
 
-    from cogcli.core.wall.enter import NoWall, enter, python_files
+    from cogcli.base.wall.enter import NoWall, enter, python_files
 
     allowed = json.loads(wall)
     folder = os.getcwd()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from cogcli.core.errors import CallTimeoutError, TransportError
+from cogcli.base.errors import CallTimeoutError, TransportError
 from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.pythoncall.module_access import Code
 from cogcli.protocols.pythoncall.sandbox_files import SandboxFiles

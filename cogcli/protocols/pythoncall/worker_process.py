@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.core.errors import (
+from cogcli.base.errors import (
     CallTimeoutError,
     RejectedError,
     RequestMappingError,
@@ -31,10 +31,10 @@ from cogcli.core.errors import (
     ServiceResolutionError,
     TransportError,
 )
-from cogcli.core.file_roots import Roots
-from cogcli.core.search_path import NAME as SEARCH_PATH
-from cogcli.core.search_path import relative_folders
-from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.base.file_roots import Roots
+from cogcli.base.search_path import NAME as SEARCH_PATH
+from cogcli.base.search_path import relative_folders
+from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.protocols.invoker import CallLimits, inherited_variables
 from cogcli.protocols.pythoncall import worker_main as program
 from cogcli.protocols.pythoncall.module_access import Code

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cogcli.core.problems import Problem, sort_problems
-from cogcli.schema.engine_choice import require_engine
+from cogcli.base.problems import Problem, sort_problems
+from cogcli.base.schema.engine_choice import require_engine
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.bindings import check_bindings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from cogcli.core.problems import KeyPath, Severity, list_known, suggest_path
+from cogcli.base.problems import KeyPath, Severity, list_known, suggest_path
 from cogcli.specs.inner_shapes import Inside
 from cogcli.specs.problem_report import Details, ProblemReport
 

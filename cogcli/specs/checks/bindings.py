@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from cogcli.core.problems import suggest_path, suggestion
+from cogcli.base.problems import suggest_path, suggestion
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.checks.absent_members import report_absent

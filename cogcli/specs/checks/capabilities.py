@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.core.jsonvalue import object_of
-from cogcli.core.problems import KeyPath, suggestion
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.problems import KeyPath, suggestion
 from cogcli.specs.capability import HINT_TYPES, Capability
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.gates import check_gates, check_probe

@@ -3,8 +3,8 @@ choices (docs/reference/binding.md#host-overrides), and whether each called capa
 
 from __future__ import annotations
 
-from cogcli.core.errors import BindingResolutionError
-from cogcli.core.problems import did_you_mean, suggestion
+from cogcli.base.errors import BindingResolutionError
+from cogcli.base.problems import did_you_mean, suggestion
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.eligibility import place_of_variable

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple, Protocol, TypeVar, cast
 
-from cogcli.core.errors import BindingResolutionError
-from cogcli.core.problems import KeyPath, Problem, suggestion
+from cogcli.base.errors import BindingResolutionError
+from cogcli.base.problems import KeyPath, Problem, suggestion
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.cached_positions import FilePlaces

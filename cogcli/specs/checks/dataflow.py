@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cogcli.core.problems import suggest_path
-from cogcli.core.refs import Reference
+from cogcli.base.problems import suggest_path
+from cogcli.base.refs import Reference
 from cogcli.specs.checks.graph import StepGraph
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.inner_shapes import MOST, InnerShape

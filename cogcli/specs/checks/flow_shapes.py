@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cogcli.core.problems import Severity
-from cogcli.core.refs import Reference
+from cogcli.base.problems import Severity
+from cogcli.base.refs import Reference
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.dataflow import FLAT, Dataflow
 from cogcli.specs.checks.step_facts import Read, StepFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.core.refs import Reference
+from cogcli.base.refs import Reference
 from cogcli.specs.checks.dataflow import FLAT, Dataflow
 from cogcli.specs.checks.flow_shapes import check_member
 from cogcli.specs.checks.references import has_members

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cogcli.core.problems import meant_hint, suggest_path, suggestion
+from cogcli.base.problems import meant_hint, suggest_path, suggestion
 from cogcli.specs.capability import GATES, Capability, Gate
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.context import CheckContext

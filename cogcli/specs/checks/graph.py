@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from cogcli.core.problems import KeyPath, suggestion
+from cogcli.base.problems import KeyPath, suggestion
 from cogcli.specs.checks.step_facts import StepFacts
 
 

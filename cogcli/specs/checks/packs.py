@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from cogcli.core import refs
-from cogcli.core.problems import Severity, did_you_mean, suggest_path
-from cogcli.core.refs import READABLE, WORKING_SLOTS, WRITABLE, Reference, Target
+from cogcli.base import refs
+from cogcli.base.problems import Severity, did_you_mean, suggest_path
+from cogcli.base.refs import READABLE, WORKING_SLOTS, WRITABLE, Reference, Target
 from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.plausible_syntax import Plausible, find_plausible, right_form
 from cogcli.specs.problem_report import TextFault

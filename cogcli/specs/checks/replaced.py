@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.shipped_fit import is_shipped_file

@@ -42,7 +42,7 @@ def _check_address(service: Service, key: str, report: ProblemReport) -> None:
     """Report a literal IP address that may not be called; host names are checked at the call."""
     from urllib.parse import urlsplit
 
-    from cogcli.core.addresses import literal_refusal
+    from cogcli.base.addresses import literal_refusal
 
     try:
         parts = urlsplit(service.settings[key])

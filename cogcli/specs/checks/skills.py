@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.core.problems import suggest_path
+from cogcli.base.problems import suggest_path
 from cogcli.specs.capability import Capability
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.dataflow import Dataflow, check_reads

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.errors import ExpressionError
-from cogcli.core.expression_hints import foreign_value
-from cogcli.core.expressions import Expression, ExpressionFault, read_expression
-from cogcli.core.problems import KeyPath, did_you_mean, meant_hint
-from cogcli.core.refs import READABLE, Reference
+from cogcli.base.errors import ExpressionError
+from cogcli.base.expression_hints import foreign_value
+from cogcli.base.expressions import Expression, ExpressionFault, read_expression
+from cogcli.base.problems import KeyPath, did_you_mean, meant_hint
+from cogcli.base.refs import READABLE, Reference
 from cogcli.specs.checks.references import explain_near_miss, meant_reference, readable_names
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cogcli.core.jsonvalue import NOTHING
-from cogcli.core.problems import KeyPath
-from cogcli.core.refs import Reference, Target
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.problems import KeyPath
+from cogcli.base.refs import Reference, Target
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.context import CheckContext
@@ -16,7 +16,7 @@ from cogcli.specs.inner_shapes import InnerShape, shape_of
 from cogcli.specs.skill import NESTED, Skill, Step, targets_of
 
 if TYPE_CHECKING:
-    from cogcli.core.expressions import Mention
+    from cogcli.base.expressions import Mention
 
 
 _ROUNDS: Final = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import preview
-from cogcli.core.problems import KeyPath, Severity, suggestion
+from cogcli.base.jsonvalue import preview
+from cogcli.base.problems import KeyPath, Severity, suggestion
 from cogcli.specs.checks.references import (
     explain_near_miss,
     meant_reference,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cogcli.core.problems import KeyPath, suggest_path
-from cogcli.core.refs import Target, parse_target
+from cogcli.base.problems import KeyPath, suggest_path
+from cogcli.base.refs import Target, parse_target
 from cogcli.specs.capability import Capability, hinted_writes
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.references import (

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from cogcli.core.merge import STRATEGIES
-from cogcli.core.problems import Severity, suggest_path
+from cogcli.base.merge import STRATEGIES
+from cogcli.base.problems import Severity, suggest_path
 from cogcli.specs.checks.dataflow import Dataflow, StatePath
 from cogcli.specs.problem_report import ProblemReport
 

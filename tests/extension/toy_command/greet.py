@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cogcli.base.errors import OK
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, choice, command, integer
-from cogcli.core.errors import OK
 
 
 @command(

@@ -100,7 +100,7 @@ DEFECTS = (
     Defect(
         "test_inv_07",
         "a cut in the middle of a word",
-        "context/truncation.py",
+        "agent/context/truncation.py",
         "[match.end() for match in _WORD.finditer(text)]",
         "list(range(1, len(text)))",
     ),
@@ -219,7 +219,9 @@ def planted(defect: Defect) -> Iterator[None]:
     }
     for key in before:
         del sys.modules[key]
-    parents = {key: vars(sys.modules[key]).copy() for key in ("cogcli", "cogcli.context")}
+    parents = {
+        key: vars(sys.modules[key]).copy() for key in ("cogcli.agent", "cogcli.agent.context")
+    }
     try:
         _load(name, path, source.replace(defect.good, defect.bad))
         yield
@@ -232,7 +234,10 @@ def planted(defect: Defect) -> Iterator[None]:
 
 
 def _is_reloaded(name: str) -> bool:
-    return name.startswith("cogcli.agent") or name in ("agent_strategies", TESTS)
+    if name in ("agent_strategies", TESTS):
+        return True
+    is_folder = hasattr(sys.modules[name], "__path__")
+    return name.startswith("cogcli.agent.") and name.count(".") == 2 and not is_folder
 
 
 def _load(name: str, path: Path, source: str) -> None:

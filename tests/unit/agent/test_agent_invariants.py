@@ -36,6 +36,8 @@ from support.examples import examples
 from cogcli.agent import state as agent_state
 from cogcli.agent.bounds import json_size
 from cogcli.agent.compress import compress_for_context, compress_for_injection, get_situated_context
+from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
+from cogcli.agent.context.truncation import cut_text
 from cogcli.agent.learning import is_synthesis_due, parse_learned, update_from_interaction
 from cogcli.agent.modes import judge_switch
 from cogcli.agent.profile import MOST as MOST_OF_PROFILE
@@ -64,8 +66,6 @@ from cogcli.agent.update import (
     update_facts,
     update_from_reasoning,
 )
-from cogcli.context.tokenizer import ESTIMATE, Tokenizer
-from cogcli.context.truncation import cut_text
 
 LETTERS = Tokenizer("letters/1", False, "", lambda text: len(text))
 LABELS = (

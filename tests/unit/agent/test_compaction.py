@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.agent.compaction import BLOCK_ID, compact_messages
-from cogcli.context.tokenizer import ESTIMATE
+from cogcli.agent.context.tokenizer import ESTIMATE
 
 
 def said(*texts: str) -> list[dict[str, Any]]:

@@ -6,9 +6,9 @@ import pytest
 from agent_strategies import begun
 
 from cogcli.agent.compress import compress_for_context, compress_for_injection, get_situated_context
+from cogcli.agent.context.truncation import CutText
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.state import ReasoningContext
-from cogcli.context.truncation import CutText
 
 REASONING = ReasoningContext(
     "settle it",

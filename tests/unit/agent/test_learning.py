@@ -11,6 +11,7 @@ from agent_strategies import NOW, SEEDS, Maker
 from hypothesis import given
 
 from cogcli.agent.bounds import Note
+from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.job_prompts import (
     ANSWER_TOKENS,
     JOB_TOKENS,
@@ -38,8 +39,7 @@ from cogcli.agent.profile import (
 )
 from cogcli.agent.reply import ReplyProblem
 from cogcli.agent.sections import Prompt
-from cogcli.context.inputs import PromotedMemory
-from cogcli.governance.proposals import proposal_from
+from cogcli.policy.proposals import proposal_from
 
 KNOWN = UserProfile(
     "ann",

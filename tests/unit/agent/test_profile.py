@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cogcli.agent.bounds import Note
+from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.profile import (
     MOST,
     Statement,
@@ -18,7 +19,6 @@ from cogcli.agent.profile import (
 )
 from cogcli.agent.update import CHARACTERS
 from cogcli.agent.update import MOST as MOST_OF_STATE
-from cogcli.context.inputs import PromotedMemory
 
 ANN = UserProfile("ann")
 

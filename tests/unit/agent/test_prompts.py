@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.agent.compaction import compact_messages
+from cogcli.agent.context.tokenizer import ESTIMATE
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.prompts import (
     HEADERS,
@@ -26,7 +27,6 @@ from cogcli.agent.reply import Reply, ReplyProblem
 from cogcli.agent.sections import Prompt
 from cogcli.agent.state import AgentState
 from cogcli.agent.update import add_message, complete_tool_calls, update_from_reasoning
-from cogcli.context.tokenizer import ESTIMATE
 
 GOLDEN = Path(__file__).parent / "stored/prompt.txt"
 

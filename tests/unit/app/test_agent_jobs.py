@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from cogcli.app import agent_jobs
-from cogcli.app.agent_jobs import work_after_answer, work_jobs
-from cogcli.app.agent_memory import (
+from cogcli.agent.context.inputs import User
+from cogcli.agent.models.port import LanguageModel
+from cogcli.agent.stores.interactions import Interaction
+from cogcli.agent.use_cases import jobs as agent_jobs
+from cogcli.agent.use_cases.jobs import work_after_answer, work_jobs
+from cogcli.agent.use_cases.language_model import model_of
+from cogcli.agent.use_cases.user_memory import (
     consolidate,
     forget,
     open_agent_store,
     profile_of,
     profile_payload,
 )
-from cogcli.app.language_model import model_of
 from cogcli.app.settings import Settings
-from cogcli.context.inputs import User
-from cogcli.models.port import LanguageModel
 from cogcli.specs.pack import MemoryLayer
-from cogcli.stores.interactions import Interaction
 
 AT = "2026-11-01T09:30:00.000000Z"
 

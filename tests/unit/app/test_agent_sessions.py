@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from cogcli.app.agent_memory import consolidate, profile_of
-from cogcli.app.agent_sessions import open_session
+from cogcli.agent.context.inputs import User
+from cogcli.agent.stores import session_lock
+from cogcli.agent.stores.interactions import Interaction
+from cogcli.agent.use_cases.sessions import open_session
+from cogcli.agent.use_cases.user_memory import consolidate, profile_of
 from cogcli.app.settings import Settings
-from cogcli.context.inputs import User
-from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.specs.pack import MemoryLayer
-from cogcli.stores import session_lock
-from cogcli.stores.interactions import Interaction
 
 AT = "2026-11-01T09:30:00.000000Z"
 SAID = {"role": "user", "content": "hello", "timestamp": AT}
@@ -91,7 +91,7 @@ def test_whoever_waits_comes_next_and_nobody_beside(settings: Settings) -> None:
 
 KILLED = """
 import os, signal, sys
-from cogcli.app.agent_sessions import open_session
+from cogcli.agent.use_cases.sessions import open_session
 from cogcli.app.settings import Settings
 with open_session(Settings({}, {"HOME": sys.argv[1]}, base=sys.argv[1]), "t", "u", "s"):
     os.kill(os.getpid(), signal.SIGKILL)

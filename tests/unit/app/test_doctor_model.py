@@ -7,7 +7,7 @@ from typing import Any
 
 from support.tinymodel import TinyModel
 
-from cogcli.app.checks.doctor_model import model_checks
+from cogcli.agent.use_cases.doctor_model import model_checks
 from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.settings import Settings
 

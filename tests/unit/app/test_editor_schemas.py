@@ -13,9 +13,9 @@ from support.project import Project
 
 from cogcli.app.editor_schemas import FOLDER
 from cogcli.app.schemas import SPECS, schema
+from cogcli.base.yaml.reader import parse
 from cogcli.specs.shape import Either, ListOf, MapOf, RecordShape, Shape, Text
 from cogcli.specs.shapes import shape_of
-from cogcli.yaml.reader import parse
 
 
 def described(schema: Any, path: str) -> Iterator[tuple[str, bool]]:

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from cogcli.app.explain import pages, topic
+from cogcli.base.errors import FAILURE_OF
 from cogcli.cli.app import TOPICS
-from cogcli.core.errors import FAILURE_OF
 
 PACKAGE = Path(__file__).resolve().parents[3] / "cogcli"
 CODE = re.compile(r'"([a-z]+\.[a-z]+(?:-[a-z]+)*)"')
@@ -25,8 +25,8 @@ def test_every_code_of_checks_and_findings_has_a_page() -> None:
     files = [
         *(PACKAGE / "specs").rglob("*.py"),
         *(PACKAGE / "episode").glob("verify*.py"),
-        PACKAGE / "core/strict_json.py",
-        PACKAGE / "core/json_parser.py",
+        PACKAGE / "base/strict_json.py",
+        PACKAGE / "base/json_parser.py",
     ]
     found = {code for file in files for code in CODE.findall(file.read_text(encoding="utf-8"))}
     found |= {f"{document}.differs" for document in ("learn", "summary", "state", "manifest")}

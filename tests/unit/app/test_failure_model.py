@@ -14,12 +14,12 @@ from typing import NamedTuple
 import pytest
 
 from cogcli.app.explain import pages
-from cogcli.core import errors
-from cogcli.core.errors import FAILURE_OF, FAILURES, CogcliError, FailureRow, UsageError, exit_code
+from cogcli.base import errors
+from cogcli.base.errors import FAILURE_OF, FAILURES, CogcliError, FailureRow, UsageError, exit_code
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "cogcli"
-SOURCES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "core" / "errors.py"]
+SOURCES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "base/errors.py"]
 CODE = re.compile(r"[a-z]+(?:-[a-z]+)*\.[a-z]+(?:-[a-z]+)*|internal")
 CLASSES = {
     name: value

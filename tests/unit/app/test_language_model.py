@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from cogcli.app.language_model import chosen_model, model_of
+from cogcli.agent.models.settings import TEMPLATE, ModelSettings
+from cogcli.agent.use_cases.language_model import chosen_model, model_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
-from cogcli.cli.render_error import error_lines
-from cogcli.core.errors import (
+from cogcli.app.settings.model_adapters import MODELS
+from cogcli.base.errors import (
     CogcliError,
     EnvironmentRefusal,
     ModelAccessError,
     ServiceResolutionError,
     UsageError,
 )
-from cogcli.core.problems import ProblemsFound
-from cogcli.models import MODELS
-from cogcli.models.settings import TEMPLATE, ModelSettings
+from cogcli.base.problems import ProblemsFound
+from cogcli.cli.render_error import error_lines
 
 TABLE = """\
 max_workers = 2

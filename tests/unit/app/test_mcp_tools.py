@@ -11,7 +11,7 @@ import pytest
 
 from cogcli.app.serving.tools import Offer, Served, hints_of, names_of, tool_of
 from cogcli.declarations.options import RunOptions
-from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.run.prepare import PreparedRun, RunRequest
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.field_schema import schema_of

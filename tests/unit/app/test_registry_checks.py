@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from support.project import Project
 
-from cogcli.app.checks.contracts import ContractResults, check_contracts, write_files
-from cogcli.app.checks.executability import check_skills, measure_coverage
 from cogcli.app.settings import Settings
-from cogcli.core import extras
-from cogcli.core.errors import UsageError
-from cogcli.core.problems import ProblemsFound
+from cogcli.authoring.contracts import ContractResults, check_contracts, write_files
+from cogcli.authoring.executability import check_skills, measure_coverage
+from cogcli.authoring.verification.contract import CallOutcome, find_refusal_fault
+from cogcli.base import extras
+from cogcli.base.errors import UsageError
+from cogcli.base.problems import ProblemsFound
 from cogcli.specs.examples import is_inside
-from cogcli.verification.contract import CallOutcome, find_refusal_fault
 
 GOOD = "metadata: {examples: [{inputs: {text: ab}, outputs: {text: AB}, match: exact}]}\n"
 BAD = "metadata: {examples: [{inputs: {text: ab}, outputs: {text: ba}, match: exact}]}\n"

@@ -10,10 +10,10 @@ import pytest
 from cogcli.app.run_skill import environment_of
 from cogcli.app.services import _invoker_context
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CogcliError
-from cogcli.core.redact import Redactor
+from cogcli.base.errors import CogcliError
+from cogcli.base.redact import Redactor
 from cogcli.protocols.invoker import InvokerContext
-from cogcli.runs.launch import live_runner
+from cogcli.run.launch import live_runner
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions
 

@@ -16,7 +16,7 @@ from cogcli.app.serving.http_transport import Guard  # noqa: E402
 from cogcli.app.serving.request_checks import VERSION_KEY, find_request_fault  # noqa: E402
 from cogcli.app.serving.server_socket import Endpoint  # noqa: E402
 from cogcli.app.serving.stdio_transport import parse_frame  # noqa: E402
-from cogcli.core.errors import SafetyConfirmationRequiredError  # noqa: E402
+from cogcli.base.errors import SafetyConfirmationRequiredError  # noqa: E402
 
 MODERN = {VERSION_KEY: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 BEGUN = {"capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}

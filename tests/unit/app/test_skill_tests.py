@@ -13,11 +13,11 @@ from support.project import Project
 
 from cogcli.app.checks.registry_check import check_registry
 from cogcli.app.settings import Settings
-from cogcli.app.skill_test_files import record_case, update_cases
-from cogcli.app.skill_tests import CaseResults, FoundCases, find_cases, run_cases
-from cogcli.core.errors import CogcliError, UsageError
-from cogcli.verification.check_result import CheckResult
-from cogcli.yaml.reader import parse
+from cogcli.authoring.skill_test_files import record_case, update_cases
+from cogcli.authoring.skill_tests import CaseResults, FoundCases, find_cases, run_cases
+from cogcli.authoring.verification.check_result import CheckResult
+from cogcli.base.errors import CogcliError, UsageError
+from cogcli.base.yaml.reader import parse
 
 ORDER = "inputs: {order_id: ord_1}\n"
 READ = "shop.order.read: [{output: {total: 240, late: true}}]"

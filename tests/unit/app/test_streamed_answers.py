@@ -11,14 +11,14 @@ from support.agent_desk import LOOKUP, REFUND, ask, document, episode_of, use
 from support.project import Project
 from support.tinymodel import TinyModel
 
-from cogcli.app.compile_context import parse_request
-from cogcli.app.invoke_agent import GivenInvocation, invoke
+from cogcli.agent.use_cases.compile_context import parse_request
+from cogcli.agent.use_cases.invoke_agent import GivenInvocation, invoke
 from cogcli.app.resume import resume
 from cogcli.app.settings import Settings
 from cogcli.declarations.options import RunOptions
-from cogcli.runs.prepare import RunRequest
-from cogcli.runs.results import Control
-from cogcli.runs.resume import ResumeRequest
+from cogcli.run.prepare import RunRequest
+from cogcli.run.results import Control
+from cogcli.run.resume import ResumeRequest
 
 REPLY = {
     "thinking": "It is in the post.",

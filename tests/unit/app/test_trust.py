@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cogcli.app.settings import Settings, trust, trust_accept, trust_digests
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.base.errors import EnvironmentRefusal
 from cogcli.protocols.mcp import pins
 
 ROUNDS = 100 if "COGCLI_LONG_TESTS" in os.environ else 20

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from cogcli.core.jsonvalue import equal
-from cogcli.yaml.reader import parse
-from cogcli.yaml.writer import yaml_text
+from cogcli.base.jsonvalue import equal
+from cogcli.base.yaml.reader import parse
+from cogcli.base.yaml.writer import yaml_text
 
 TEXTS = st.one_of(
     st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf")), max_size=40),

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.app.language_model import chosen_model
+from cogcli.agent.use_cases.language_model import chosen_model
 from cogcli.app.settings import WHOLE_TABLE, Settings, variable
 from cogcli.app.settings.config import KEYS, ConfigFile
 from cogcli.app.settings.setting_types import PathList
+from cogcli.base.errors import CogcliError, ServiceResolutionError, UsageError
+from cogcli.base.system_text import bad_byte
 from cogcli.cli import main
 from cogcli.cli.app import COMMANDS
 from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import Screen
 from cogcli.cli.typer_app import Parser, load, root
-from cogcli.core.errors import CogcliError, ServiceResolutionError, UsageError
-from cogcli.core.system_text import bad_byte
 
 pytestmark = pytest.mark.sampled(2)
 """A long run tries all of it."""
@@ -245,6 +245,6 @@ def test_a_secret_that_is_no_text_is_named_and_not_shown() -> None:
     )
 )
 def test_every_envelope_can_be_read_strictly(value: Any) -> None:
-    from cogcli.core.strict_json import loads
+    from cogcli.base.strict_json import loads
 
     loads(dumps({"own": value}))

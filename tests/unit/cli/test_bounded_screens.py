@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogcli.base.terminal_text import truncate_bytes
 from cogcli.cli import main
 from cogcli.cli.code_frame import Sources, frame
 from cogcli.cli.streams import OutputStream
-from cogcli.core.terminal_text import truncate_bytes
-from cogcli.events.envelope import Event
+from cogcli.declarations.envelope import Event
 from cogcli.report.styled_text import plain_text
 from cogcli.report.table import sections
 

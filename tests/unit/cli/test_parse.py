@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from cogcli.base.errors import UsageError
 from cogcli.cli.app import COMMANDS, GROUPS
 from cogcli.cli.command_help import text_of
 from cogcli.cli.options import PANELS, Call
 from cogcli.cli.run_flags import RunFlags
 from cogcli.cli.typer_app import load, parse, root
-from cogcli.core.errors import UsageError
 
 
 def refused(*argv: str) -> UsageError:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from support.sources import PACKAGE, modules
 
+from cogcli.declarations.envelope import PHASES
 from cogcli.declarations.events import EVENT_TYPES, UNKNOWN, row_of
-from cogcli.events.envelope import PHASES
-from cogcli.mapping.apply import REDUCERS
+from cogcli.state.reducer import REDUCERS
 
 
 def test_every_type_has_a_phase_of_the_format() -> None:
@@ -27,7 +27,7 @@ def test_a_type_without_a_row_is_unknown_and_no_column_of_it_holds() -> None:
 
 
 def test_only_the_reducers_list_event_types() -> None:
-    others = [path for path in modules() if path != PACKAGE / "mapping/apply.py"]
+    others = [path for path in modules() if path != PACKAGE / "state/reducer.py"]
     assert [place for path in others for place in _lists_of_event_types(path)] == [], "ask the row"
 
 

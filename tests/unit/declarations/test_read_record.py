@@ -12,8 +12,8 @@ from cogcli.declarations.call_records import AttemptMade, StepError
 from cogcli.declarations.events import PAYLOADS, RunStarted, StepFinished, StepStarted
 from cogcli.declarations.field import fields_of
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.typed_payload import OtherPayload, read_payload
 from cogcli.episode.log_reader import event_of
-from cogcli.events.typed_payload import OtherPayload, read_payload
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

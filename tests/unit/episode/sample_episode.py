@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cogcli.core.redact import Redactor
-from cogcli.core.system import Clock, FakeClock, FakeIds
+from cogcli.base.redact import Redactor
+from cogcli.base.system import Clock, FakeClock, FakeIds
+from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import ENDINGS, PlanCreated, RunStarted, RunTerminated, StepStarted
 from cogcli.episode.journal import Journal
 from cogcli.episode.reopen import Reopened
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
-from cogcli.events.envelope import Draft, Event, draft_of
 
 RUN = "run_00000000000000aa"
 CHILD = "run_00000000000000bb"

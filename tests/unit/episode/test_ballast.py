@@ -13,7 +13,7 @@ import pytest
 import sample_episode as sample
 from fakes.logged import is_clean
 
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.base.errors import EnvironmentRefusal
 from cogcli.episode import folder as folder_module
 from cogcli.episode import journal as journal_module
 from cogcli.episode.disk_reserve import SIZE, holder
@@ -24,7 +24,7 @@ from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify.check import verify
-from cogcli.runs.results import give_up
+from cogcli.run.results import give_up
 
 Full = Callable[[Path], None]
 

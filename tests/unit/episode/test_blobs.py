@@ -12,7 +12,7 @@ import sample_episode as sample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.core.strict_json import JsonRefused
+from cogcli.base.strict_json import JsonRefused
 from cogcli.episode import blobs
 from cogcli.episode.blobs import MAX_LINE, SPILL, is_reference, resolve, spill
 from cogcli.episode.log_reader import EventLog

@@ -17,7 +17,7 @@ import sample_episode as sample
 from fakes.logged import is_clean
 from sample_episode import reopened
 
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.base.errors import EnvironmentRefusal
 from cogcli.episode import reopen as reopen_module
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog

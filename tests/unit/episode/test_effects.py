@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import sample_episode as sample
 
-from cogcli.core.canonical import digest_of
-from cogcli.core.errors import UsageError
-from cogcli.engine.doubt import EarlierCalls
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import UsageError
 from cogcli.episode.log_reader import EventLog
-from cogcli.runs.effects import Effect, effects_of
-from cogcli.runs.log_index import LogIndex
-from cogcli.runs.rerun_effects import select_effects
+from cogcli.run.effects import Effect, effects_of
+from cogcli.run.engine.doubt import EarlierCalls
+from cogcli.run.log_index import LogIndex
+from cogcli.run.rerun_effects import select_effects
 
 ENDS: dict[str, tuple[dict[str, Any], str | None]] = {
     "nothing closed it": ({}, "in doubt"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sample_episode as sample
 
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.base.errors import EnvironmentRefusal
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal

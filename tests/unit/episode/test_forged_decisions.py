@@ -7,11 +7,11 @@ from typing import Any
 
 from fakes.agent_log import AgentLog
 
+from cogcli.declarations.envelope import Event
 from cogcli.episode.history import history_of
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import decision_files, fold_log
 from cogcli.episode.summary import summary_of
-from cogcli.events.envelope import Event
 from cogcli.report import layer_cells
 from cogcli.report.compare import side_of
 from cogcli.report.history_graph import graph_of

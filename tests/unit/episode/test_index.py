@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from cogcli.core.errors import CogcliError
+from cogcli.base.errors import CogcliError
+from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import RunResumed
 from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.listing import episode_listing as surveying
@@ -27,7 +28,6 @@ from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
-from cogcli.events.envelope import draft_of
 
 EVERYTHING = EpisodeFilter()
 

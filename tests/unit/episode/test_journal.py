@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import sample_episode as sample
 
-from cogcli.core.errors import EnvironmentRefusal, InternalError
-from cogcli.core.redact import MASK
+from cogcli.base.errors import EnvironmentRefusal, InternalError
+from cogcli.base.redact import MASK
 from cogcli.episode import folder as folder_module
 from cogcli.episode import journal as journal_module
 from cogcli.episode.log_reader import EventLog

@@ -12,10 +12,11 @@ from fakes.logged import is_clean
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.core.canonical import digest
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.redact import Redactor
-from cogcli.core.system import FakeClock, FakeIds
+from cogcli.base.canonical import digest
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.redact import Redactor
+from cogcli.base.system import FakeClock, FakeIds
+from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import RunResumed
 from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
 from cogcli.episode.document_bytes import to_bytes
@@ -26,7 +27,6 @@ from cogcli.episode.reopen import reopen
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.check import verify
-from cogcli.events.envelope import draft_of
 
 BIG = "x" * SMALL
 FORGED = {"$blob": f"sha256:{'0' * 64}", "bytes": 3, "media_type": "application/json"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from cogcli.declarations.envelope import Event
 from cogcli.episode.plan_projection import PlanProjection, project_plan_state
-from cogcli.events.envelope import Event
 
 
 def event(

@@ -10,14 +10,14 @@ import sample_episode as sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunStarted, RunTerminated
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import Projection, project, project_bytes
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.events.envelope import Event, draft_of
-from cogcli.mapping.apply import rebuild
 from cogcli.state.execution import snapshot
+from cogcli.state.reducer import rebuild
 
 STATE_KEYS = (
     "version", "state_schema_version", "episode", "goal", "beliefs", "plan", "memory", "outcomes", "links",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.base.errors import EnvironmentRefusal
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
 

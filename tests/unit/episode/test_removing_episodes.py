@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import sample_episode as sample
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.redact import Redactor
-from cogcli.core.system import SystemClock, SystemIds
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.redact import Redactor
+from cogcli.base.system import SystemClock, SystemIds
 from cogcli.episode import removal
 from cogcli.episode.folder import Folder
 from cogcli.episode.listing.episode_row import EpisodeRow

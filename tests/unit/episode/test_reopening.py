@@ -16,8 +16,8 @@ import sample_episode as sample
 from fakes.logged import is_clean
 from sample_episode import reopened
 
-from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
-from cogcli.core.system import FakeClock
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.system import FakeClock
 from cogcli.episode import reopen as reopen_module
 from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.log_reader import EventLog
@@ -312,8 +312,8 @@ def test_a_reader_that_looks_at_the_lock_is_waited_for(
 
 def test_the_lock_of_a_process_that_was_killed_is_free(killed: Path) -> None:
     script = (
-        "import os, sys; from pathlib import Path; from cogcli.core.redact import Redactor\n"
-        "from cogcli.core.system import SystemClock, SystemIds; from cogcli.episode.store import Store\n"
+        "import os, sys; from pathlib import Path; from cogcli.base.redact import Redactor\n"
+        "from cogcli.base.system import SystemClock, SystemIds; from cogcli.episode.store import Store\n"
         "d = Path(sys.argv[1]); r = Store(d.parent).reopen(d, clock=SystemClock(), ids=SystemIds(),"
         " redactor=Redactor())\n"
         "os.kill(os.getpid(), 9)"

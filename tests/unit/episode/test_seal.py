@@ -14,7 +14,7 @@ import pytest
 import sample_episode as sample
 from fakes.logged import is_clean
 
-from cogcli.core.errors import EnvironmentRefusal, InternalError
+from cogcli.base.errors import EnvironmentRefusal, InternalError
 from cogcli.episode import manifest as manifest_files
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import EventLog

@@ -21,10 +21,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from fakes.logged import is_clean
 
-from cogcli.core.canonical import canonical
-from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError
-from cogcli.core.redact import Redactor
-from cogcli.core.system import FakeClock, FakeIds
+from cogcli.base.canonical import canonical
+from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
+from cogcli.base.redact import Redactor
+from cogcli.base.system import FakeClock, FakeIds
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.seal import seal
 from cogcli.episode.signing import fits, public_key, signer

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sample_episode as sample
 
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.base.errors import EnvironmentRefusal
 from cogcli.episode import snapshot
 from cogcli.episode.journal import Journal
 from cogcli.episode.listing.episode_row import read_row

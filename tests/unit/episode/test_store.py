@@ -13,7 +13,7 @@ import pytest
 import sample_episode as sample
 from fakes.logged import is_clean
 
-from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.episode.layout import is_episode_id
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.seal import persist_pending, seal
@@ -206,8 +206,8 @@ import os, sys
 from pathlib import Path
 
 import sample_episode as sample
-from cogcli.core.redact import Redactor
-from cogcli.core.system import SystemClock, SystemIds
+from cogcli.base.redact import Redactor
+from cogcli.base.system import SystemClock, SystemIds
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
 

@@ -9,15 +9,15 @@ from typing import Any
 import sample_episode as sample
 from fakes.logged import event
 
-from cogcli.core.canonical import digest
+from cogcli.base.canonical import digest
 from cogcli.declarations.checked import adapter_of
 from cogcli.declarations.documents import Proposal
+from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import CallRetried
 from cogcli.declarations.governance_events import GateDecided
 from cogcli.episode import learn
 from cogcli.episode.log_fold import LogFold
 from cogcli.episode.seal import seal
-from cogcli.events.envelope import draft_of
 
 
 def eventful(runs_dir: Path) -> Path:

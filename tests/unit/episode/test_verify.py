@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.app.verify_episodes import verify_episode
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.declarations.checksum import line_with_sum
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import Finding
 from cogcli.episode.log_lines import first_link
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify.check import MOST, verify
-from cogcli.events.checksum import line_with_sum
 
 
 @pytest.fixture

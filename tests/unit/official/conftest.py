@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry

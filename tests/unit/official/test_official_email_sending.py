@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.loopback_servers import MailServer, running
 
-from cogcli.core.errors import RuntimeErrorBase
-from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.official.email_sending import send_message
 from cogcli.sdk import Refused
 

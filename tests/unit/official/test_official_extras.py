@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.extras import EXTRAS, SHIPPED, extra_of
+from cogcli.base.extras import EXTRAS, SHIPPED, extra_of
 
 ROOT = Path(__file__).parents[3]
 WITHOUT_LIBRARIES = """
 import sys
-from cogcli.core.extras import SHIPPED, extra_of
+from cogcli.base.extras import SHIPPED, extra_of
 for modules in SHIPPED.values():
     for module in modules:
         sys.modules[module] = None

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 from support.loopback_servers import Answer, reply, served
 
-from cogcli.core.errors import RuntimeErrorBase
-from cogcli.core.host_access import ACCESS, NOTHING, HostAccess
+from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.host_access import ACCESS, NOTHING, HostAccess
 from cogcli.official.fetch import fetch_page
 from cogcli.sdk import Refused
 

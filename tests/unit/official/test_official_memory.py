@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.errors import RuntimeErrorBase
-from cogcli.core.host_access import ACCESS, NOTHING, HostAccess
+from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.host_access import ACCESS, NOTHING, HostAccess
 from cogcli.official import memory
 from cogcli.official.memory import retrieve_entry, search_vectors, store_entry
 from cogcli.official.similarity import embed_by_hash
@@ -146,7 +146,7 @@ def test_a_run_without_a_store_keeps_nothing() -> None:
 def test_two_writers_lose_nothing(directory: Path) -> None:
     code = (
         "import sys\n"
-        "from cogcli.core.host_access import ACCESS, HostAccess\n"
+        "from cogcli.base.host_access import ACCESS, HostAccess\n"
         "from cogcli.official.memory import store_entry\n"
         "ACCESS.set(HostAccess(store_dir=sys.argv[1]))\n"
         "for n in range(15): store_entry(f'{sys.argv[2]}-{n}', n)\n"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from support.loopback_servers import reply, served
 
-from cogcli.core.errors import RuntimeErrorBase
-from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.official.delegation import delegate_task
 from cogcli.official.message import send_notification
 from cogcli.sdk import Refused

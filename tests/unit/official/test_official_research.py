@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.loopback_servers import reply, served
 
-from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.official.memory import store_entry
 from cogcli.official.research import retrieve_sources
 from cogcli.sdk import Refused

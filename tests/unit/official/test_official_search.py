@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from support.loopback_servers import reply, served
 
-from cogcli.core.errors import RuntimeErrorBase
-from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.official.search import search
 from cogcli.sdk import Refused
 

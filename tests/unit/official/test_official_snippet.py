@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.wall.confined_call import wall_state
+from cogcli.base.wall.confined_call import wall_state
 from cogcli.official import snippet
 from cogcli.official.snippet import execute
 from cogcli.sdk import Refused

@@ -6,7 +6,7 @@ from typing import Any
 
 from fakes.risk_review import Log, risk_review
 
-from cogcli.events.envelope import Event
+from cogcli.declarations.envelope import Event
 from cogcli.report.compare import Side, compare, comparison_object, lines, side_of
 from cogcli.report.styled_text import UNICODE, plain_text, width
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from support import foreign_tool as tool
 
 from cogcli.declarations.call_records import RunError, StepError
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
 from cogcli.episode.foreign_log import events_of_state, for_reports
 from cogcli.episode.history import History, history_of
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
-from cogcli.events.envelope import Event
 from cogcli.report import table, timeline
 from cogcli.report.compare import compare, side_of
 from cogcli.report.history_graph import graph_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.core.terminal_text import cells
+from cogcli.base.terminal_text import cells
 from cogcli.report.graph import GraphView, Node
 from cogcli.report.graph_layers import layers
 from cogcli.report.styled_text import ASCII, UNICODE, Glyphs, plain_text

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from cogcli.cli.live_display import Animated, Static
 from cogcli.cli.streams import OutputStream, Screen
+from cogcli.declarations.envelope import Event
 from cogcli.episode.history import History, history_of
 from cogcli.episode.run_history import RunHistory
-from cogcli.events.envelope import Event
 from cogcli.report.styled_text import UNICODE, plain_text
 from cogcli.report.tree import loop_text, tree
 

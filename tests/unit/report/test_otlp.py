@@ -7,9 +7,9 @@ from typing import Any
 
 from fakes.risk_review import Log, risk_review
 
-from cogcli.core.canonical import span_of
+from cogcli.base.canonical import span_of
+from cogcli.declarations.envelope import Event
 from cogcli.episode.log_reader import event_of
-from cogcli.events.envelope import Event
 from cogcli.report.chrome import chrome, lanes_of
 from cogcli.report.otlp import otlp
 from cogcli.report.trace_export import trace_spans

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
 from cogcli.report import github
 from cogcli.report.check_report import (
     CaseFailure,

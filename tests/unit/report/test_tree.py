@@ -6,8 +6,8 @@ from typing import Any
 
 from fakes.logged import NOW, STAMP, event
 
+from cogcli.declarations.envelope import Event
 from cogcli.episode.history import history_of
-from cogcli.events.envelope import Event
 from cogcli.report.event_lines import EventLines
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
 from cogcli.report.table import rows

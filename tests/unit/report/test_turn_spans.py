@@ -6,8 +6,8 @@ import json
 
 from fakes.agent_log import STAGES, AgentLog
 
-from cogcli.core.canonical import span_of
-from cogcli.events.envelope import Event
+from cogcli.base.canonical import span_of
+from cogcli.declarations.envelope import Event
 from cogcli.report.chrome import lanes_of
 from cogcli.report.otlp import otlp
 from cogcli.report.trace_export import trace_spans

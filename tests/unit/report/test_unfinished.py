@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from fakes.logged import NOW, STAMP, event
 
+from cogcli.declarations.envelope import Event
 from cogcli.episode.history import History, history_of
-from cogcli.events.envelope import Event
 from cogcli.report.lineage import Lineage, targets
 from cogcli.report.styled_text import UNICODE, plain_text, width
 from cogcli.report.table import rows

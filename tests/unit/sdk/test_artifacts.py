@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cogcli import sdk
-from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.base.host_access import ACCESS, HostAccess
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cogcli import sdk
-from cogcli.core.files import read_regular
-from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.base.files import read_regular
+from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.protocols import PROTOCOLS
 from cogcli.sdk import Refused
 from cogcli.specs import spec_reader
@@ -36,13 +36,13 @@ def test_importing_it_loads_no_library_and_little_of_ours() -> None:
     ours, heavy = done.stdout.split("\n")[:2]
     assert ours.split() == [
         "cogcli",
-        "cogcli.core",
-        "cogcli.core.credential_names",
-        "cogcli.core.errors",
-        "cogcli.core.host_access",
-        "cogcli.core.refusal",
-        "cogcli.core.wall",
-        "cogcli.core.wall.limits",
+        "cogcli.base",
+        "cogcli.base.credential_names",
+        "cogcli.base.errors",
+        "cogcli.base.host_access",
+        "cogcli.base.refusal",
+        "cogcli.base.wall",
+        "cogcli.base.wall.limits",
         "cogcli.sdk",
     ]
     assert heavy == ""

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.errors import RejectedError
-from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.base.errors import RejectedError
+from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.official.document import check_path
 from cogcli.protocols.pythoncall.readable_files import Reads
 from cogcli.sdk import Refused, open_for_reading, writable_path, write_file

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.errors import BindingResolutionError
+from cogcli.base.errors import BindingResolutionError
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import capability_from

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from support.growth import assert_linear
 
+from cogcli.base.schema.bundle import SchemaBundler
+from cogcli.base.schema.containment import count_alternatives, count_parts, covers, disjoint
+from cogcli.base.schema.lookup import members, schema_at
+from cogcli.base.schema.sample import NoSample, sample
 from cogcli.protocols.type_fit import describe_schema, misfit, misfit_as_text
-from cogcli.schema.bundle import SchemaBundler
-from cogcli.schema.containment import count_alternatives, count_parts, covers, disjoint
-from cogcli.schema.lookup import members, schema_at
-from cogcli.schema.sample import NoSample, sample
 
 
 def layers(count: int, make: Callable[[dict[str, str]], Any], last: Any) -> dict[str, Any]:

@@ -14,15 +14,15 @@ from support.examples import examples
 from support.growth import assert_linear
 from support.sources import PACKAGE, modules, said
 
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.schema import engine_choice
-from cogcli.schema.candidates import candidates
-from cogcli.schema.containment import Cover, covers, disjoint
-from cogcli.schema.engine_choice import PYTHON, RUST, engine
-from cogcli.schema.patterns import PYTHON_TEXT, pattern_of, refusal, text_of
-from cogcli.schema.regex_parser import parse_regex
-from cogcli.schema.regex_work import most_steps, trim_ends
-from cogcli.schema.validator import UNUSABLE, errors, invalid
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.schema import engine_choice
+from cogcli.base.schema.candidates import candidates
+from cogcli.base.schema.containment import Cover, covers, disjoint
+from cogcli.base.schema.engine_choice import PYTHON, RUST, engine
+from cogcli.base.schema.patterns import PYTHON_TEXT, pattern_of, refusal, text_of
+from cogcli.base.schema.regex_parser import parse_regex
+from cogcli.base.schema.regex_work import most_steps, trim_ends
+from cogcli.base.schema.validator import UNUSABLE, errors, invalid
 
 ENGINES = (PYTHON, RUST)
 
@@ -185,10 +185,10 @@ def test_only_the_contracts_import_a_schema_library() -> None:
         if {name.partition(".")[0] for name in said(path).modules} & libraries
     }
     assert {name for name in found if not name.startswith("official/")} == {
-        "schema/containment.py",
-        "schema/engines.py",
-        "schema/patterns.py",
-        "schema/engine_choice.py",
+        "base/schema/containment.py",
+        "base/schema/engines.py",
+        "base/schema/patterns.py",
+        "base/schema/engine_choice.py",
     }
 
 

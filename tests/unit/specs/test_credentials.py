@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
+from cogcli.base.yaml.reader import parse
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.credentials import (
     address_holds_credential,
@@ -16,7 +17,6 @@ from cogcli.specs.credentials import (
     text_holds_credential,
 )
 from cogcli.specs.shapes import check_file
-from cogcli.yaml.reader import parse
 
 SECRET = "sentinel-4711-sentinel"
 SERVICE = "id: x\nkind: openapi\nbase_url: https://a.example\n"

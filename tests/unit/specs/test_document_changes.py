@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cogcli.documents.changes import ContractChange, openapi_changes, openrpc_changes
-from cogcli.documents.openapi import OpenApiDocument
-from cogcli.documents.openrpc import OpenRpcDocument
+from cogcli.base.api_documents.changes import ContractChange, openapi_changes, openrpc_changes
+from cogcli.base.api_documents.openapi import OpenApiDocument
+from cogcli.base.api_documents.openrpc import OpenRpcDocument
 
 API: dict[str, Any] = {
     "openapi": "3.1.0",

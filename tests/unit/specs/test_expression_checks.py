@@ -8,7 +8,8 @@ import pytest
 from fakes.specs import skill as skill_of
 from fakes.specs import step
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
+from cogcli.base.yaml.positions import Places
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
@@ -18,7 +19,6 @@ from cogcli.specs.checks.step_expressions import check_expressions
 from cogcli.specs.checks.step_facts import StepFacts
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
-from cogcli.yaml.positions import Places
 
 Write = Callable[..., str]
 

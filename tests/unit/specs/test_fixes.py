@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogcli.base.yaml.edit import UneditableYaml, rename_key
+from cogcli.base.yaml.reader import parse
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.fixes import Repaired, repair
-from cogcli.yaml.edit import UneditableYaml, rename_key
-from cogcli.yaml.reader import parse
 
 SKILL = """\
 # What this is

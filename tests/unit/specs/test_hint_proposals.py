@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer

@@ -9,7 +9,7 @@ from fakes.checked import problems_of
 from fakes.specs import capability, skill, step
 from support.growth import assert_linear
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
 from cogcli.specs.skill import Skill
 
 ITEM = {"type": "object", "properties": {"sku": {"type": "string"}, "qty": {"type": "integer"}}}

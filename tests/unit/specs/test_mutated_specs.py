@@ -12,11 +12,11 @@ import orjson
 import pytest
 from support.examples import LONG
 
+from cogcli.base.yaml import reader
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
-from cogcli.yaml import reader
 
 SPECS = Path(__file__).parents[2] / "specs"
 BASE = Layer("base", str(SPECS / "base"), True)

@@ -10,8 +10,8 @@ import orjson
 import pytest
 from document_service import service_with
 
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.documents.openapi import OpenApiDocument, openapi_of
+from cogcli.base.api_documents.openapi import OpenApiDocument, openapi_of
+from cogcli.base.json_pointer import DocumentFault
 from cogcli.specs.request_locations import RequestLocation, locate_keys
 from cogcli.specs.service import Service
 

@@ -8,8 +8,8 @@ import orjson
 import pytest
 from document_service import service_with
 
-from cogcli.core.json_pointer import DocumentFault
-from cogcli.documents.openrpc import OpenRpcDocument, RpcParam, openrpc_of
+from cogcli.base.api_documents.openrpc import OpenRpcDocument, RpcParam, openrpc_of
+from cogcli.base.json_pointer import DocumentFault
 
 MATHS = """
 openrpc: 1.3.2

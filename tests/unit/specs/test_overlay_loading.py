@@ -7,7 +7,7 @@ import os
 import pytest
 from small_registry import BINDING, CAPABILITY, Write
 
-from cogcli.core.errors import BindingResolutionError
+from cogcli.base.errors import BindingResolutionError
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Shadow

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from cogcli.core.canonical import compact
+from cogcli.base.canonical import compact
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry

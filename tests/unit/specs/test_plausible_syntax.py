@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.growth import assert_linear
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
 from cogcli.specs.plausible_syntax import find_plausible
 
 CALLED = capability("t.do", "x y", "y!")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogcli.base.errors import ENVIRONMENT, FAILURE_OF, USAGE, VETOED, CogcliError, exit_code
+from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.cli import main
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import Call
 from cogcli.cli.streams import Screen
-from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, USAGE, VETOED, CogcliError, exit_code
-from cogcli.core.problems import Problem, ProblemsFound
-from cogcli.runs.given_inputs import raise_together
+from cogcli.run.given_inputs import raise_together
 
 CODES = sorted(
     [

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from small_registry import BINDING, CAPABILITY, FILES, SKILL, Write
 
-from cogcli.core.errors import SkillNotFoundError
-from cogcli.core.files import FileRefused, read_regular
+from cogcli.base.errors import SkillNotFoundError
+from cogcli.base.files import FileRefused, read_regular
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs import spec_reader
 from cogcli.specs.cache import CompiledCache

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from cogcli.base.schema.lookup import FoundSchema, members, schema_at
+from cogcli.base.schema.validator import errors
+from cogcli.base.schema.visitor import any_of
 from cogcli.protocols.contract_flow import schema_of
-from cogcli.schema.lookup import FoundSchema, members, schema_at
-from cogcli.schema.validator import errors
-from cogcli.schema.visitor import any_of
 from cogcli.specs.fields import FieldSpec
 
 NOTE: dict[str, Any] = {

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from cogcli.base.schema.limits import faults, unsafe_reason
+from cogcli.base.yaml import reader
 from cogcli.protocols import PROTOCOLS
-from cogcli.schema.limits import faults, unsafe_reason
 from cogcli.specs import checks
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.json_schema import schema_of
@@ -18,7 +19,6 @@ from cogcli.specs.shape import NumberShape, Text, clean, record, required
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shapes import KINDS, check_file, shape_of
 from cogcli.specs.template import TemplateFault, TemplateSlot, parse_template
-from cogcli.yaml import reader
 
 SPECS = Path(__file__).parents[2] / "specs"
 VALID = sorted((SPECS / "valid").glob("*.yaml")) + sorted((SPECS / "base").rglob("*.yaml"))

@@ -8,7 +8,7 @@ import pytest
 from fakes.specs import capability, gate, skill, step
 from fakes.support_desk import pack, raw_pack
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.shapes import check_file

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cogcli.core.problems import Problem
+from cogcli.base.problems import Problem
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
@@ -64,8 +64,8 @@ def test_valid_specs_give_no_problems(file: Path) -> None:
 
 
 def checked(kind: str, text: str) -> list[Problem]:
+    from cogcli.base.yaml.reader import parse
     from cogcli.specs.shapes import check_file
-    from cogcli.yaml.reader import parse
 
     parsed = parse(text.encode(), file="x.yaml")
     assert parsed.value is not None

@@ -12,12 +12,12 @@ from typing import Any
 import orjson
 import pytest
 
+from cogcli.base.yaml import reader
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
 from cogcli.specs.lock import digest_of_tool
 from cogcli.specs.registry import Registry
-from cogcli.yaml import reader
 
 INVALID = Path(__file__).parents[2] / "specs" / "invalid"
 VALUES: tuple[Any, ...] = (

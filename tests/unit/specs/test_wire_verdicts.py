@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.problems import Problem
-from cogcli.documents import loader
+from cogcli.base.api_documents import loader
+from cogcli.base.problems import Problem
+from cogcli.base.schema.engine_choice import PYTHON, RUST
 from cogcli.protocols import PROTOCOLS
-from cogcli.schema.engine_choice import PYTHON, RUST
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.yaml.edit import UneditableYaml, replace_values, to_yaml
-from cogcli.yaml.reader import parse
+from cogcli.base.yaml.edit import UneditableYaml, replace_values, to_yaml
+from cogcli.base.yaml.reader import parse
 
 TEXT = """\
 # What this shows

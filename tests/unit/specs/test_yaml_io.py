@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from cogcli.core.json_pointer import pointer_of
-from cogcli.yaml import positions
-from cogcli.yaml.parsers import has_c_parser
-from cogcli.yaml.positions import Places, Span
-from cogcli.yaml.reader import Parsed, parse, read_file
+from cogcli.base.json_pointer import pointer_of
+from cogcli.base.yaml import positions
+from cogcli.base.yaml.parsers import has_c_parser
+from cogcli.base.yaml.positions import Places, Span
+from cogcli.base.yaml.reader import Parsed, parse, read_file
 
 Place = tuple[str, int, int, str]
 
@@ -786,7 +786,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 
 def test_the_yaml_library_is_imported_only_to_parse() -> None:
-    program = "import sys, cogcli.yaml.reader; print(any(name.startswith('ruamel') for name in sys.modules))"
+    program = "import sys, cogcli.base.yaml.reader; print(any(name.startswith('ruamel') for name in sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
     )
@@ -796,8 +796,8 @@ def test_the_yaml_library_is_imported_only_to_parse() -> None:
 def test_a_machine_without_the_c_parser_reads_the_same() -> None:
     program = (
         "import sys; sys.modules.update(dict.fromkeys(('_ruamel_yaml', '_ruamel_yaml_clibz')))\n"
-        "from cogcli.yaml.parsers import has_c_parser\n"
-        "from cogcli.yaml.reader import parse\n"
+        "from cogcli.base.yaml.parsers import has_c_parser\n"
+        "from cogcli.base.yaml.reader import parse\n"
         "print(has_c_parser(), parse(b'a: [1, yes]', file='f').problems[0].column)\n"
     )
     done = subprocess.run(

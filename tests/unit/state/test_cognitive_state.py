@@ -4,7 +4,7 @@ import orjson
 import pytest
 from fakes.states import whole
 
-from cogcli.core.refs import FRAME_FIELDS, OUTPUT_FIELDS, WORKING_SLOTS
+from cogcli.base.refs import FRAME_FIELDS, OUTPUT_FIELDS, WORKING_SLOTS
 from cogcli.state.execution import (
     ExecutionState,
     FrameState,

@@ -20,13 +20,13 @@ from support.examples import LONG, examples
 from support.user_seed import AT, AUTO, LATER, SAID, interaction, learned, lease
 
 from cogcli.agent.state import ReasoningContext
-from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.governance.proposals import MemoryProposal
+from cogcli.agent.stores import agent_store, memory_rows
+from cogcli.agent.stores.agent_store import AgentStore
+from cogcli.agent.stores.memory_store import MemoryStore
+from cogcli.agent.stores.sessions import SessionSnapshot
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.policy.proposals import MemoryProposal
 from cogcli.specs.pack import MemoryLayer
-from cogcli.stores import agent_store, memory_rows
-from cogcli.stores.agent_store import AgentStore
-from cogcli.stores.memory_store import MemoryStore
-from cogcli.stores.sessions import SessionSnapshot
 
 
 @pytest.fixture
@@ -451,9 +451,9 @@ KILLED = f"""
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from cogcli.stores import agent_store
+from cogcli.agent.stores import agent_store
 from support.user_seed import AgentStore, SAID, interaction
-from cogcli.stores.sessions import SessionSnapshot
+from cogcli.agent.stores.sessions import SessionSnapshot
 agent_store.jobs.enqueue = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
 AgentStore(Path(sys.argv[1])).consolidate("t", "u", interaction(), session=SessionSnapshot("s", (SAID,)))
 """

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.agent.stores.agent_store import AgentStore
+from cogcli.agent.stores.knowledge_store import KnowledgeStore
+from cogcli.agent.stores.memory_store import MemoryStore
+from cogcli.base.errors import EnvironmentRefusal
 from cogcli.stores import database
-from cogcli.stores.agent_store import AgentStore
-from cogcli.stores.knowledge_store import KnowledgeStore
-from cogcli.stores.memory_store import MemoryStore
 
 LINE = {
     "subject": "o:1",
@@ -28,8 +28,8 @@ LINE = {
 WRITER = f"""
 import sys
 from pathlib import Path
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.stores.knowledge_store import KnowledgeStore
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.agent.stores.knowledge_store import KnowledgeStore
 
 def again(action):
     while True:  # on a busy machine others may write for longer than a writer waits: it is told so, and tries again
@@ -46,7 +46,7 @@ for number in range(int(sys.argv[2])):
 KILLED = f"""
 import os, signal, sys
 from pathlib import Path
-from cogcli.stores.knowledge_store import KnowledgeStore
+from cogcli.agent.stores.knowledge_store import KnowledgeStore
 store = KnowledgeStore(Path(sys.argv[1]))
 def lines():
     for number in range(50):

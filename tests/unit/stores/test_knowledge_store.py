@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.stores.knowledge_lines import checked_lines
-from cogcli.stores.knowledge_store import KnowledgeStore
+from cogcli.agent.stores.knowledge_lines import checked_lines
+from cogcli.agent.stores.knowledge_store import KnowledgeStore
+from cogcli.base.errors import EnvironmentRefusal, UsageError
 
 NOW = "2026-05-04T09:30:00Z"
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from support.memory_seed import payload
 
-from cogcli.context.inputs import User
-from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.governance.proposals import MemoryProposal
+from cogcli.agent.context.inputs import User
+from cogcli.agent.stores.memory_rows import STATES, VERSIONS, StoredProposal, row_from
+from cogcli.agent.stores.memory_store import MemoryStore
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.policy.proposals import MemoryProposal
 from cogcli.specs.pack import PROPOSAL_CLASSES, MemoryLayer
-from cogcli.stores.memory_rows import STATES, VERSIONS, StoredProposal, row_from
-from cogcli.stores.memory_store import MemoryStore
 
 NOW, LATER = "2026-05-04T09:30:00Z", "2026-05-05T09:30:00Z"
 LAYER = MemoryLayer(auto_promote=("evidence_link",), confidence_floor=0.7)
@@ -378,7 +378,7 @@ def test_a_file_of_the_first_version_is_copied_and_brought_up(tmp_path: Path) ->
 PROMOTER = """
 import sys
 from pathlib import Path
-from cogcli.stores.memory_store import MemoryStore
+from cogcli.agent.stores.memory_store import MemoryStore
 store = MemoryStore(Path(sys.argv[1]))
 sys.stdin.read()
 made = store.promote("acme", sys.argv[2], by=sys.argv[3], at="2026-05-05T09:30:00Z")
@@ -405,7 +405,7 @@ PROPOSER = """
 import sys
 from pathlib import Path
 from cogcli.specs.pack import MemoryLayer
-from cogcli.stores.memory_store import MemoryStore
+from cogcli.agent.stores.memory_store import MemoryStore
 candidate = {"entity": "user:c", "predicate": "contact_by", "value": "email"}
 made = {"class": "preference", "tier": "durable", "candidate": candidate, "confidence": 0.5}
 store = MemoryStore(Path(sys.argv[1]))

@@ -1,0 +1,111 @@
+"""How a loop ends: status of the decision, reason, error of the run (docs/reference/agent-run.md#next). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.cognition.critic import REJECTED, Verification
+from cogcli.agent.context.compiler import CompiledContext
+from cogcli.base.errors import (
+    AgentError,
+    BudgetExceededError,
+    PolicyDeniedError,
+    RuntimeErrorBase,
+    error_from_payload,
+)
+from cogcli.declarations.value_types import Outcome
+from cogcli.policy.budgets import budget_hint
+from cogcli.policy.loop_guard import LoopTrip
+from cogcli.run.engine.outcome import RunOutcome
+
+_STATUS: Final[dict[str, Outcome]] = {"refused": "vetoed", "denied": "vetoed", "failed": "error"}
+SKIPPED: Final = "action_skipped:read_only"
+"""Why a read-only run that wanted calls is partial."""
+UNUSABLE: Final = "reply_unusable"
+"""Why there is no candidate: no reply of a model could be used, nor any repair of it."""
+
+_REPEATED: Final = (
+    "the same was proposed again, though it was told what came of it; say more in the message"
+)
+
+
+class LoopEnding(NamedTuple):
+    """The status of the decision, why, and the error of the run where it is none of success."""
+
+    status: str
+    reason: str
+    error: RuntimeErrorBase | None = None
+
+    def run_status(self, *, goal_met: bool) -> Outcome:
+        """The status of the run."""
+        return _STATUS.get(self.status) or ("ok" if goal_met else "partial")
+
+
+def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
+    """A guardrail; or no intent, of these that the pack has."""
+    known = (
+        f"its intents are: {', '.join(intents)}; name one with --intent"
+        if reason == "unknown_intent"
+        else ""
+    )
+    return LoopEnding(
+        "refused", reason, PolicyDeniedError("policy.refused", f"refused: {reason}", hint=known)
+    )
+
+
+def denied(reason: str) -> LoopEnding:
+    """A rule, a permission, a budget or the loop guard."""
+    hint = _REPEATED if reason.startswith("loop_guard:") else ""
+    error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}", hint=hint)
+    if reason.startswith("budget_exceeded:"):
+        key = reason.partition(":")[2]
+        text = f"nothing is left of {key}"
+        error = BudgetExceededError("budget.exceeded", text, hint=budget_hint(key, pack=True))
+    return LoopEnding("denied", reason, error)
+
+
+def overpacked() -> LoopEnding:
+    """Policy and tools find no room."""
+    text = "policy and tools find no room in the context"
+    hint = f"{budget_hint('tokens.context', pack=True)}; or let the pack say less"
+    return LoopEnding(
+        "failed", "context.overpacked", AgentError("context.overpacked", text, hint=hint)
+    )
+
+
+def unplanned(reason: str, replans: int, detail: str = "") -> LoopEnding:
+    """No replan is left; the detail is what was wrong with the last reply of a model."""
+    if reason == UNUSABLE:
+        last = f"; the last one: {detail}" if detail else ""
+        text = f"no reply of the model could be used, nor after {replans} replans{last}"
+        return LoopEnding("failed", reason, AgentError("agent.reply", text))
+    text = f"no plan after {replans} replans: {reason}"
+    return LoopEnding("failed", reason, AgentError("agent.replans", text))
+
+
+def failing(last: dict[str, Any]) -> LoopEnding:
+    """Too many calls running have failed, the last one with this error."""
+    return LoopEnding("failed", "agent.failing-calls", error_from_payload(last))
+
+
+def cut_off(outcome: RunOutcome, signal: str | None) -> LoopEnding:
+    """From outside: a signal, somebody who closed the run, a limit of time, or a bug."""
+    error = outcome.error
+    if outcome.status == "aborted":
+        return LoopEnding("aborted", "signal" if (signal or "").startswith("SIG") else "closed")
+    if isinstance(error, BudgetExceededError):
+        return LoopEnding("denied", "budget_exceeded:wall_clock_ms", error)
+    return LoopEnding("failed", error.code if error else "", error)
+
+
+def denial_of(context: CompiledContext, found: Verification, again: LoopTrip | None) -> str:
+    """Why a plan is denied: for a capability that is kept from the model the reason of that."""
+    if again is not None:
+        return f"loop_guard:{again.kind}"
+    rejects = [fail for fail in found.fails if fail.code in REJECTED]
+    fail = (rejects or found.fails)[0]
+    redacted = {each.capability: each for each in context.compilation.surface.redactions}
+    if fail.code == "unknown_capability" and fail.detail in redacted:
+        return redacted[fail.detail].rule_id or redacted[fail.detail].reason
+    return fail.reason

@@ -1,0 +1,58 @@
+"""A question to a person that no call asks: a guardrail, or the critic (docs/reference/agent-run.md#escalation)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
+from cogcli.declarations.envelope import draft_of
+from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.policy.approvals import action_hash
+from cogcli.run.engine.run import RootRun
+from cogcli.specs.pack import Pack, PackGate
+
+
+class Escalation(NamedTuple):
+    """What a person has to decide: the turn as `t<turn>`, the gate, and why."""
+
+    step_id: str
+    gate: str
+    reason: str
+
+    def require(self, root: RootRun, pack: Pack, policy: str) -> RuntimeErrorBase | None:
+        """None where a person approved, the error of a rejection; raises PolicyApprovalError where nobody has answered,
+        after asking."""
+        engine, run_id = root.engine, root.run.state.run_id
+        values = {"reason": self.reason}
+        action = action_hash(
+            run_id=run_id, capability="", binding="", step_id=self.step_id, values=values
+        )
+        evidence = digest_of({"gate": self.gate, "reason": self.reason, "policy": policy})
+        answer = engine.approvals.use(self.step_id, action, evidence, engine.clock.now())
+        if answer is not None and not isinstance(answer, PolicyApprovalError):
+            return answer if isinstance(answer, RuntimeErrorBase) else None
+        gate = pack.policy.gate(self.gate) or PackGate()
+        expires_at = datetime.fromisoformat(engine.clock.now()) + timedelta(seconds=gate.ttl_s)
+        payload = ApprovalRequested(
+            approval_id=f"ap_{engine.ids.ulid()}",
+            capability="",
+            binding="",
+            gate=self.gate,
+            step_id=self.step_id,
+            input=values,
+            action_hash=action,
+            evidence_hash=evidence,
+            expires_at=expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            reason=self.reason,
+            kind="escalation",
+            proposed_by=root.run.state.skill_id,
+            approver_roles=list(gate.approver_roles),
+            allow_self=gate.allow_self,
+        )
+        root.run.emit(draft_of(payload, run_id, step_id=self.step_id), durable=True)
+        roles = gate.approver_roles
+        refusal = PolicyApprovalError("policy.escalated", f"a person has to decide: {self.reason}")
+        refusal.hint = f"a person of the role {' or '.join(roles)} answers" if roles else ""
+        raise refusal

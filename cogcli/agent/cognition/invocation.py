@@ -1,0 +1,266 @@
+"""What an agent was asked, fixed when its run begins: request, pack, limits, and what the stores gave
+(docs/reference/agent-run.md#start). The first event holds it, so that resume and replay read no store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.compaction import Compaction, compact_messages
+from cogcli.agent.context.inputs import (
+    AgentRequest,
+    CompileInput,
+    Edge,
+    PromotedMemory,
+    RunContext,
+    User,
+)
+from cogcli.agent.context.intent import IntentResult, resolve_intent
+from cogcli.agent.context.tokenizer import ESTIMATE
+from cogcli.agent.withheld import withheld
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import BindingResolutionError
+from cogcli.base.redact import Redactor
+from cogcli.declarations.envelope import Event
+from cogcli.policy.guardrails import matching
+from cogcli.policy.pack_policy import Policy
+from cogcli.policy.run_policy import Requester, RunPolicy
+from cogcli.run.policy import ceiling_of, governed_by, limits_of, pack_of
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.pack import Pack
+from cogcli.specs.selection import SelectionOptions, select
+from cogcli.specs.skill_tools import skill_tools
+
+_BY_NAME: Final = Redactor()
+NO_MODEL: Final = "template"
+"""The adapter of a run that templates plan, as its log names it."""
+
+
+class Fetched(NamedTuple):
+    """What the stores gave for a request, and the snapshot of the graph."""
+
+    edges: tuple[Edge, ...] = ()
+    memories: tuple[PromotedMemory, ...] = ()
+    snapshot_ref: str = ""
+    profile: dict[str, Any] | None = None
+    """What is known of the user; None where nobody is asked who needs it."""
+    session: dict[str, Any] | None = None
+    """The conversation that the request continues."""
+
+    def to_payload(self) -> dict[str, Any]:
+        """As JSON."""
+        later = {"profile": self.profile, "session": self.session}
+        return {
+            "edges": [edge._asdict() for edge in self.edges],
+            "memories": [
+                {**memory._asdict(), "evidence_refs": list(memory.evidence_refs)}
+                for memory in self.memories
+            ],
+            "snapshot_ref": self.snapshot_ref,
+            **{name: each for name, each in later.items() if each is not None},
+        }
+
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> Fetched:
+        """What `to_payload` gave."""
+        memories = (
+            PromotedMemory(**{**each, "evidence_refs": tuple(each["evidence_refs"])})
+            for each in payload["memories"]
+        )
+        edges = tuple(Edge(**edge) for edge in payload["edges"])
+        later = payload.get("profile"), payload.get("session")
+        return cls(edges, tuple(memories), payload["snapshot_ref"], *later)
+
+
+class Invocation(NamedTuple):
+    """One request to an agent, checked, with all that its turns read."""
+
+    pack: Pack
+    request: AgentRequest
+    asked: PolicyRequest
+    capabilities: Mapping[str, Capability]
+    """Those of the pack that can be called here, skills by `skill:ID` included."""
+    intent: IntentResult
+    limits: Mapping[str, int | float]
+    safety_mode: str
+    policy: RunPolicy
+    fetched: Fetched = Fetched()
+    summary: str = ""
+    """What a model said of the messages of the conversation that have no room."""
+
+    def to_payload(self) -> dict[str, Any]:
+        """The `agent` of `run.started`."""
+        return {
+            "request": self.request.to_payload(),
+            "tenant_id": self.pack.tenant,
+            "role": self.pack.tone.role,
+            "subjects": list(self.intent.slots.values()),
+            "limits": dict(self.limits),
+            "fetched": self.fetched.to_payload(),
+        }
+
+    @property
+    def pins(self) -> dict[str, Any]:
+        """What `pins` of `run.started` gains."""
+        return {
+            "policy_hash": self.pack.hash,
+            "snapshot": self.fetched.snapshot_ref,
+            "tokenizer": {"id": ESTIMATE.id, "hash": ESTIMATE.hash},
+            "model": {"adapter": NO_MODEL},
+        }
+
+    @property
+    def logged_request(self) -> AgentRequest:
+        """The request as the log holds it: without values that are secret by their names. No context has them, and a
+        replay compiles the same."""
+        named = _BY_NAME.mask(
+            {"params": self.request.params, "attachments": list(self.request.attachments)}
+        )
+        return self.request._replace(
+            params=named["params"], attachments=tuple(named["attachments"])
+        )
+
+    def compile_input(
+        self, turn: int, run_id: str, trace_id: str, now: str, learned: tuple[Edge, ...] = ()
+    ) -> CompileInput:
+        """What the context of a turn is compiled from. `learned` are the facts of the run's own calls."""
+        pack = self.pack
+        run = RunContext(
+            run_id,
+            trace_id,
+            pack.tenant,
+            self.safety_mode,
+            pack.tone.role,
+            pack.tone.voice,
+            turn=turn,
+            snapshot_ref=self.fetched.snapshot_ref,
+            now=now,
+        )
+        return CompileInput(
+            pack,
+            self.policy.rules,
+            self.logged_request,
+            run,
+            self.capabilities,
+            (*self.fetched.edges, *learned),
+            self.fetched.memories,
+            self._session_texts(),
+            state=self.policy.snapshot,
+            limits=self.limits,
+        )
+
+    @property
+    def conversation(self) -> Compaction:
+        """The conversation so far as it has room in a context."""
+        messages = self.fetched.session["messages"] if self.fetched.session else ()
+        room = int(self.limits.get("buckets.session", self.limits["tokens.context"] // 4))
+        return compact_messages(messages, room, summary=self.summary)
+
+    def _session_texts(self) -> tuple[str, ...]:
+        """The conversation so far as a context holds it; what finds no room in a quarter of it is summed up."""
+        found = self.conversation
+        before = (
+            [f"summary of {len(found.left)} earlier messages: {found.summary.content}"]
+            if found.summary
+            else []
+        )
+        return (*before, *(f"{each['role']}: {each['content']}" for each in found.kept))
+
+
+def invocation_of(
+    catalog: Catalog, selection: SelectionOptions, request: AgentRequest, asked: PolicyRequest
+) -> Invocation:
+    """A request to the agent of a pack. `asked` names pack and intent, user, ceiling and budgets.
+
+    Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError for a mode or a budget above the pack's.
+    """
+    pack = pack_of(catalog, asked)
+    limits = limits_of(pack, asked.budget)
+    usable = _with_tools(catalog, pack, _usable(catalog, selection))
+    intent = intent_of(pack, request, usable)
+    user = request.user
+    requester = Requester(
+        intent.intent,
+        user.user_id,
+        user.role,
+        user.consent,
+        pack.tone.role,
+        pack.tone.voice,
+        request.message,
+        request.channel,
+        request.locale,
+    )
+    policy = governed_by(catalog, pack, requester, limits, asked.safety_mode, intent.slots)
+    mode = ceiling_of(pack, asked.safety_mode)
+    return Invocation(pack, request, asked, usable, intent, limits, mode, policy)
+
+
+def refuse_message(made: Invocation) -> AgentRequest | None:
+    """The request without its text if a guardrail refuses its message, else None: with the ids of the guardrails and
+    the hash of the message, and without parameters and attachments, which could repeat it."""
+    request = made.request
+    refused_by = tuple(each.id for each in matching(made.pack.policy.must_refuse, request.message))
+    if not refused_by:
+        return None
+    return request._replace(
+        message=withheld(f"must_refuse:{refused_by[0]}"),
+        intent=made.intent.intent,
+        params={},
+        attachments=(),
+        refused_by=refused_by,
+        message_hash=digest_of(request.message),
+    )
+
+
+def intent_of(
+    pack: Pack, request: AgentRequest, capabilities: Mapping[str, Capability]
+) -> IntentResult:
+    """What a request means, by its pack alone."""
+    run = RunContext("", "", pack.tenant)
+    return resolve_intent(CompileInput(pack, Policy.of(pack), request, run, capabilities))
+
+
+def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
+    """The invocation that the first event of a run has, over the catalog to continue with."""
+    payload = started.payload
+    asked = PolicyRequest.recorded(payload) or PolicyRequest()
+    agent = payload["agent"]
+    selection = SelectionOptions(payload["options"].get("binds") or {}, None, {})
+    found = invocation_of(catalog, selection, request_of(agent["request"]), asked)
+    chosen = {id for id, chain in (payload.get("selection") or {}).items() if chain["members"]}
+    usable = {id: each for id, each in catalog.by_name.items() if each.id in chosen}
+    usable = _with_tools(catalog, found.pack, usable)
+    return found._replace(capabilities=usable, fetched=Fetched.from_payload(agent["fetched"]))
+
+
+def request_of(payload: Mapping[str, Any]) -> AgentRequest:
+    """The request of its JSON, which was checked when it came."""
+    user = payload.get("user") or {}
+    named = User(
+        user.get("user_id", "default"), user.get("role", ""), tuple(user.get("consent") or ())
+    )
+    members = {name: value for name, value in payload.items() if name in AgentRequest._fields}
+    lists = {name: tuple(payload.get(name) or ()) for name in ("attachments", "refused_by")}
+    return AgentRequest(**{**members, "user": named, **lists})
+
+
+def _usable(catalog: Catalog, selection: SelectionOptions) -> dict[str, Capability]:
+    """The capabilities that a binding can be chosen for, by id and by alias."""
+    found = {}
+    for name, capability in catalog.by_name.items():
+        try:
+            select(catalog, capability.id, selection)
+        except BindingResolutionError:
+            continue
+        found[name] = capability
+    return found
+
+
+def _with_tools(
+    catalog: Catalog, pack: Pack, usable: dict[str, Capability]
+) -> dict[str, Capability]:
+    """With the skills of the pack that reach nothing but these."""
+    return {**usable, **skill_tools(catalog, pack, usable)}

@@ -1,0 +1,179 @@
+"""The eleven layers of a turn, and the pure ones (docs/reference/agent-run.md#layers).
+
+A layer is given only what its row reads, and writes only what its row says. Judgment and action use ports, and policy
+gate asks the policy of the run, so that these three are driven by the loop; the others are functions here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.errors import InternalError
+
+View = Mapping[str, Any]
+KEPT: Final = 12
+"""How many references attention keeps."""
+_TRUST: Final = {"authoritative": 0.3, "verified": 0.2, "untrusted": 0.0}
+
+
+def budget_gate(view: View) -> dict[str, Any]:
+    """Whether the turn may begin, and what each budget has left for it."""
+    ledger = view["ledger"]
+    return {"gate_decision": {"proceed": not ledger["exceeded"], **ledger}}
+
+
+def perception(view: View) -> dict[str, Any]:
+    """What happened since the last turn, as typed events."""
+    request, events = view["request"], []
+    if not view["effects"] and not view["approvals"]:
+        events.append({"id": "e0", "type": "user_message", "text": request["message"]})
+        if request.get("session_id"):
+            events.append({"id": "e1", "type": "session_resumed", "text": request["session_id"]})
+        for attachment in request["attachments"]:
+            events.append(
+                {"id": f"e{len(events)}", "type": "attachment", "text": str(attachment.get("name"))}
+            )
+    for effect in view["effects"]:
+        type = "tool_result" if effect["status"] == "done" else "tool_error"
+        events.append({"id": f"e{len(events)}", "type": type, "text": effect["capability"]})
+    for notice in view["approvals"]:
+        events.append({"id": f"e{len(events)}", **notice})
+    return {"events": events}
+
+
+def focus(view: View) -> dict[str, Any]:
+    """In deep focus what interrupts is kept for later."""
+    buffered = ("interrupt", "attachment", "session_resumed")
+    return {
+        "focus_state": {
+            "mode": "deep",
+            "buffered": [e["id"] for e in view["events"] if e["type"] in buffered],
+        }
+    }
+
+
+def attention(view: View) -> dict[str, Any]:
+    """What is nearest to the goals, by shared words and trust: references with their salience, ties by id."""
+    goals = _words(" ".join(view["goals"]))
+    texts = [(event["id"], event["text"], "verified") for event in view["events"]]
+    texts += [(each["id"], each["text"], each["trust"]) for each in view["recalls"]]
+    scores = {}
+    for id, text, trust in texts:
+        words = _words(text)
+        overlap = len(goals & words) / len(words) if words else 0.0
+        scores[id] = round(0.7 * overlap + _TRUST.get(trust, 0.0), 2)
+    kept = sorted(scores, key=lambda id: (-scores[id], id))[:KEPT]
+    return {"focus": kept, "salience_scores": {id: scores[id] for id in kept}}
+
+
+def identity(view: View) -> dict[str, Any]:
+    """Who the agent is, which colours every judgment."""
+    agent, tone = view["agent"], view["tone"]
+    return {"agent_self": {**agent, "non_negotiables": tone}}
+
+
+def goals(view: View) -> dict[str, Any]:
+    """The intent, and the objectives that belong to it."""
+    intent = view["intents"]["intent"]
+    active = [
+        each["id"]
+        for each in view["objectives"]
+        if not each["intents"] or intent in each["intents"]
+    ]
+    return {"intent": intent, "active_goals": active}
+
+
+def consolidation(view: View) -> dict[str, Any]:
+    """What may be remembered: declared facts, and how it was decided. A read-only run proposes nothing."""
+    candidate, effects = view["candidate"], view["effects"]
+    if candidate["safety_mode"] == "read_only":
+        return {"proposals": []}
+    proposals = []
+    for fact in (fact for effect in effects for fact in effect.get("facts", ())):
+        kind = "correction" if fact["corrects"] else "evidence_link"
+        proposals.append(
+            _proposal(
+                kind, "semantic", fact["entity"], fact["predicate"], fact["value"], fact["ref"]
+            )
+        )
+    if candidate["outcome"]:
+        refs = [effect["ref"] for effect in effects if effect["status"] == "done"]
+        key = candidate["decision_key"]
+        made = _proposal(
+            "decision_outcome", "episodic", candidate["entity"], key, candidate["outcome"], *refs
+        )
+        proposals += [made] if refs else []
+    return {"proposals": proposals}
+
+
+def _proposal(
+    kind: str, tier: str, entity: str, predicate: str, value: Any, *refs: str
+) -> dict[str, Any]:
+    return {
+        "class": kind,
+        "tier": tier,
+        "candidate": {"entity": entity, "predicate": predicate, "value": value},
+        "evidence_refs": list(refs),
+        "confidence": 1.0,
+    }
+
+
+def reflection(view: View) -> dict[str, Any]:
+    """Whether the goal is met, why not, and what is left."""
+    score, ledger = view["score"], view["ledger"]
+    reasons = [each["code"] for each in view["effects"] if each.get("code")]
+    made = {
+        "success": score["verdict"] == "accept" and not reasons,
+        "goal_met": score["goal_met"],
+        "reasons": list(dict.fromkeys([*reasons, *([score["reason"]] if score["reason"] else [])])),
+        "budget": ledger["remaining"],
+        "next": score["next"],
+    }
+    return {"reflection": made}
+
+
+def _words(text: str) -> set[str]:
+    return {
+        word
+        for word in "".join(c if c.isalnum() else " " for c in text.casefold()).split()
+        if len(word) > 2
+    }
+
+
+class LoopLayer(NamedTuple):
+    """One row: the lifecycle phase that it belongs to, the phase of its event, its reads and writes."""
+
+    name: str
+    lifecycle: str
+    phase: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    function: Callable[[View], dict[str, Any]] | None = None
+    """None for one that the loop drives."""
+
+    def require_own(self, writes: Mapping[str, Any]) -> None:
+        """Raise InternalError for a write outside the row."""
+        if set(writes) - set(self.writes):
+            raise InternalError(
+                "internal", f"layer `{self.name}` wrote {sorted(set(writes) - set(self.writes))}"
+            )
+
+
+ORDER: Final = (
+    LoopLayer("budget_gate", "compile", "governance", ("ledger",), ("gate_decision",), budget_gate),
+    LoopLayer("perception", "compile", "observe", ("request", "effects", "approvals"), ("events",), perception),
+    LoopLayer("focus", "compile", "interpret", ("events",), ("focus_state",), focus),
+    LoopLayer(
+        "attention", "compile", "interpret", ("events", "recalls", "goals"), ("focus", "salience_scores"), attention
+    ),
+    LoopLayer("identity", "compile", "interpret", ("agent", "tone"), ("agent_self",), identity),
+    LoopLayer("goals", "compile", "interpret", ("focus", "intents", "objectives"), ("intent", "active_goals"), goals),
+    LoopLayer("judgment", "plan", "reason", ("context",), ("candidate",)),
+    LoopLayer("policy_gate", "verify", "governance", ("candidate", "facts"), ("verdict", "obligations")),
+    LoopLayer("action", "execute", "act", ("verdict", "candidate"), ("effects",)),
+    LoopLayer("consolidation", "consolidate", "memory", ("effects", "candidate"), ("proposals",), consolidation),
+    LoopLayer("reflection", "consolidate", "reflect", ("effects", "score", "ledger"), ("reflection",), reflection),
+)  # fmt: skip
+"""The layers in the order in which a turn passes them."""
+LAYERS: Final = {layer.name: layer for layer in ORDER}

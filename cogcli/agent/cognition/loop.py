@@ -1,0 +1,151 @@
+"""The cognitive loop: turns over the layers of ORDER until one ends the run (docs/reference/agent-run.md#loop).
+
+A program of the engine's root run: plans are driven in the root run, so that journal, approvals, resume and replay are
+those of any run. What is decided depends on recorded events alone; time is that of the last event.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final, NamedTuple
+
+from cogcli.agent.cognition.ends import LoopEnding, cut_off
+from cogcli.agent.cognition.invocation import Invocation
+from cogcli.agent.cognition.model_planner import ModelPlanner
+from cogcli.agent.cognition.planner import TEMPLATE, Planner
+from cogcli.agent.cognition.progress import Finish, Progress, Remember
+from cogcli.agent.cognition.reasoning import ModelAccess, Reasoning, begin_state
+from cogcli.agent.cognition.turn import pass_turn
+from cogcli.agent.cognition.turn_record import milliseconds
+from cogcli.base.errors import BudgetExceededError, CogcliError, PolicyApprovalError
+from cogcli.base.redact import BY_NAME
+from cogcli.declarations.agent_events import DecisionRecorded
+from cogcli.declarations.envelope import draft_of
+from cogcli.declarations.events import RunHeartbeat
+from cogcli.episode.decision import decision_of_log
+from cogcli.policy.budgets import budget_hint
+from cogcli.run.engine.context import Engine
+from cogcli.run.engine.outcome import RunOutcome
+from cogcli.run.engine.run import Limit, RootRun, run_limit
+from cogcli.run.engine.tasks import Effects, Park, Sleep, Spawn
+from cogcli.run.prepare import AgentRun
+
+LEAST_HEARTBEAT_MS: Final = 100
+"""However short `heartbeat_ms` is: each sign of life is an event of the log."""
+
+
+class Stores(NamedTuple):
+    """What stores a run's turns, and its end."""
+
+    remember: Remember
+    finish: Finish
+
+
+class AgentProgram:
+    """The program of one agent's run. `stores` is None on replay, `model` where none is asked."""
+
+    def __init__(
+        self,
+        given: Invocation,
+        planner: Planner,
+        stores: Stores | None,
+        model: ModelAccess | None = None,
+    ) -> None:
+        self._given, self._planner, self._stores, self._model = given, planner, stores, model
+        self._loop: Progress | None = None
+
+    def limit(self, engine: Engine) -> Limit | None:
+        """The nearer of the run's limit of time and the budget of wall clock, which counts over all sittings."""
+        total = int(self._given.limits["wall_clock_ms"])
+        ours = max(0, total - (engine.spent_ms or 0)) / 1000
+        own = run_limit(engine)
+        if own is not None and own.seconds <= ours:
+            return own
+        text = f"wall_clock_ms: {total} of {total} are used"
+        hint = budget_hint("wall_clock_ms", pack=True)
+        return Limit(ours, lambda: BudgetExceededError("budget.exceeded", text, hint=hint))
+
+    def run(self, root: RootRun) -> Effects:
+        """Turns until one ends the run."""
+        loop = self._begin(root)
+        root.engine.observe(loop.seen.apply)
+        root.begin_snapshots()
+        if root.engine.is_live:
+            yield Spawn(self._beat(root))
+        try:
+            while loop.ending is None:
+                waiting: RunOutcome | None = yield from pass_turn(loop)
+                if waiting is not None:
+                    return waiting
+        except PolicyApprovalError as error:
+            return RunOutcome("pending", error, dict(root.run.state.outputs))
+        return RunOutcome(
+            loop.ending.run_status(goal_met=loop.goal_met), loop.ending.error, loop.outputs()
+        )
+
+    def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
+        """Append the decision. What ended the run from outside is its reason."""
+        loop = self._begin(root)
+        ending: LoopEnding = loop.ending or cut_off(outcome, root.engine.loop.signal)
+        made = {
+            "decision_key": loop.decision_key,
+            "status": ending.status,
+            "status_reason": ending.reason,
+            "outcome": loop.outcome_word(ending),
+            "outputs": BY_NAME.mask(loop.outputs()),
+        }
+        decision = decision_of_log(root.engine.sink.history(), made)
+        payload = DecisionRecorded(
+            decision_id=decision["decision_id"], **made, record_hash=decision["record_hash"]
+        )
+        event = root.run.emit(draft_of(payload, root.run.state.run_id))
+        if self._stores is not None and ending.status != "aborted":
+            root.engine.note_not_stored(self._stores.finish(loop.ended_run(event, outcome)))
+        return outcome._replace(outputs=loop.outputs())
+
+    def _begin(self, root: RootRun) -> Progress:
+        """The loop over this run, made once."""
+        if self._loop is None:
+            self._loop = Progress(
+                self._given, self._planner, root, self._stores.remember if self._stores else None
+            )
+            if self._model is not None:
+                state = begin_state(self._given, self._model.mode, root.first.timestamp)
+                self._loop.reasoning = Reasoning(state, self._model, root)
+        return self._loop
+
+    def _beat(self, root: RootRun) -> Effects:
+        """Signs of life while calls are waited for."""
+        every, run = max(LEAST_HEARTBEAT_MS, self._given.limits["heartbeat_ms"]) / 1000, root.run
+        while True:
+            due = time.monotonic() + every
+            yield Sleep(due)
+            if not run.state.running or time.monotonic() < due:  # a signal wakes whoever sleeps
+                continue
+            payload = RunHeartbeat(
+                elapsed_ms=milliseconds(root.first.timestamp, root.engine.clock.now()),
+                waiting_on=sorted(run.state.running),
+                remaining=self._given.policy.budgets.remaining(),
+            )
+            try:
+                run.emit(draft_of(payload, run.state.run_id))
+            except CogcliError:
+                yield Park()  # the log cannot be written: whoever drives the run finds that out
+
+
+def agent_run(
+    given: Invocation, *, planner: Planner | None = None, stores: Stores | None = None,
+    model: ModelAccess | None = None,
+) -> AgentRun:  # fmt: skip
+    """The run of an invocation, as `runs` starts it: planned by a model where there is one, else by templates.
+    `stores` is None where nothing is stored."""
+    if planner is None:
+        planner = ModelPlanner(model.info) if model else TEMPLATE
+    program = AgentProgram(given, planner, stores, model)
+    if model is None:
+        return AgentRun(
+            given.request.message, given.to_payload(), given.pins, program, given.policy
+        )
+    pins = {**given.pins, "model": model.info.to_payload()}
+    payload = {**given.to_payload(), "mode": model.mode, "timeout_s": model.timeout_s}
+    return AgentRun(given.request.message, payload, pins, program, given.policy, model.secrets)

@@ -1,0 +1,137 @@
+"""The planner that asks a model: a prompt of state and context, and what its reply comes to
+(docs/reference/agent-run.md#model). Pure: the loop asks.
+
+1. A reply is a candidate: names and arguments are judged by the critic, as those of any planner.
+2. A reply that cannot be used is asked for again, at most twice, with what was wrong with it.
+3. Of a reply with calls and a response the calls run; the response is a draft until their results are there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.bounds import note
+from cogcli.agent.cognition.ends import UNUSABLE
+from cogcli.agent.cognition.planner import Candidate, Judged, JudgmentView, ProposedCall, Question
+from cogcli.agent.models.port import ModelInfo, ModelReply, ModelRequest
+from cogcli.agent.modes import CALLS
+from cogcli.agent.prompts import ToolSpec, build_reasoning_prompt, repair_prompt
+from cogcli.agent.reply import REPLY_SCHEMA, Reply, ReplyProblem, parse_reply, reply_of_tool_calls
+from cogcli.agent.sections import Prompt
+from cogcli.agent.state import AgentState
+from cogcli.agent.update import update_from_reasoning
+from cogcli.base.errors import InternalError
+from cogcli.specs.field_schema import schema_of
+
+REPAIRS: Final = 2
+"""How often a reply that cannot be used is asked for again in one judgment."""
+_ID: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
+
+
+class ModelPlanner:
+    """Proposes what a model replies."""
+
+    name = "model"
+    replans = True
+
+    def __init__(self, info: ModelInfo) -> None:
+        self._info = info
+
+    def propose(self, view: JudgmentView) -> Question:
+        if view.state is None:
+            raise InternalError("internal", "a planner that asks a model has no state to ask from")
+        tools, mode = tuple(tools_of(view)), view.state.execution.mode
+        prompt = build_reasoning_prompt(
+            view.state, view.context.payload, tools, mode, view.notices, max_tokens=view.room
+        )
+        request = ModelRequest(
+            prompt.messages,
+            tuple(tool.to_payload() for tool in tools) if "tools" in self._info.features else (),
+            REPLY_SCHEMA,
+            int(view.invocation.limits["tokens.output"]),
+            seed=view.seed,
+        )
+        return Question("judgment", request, _Answering(view.state, view.now, prompt, request).take)
+
+
+_FINISHED: Final = {
+    "length": "; it was cut off at its limit, `tokens.output` of the budget",
+    "filtered": "; the provider withheld it or a part of it",
+}
+"""What the end of an answer has to do with its faults."""
+
+
+class _Answering(NamedTuple):
+    """One judgment: what was asked, and what was wrong with the replies so far."""
+
+    state: AgentState
+    now: str
+    prompt: Prompt
+    request: ModelRequest
+    problems: tuple[ReplyProblem, ...] = ()
+
+    def take(self, answer: ModelReply) -> Judged | Question:
+        """The candidate of a reply, or the question of its repair."""
+        reply = _read(answer, CALLS[self.state.execution.mode])
+        if isinstance(reply, Reply):
+            updated = update_from_reasoning(self.state, reply, self.now)
+            return Judged(candidate_of(reply), updated.state, updated.notes)
+        after = self._replace(problems=(*self.problems, reply))
+        if len(after.problems) > REPAIRS:
+            notes = tuple(note(each.code, each.pointer, each.message) for each in after.problems)
+            why = _describe(reply, answer.finish)
+            return Judged(Candidate("model", fault=UNUSABLE, fault_detail=why), self.state, notes)
+        messages = repair_prompt(self.prompt, after.problems).messages
+        return Question("repair", self.request._replace(messages=messages), after.take)
+
+
+def _read(answer: ModelReply, limit: int) -> Reply | ReplyProblem:
+    if answer.tool_calls:
+        return reply_of_tool_calls(answer.text, answer.tool_calls, limit)
+    return parse_reply(answer.text, limit)
+
+
+def _describe(problem: ReplyProblem, finish: str) -> str:
+    """What is wrong with a reply, with what the provider says of its end."""
+    place = f" at {problem.pointer}" if problem.pointer else ""
+    return f"{problem.message}{place}{_FINISHED.get(finish, '')}"
+
+
+def tools_of(view: JudgmentView) -> Iterator[ToolSpec]:
+    """What is on the surface, as a model is shown it."""
+    for tool in view.context.compilation.surface.tools:
+        capability = view.invocation.capabilities[tool.capability]
+        schema = {**schema_of(capability.inputs), "additionalProperties": False}
+        yield ToolSpec(tool.capability, capability.description, schema, tool.deferred)
+
+
+def candidate_of(reply: Reply) -> Candidate:
+    """What a reply proposes: its calls, else its response. A call keeps its id where that can name a step."""
+    if not reply.calls:
+        return Candidate("model", response=reply.response)
+    ids = _ids([str(call.get("id") or "") for call in reply.calls])
+    by_name = {call.get("id") or id: id for call, id in zip(reply.calls, ids, strict=True)}
+    calls = (
+        ProposedCall(id, call["name"], call["args"], _depends_on(call, by_name))
+        for call, id in zip(reply.calls, ids, strict=True)
+    )
+    return Candidate("model", calls=tuple(calls))
+
+
+def _ids(given: Sequence[str]) -> list[str]:
+    """An id for each call, unique in its turn."""
+    ids: list[str] = []
+    for number, id in enumerate(given, 1):
+        usable = _ID.fullmatch(id) and id not in ids
+        ids.append(id if usable else f"call{number}")
+    return (
+        ids if len(set(ids)) == len(ids) else [f"call{number}" for number in range(1, len(ids) + 1)]
+    )
+
+
+def _depends_on(call: Mapping[str, Any], by_name: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The calls that a call waits for, by their own ids; a name that no call has stays, and is refused."""
+    named = call.get("depends_on")
+    return None if named is None else tuple(by_name.get(name, name) for name in named)

@@ -1,0 +1,208 @@
+"""The planner: what it proposes, and the plan that comes of it (docs/reference/agent-run.md#planner).
+
+A planner proposes a template of the pack, calls with literal arguments, or a response. A proposal becomes a generated
+skill, so that the engine runs it as any other; its step ids begin with `t<turn>_`, unique in the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Protocol
+
+from cogcli.agent.cognition.invocation import Invocation
+from cogcli.agent.context.compiler import CompiledContext
+from cogcli.agent.models.port import ModelReply, ModelRequest
+from cogcli.agent.state import AgentState
+from cogcli.base.canonical import digest_of
+from cogcli.specs.pack import DecisionSpec, TaskTemplate
+from cogcli.specs.pack_skills import agent_skill_id, template_skill
+from cogcli.specs.skill import Skill, skill_from
+from cogcli.specs.skill_search import answer_for
+
+
+class ProposedCall(NamedTuple):
+    """One call of a candidate. `depends_on` names calls before it; None: the one before."""
+
+    id: str
+    capability: str
+    arguments: dict[str, Any]
+    depends_on: tuple[str, ...] | None = None
+
+    def to_payload(self) -> dict[str, Any]:
+        """The call as `candidate.proposed` holds it."""
+        named = {} if self.depends_on is None else {"depends_on": list(self.depends_on)}
+        return {"id": self.id, "capability": self.capability, "args": self.arguments, **named}
+
+
+class Candidate(NamedTuple):
+    """What a planner proposes in a turn. A response is an answer, or a question to the user where it is `asking`."""
+
+    planner: str
+    template: str = ""
+    calls: tuple[ProposedCall, ...] = ()
+    response: str = ""
+    asking: bool = False
+    fault: str = ""
+    """Why nothing usable was proposed; empty where something was."""
+    fault_detail: str = ""
+    """The same for people."""
+
+    def to_payload(self, decision_key: str) -> dict[str, Any]:
+        """The members of `candidate.proposed`."""
+        return {
+            "planner": self.planner,
+            "template": self.template or None,
+            "decision_key": decision_key,
+            "calls": [call.to_payload() for call in self.calls],
+            "response": self.response,
+        }
+
+
+class JudgmentView(NamedTuple):
+    """What a planner is given: the context, and what came of the turns before."""
+
+    invocation: Invocation
+    context: CompiledContext
+    turn: int
+    effects: tuple[dict[str, Any], ...] = ()
+    """What came of the calls so far."""
+    notices: tuple[dict[str, Any], ...] = ()
+    """Why a proposal before was not taken: problems, denials, loops."""
+    now: str = ""
+    """The timestamp of the last event."""
+    seed: int = 0
+    room: int = 0
+    """How many tokens a prompt may have."""
+    state: AgentState | None = None
+    """The state of a planner that reasons."""
+
+
+class Judged(NamedTuple):
+    """A candidate with the state that it came of. `notes`: what was dropped, cut or refused of the update."""
+
+    candidate: Candidate
+    state: AgentState
+    notes: tuple[dict[str, Any], ...] = ()
+
+
+class Question(NamedTuple):
+    """A model has to be asked before there is a candidate."""
+
+    purpose: str
+    request: ModelRequest
+    take: Callable[[ModelReply], Judged | Question]
+    """What follows from the reply."""
+
+
+class Planner(Protocol):
+    """Proposes what to do in a turn."""
+
+    name: str
+    """As the plan's source says it: `template` or `model`."""
+    replans: bool
+    """Whether it proposes something else after a no."""
+
+    def propose(self, view: JudgmentView) -> Candidate | Question:
+        """The candidate of a turn, or what a model has to be asked for it: equal for an equal view."""
+        ...
+
+
+class TemplatePlanner:
+    """Proposes the first template of the intent, without a model; asks for an input that it lacks."""
+
+    name = "template"
+    replans = False
+
+    def propose(self, view: JudgmentView) -> Candidate:
+        intent = view.invocation.intent
+        templates = view.invocation.pack.decisions.intents[intent.intent].templates
+        if not templates:
+            return Candidate(self.name, response=_nearest_skills(view), asking=True)
+        template = view.invocation.pack.decisions.task_templates[templates[0]]
+        skill = template_skill(view.invocation.pack, template)
+        lacking = [name for name in skill["inputs"] if intent.params.get(name) is None]
+        if lacking:
+            return Candidate(
+                self.name,
+                template.id,
+                response=f"Please give {' and '.join(lacking)}.",
+                asking=True,
+            )
+        return Candidate(self.name, template.id)
+
+
+TEMPLATE: Final = TemplatePlanner()
+
+
+def _nearest_skills(view: JudgmentView) -> str:
+    """What is said where nothing plans: the skill on the surface that the message asks for, with the line that runs it;
+    else the nearest ones."""
+    known, surface = view.invocation.capabilities, view.context.compilation.surface
+    tools = {tool.capability: known[tool.capability] for tool in surface.tools}
+    skills = {id: tool for id, tool in tools.items() if tool.reaches}
+    request = view.invocation.logged_request
+    return (
+        answer_for(request.message, request.params, skills).text
+        if skills
+        else "There is no plan for this."
+    )
+
+
+class TurnPlan(NamedTuple):
+    """A plan of one turn. `skill` is generated; `template` None for calls with literal arguments."""
+
+    plan_id: str
+    plan_hash: str
+    skill: Skill
+    turn: int
+    template: TaskTemplate | None = None
+
+    @property
+    def capabilities(self) -> dict[str, str]:
+        """By step what it calls; lanes and nested skills by their text."""
+        return {step.id: step.uses for step in self.skill.steps}
+
+
+def to_plan(invocation: Invocation, candidate: Candidate, turn: int) -> TurnPlan | None:
+    """The plan of a candidate; None where it makes no call."""
+    pack, prefix = invocation.pack, f"t{turn}_"
+    template = None
+    if candidate.template and not candidate.asking:
+        template = pack.decisions.task_templates[candidate.template]
+        raw = template_skill(pack, template, prefix)
+    elif candidate.calls:
+        raw = {
+            "id": agent_skill_id(pack),
+            "version": pack.version,
+            "name": "calls",
+            "description": "a plan of an agent",
+            "inputs": {},
+            "outputs": {},
+            "steps": [_step_of(call, prefix) for call in candidate.calls],
+        }
+    else:
+        return None
+    plan_hash = digest_of(raw)
+    plan_id = f"plan_{turn}_{plan_hash.removeprefix('sha256:')[:8]}"
+    skill = skill_from({**raw, "id": f"agent.{plan_id}"}, pack.file)
+    return TurnPlan(plan_id, plan_hash, skill, turn, template)
+
+
+def _step_of(call: ProposedCall, prefix: str) -> dict[str, Any]:
+    step = {
+        "id": prefix + call.id,
+        "uses": call.capability,
+        "input": {name: {"$literal": value} for name, value in call.arguments.items()},
+        "output": {},
+    }
+    if call.depends_on is not None:
+        step["depends_on"] = [prefix + name for name in call.depends_on]
+    return step
+
+
+def decision_of(invocation: Invocation, candidate: Candidate) -> DecisionSpec:
+    """The decision that a candidate is about: that of its template, else the one of the intent's name."""
+    layer = invocation.pack.decisions
+    template = layer.task_templates.get(candidate.template)
+    key = (template.decision if template else "") or invocation.intent.intent
+    return layer.decisions.get(key) or DecisionSpec(key)

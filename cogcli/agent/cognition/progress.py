@@ -1,0 +1,196 @@
+"""Where a loop is: what was proposed, what came of it, whether the run ends. Only the loop's own steps change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from cogcli.agent.cognition.ends import LoopEnding, denied, refused, unplanned
+from cogcli.agent.cognition.escalation import Escalation
+from cogcli.agent.cognition.invocation import Invocation
+from cogcli.agent.cognition.observer import Observer
+from cogcli.agent.cognition.planner import Candidate, Planner, TurnPlan, decision_of
+from cogcli.agent.cognition.reasoning import Reasoning
+from cogcli.agent.cognition.turn_record import TurnRecord
+from cogcli.agent.prompts import LOOP
+from cogcli.agent.withheld import withheld
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import CogcliError
+from cogcli.declarations.agent_events import LoopDetected
+from cogcli.declarations.envelope import Event, draft_of
+from cogcli.declarations.governance_events import BudgetExceeded
+from cogcli.policy.budgets import Exceeded
+from cogcli.policy.guardrails import matching
+from cogcli.policy.loop_guard import LoopGuard, LoopTrip
+from cogcli.run.engine.outcome import RunOutcome
+from cogcli.run.engine.run import RootRun
+from cogcli.specs.pack import Guardrail
+
+Remember = Callable[[dict[str, Any], str, str], CogcliError | None]
+"""Stores what a turn leaves: `turn`, `calls` and `proposals`; then the id of the run, and the time. The error where the
+store cannot be written: the run goes on, and its log has all of it."""
+
+
+class EndedRun(NamedTuple):
+    """What a run leaves to the stores when it ends. `event_id` is that of its decision; `messages` are those of the
+    conversation that are new."""
+
+    run_id: str
+    episode_id: str
+    event_id: str
+    at: str
+    response: str
+    success: bool
+    mode: str
+    turns: int
+    calls: int
+    template: str
+    failure_code: str
+    messages: tuple[dict[str, Any], ...]
+    reasoning: dict[str, Any] | None
+    """None where no model reasons."""
+    withheld: str = ""
+    """Why no store keeps the text of the message; empty if the stores keep it."""
+
+
+Finish = Callable[[EndedRun], CogcliError | None]
+"""Stores what a run leaves; the error as above."""
+
+
+class Progress:
+    """The state of one loop over all its turns."""
+
+    def __init__(
+        self, given: Invocation, planner: Planner, root: RootRun, remember: Remember | None = None
+    ) -> None:
+        self.given, self.planner, self.root, self.remember = given, planner, root, remember
+        self.policy = given.policy
+        self.seen = Observer(root.first, given)
+        self.guard = LoopGuard()
+        self.turn = 0
+        self.record = TurnRecord(root, 0, {})
+        self.reasoning: Reasoning | None = None
+        """What a planner that asks a model keeps."""
+        self.ending: LoopEnding | None = None
+        self.withheld = ""
+        """Why no store keeps the text of the message, and nothing is learned of it; empty if a model may read it."""
+        self.candidate = Candidate(planner.name)
+        self.plan: TurnPlan | None = None
+        self.response = ""
+        self.goal_met = False
+        self.effects: list[dict[str, Any]] = []
+        """What came of the calls of this turn."""
+        self.notices: list[dict[str, Any]] = []
+        """What the planner is told next: why a plan may not run, denials, loops."""
+        self.last_gap = ""
+        """The step or gap on which the replan before ended."""
+        self.replans = 0
+        self.failing = 0
+        """How many calls failed one after the other."""
+
+    @property
+    def skips_action(self) -> bool:
+        """Whether the action layer is skipped by the safety mode."""
+        return (
+            self.given.safety_mode == "read_only" and not self.given.pack.policy.read_only_actions
+        )
+
+    @property
+    def risk(self) -> str:
+        """The risk class of the intent."""
+        intent = self.given.pack.decisions.intents.get(self.given.intent.intent)
+        return intent.risk if intent else "read_only"
+
+    @property
+    def decision_key(self) -> str:
+        """The decision that the run is about."""
+        return decision_of(self.given, self.candidate).key
+
+    def outputs(self) -> dict[str, Any]:
+        """What the run gives: what its steps wrote, and the response."""
+        written = dict(self.root.run.state.outputs)
+        return {**written, "response": self.response} if self.response else written
+
+    def outcome_word(self, ending: LoopEnding) -> str:
+        """The word of the template for how it ended; where it is not completed the status."""
+        if ending.status != "completed":
+            return ending.status
+        met = "met" if self.goal_met else "unmet"
+        words = self.plan.template.outcome if self.plan and self.plan.template else {}
+        return words.get(met) or met
+
+    def ended_run(self, decision: Event, outcome: RunOutcome) -> EndedRun:
+        """What the run leaves, when its decision is recorded."""
+        request, success = self.given.request, outcome.status == "ok"
+        said = [self._message("user", request.message, self.root.first.timestamp)]
+        said += (
+            [self._message("assistant", self.response, decision.timestamp)] if self.response else []
+        )
+        state = self.reasoning.state if self.reasoning else None
+        if self.withheld:
+            digest = request.message_hash or digest_of(request.message)
+            said[0] = {**said[0], "content": withheld(self.withheld), "message_hash": digest}
+        return EndedRun(
+            self.root.run.state.run_id,
+            decision.episode_id,
+            decision.id,
+            decision.timestamp,
+            self.response,
+            success,
+            state.execution.mode if state else "",
+            self.turn,
+            self.seen.calls,
+            self.candidate.template,
+            outcome.error.code if outcome.error else "",
+            tuple(said),
+            state.reasoning.to_payload() if state and not self.withheld else None,
+            self.withheld,
+        )
+
+    @staticmethod
+    def _message(role: str, text: str, at: str) -> dict[str, Any]:
+        return {"role": role, "content": text, "timestamp": at}
+
+    # -- what ends a loop, or turns it ---------------------------------------------------------------------------------
+
+    def refuse(self, guardrails: Iterable[Guardrail]) -> bool:
+        """End the run for the first of these guardrails; whether there is one."""
+        first = next(iter(guardrails), None)
+        if first is None:
+            return False
+        self.response, self.ending = "", refused(f"must_refuse:{first.id}")
+        return True
+
+    def exceed(self, exceeded: Exceeded) -> None:
+        """End the run for a budget that has nothing left."""
+        payload = BudgetExceeded(key=exceeded.key, used=exceeded.used, limit=exceeded.limit)
+        draft = draft_of(payload, self.root.run.state.run_id, step_id=f"t{self.turn}")
+        self.root.run.emit(draft)
+        self.ending = denied(f"budget_exceeded:{exceeded.key}")
+
+    def replan(self, reason: str, details: list[dict[str, Any]]) -> None:
+        """Let the planner propose something else, if it may once more."""
+        reserved = self.policy.budgets.reserve({"replans": 1})
+        if isinstance(reserved, Exceeded):
+            self.ending = unplanned(reason, reserved.used, self.candidate.fault_detail)
+            return
+        reserved.commit()
+        self.replans += 1
+        self.notices.append({"type": "replan", "text": reason, "details": details})
+
+    def note_trip(self, trip: LoopTrip) -> None:
+        """Append a trip of the loop guard, and tell the planner."""
+        self.record.emit(LoopDetected(turn=self.turn, **trip.to_payload()))
+        self.notices.append({"type": LOOP, "text": trip.hint, **trip.to_payload()})
+
+    def ask_for(self, text: str) -> None:
+        """Ask a person where a guardrail wants one for this text."""
+        for guardrail in matching(self.given.pack.policy.must_escalate, text)[:1]:
+            self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
+
+    def ask(self, gate: str, reason: str) -> None:
+        """Go on where a person said yes; a no ends the run. Raises PolicyApprovalError where nobody has answered."""
+        escalation = Escalation(f"t{self.turn}", gate, reason)
+        rejected = escalation.require(self.root, self.given.pack, self.policy.name)
+        if rejected is not None:
+            self.ending = LoopEnding("denied", rejected.code, rejected)

@@ -1,0 +1,35 @@
+"""Whether a template reached its goal, and what it answers. Pure (docs/reference/agent-run.md#reply)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.redact import BY_NAME
+from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.protocols.live.request import compile_template
+from cogcli.specs.pack_skills import reply_template
+from cogcli.specs.template import TemplateFault
+from cogcli.state.execution import ExecutionState
+
+
+def is_met(success: Any, state: ExecutionState) -> bool:
+    """Whether the condition of a template holds; one without a result does not."""
+    found = evaluate(compile_rule(success), _rule_data(state))
+    return isinstance(found, Matched) and found.result
+
+
+def render(reply: str, state: ExecutionState) -> str:
+    """The text of a template over inputs and outputs; empty where a value is missing."""
+    try:
+        return str(compile_template(reply_template(reply))(_rule_data(state)))
+    except (RuntimeErrorBase, TemplateFault):
+        return ""
+
+
+def _rule_data(state: ExecutionState) -> dict[str, Any]:
+    """What the log holds of the state: neither may a text tell a secret, nor a goal depend on one."""
+    seen: dict[str, Any] = BY_NAME.mask(
+        {"inputs": state.inputs, "outputs": state.outputs, "vars": state.vars}
+    )
+    return seen

@@ -1,0 +1,195 @@
+"""The end of a turn: how it went, whether the run ends, what may be remembered (docs/reference/agent-run.md#next)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.agent.cognition.critic import Results, Score, Verification, score
+from cogcli.agent.cognition.ends import SKIPPED, LoopEnding, denied, failing
+from cogcli.agent.cognition.progress import Progress
+from cogcli.agent.cognition.reply import is_met, render
+from cogcli.agent.cognition.turn_record import milliseconds
+from cogcli.declarations.agent_events import (
+    MemoryProposed,
+    PressureCaptured,
+    ReflectionRecorded,
+    ResultJudged,
+)
+from cogcli.policy.guardrails import matching
+from cogcli.policy.pressure import Pressures, budget_pressure, loop_pressure, share
+from cogcli.policy.proposals import proposal_from
+from cogcli.run.engine.outcome import RunOutcome
+from cogcli.specs.pack import BUILT_IN_GATE
+
+MOST_FAILING: Final = 3
+"""How many calls may fail one after the other."""
+
+
+def settle(
+    loop: Progress, verification: Verification, outcome: RunOutcome | None, late: str
+) -> None:
+    """End a turn. Raises PolicyApprovalError where a person has to decide."""
+    state = _pressures(loop).to_payload(loop.risk, loop.root.engine.now)
+    loop.record.emit(PressureCaptured(turn=loop.turn, **state))
+    scored = Score("accept", "", False)
+    if loop.ending is None and verification.verdict == "ok":
+        scored = _score(loop, outcome, late, state["escalation_propensity"])
+    loop.goal_met = scored.goal_met
+    _count_failing(loop)
+    if loop.ending is None and (verification.verdict == "ok" or loop.skips_action):
+        _decide(loop, scored, outcome)
+    if loop.ending is None and not loop.candidate.fault:
+        _count_idle(loop)
+    if loop.reasoning is not None:
+        results = loop.seen.results_of(loop.plan) if loop.plan and loop.effects else []
+        ending = (loop.ending.reason or loop.ending.status) if loop.ending else ""
+        loop.reasoning.close_turn(results, loop.response, ending, loop.root.engine.now, loop.record)
+    _consolidate(loop)
+    known = loop.record.known
+    known["score"] = {**scored._asdict(), "next": "stop" if loop.ending else "continue"}
+    exceeded = loop.ending.reason if loop.ending else ""
+    known["ledger"] = {"exceeded": exceeded, "remaining": loop.policy.budgets.remaining()}
+    loop.record.run_layer("reflection")
+    loop.record.emit(ReflectionRecorded(turn=loop.turn, **known["reflection"]))
+
+
+def _pressures(loop: Progress) -> Pressures:
+    given, seen = loop.given, loop.seen
+    elapsed = milliseconds(loop.root.first.timestamp, loop.root.engine.now)
+    usage = loop.policy.budgets.usage()
+    return Pressures(
+        budget_pressure(given.limits, usage, soft=given.limits["soft"], elapsed_ms=elapsed),
+        loop_pressure(
+            loop.guard.most_identical,
+            loop.replans,
+            int(given.limits["replans"]),
+            loop.guard.idle_turns,
+        ),
+        share(len(loop.policy.unresolved), len(seen.evidence_gates)),
+        0.0,  # a turn with an open gate ends only when that is answered
+        float(bool(seen.conflicts)),  # a contradiction that is settled is none any more
+    )
+
+
+def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: float) -> Score:
+    """The critic's verdict on the turn; one that needs a person waits for one here."""
+    success = _success(loop, outcome)
+    bad = [each["step_id"] for each in loop.effects if each["status"] in ("failed", "vetoed")]
+    gap = bad[0] if bad else "goal"
+    answered = bool(loop.response) and not loop.candidate.asking
+    results = Results(
+        tuple(loop.effects),
+        loop.seen.post_gate_failed,
+        late,
+        loop.seen.conflicts,
+        success,
+        answered and not loop.skips_action and not loop.policy.unresolved,
+        loop.planner.replans and loop.policy.budgets.remaining().get("replans", 0) > 0,
+        gap == loop.last_gap,
+        propensity,
+    )
+    found = score(results)
+    judged = ResultJudged(
+        turn=loop.turn, **found._asdict(), evidence_gates=loop.seen.evidence_gates
+    )
+    loop.record.emit(judged)
+    if found.verdict == "escalate":
+        loop.ask(BUILT_IN_GATE, found.reason)
+        return Score("accept", found.reason, results.goal_met)
+    loop.last_gap = gap
+    return found
+
+
+def _success(loop: Progress, outcome: RunOutcome | None) -> bool | None:
+    """Whether the template reached its goal, None without one; the response is what the template replies then."""
+    template = loop.plan.template if loop.plan else None
+    if template is None or loop.skips_action:
+        return None
+    state = loop.root.run.state
+    done = outcome is not None and outcome.status == "ok"
+    success = is_met(template.success, state) if template.success is not None else done
+    if success:
+        loop.response = render(template.reply, state)
+    return success
+
+
+def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
+    """Whether the run ends with this turn."""
+    error = outcome.error if outcome is not None else None
+    if scored.verdict == "replan":
+        loop.replan(scored.reason, list(loop.effects))
+    elif error is not None and outcome is not None and not loop.planner.replans:
+        status = "denied" if outcome.status == "vetoed" else "failed"
+        loop.ending = LoopEnding(status, loop.seen.denial or error.code, error)
+    elif loop.skips_action and loop.plan is not None:
+        loop.ending = LoopEnding("completed", SKIPPED)
+    elif loop.response or loop.plan is None or loop.plan.template is not None:
+        _finish(loop, scored)
+
+
+def _finish(loop: Progress, scored: Score) -> None:
+    """End with the response, unless it may not be given."""
+    if loop.refuse(matching(loop.given.pack.policy.must_refuse, loop.response)):
+        return
+    loop.ask_for(loop.response)
+    if loop.ending is not None:
+        return
+    unresolved = loop.policy.unresolved
+    reason = (
+        "" if scored.goal_met else scored.reason or (unresolved[0] if unresolved else "goal_unmet")
+    )
+    loop.ending = LoopEnding("completed", "input_missing" if loop.candidate.asking else reason)
+
+
+def _count_failing(loop: Progress) -> None:
+    """End a run of a planner that tries again where one call after the other fails."""
+    for effect in loop.effects:
+        if effect["status"] in ("done", "failed"):
+            loop.failing = loop.failing + 1 if effect["status"] == "failed" else 0
+    if loop.ending is None and loop.planner.replans and loop.failing >= MOST_FAILING:
+        failed = [effect["step_id"] for effect in loop.effects if effect["status"] == "failed"]
+        loop.ending = failing(loop.seen.result_of(failed[-1]))
+
+
+def _count_idle(loop: Progress) -> None:
+    """End a run whose turns bring nothing new, at the second time."""
+    proposed = [
+        {"capability": call.capability, "args": call.arguments} for call in loop.candidate.calls
+    ]
+    trip = loop.guard.end_turn([*proposed, *(each.get("result") for each in loop.effects)])
+    if trip is not None:
+        loop.note_trip(trip)
+        if trip.again:
+            loop.ending = denied(f"loop_guard:{trip.kind}")
+
+
+def _consolidate(loop: Progress) -> None:
+    """Propose what may be remembered, and hand it to the memory."""
+    given, known, run = loop.given, loop.record.known, loop.root.run
+    user = given.request.user
+    completed = (
+        loop.ending is not None and loop.ending.status == "completed" and not loop.skips_action
+    )
+    known["candidate"] = {
+        "decision_key": loop.decision_key,
+        "entity": next(iter(given.intent.slots.values()), f"user:{user.user_id}"),
+        "outcome": loop.outcome_word(loop.ending)
+        if loop.ending and completed and loop.plan
+        else "",
+        "safety_mode": given.safety_mode,
+    }
+    loop.record.run_layer("consolidation")
+    proposals: list[dict[str, Any]] = []
+    for each in known["proposals"]:
+        made = proposal_from(
+            each, run_id=run.state.run_id, at=loop.root.engine.now, consent=user.consent
+        )
+        proposals.append({"proposal_id": made.id_for(given.pack.tenant, user.user_id), **each})
+    facts = [*loop.seen.facts, *(loop.reasoning.new_facts() if loop.reasoning else ())]
+    at = loop.record.emit(MemoryProposed(turn=loop.turn, proposals=proposals, facts=facts))
+    if loop.remember is not None and given.safety_mode != "read_only":
+        calls = [
+            {"capability": each["capability"], "status": each["status"]} for each in loop.effects
+        ]
+        content = {"turn": loop.turn, "calls": calls, "proposals": proposals}
+        loop.root.engine.note_not_stored(loop.remember(content, run.state.run_id, at))

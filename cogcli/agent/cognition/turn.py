@@ -1,0 +1,227 @@
+"""One pass over the layers: compile, propose, verify, gate, act (docs/reference/agent-run.md#layers)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.agent.cognition.critic import Verification, verify
+from cogcli.agent.cognition.ends import denial_of, denied, overpacked, refused
+from cogcli.agent.cognition.judgment import judge, sum_up
+from cogcli.agent.cognition.layers import ORDER
+from cogcli.agent.cognition.planner import JudgmentView, TurnPlan, to_plan
+from cogcli.agent.cognition.progress import Progress
+from cogcli.agent.cognition.settlement import settle
+from cogcli.agent.cognition.turn_record import TurnRecord, milliseconds, values_at_start
+from cogcli.agent.context.compiler import CompiledContext, compile_context, find_evidence
+from cogcli.declarations.agent_events import CandidateProposed, ContextCompiled, PlanJudged
+from cogcli.declarations.envelope import Draft, draft_of
+from cogcli.declarations.events import PlanCreated, PlanEntry
+from cogcli.policy.budgets import Exceeded
+from cogcli.policy.guardrails import matching
+from cogcli.policy.loop_guard import LoopTrip
+from cogcli.policy.run_policy import Facts
+from cogcli.run.engine.outcome import RunOutcome, describe_outcome
+from cogcli.run.engine.plan import plan_entry, plan_skill
+from cogcli.run.engine.tasks import Effects
+
+
+def pass_turn(loop: Progress) -> Effects:
+    """Pass the next turn; gives a RunOutcome where the run waits, else None. Raises PolicyApprovalError where a person
+    has to decide."""
+    engine = loop.root.engine
+    _open_turn(loop)
+    for layer in ORDER[:6]:
+        off = layer.name == "focus" and loop.given.request.focus == "off"
+        loop.record.run_layer(layer.name, skipped="off" if off else "")
+    before, loop.effects = loop.effects, []
+    context = _compile(loop)
+    if loop.ending is None and (yield from sum_up(loop)):
+        context = _compiled(loop)
+    began = engine.now
+    yield from _judge(loop, context, before)
+    verification = _verify(loop, context)
+    allowed = _gate(loop, context, verification)
+    limit = loop.given.limits.get("stage_latency_ms.plan")
+    late = "plan" if limit is not None and milliseconds(began, engine.now) > limit else ""
+    outcome: RunOutcome | None = None
+    if loop.plan is not None and allowed:
+        outcome = yield from _act(loop, loop.plan)
+        if outcome.status == "pending":
+            return outcome
+    skipped = "safety_mode" if loop.plan is not None and not allowed and loop.skips_action else ""
+    loop.record.complete("action", {"effects": loop.effects}, skipped=skipped)
+    settle(loop, verification, outcome, late)
+    return None
+
+
+def _open_turn(loop: Progress) -> None:
+    """Reserve the turn, and set what its layers read."""
+    budgets = loop.policy.budgets
+    loop.turn += 1
+    loop.policy.turn = loop.turn
+    reserved = budgets.reserve({"turns": 1})
+    if isinstance(reserved, Exceeded):
+        loop.exceed(reserved)
+    else:
+        reserved.commit()
+        budgets.begin_turn()
+    exceeded = loop.ending.reason if loop.ending else ""
+    ledger = {"exceeded": exceeded, "remaining": budgets.remaining()}
+    known = values_at_start(loop.given, ledger, loop.effects, loop.notices)
+    loop.record = TurnRecord(loop.root, loop.turn, known)
+
+
+def _compile(loop: Progress) -> CompiledContext:
+    """The context of the turn. A message that needs a person waits for one here; one that is refused ends the run."""
+    given = loop.given
+    context = _compiled(loop)
+    loop.policy.note_facts(context.compilation.evidence.facts, lambda now: _facts_at(loop, now))
+    if context.refused or context.overpacked:
+        loop.withheld = context.refused or overpacked().reason
+    if loop.ending is not None:
+        return context
+    if context.refused:
+        loop.ending = refused(context.refused, given.pack.decisions.intents)
+    elif context.overpacked:
+        loop.ending = overpacked()
+    elif loop.turn == 1:
+        loop.ask_for(given.request.message)
+        loop.withheld = loop.ending.reason if loop.ending else ""
+    return context
+
+
+def _facts_at(loop: Progress, now: str) -> Facts:
+    """What is known of the entities of the request as of a time: evidence may have gone stale since the turn began."""
+    state, given = loop.root.run.state, loop.given
+    compiled = given.compile_input(loop.turn, state.run_id, state.trace_id, now, loop.seen.learned)
+    return find_evidence(compiled, given.intent)[1].facts
+
+
+def _compiled(loop: Progress, part: float = 1.0) -> CompiledContext:
+    """Compile the context of the turn, with this part of its tokens, and append it."""
+    state = loop.root.run.state
+    given = loop.given.compile_input(
+        loop.turn, state.run_id, state.trace_id, loop.root.engine.now, loop.seen.learned
+    )
+    tokens = {"tokens.context": int(given.limits["tokens.context"] * part)}
+    context = compile_context(given._replace(limits={**given.limits, **tokens}))
+    compiled = ContextCompiled(turn=loop.turn, context_hash=context.hash, context=context.payload)
+    loop.record.emit(compiled)
+    loop.record.known["context"] = {"context_hash": context.hash}
+    return context
+
+
+def _judge(loop: Progress, context: CompiledContext, effects: list[dict[str, Any]]) -> Effects:
+    """Ask the planner, unless the run ends already. `effects` are those of the turn before."""
+    loop.plan = None
+    view = JudgmentView(
+        loop.given,
+        context,
+        loop.turn,
+        tuple(effects),
+        tuple(loop.notices),
+        now=loop.root.engine.now,
+        seed=loop.root.first.payload["seed"],
+        room=int(loop.given.limits["tokens.context"]),
+        state=loop.reasoning.state if loop.reasoning else None,
+    )
+    candidate = None
+    if loop.ending is None:
+        candidate = yield from judge(loop, view, lambda part: _compiled(loop, part))
+    if candidate is not None:
+        loop.candidate = candidate
+        members = loop.candidate.to_payload(loop.decision_key)
+        loop.record.emit(CandidateProposed(turn=loop.turn, **members))
+        loop.plan = to_plan(loop.given, loop.candidate, loop.turn)
+        loop.response = loop.candidate.response
+    loop.notices = []
+    proposed = (
+        {"candidate_plan_id": loop.plan.plan_id} if loop.plan else {"response": bool(loop.response)}
+    )
+    loop.record.complete("judgment", {"candidate": proposed})
+
+
+def _verify(loop: Progress, context: CompiledContext) -> Verification:
+    """The critic's verdict on the plan. One that may not run ends the run, or the planner is asked again."""
+    if loop.ending is not None:
+        return Verification(())
+    trips = _trips(loop)
+    found = verify(
+        loop.given,
+        context,
+        loop.candidate,
+        loop.plan,
+        remaining=loop.policy.budgets.remaining(),
+        unresolved=loop.policy.unresolved,
+        trips=trips,
+    )
+    fails = [fail.to_payload() for fail in found.fails]
+    reason = found.fails[0].reason if found.fails else ""
+    judged = PlanJudged(turn=loop.turn, verdict=found.verdict, reason=reason, fails=fails)
+    loop.record.emit(judged)
+    if found.verdict == "ok" or loop.skips_action:
+        return found
+    again = next((trip for trip in trips.values() if trip.again), None)
+    if found.verdict == "reject" or not loop.planner.replans or again:
+        loop.ending = denied(denial_of(context, found, again))
+    else:
+        loop.replan(reason, fails)
+    return found
+
+
+def _trips(loop: Progress) -> dict[str, LoopTrip]:
+    """By step the trips of the loop guard over the calls of the candidate, each appended."""
+    trips = {}
+    for call in loop.candidate.calls:
+        trip = loop.guard.propose(call.capability, call.arguments)
+        if trip is not None:
+            trips[f"t{loop.turn}_{call.id}"] = trip
+            loop.note_trip(trip)
+    return trips
+
+
+def _gate(loop: Progress, context: CompiledContext, verification: Verification) -> bool:
+    """The policy gate: whether the plan may run. The calls themselves are decided again, with their arguments, by the
+    governed call."""
+    verdict, obligations = "allow", list[str]()
+    if loop.ending is not None:
+        verdict = "refuse" if loop.ending.status == "refused" else "deny"
+    elif loop.refuse(matching(loop.given.pack.policy.must_refuse, loop.response)):
+        verdict = "refuse"
+    elif verification.verdict != "ok":
+        verdict = "deny"
+    elif loop.plan is not None:
+        tools = {tool.capability: tool for tool in context.compilation.surface.tools}
+        gates = [tools[uses].gate for uses in loop.plan.capabilities.values() if uses in tools]
+        obligations = list(dict.fromkeys(gate for gate in gates if gate))
+        verdict = "allow_with_gate" if obligations else "allow"
+    loop.record.complete("policy_gate", {"verdict": verdict, "obligations": obligations})
+    return verdict in ("allow", "allow_with_gate") and not loop.skips_action
+
+
+def _act(loop: Progress, plan: TurnPlan) -> Effects:
+    """Drive the plan in the root run, and give the RunOutcome."""
+    engine = loop.root.engine
+    steps = plan_skill(plan.skill, engine.capabilities, engine.skills)
+    created = _created(loop, plan, [plan_entry(step) for step in steps.steps])
+    outcome: RunOutcome = yield from loop.root.drive(steps, created)
+    loop.effects = loop.seen.effects_of(plan)
+    for call in loop.candidate.calls:
+        result = loop.seen.result_of(f"t{plan.turn}_{call.id}")
+        if result is not None:
+            loop.guard.note_result(call.capability, call.arguments, result)
+    return describe_outcome(outcome, loop.root.run.state.skill_id)
+
+
+def _created(loop: Progress, plan: TurnPlan, records: list[PlanEntry]) -> Draft:
+    source = f"planner.{loop.planner.name}"
+    payload = PlanCreated(
+        source=source,
+        rationale=f"turn {plan.turn} of {loop.given.pack.pack_id}",
+        step_records=records,
+        steps=[f"{each.kind}:{each.description}" for each in records],
+        plan_id=plan.plan_id,
+        plan_hash=plan.plan_hash,
+        turn=plan.turn,
+    )
+    return draft_of(payload, loop.root.run.state.run_id, speaker=source)

@@ -1,0 +1,140 @@
+"""The texts of a context: a block for each rule, tool, piece of evidence, memory, and the prompt around them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cogcli.agent.context.buckets import Assembly
+from cogcli.agent.context.compiled import ContextBlock
+from cogcli.agent.context.evidence import Evidence
+from cogcli.agent.context.inputs import CompileInput
+from cogcli.agent.context.intent import IntentResult
+from cogcli.agent.context.memory import Recall
+from cogcli.agent.context.tools import Surface
+from cogcli.base.canonical import canonical
+from cogcli.specs.capability import Capability
+
+_POLICY: Final = 90
+_TOOL: Final = 80
+_EVIDENCE: Final = 70
+_MEMORY: Final = 50
+_SESSION: Final = 40
+_NEARER: Final = 5
+_ATTACHMENT: Final = ("name", "media_type", "sha256", "uri")
+"""What a prompt says of an attachment; what is in it only a call reads."""
+"""How much more a piece of evidence counts for each hop that it is nearer."""
+
+
+def candidates(
+    given: CompileInput, surface: Surface, evidence: Evidence, memory: Recall
+) -> Iterator[ContextBlock]:
+    """All blocks that want room, bucket by bucket; ids are unique."""
+    yield from _policy_blocks(given, surface)
+    for tool in surface.tools:
+        text = tool_text(given.capabilities[tool.capability], tool.gate, tool.deferred)
+        yield _block(given, f"tool:{tool.capability}", "tool", text, _TOOL)
+    for number, found in enumerate(evidence.found):
+        edge = found.edge
+        value = {"object": edge.object} if edge.object else {"value": edge.value}
+        text = _json(
+            {"subject": edge.subject, "predicate": edge.predicate, **value, "at": edge.observed_at}
+        )
+        priority = _EVIDENCE - _NEARER * (found.hops - 1)
+        yield _block(
+            given,
+            f"evidence:{number:04}",
+            "evidence",
+            text,
+            priority,
+            (edge.evidence_ref,),
+            edge.trust,
+        )
+    for each in given.pack.business:
+        block = _block(given, f"business:{each.id}", "business", each.text, each.priority)
+        yield block._replace(cuttable=each.cuttable)
+    for number, kept in enumerate(memory.memories):
+        text = _json({"entity": kept.entity, "predicate": kept.predicate, "value": kept.value})
+        refs = (kept.memory_id, *kept.evidence_refs)
+        yield _block(
+            given, f"memory:{kept.memory_id}", "memory", text, _MEMORY - number, refs, "verified"
+        )
+    for number, text in enumerate(given.session):
+        block = _block(
+            given,
+            f"session:{number:04}",
+            "session",
+            _json(text),
+            _SESSION + number,
+            (),
+            "untrusted",
+        )
+        yield block
+
+
+def _policy_blocks(given: CompileInput, surface: Surface) -> Iterator[ContextBlock]:
+    for number, text in enumerate(given.pack.tone.non_negotiables):
+        yield _block(given, f"policy:never:{number:02}", "policy", text, _POLICY)
+    gated = [f"{tool.capability} waits for {tool.gate}" for tool in surface.tools if tool.gate]
+    if gated:
+        yield _block(
+            given, "policy:gates", "policy", f"A person decides: {'; '.join(gated)}.", _POLICY
+        )
+
+
+def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] = ()) -> str:
+    """A capability as the model is shown it: its id, what it does, and its arguments."""
+    arguments = {
+        name: {"type": field.type, "required": field.required}
+        for name, field in capability.inputs.items()
+    }
+    after = f" Needs first: {', '.join(deferred)}." if deferred else ""
+    return f"{capability.id}: {capability.description}{after} Arguments: {_json(arguments)}"
+
+
+def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> dict[str, Any]:
+    """The compiled prompt: instructions in `system` and `developer`, everything from outside in blocks of its own."""
+    tone, blocks = given.pack.tone, assembly.blocks
+    identity = [f"You are {given.run.role or 'an agent'}."]
+    if given.run.voice or tone.voice:
+        identity.append(f"Voice: {given.run.voice or tone.voice}.")
+    instructions = [block.content for block in blocks if block.bucket in ("policy", "tool")]
+    objectives = [
+        each.text
+        for each in given.pack.decisions.objectives
+        if not each.intents or intent.intent in each.intents
+    ]
+    named = [
+        {key: each[key] for key in _ATTACHMENT if key in each} for each in given.request.attachments
+    ]
+    return {
+        "system": "\n".join(identity),
+        "developer": "\n".join(instructions),
+        "task": {
+            "intent": intent.intent,
+            "objectives": objectives,
+            "message": given.request.message,
+            "params": intent.params,
+            **({"attachments": named} if named else {}),
+        },
+        "context_blocks": [block.to_payload() for block in blocks],
+    }
+
+
+def _block(
+    given: CompileInput,
+    block_id: str,
+    bucket: str,
+    content: str,
+    priority: int,
+    refs: tuple[str, ...] = (),
+    trust: str = "authoritative",
+) -> ContextBlock:
+    foreign = bucket in ("evidence", "memory", "session")
+    treatment = "data_only" if foreign else "instruction"
+    tokens = given.tokenizer.count(content)
+    return ContextBlock(block_id, bucket, content, priority, tokens, refs, trust, treatment)
+
+
+def _json(value: Any) -> str:
+    return canonical(value).decode()

@@ -1,0 +1,94 @@
+"""Stages 6 and 7, `budget` and `assembly`: tokens over six buckets, and what finds room in them. Pure.
+
+Nothing is cut in silence: a block that leaves, or is shortened, is in the omissions with its reason.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from cogcli.agent.context.compiled import ContextBlock, Omission
+from cogcli.agent.context.tokenizer import Tokenizer
+from cogcli.agent.context.truncation import SENTENCE_END, mark_truncated
+from cogcli.specs.pack import BUCKETS
+
+FIXED: Final = ("policy", "tool")
+"""Buckets that never shrink: what is in them counts for every call."""
+
+
+class Assembly(NamedTuple):
+    """The blocks that found room, in the order of the buckets; and what did not. `overpacked`: a bucket that never
+    shrinks does not fit."""
+
+    blocks: tuple[ContextBlock, ...]
+    omissions: tuple[Omission, ...]
+    used: dict[str, int]
+    overpacked: bool
+
+
+def allocate(
+    candidates: Iterable[ContextBlock], caps: Mapping[str, int], total: int
+) -> dict[str, int]:
+    """The tokens of each bucket: at most its cap and its need, in the order of the buckets; a second round spends what
+    is left."""
+    need: dict[str, int] = dict.fromkeys(BUCKETS, 0)
+    for block in candidates:
+        need[block.bucket] += block.tokens
+    allocations, rest = {}, total
+    for bucket in BUCKETS:
+        allocations[bucket] = min(caps.get(bucket, total), need[bucket], rest)
+        rest -= allocations[bucket]
+    for bucket in BUCKETS:
+        more = min(rest, need[bucket] - allocations[bucket])
+        allocations[bucket] += more
+        rest -= more
+    return allocations
+
+
+def assemble(
+    candidates: Iterable[ContextBlock], allocations: Mapping[str, int], tokenizer: Tokenizer
+) -> Assembly:
+    """Fill each bucket to its allocation. The lowest priority leaves first, then the highest id; the first block that
+    does not fit is shortened at a sentence if it may be."""
+    by_bucket: dict[str, list[ContextBlock]] = defaultdict(list)
+    for block in candidates:
+        by_bucket[block.bucket].append(block)
+    blocks: list[ContextBlock] = []
+    omissions: list[Omission] = []
+    used: dict[str, int] = {}
+    for bucket in BUCKETS:
+        waiting = sorted(by_bucket[bucket], key=lambda block: (-block.priority, block.block_id))
+        room = allocations[bucket]
+        while waiting and waiting[0].tokens <= room:
+            block = waiting.pop(0)
+            blocks.append(block)
+            room -= block.tokens
+        if waiting and waiting[0].cuttable and (short := _shortened(waiting[0], room, tokenizer)):
+            omissions.append(
+                _omission(waiting[0]._replace(tokens=waiting[0].tokens - short.tokens), "cut")
+            )
+            blocks.append(short)
+            room -= short.tokens
+            waiting.pop(0)
+        omissions += [_omission(block, "no_room") for block in waiting]
+        used[bucket] = allocations[bucket] - room
+    overpacked = any(each.bucket in FIXED for each in omissions)
+    return Assembly(tuple(blocks), tuple(omissions), used, overpacked)
+
+
+def _omission(block: ContextBlock, reason: str) -> Omission:
+    return Omission(block.block_id, block.bucket, block.priority, block.tokens, reason)
+
+
+def _shortened(block: ContextBlock, room: int, tokenizer: Tokenizer) -> ContextBlock | None:
+    """The block up to the last sentence that fits, with a marker of how much is missing; None where none fits."""
+    for end in reversed([match.end() for match in SENTENCE_END.finditer(block.content)]):
+        kept = block.content[:end]
+        missing = max(1, block.tokens - tokenizer.count(kept))
+        content = mark_truncated(kept, missing)
+        tokens = tokenizer.count(content)
+        if end < len(block.content.rstrip()) and tokens <= room:
+            return block._replace(content=content, tokens=tokens, truncated=True)
+    return None

@@ -1,0 +1,66 @@
+"""What a compilation gives: blocks, prompt, manifests, controls and reports (docs/reference/pack.md#compiler)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cogcli.base.canonical import digest
+
+
+class ContextBlock(NamedTuple):
+    """A text in the context. `data_only`: it comes from outside, and is not an instruction."""
+
+    block_id: str
+    bucket: str
+    content: str
+    priority: int
+    tokens: int
+    provenance_refs: tuple[str, ...] = ()
+    trust: str = "authoritative"
+    treatment: str = "instruction"
+    cuttable: bool = False
+    truncated: bool = False
+
+    def to_payload(self) -> dict[str, Any]:
+        """The block as JSON, with the hash of its content."""
+        members = {**self._asdict(), "provenance_refs": list(self.provenance_refs)}
+        del members["cuttable"]
+        return {**members, "content_hash": digest(self.content.encode())}
+
+
+class Omission(NamedTuple):
+    """A block that found no room, or was cut; and why."""
+
+    block_id: str
+    bucket: str
+    priority: int
+    tokens: int
+    reason: str
+
+
+class Redaction(NamedTuple):
+    """A capability that is kept from the model, and the check that it failed."""
+
+    capability: str
+    check: str
+    reason: str
+    rule_id: str = ""
+
+    def to_payload(self) -> dict[str, Any]:
+        """The redaction as JSON; without a rule no `rule_id`."""
+        members = self._asdict()
+        if not self.rule_id:
+            del members["rule_id"]
+        return members
+
+
+class EvidenceGate(NamedTuple):
+    """Whether a required piece of evidence is there: satisfied, missing, stale, conflict, expired or low_trust."""
+
+    name: str
+    status: str
+    refs: tuple[str, ...] = ()
+
+    def to_payload(self) -> dict[str, Any]:
+        """The gate as JSON."""
+        return {"name": self.name, "status": self.status, "refs": list(self.refs)}

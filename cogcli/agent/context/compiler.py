@@ -1,0 +1,252 @@
+"""The compiler: a request becomes a bounded, explained context (docs/reference/pack.md#compiler). Pure.
+
+Eight stages, each hashed; equal input gives equal bytes. `STAGES` is their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.context import blocks as block_builders
+from cogcli.agent.context.buckets import Assembly, allocate, assemble
+from cogcli.agent.context.compiled import ContextBlock
+from cogcli.agent.context.evidence import Evidence, KnowledgeQuery, retrieve
+from cogcli.agent.context.inputs import CompileInput
+from cogcli.agent.context.intent import IntentResult, resolve_intent
+from cogcli.agent.context.memory import Recall, recall
+from cogcli.agent.context.tools import (
+    PolicyResult,
+    Surface,
+    max_mode,
+    resolve_policy,
+    surface_tools,
+)
+from cogcli.base.canonical import digest_of
+from cogcli.specs.pack import BUCKETS
+
+
+class Compilation:
+    """What the stages have found so far; each stage sets its own members and reads those of earlier ones."""
+
+    intent: IntentResult
+    policy: PolicyResult
+    query: KnowledgeQuery
+    evidence: Evidence
+    surface: Surface
+    memory: Recall
+    candidates: tuple[ContextBlock, ...]
+    allocations: dict[str, int]
+    assembly: Assembly
+
+    def __init__(self, given: CompileInput) -> None:
+        self.given = given
+
+
+class CompiledContext(NamedTuple):
+    """The result as it is recorded, and as the rest of a turn reads it."""
+
+    compilation: Compilation
+    payload: dict[str, Any]
+
+    @property
+    def refused(self) -> str:
+        """Why no model is asked: an unknown intent, or a guardrail; empty where one may be. The guardrail comes first
+        if it refused the message before the run began."""
+        found = self.compilation
+        if found.given.request.refused_by:
+            return f"must_refuse:{found.given.request.refused_by[0]}"
+        return found.intent.refused or next(
+            (f"must_refuse:{id}" for id in found.policy.must_refuse), ""
+        )
+
+    @property
+    def overpacked(self) -> bool:
+        """Whether policy or tools do not fit: then no model may be asked."""
+        return self.compilation.assembly.overpacked
+
+    @property
+    def hash(self) -> str:
+        """The hash of the whole context."""
+        found: str = self.payload["context_ledger"]["context_hash"]
+        return found
+
+
+def _intent(found: Compilation) -> Any:
+    found.intent = resolve_intent(found.given)
+    return found.intent._asdict()
+
+
+def _policy(found: Compilation) -> Any:
+    found.policy = resolve_policy(found.given, found.intent)
+    return found.policy._asdict()
+
+
+def _tools(found: Compilation) -> Any:
+    """The surface before evidence; capabilities whose rules need facts are judged again once those are known."""
+    found.surface = surface_tools(found.given, found.intent, {})
+    return _surface_payload(found.surface)
+
+
+def find_evidence(given: CompileInput, intent: IntentResult) -> tuple[KnowledgeQuery, Evidence]:
+    """What is known of the entities of a request as of the time of the run context, and the query that found it."""
+    query = KnowledgeQuery(
+        intent.slots,
+        given.pack.knowledge,
+        given.run.tenant_id,
+        given.pack.data_classification,
+        given.run.now,
+        given.run.run_id,
+    )
+    return query, retrieve(
+        given.edges, query, given.pack.decisions.required_evidence(intent.intent)
+    )
+
+
+def _evidence(found: Compilation) -> Any:
+    given = found.given
+    found.query, found.evidence = find_evidence(given, found.intent)
+    found.surface = surface_tools(given, found.intent, found.evidence.facts)
+    return {
+        "edges": [{"hops": each.hops, **each.edge._asdict()} for each in found.evidence.found],
+        "omitted": found.evidence.omitted,
+        "facts": found.evidence.facts,
+        "gates": [gate.to_payload() for gate in found.evidence.gates],
+        "surface": _surface_payload(found.surface),
+    }
+
+
+def _memory(found: Compilation) -> Any:
+    given = found.given
+    user, run = given.request.user, given.run
+    found.memory = recall(
+        given.memories, given.pack.memory, user, tenant_id=run.tenant_id, now=run.now
+    )
+    return {
+        "memories": [memory._asdict() for memory in found.memory.memories],
+        "omitted": found.memory.omitted,
+    }
+
+
+def _budget(found: Compilation) -> Any:
+    given = found.given
+    found.candidates = tuple(
+        block_builders.candidates(given, found.surface, found.evidence, found.memory)
+    )
+    total = int(given.limits["tokens.context"])
+    caps = {
+        bucket: int(limit)
+        for bucket in BUCKETS
+        if (limit := given.limits.get(f"buckets.{bucket}", given.pack.defaults.buckets.get(bucket)))
+        is not None
+    }
+    found.allocations = allocate(found.candidates, caps, total)
+    return found.allocations
+
+
+def _assembly(found: Compilation) -> Any:
+    found.assembly = assemble(found.candidates, found.allocations, found.given.tokenizer)
+    return {
+        "blocks": [block.to_payload() for block in found.assembly.blocks],
+        "omissions": [each._asdict() for each in found.assembly.omissions],
+    }
+
+
+def _manifests(found: Compilation) -> Any:
+    given, surface, assembly = found.given, found.surface, found.assembly
+    return {
+        "compiled_prompt": block_builders.prompt(given, found.intent, assembly),
+        "manifests": {
+            "policy_manifest": [
+                rule.declared.rule_id
+                for tool in surface.tools
+                for rule in given.policy.rules_for(found.intent.intent, tool.capability)
+            ],
+            "tool_manifest": [tool._asdict() for tool in surface.tools],
+            "evidence_manifest": [
+                {
+                    "subject": each.edge.subject,
+                    "predicate": each.edge.predicate,
+                    "hops": each.hops,
+                    "ref": each.edge.evidence_ref,
+                }
+                for each in found.evidence.found
+            ],
+        },
+        "redactions": [each.to_payload() for each in surface.redactions],
+        "runtime_controls": {
+            "must_refuse": list(found.policy.must_refuse),
+            "must_escalate": list(found.policy.must_escalate),
+            "requires_approval_gate": [
+                {"capability": tool.capability, "gate": tool.gate}
+                for tool in surface.tools
+                if tool.gate
+            ],
+            "prohibited_capabilities": sorted(found.policy.prohibited),
+            "evidence_gates": [gate.to_payload() for gate in found.evidence.gates],
+            "max_approval_mode": max_mode(surface),
+            "commit_allowed": found.evidence.is_complete,
+        },
+        "budget_report": _budget_report(found),
+    }
+
+
+Stage = Callable[[Compilation], Any]
+STAGES: Final[dict[str, Stage]] = {
+    "intent": _intent,
+    "policy": _policy,
+    "tools": _tools,
+    "evidence": _evidence,
+    "memory": _memory,
+    "budget": _budget,
+    "assembly": _assembly,
+    "manifests": _manifests,
+}
+"""The stages in order: each sets its members of the compilation and returns what is hashed of it."""
+
+
+def compile_context(given: CompileInput) -> CompiledContext:
+    """The context of a request."""
+    found = Compilation(given)
+    results = {name: stage(found) for name, stage in STAGES.items()}
+    payload: dict[str, Any] = _plain(results["manifests"])
+    hashes = {name: digest_of(result) for name, result in results.items()}
+    payload["context_ledger"] = {
+        "pack_ref": given.pack.ref,
+        "snapshot_ref": given.run.snapshot_ref,
+        "request_hash": digest_of(given.request.to_payload()),
+        "stage_hashes": hashes,
+        "context_hash": digest_of(payload),
+    }
+    return CompiledContext(found, payload)
+
+
+def _surface_payload(surface: Surface) -> dict[str, Any]:
+    return {
+        "tools": [tool._asdict() for tool in surface.tools],
+        "redactions": [each.to_payload() for each in surface.redactions],
+    }
+
+
+def _budget_report(found: Compilation) -> dict[str, Any]:
+    assembly, tokenizer = found.assembly, found.given.tokenizer
+    truncations = dict.fromkeys(BUCKETS, 0)
+    for each in assembly.omissions:
+        truncations[each.bucket] += 1
+    return {
+        "tokenizer": {"id": tokenizer.id, "exact": tokenizer.exact, "hash": tokenizer.hash},
+        "allocations": found.allocations,
+        "used": assembly.used,
+        "bucket_truncations": truncations,
+        "truncated": bool(assembly.omissions),
+        "omissions": [each._asdict() for each in assembly.omissions],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A result as JSON: tuples are lists."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

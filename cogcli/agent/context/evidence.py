@@ -1,0 +1,191 @@
+"""Stage 4, `evidence`: knowledge about the entities of a request, within hops, edges, trust and freshness. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.context.compiled import EvidenceGate
+from cogcli.agent.context.inputs import Edge
+from cogcli.base.jsonvalue import equal
+from cogcli.policy.freshness import is_stale, seconds_of
+from cogcli.specs.pack import DATA_CLASSES, TRUST, KnowledgeLimits
+
+_TRUST: Final = {trust: rank for rank, trust in enumerate(TRUST)}
+_CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES)}
+
+
+class FoundEdge(NamedTuple):
+    """An edge and how many steps it is from an entity of the request."""
+
+    edge: Edge
+    hops: int
+
+
+class Evidence(NamedTuple):
+    """What was found, what was left out and why, facts by slot, and the gate of each required piece."""
+
+    found: tuple[FoundEdge, ...]
+    omitted: tuple[dict[str, Any], ...]
+    facts: dict[str, dict[str, Any]]
+    gates: tuple[EvidenceGate, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that is required is there."""
+        return all(gate.status == "satisfied" for gate in self.gates)
+
+
+class KnowledgeQuery(NamedTuple):
+    """What is looked for: entities by slot, limits, the reader's tenant and highest data class, and the time."""
+
+    slots: Mapping[str, str]
+    limits: KnowledgeLimits
+    tenant_id: str
+    max_class: str
+    now: str
+    run_id: str = ""
+
+
+def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[str]) -> Evidence:
+    """The evidence about the entities of the slots. Edges come in the order in which they were written."""
+    visible = [edge for edge in edges if not hidden_by(edge, query)]
+    by_subject: dict[str, list[Edge]] = defaultdict(list)
+    for edge in visible:
+        by_subject[edge.subject].append(edge)
+    found, omitted = _within_edges(
+        sorted(_walk(by_subject, query), key=_order), query.limits.max_edges
+    )
+    gates: list[EvidenceGate] = []
+    facts: dict[str, dict[str, Any]] = {
+        slot: {"id": entity.partition(":")[2]} for slot, entity in query.slots.items()
+    }
+    judged = _Standings(by_subject, query)
+    for slot, entity in query.slots.items():
+        for predicate in dict.fromkeys(edge.predicate for edge in by_subject.get(entity, ())):
+            status, chosen = judged.of(entity, predicate)
+            if status == "satisfied" and predicate != "id":  # which entity it is, the request says
+                facts[slot][predicate] = (
+                    chosen[0].stated if len(chosen) == 1 else [e.stated for e in chosen]
+                )
+    for name in dict.fromkeys(required):
+        slot, _, predicate = name.partition(".")
+        status, chosen = judged.of(query.slots.get(slot, ""), predicate)
+        gates.append(
+            EvidenceGate(name, status, tuple(dict.fromkeys(edge.evidence_ref for edge in chosen)))
+        )
+    return Evidence(tuple(found), tuple(omitted), facts, tuple(gates))
+
+
+def hidden_by(edge: Edge, query: KnowledgeQuery) -> str:
+    """Why a reader may not see an edge: tenant or class; empty if it may."""
+    if edge.tenant_id != query.tenant_id:
+        return "tenant"
+    return "class" if _CLASS[edge.data_class] > _CLASS[query.max_class] else ""
+
+
+def _walk(by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> Iterator[FoundEdge]:
+    """Usable edges breadth first from the entities of the slots; a slot's own edges are one hop away."""
+    seen = set(query.slots.values())
+    frontier = list(dict.fromkeys(query.slots.values()))
+    for hops in range(1, query.limits.max_hops + 1):
+        following: list[str] = []
+        for entity in frontier:
+            for edge in by_subject.get(entity, ()):
+                if fault_of(edge, query):
+                    continue
+                yield FoundEdge(edge, hops)
+                if edge.object and edge.object not in seen:
+                    seen.add(edge.object)
+                    following.append(edge.object)
+        frontier = following
+
+
+def _order(found: FoundEdge) -> tuple[Any, ...]:
+    edge = found.edge
+    return found.hops, edge.predicate, edge.object, edge.evidence_ref, edge.seq
+
+
+def _within_edges(
+    found: list[FoundEdge], most: int
+) -> tuple[list[FoundEdge], list[dict[str, Any]]]:
+    left_out = [
+        {
+            "subject": each.edge.subject,
+            "predicate": each.edge.predicate,
+            "hops": each.hops,
+            "reason": "max_edges",
+        }
+        for each in found[most:]
+    ]
+    return found[:most], left_out
+
+
+def fault_of(edge: Edge, query: KnowledgeQuery) -> str:
+    """Why an edge is not evidence now: expired, low_trust or stale; empty if it is."""
+    now = seconds_of(query.now)
+    if edge.valid_until and seconds_of(edge.valid_until) <= now:
+        return "expired"
+    if edge.valid_from and seconds_of(edge.valid_from) > now:
+        return "expired"
+    if _TRUST[edge.trust] < _TRUST[query.limits.min_trust]:
+        return "low_trust"
+    if is_stale(edge.observed_at, edge.predicate, query.limits, query.now):
+        return "stale"
+    return ""
+
+
+_FAULTS: Final = ("stale", "low_trust", "expired")
+"""Why no edge is usable, the reason nearest to a usable one first."""
+
+
+class _Standings:
+    """The state of each predicate of each entity."""
+
+    def __init__(self, by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> None:
+        self._by_subject, self._query = by_subject, query
+        self._known: dict[tuple[str, str], tuple[str, list[Edge]]] = {}
+
+    def of(self, entity: str, predicate: str) -> tuple[str, list[Edge]]:
+        """The status of a predicate, and the edges that say so."""
+        key = entity, predicate
+        if key not in self._known:
+            self._known[key] = self._judge(entity, predicate)
+        return self._known[key]
+
+    def _judge(self, entity: str, predicate: str) -> tuple[str, list[Edge]]:
+        edges = [edge for edge in self._by_subject.get(entity, ()) if edge.predicate == predicate]
+        if not edges:
+            return "missing", []
+        faults = [fault_of(edge, self._query) for edge in edges]
+        usable = [edge for edge, fault in zip(edges, faults, strict=True) if not fault]
+        if not usable:
+            worst = next(reason for reason in _FAULTS if reason in faults)
+            return worst, [
+                edge for edge, fault in zip(edges, faults, strict=True) if fault == worst
+            ]
+        best = max(_TRUST[edge.trust] for edge in usable)
+        latest = [
+            edge for edge in usable if edge.evidence_ref.startswith(f"{self._query.run_id}/")
+        ][-1:]
+        if latest and _TRUST[latest[0].trust] == best:
+            return (
+                "satisfied",
+                latest,
+            )  # a call of this run asked the source: what was stored before is superseded
+        strongest = [edge for edge in usable if _TRUST[edge.trust] == best]
+        if predicate not in self._query.limits.single_valued:
+            return "satisfied", _distinct(strongest)
+        if all(equal(edge.stated, strongest[-1].stated) for edge in strongest):
+            return "satisfied", strongest[-1:]
+        return "conflict", strongest
+
+
+def _distinct(edges: list[Edge]) -> list[Edge]:
+    """The edges of distinct values, of equal ones the latest."""
+    kept: list[Edge] = []
+    for edge in edges:
+        kept = [other for other in kept if not equal(other.stated, edge.stated)]
+        kept.append(edge)
+    return kept

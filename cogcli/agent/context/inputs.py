@@ -1,0 +1,134 @@
+"""What a context is compiled from: request, run, and what was fetched (docs/reference/pack.md#compiler)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.policy.pack_policy import Policy
+from cogcli.specs.capability import Capability
+from cogcli.specs.pack import Pack
+
+
+class User(NamedTuple):
+    """Whose request it is. `consent`: the classes of proposals that may be kept and recalled."""
+
+    user_id: str = "default"
+    role: str = ""
+    consent: tuple[str, ...] = ()
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is somebody, and not the default user."""
+        return self.user_id != "default"
+
+
+_OF_REFUSAL: Final = ("refused_by", "message_hash")
+
+
+class AgentRequest(NamedTuple):
+    """One request to an agent."""
+
+    message: str
+    intent: str = ""
+    params: dict[str, Any] = NOTHING
+    user: User = User()
+    channel: str = ""
+    locale: str = ""
+    focus: str = "off"
+    attachments: tuple[dict[str, Any], ...] = ()
+    request_id: str = ""
+    session_id: str = ""
+    refused_by: tuple[str, ...] = ()
+    """The guardrails that refuse the message. If there are any, `message` is a notice that replaces the text."""
+    message_hash: str = ""
+    """The hash of the refused text."""
+
+    def to_payload(self) -> dict[str, Any]:
+        """The request as JSON, by which it is hashed. Only a refused request has the two members of a refusal."""
+        user = {**self.user._asdict(), "consent": list(self.user.consent)}
+        payload = {**self._asdict(), "user": user, "attachments": list(self.attachments)}
+        if self.refused_by:
+            return {**payload, "refused_by": list(self.refused_by)}
+        return {name: value for name, value in payload.items() if name not in _OF_REFUSAL}
+
+
+class RunContext(NamedTuple):
+    """What every layer of a turn is given of the run. Frozen: the next turn gets a new value."""
+
+    run_id: str
+    trace_id: str
+    tenant_id: str = "local"
+    safety_mode: str = "read_only"
+    role: str = ""
+    voice: str = ""
+    session_id: str = ""
+    parent_run_id: str = ""
+    lane: str = ""
+    turn: int = 1
+    snapshot_ref: str = ""
+    started_at: str = ""
+    now: str = ""
+    """The timestamp of the last recorded event, instead of a clock."""
+
+
+class Edge(NamedTuple):
+    """One statement of knowledge: the `predicate` of `subject`, a `type:id`, is `value`, or the entity `object`. Times
+    are ISO 8601 in UTC, empty where open."""
+
+    subject: str
+    predicate: str
+    evidence_ref: str
+    observed_at: str
+    object: str = ""
+    value: Any = None
+    valid_from: str = ""
+    valid_until: str = ""
+    trust: str = "untrusted"
+    data_class: str = "internal"
+    tenant_id: str = "local"
+    seq: int = 0
+
+    @property
+    def stated(self) -> Any:
+        """What the predicate is: the entity, else the value."""
+        return self.object or self.value
+
+
+class PromotedMemory(NamedTuple):
+    """One promoted proposal. `rank` is its distance from the request by bm25, the nearest first."""
+
+    memory_id: str
+    tier: str
+    memory_class: str
+    entity: str
+    predicate: str
+    value: Any
+    promoted_at: str
+    user_id: str = ""
+    tenant_id: str = "local"
+    data_class: str = "internal"
+    evidence_refs: tuple[str, ...] = ()
+    rank: float = 0.0
+
+
+class CompileInput(NamedTuple):
+    """All that a compilation reads. `capabilities` are those usable here, by id."""
+
+    pack: Pack
+    policy: Policy
+    request: AgentRequest
+    run: RunContext
+    capabilities: Mapping[str, Capability]
+    edges: tuple[Edge, ...] = ()
+    """Candidates from the snapshot, then facts of this run's calls in their order."""
+    memories: tuple[PromotedMemory, ...] = ()
+    session: tuple[str, ...] = ()
+    """The texts of the conversation so far, the oldest first."""
+    state: Mapping[str, Any] = NOTHING
+    """What rules read of the run's state."""
+    limits: Mapping[str, float] = NOTHING
+    """The budget of the run by dotted key."""
+    tokenizer: Tokenizer = ESTIMATE

@@ -1,0 +1,55 @@
+"""Stage 5, `memory`: promoted memory that this user, tenant and consent allow, the nearest first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.context.inputs import PromotedMemory, User
+from cogcli.policy.freshness import seconds_of
+from cogcli.specs.pack import DATA_CLASSES, MemoryLayer
+
+_CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES)}
+
+
+class Recall(NamedTuple):
+    """The memories for the context, and what was left out, as `{memory_id, reason}`."""
+
+    memories: tuple[PromotedMemory, ...]
+    omitted: tuple[dict[str, Any], ...]
+
+
+def recall(
+    memories: Iterable[PromotedMemory], layer: MemoryLayer, user: User, *, tenant_id: str, now: str
+) -> Recall:
+    """The memories that may be recalled, at most `top_k` of them, by rank and then by id."""
+    kept, omitted = [], []
+    for memory in memories:
+        reason = fault_of(memory, layer, user, tenant_id, now)
+        if reason:
+            omitted.append({"memory_id": memory.memory_id, "reason": reason})
+        else:
+            kept.append(memory)
+    kept.sort(key=lambda memory: (memory.rank, memory.memory_id))
+    omitted += [
+        {"memory_id": memory.memory_id, "reason": "top_k"} for memory in kept[layer.top_k :]
+    ]
+    return Recall(tuple(kept[: layer.top_k]), tuple(omitted))
+
+
+def fault_of(
+    memory: PromotedMemory, layer: MemoryLayer, user: User, tenant_id: str, now: str
+) -> str:
+    """Why a memory stays out; empty for one that may be recalled."""
+    if memory.tenant_id != tenant_id:
+        return "tenant"
+    if memory.user_id and memory.user_id != user.user_id:
+        return "user"
+    if memory.memory_class not in user.consent:
+        return "consent"
+    if _CLASS[memory.data_class] > _CLASS[layer.max_class]:
+        return "class"
+    lifetime = layer.ttl_s.get(memory.tier)
+    if lifetime is not None and seconds_of(now) - seconds_of(memory.promoted_at) > lifetime:
+        return "expired"
+    return ""

@@ -1,0 +1,196 @@
+"""Why each thing that a compilation knew of is in its context, cut, or out (docs/reference/pack.md#placements). Pure.
+
+A thing is a capability, an edge, required evidence, a memory, or a text of the pack or the session. The stage is the
+one that decided: the first that put it out, else `assembly`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.context.compiled import Redaction
+from cogcli.agent.context.compiler import Compilation
+from cogcli.agent.context.evidence import fault_of, hidden_by
+from cogcli.agent.context.inputs import Edge
+from cogcli.agent.context.tools import NOT_USABLE, SurfacedTool
+from cogcli.base.jsonvalue import NOTHING
+
+IN, CUT, OUT = "in", "cut", "out"
+STATEMENT: Final = ("subject", "predicate", "value", "ref", "observed_at")
+"""The details by which a statement of the graph is told from any other."""
+_STAGE_OF_CHECK: Final = {"permission": "policy", "rule": "policy", "situation": "evidence"}
+"""The stage that knows the answer of a check."""
+
+
+class Placement(NamedTuple):
+    """Where one thing ended, and why. `names` are further words that name it."""
+
+    kind: str
+    """capability, evidence, required, memory, or the bucket of a text: policy, business, session."""
+    name: str
+    status: str
+    stage: str
+    reason: str
+    block_id: str = ""
+    names: tuple[str, ...] = ()
+    details: dict[str, Any] = NOTHING
+
+    def to_payload(self) -> dict[str, Any]:
+        """The placement as JSON."""
+        members = ("kind", "name", "status", "stage", "reason", "block_id")
+        return {**{name: getattr(self, name) for name in members}, **self.details}
+
+    def answers_to(self, word: str) -> bool:
+        """Whether a word names it."""
+        return word in (self.name, self.block_id, *self.names)
+
+
+def placements(found: Compilation) -> tuple[Placement, ...]:
+    """Each thing that the compilation knew of, in the order of the stages."""
+    fates = _Fates(found)
+    return (
+        *_capabilities(found, fates),
+        *_required(found),
+        *_edges(found, fates),
+        *_memories(found, fates),
+        *fates.texts(),
+    )
+
+
+def words_of(known: Iterable[Placement]) -> list[str]:
+    """All words that name one of these."""
+    return list(
+        dict.fromkeys(
+            word for each in known for word in (each.name, each.block_id, *each.names) if word
+        )
+    )
+
+
+class _Fates:
+    """What became of each block."""
+
+    def __init__(self, found: Compilation) -> None:
+        self._candidates = {block.block_id: block for block in found.candidates}
+        self._kept = {block.block_id: block for block in found.assembly.blocks}
+
+    def placed(self, kind: str, name: str, block_id: str, why: str, **details: Any) -> Placement:
+        """The placement of a thing that reached the assembly because of `why`."""
+        wanted, kept = self._candidates[block_id], self._kept.get(block_id)
+        sizes = {"tokens": kept.tokens if kept else wanted.tokens, "priority": wanted.priority}
+        if kept is None:
+            status, reason = OUT, "no_room"
+        elif kept.truncated:
+            status, reason = CUT, "cut"
+            sizes["of_tokens"] = wanted.tokens
+        else:
+            status, reason = IN, why
+        return Placement(
+            kind, name, status, "assembly", reason, block_id, details={**sizes, **details}
+        )
+
+    def texts(self) -> Iterator[Placement]:
+        """The placements of what the pack says and of the session."""
+        for block in self._candidates.values():
+            if block.bucket in ("policy", "business", "session"):
+                why = "said" if block.bucket == "session" else "of_pack"
+                yield self.placed(block.bucket, block.block_id, block.block_id, why)
+
+
+def _capabilities(found: Compilation, fates: _Fates) -> Iterator[Placement]:
+    tools = {tool.capability: tool for tool in found.surface.tools}
+    redactions = {each.capability: each for each in found.surface.redactions}
+    for id, aliases in _known_capabilities(found).items():
+        if id in tools:
+            placed = _surfaced(tools[id], fates)
+        elif id in redactions:
+            placed = _redacted(redactions[id])
+        elif not found.intent.intent:
+            placed = Placement("capability", id, OUT, "intent", found.intent.refused)
+        else:
+            placed = Placement("capability", id, OUT, "tools", "not_in_intent")
+        yield placed._replace(names=aliases)
+
+
+def _known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
+    """Each capability that the pack names or that can be called here, with its other names."""
+    pack, usable = found.given.pack, found.given.capabilities
+    listed = [id for intent in pack.decisions.intents.values() for id in intent.capabilities]
+    permitted = [id for allowed in pack.policy.permissions.values() for id in allowed]
+    known = dict.fromkeys(
+        (*listed, *permitted, *pack.tooling.capabilities, *(each.id for each in usable.values()))
+    )
+    return {id: tuple(n for n, each in usable.items() if each.id == id and n != id) for id in known}
+
+
+def _surfaced(tool: SurfacedTool, fates: _Fates) -> Placement:
+    why = "deferred" if tool.deferred else "gated" if tool.gate else "allowed"
+    details: dict[str, Any] = {"approval_mode": tool.approval_mode}
+    details |= {"gate": tool.gate} if tool.gate else {}
+    details |= {"deferred": list(tool.deferred)} if tool.deferred else {}
+    return fates.placed("capability", tool.capability, f"tool:{tool.capability}", why, **details)
+
+
+def _redacted(redaction: Redaction) -> Placement:
+    stage = "tools" if redaction.reason == NOT_USABLE else _STAGE_OF_CHECK[redaction.check]
+    details = {"check": redaction.check} | (
+        {"rule_id": redaction.rule_id} if redaction.rule_id else {}
+    )
+    return Placement(
+        "capability", redaction.capability, OUT, stage, redaction.reason, details=details
+    )
+
+
+def _required(found: Compilation) -> Iterator[Placement]:
+    for gate in found.evidence.gates:
+        status = IN if gate.status == "satisfied" else OUT
+        yield Placement(
+            "required",
+            gate.name,
+            status,
+            "evidence",
+            gate.status,
+            details={"refs": list(gate.refs)},
+        )
+
+
+def _edges(found: Compilation, fates: _Fates) -> Iterator[Placement]:
+    numbers = {
+        id(each.edge): (number, each.hops) for number, each in enumerate(found.evidence.found)
+    }
+    slots = {entity: slot for slot, entity in found.query.slots.items()}
+    crowded = {each["subject"] for each in found.evidence.omitted}
+    for edge in found.given.edges:
+        name = f"{slots.get(edge.subject, edge.subject)}.{edge.predicate}"
+        if id(edge) in numbers:
+            number, hops = numbers[id(edge)]
+            placed = fates.placed(
+                "evidence", name, f"evidence:{number:04}", f"hops:{hops}", hops=hops
+            )
+        else:
+            reason = hidden_by(edge, found.query) or fault_of(edge, found.query)
+            reason = reason or ("max_edges" if edge.subject in crowded else "unreached")
+            placed = Placement("evidence", name, OUT, "evidence", reason)
+        names = (edge.subject, f"{edge.subject}.{edge.predicate}", edge.evidence_ref)
+        yield placed._replace(names=names, details={**placed.details, **_statement_of(edge)})
+
+
+def _statement_of(edge: Edge) -> dict[str, Any]:
+    said = (edge.subject, edge.predicate, edge.stated, edge.evidence_ref, edge.observed_at)
+    return dict(zip(STATEMENT, said, strict=True))
+
+
+def _memories(found: Compilation, fates: _Fates) -> Iterator[Placement]:
+    reasons = {each["memory_id"]: each["reason"] for each in found.memory.omitted}
+    for memory in found.given.memories:
+        id = memory.memory_id
+        if id in reasons:
+            placed = Placement("memory", id, OUT, "memory", reasons[id])
+        else:
+            placed = fates.placed("memory", id, f"memory:{id}", "recalled")
+        about = {
+            "entity": memory.entity,
+            "predicate": memory.predicate,
+            "class": memory.memory_class,
+        }
+        yield placed._replace(names=(memory.entity,), details={**placed.details, **about})

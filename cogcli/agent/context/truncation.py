@@ -1,0 +1,52 @@
+"""Texts that are cut: at a word, saying how much is missing (docs/reference/pack.md#tokens). Pure."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from cogcli.agent.context.tokenizer import ESTIMATE, WIDE, Tokenizer
+
+_WORD: Final = re.compile(rf"[{WIDE}]|(?:(?![{WIDE}])\S)+")
+
+SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)")
+
+
+class CutText(NamedTuple):
+    """A text within its limit, and whether something of it is missing."""
+
+    text: str
+    truncated: bool = False
+
+
+def mark_truncated(kept: str, missing: int) -> str:
+    """What is kept of a text, and how many tokens of it are missing."""
+    marker = f"[truncated: {missing} tokens]"
+    return f"{kept} {marker}" if kept else marker
+
+
+def cut_text(
+    text: str, most: int, size: Callable[[str], int] = len, tokenizer: Tokenizer = ESTIMATE
+) -> CutText:
+    """The text, or a beginning of it that ends at a word and is, with the marker, no larger than `most` by `size`: the
+    longest one where more text is never smaller. Empty where not even the marker has room."""
+    if size(text) <= most:
+        return CutText(text)
+    total = tokenizer.count(text)
+    ends = [match.end() for match in _WORD.finditer(text)]
+
+    def marked_size(end: int) -> int:
+        return size(mark_truncated(text[:end], total))
+
+    fitting = bisect_right(ends, most, key=marked_size)
+    kept = text[: ends[fitting - 1]] if fitting else ""
+    marked = mark_truncated(kept, max(1, total - tokenizer.count(kept)))
+    return CutText(marked if size(marked) <= most else "", True)
+
+
+def first_sentence(text: str) -> str:
+    """The text up to the end of its first sentence; all of it where none ends."""
+    end = SENTENCE_END.search(text.strip())
+    return text.strip()[: end.end()] if end else text.strip()

@@ -1,0 +1,215 @@
+"""What a language model is asked and what it answers (docs/reference/models.md#port).
+
+1. A request and a reply are JSON; a request's hash is over what the model sees: by it a recorded answer is found.
+2. What fails is a `ModelError` of one of eight kinds; code, exit code and whether to ask again follow from the kind.
+3. Nothing of an adapter's wire passes this door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, NamedTuple, Protocol
+
+from cogcli.base.calls import Cancellation
+from cogcli.base.canonical import canonical, digest_of
+from cogcli.base.errors import RuntimeErrorBase, error_from_payload
+
+KINDS: Final[dict[str, tuple[str, bool]]] = {
+    "auth": ("model.auth", False),
+    "rate_limited": ("call.overloaded", True),
+    "timeout": ("call.timeout", True),
+    "unreachable": ("call.transport", True),
+    "overloaded": ("call.overloaded", True),
+    "bad_request": ("call.rejected", False),
+    "context_too_long": ("model.context", False),
+    "protocol": ("call.server-error", False),
+}
+"""By kind of failure: the code of its error, and whether the same request may be sent again."""
+FINISHES: Final = ("stop", "length", "tool_calls", "filtered")
+RETRIES: Final = 2
+_FIRST_WAIT: Final = 0.5
+_LONGEST_WAIT: Final = 30.0
+
+
+class ModelRequest(NamedTuple):
+    """One question to a model. Messages are `{role, content}` with role `system`, `developer`, `user` or `assistant`;
+    tools are `{name, description, parameters}`, the last a JSON Schema."""
+
+    messages: tuple[dict[str, str], ...]
+    tools: tuple[dict[str, Any], ...] = ()
+    json_schema: dict[str, Any] | None = None
+    max_tokens: int = 2000
+    temperature: float = 0.0
+    seed: int = 0
+    stop: tuple[str, ...] = ()
+    timeout_ms: int = 60_000
+    call_id: str = ""
+
+    def to_payload(self) -> dict[str, Any]:
+        """The request as JSON."""
+        members = self._asdict()
+        return {
+            **members,
+            "messages": list(self.messages),
+            "tools": list(self.tools),
+            "stop": list(self.stop),
+        }
+
+    @property
+    def request_hash(self) -> str:
+        """The digest of what the model sees: of everything but `call_id` and `timeout_ms`."""
+        seen = self.to_payload()
+        del seen["call_id"], seen["timeout_ms"]
+        return digest_of(seen)
+
+
+class TokenUsage(NamedTuple):
+    """Tokens of one exchange. `estimated`: a count here is ours, since the provider gave none."""
+
+    tokens_in: int
+    tokens_out: int
+    estimated: bool = False
+
+
+class ModelReply(NamedTuple):
+    """One finished answer. Tool calls are `{id, name, args}`; `finish` is one of FINISHES."""
+
+    text: str
+    tool_calls: tuple[dict[str, Any], ...]
+    finish: str
+    usage: TokenUsage
+    model: str = ""
+    request_id: str = ""
+
+    def to_payload(self) -> dict[str, Any]:
+        """The reply as JSON; `from_payload` is its inverse."""
+        return {
+            **self._asdict(),
+            "tool_calls": list(self.tool_calls),
+            "usage": self.usage._asdict(),
+        }
+
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> ModelReply:
+        """The reply that `to_payload` gave. Raises KeyError, TypeError for anything else."""
+        calls, usage = tuple(payload["tool_calls"]), TokenUsage(**payload["usage"])
+        return cls(**{**payload, "tool_calls": calls, "usage": usage})
+
+
+class Delta(NamedTuple):
+    """A piece of an answer's text that is still being written."""
+
+    text: str
+
+
+class ModelError(Exception):
+    """No answer of a model. `code` differs from that of the kind where the cause has one of its own (`env.missing`);
+    `partial` is the text of an answer that broke off: for the transcript, never to be used."""
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        code: str = "",
+        hint: str = "",
+        retryable: bool | None = None,
+        retry_after: float | None = None,
+        partial: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.code = code or KINDS[kind][0]
+        self.hint = hint
+        self.retryable = KINDS[kind][1] if retryable is None else retryable
+        self.retry_after = retry_after
+        self.partial = partial
+
+    def to_error(self) -> RuntimeErrorBase:
+        """The error of the run that ends for this."""
+        error = error_from_payload({"code": self.code, "message": self.message, "hint": self.hint})
+        error.retry_after = self.retry_after
+        return error
+
+    def to_payload(self) -> dict[str, Any]:
+        """The error as JSON; `from_payload` is its inverse."""
+        names = ("kind", "message", "code", "hint", "retryable", "retry_after", "partial")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> ModelError:
+        """The error that `to_payload` gave. Raises KeyError, TypeError for anything else."""
+        named = dict(payload)
+        return cls(named.pop("kind"), named.pop("message"), **named)
+
+
+class ModelInfo(NamedTuple):
+    """What is known of a model before it is asked. `features` are among `stream`, `tools`, `json`, `json_schema`,
+    `seed`; `deterministic`: equal requests get equal answers."""
+
+    adapter: str
+    name: str
+    context_tokens: int | None = None
+    deterministic: bool = False
+    features: tuple[str, ...] = ()
+
+    def to_payload(self) -> dict[str, Any]:
+        """The model as `pins.model` of `run.started` holds it."""
+        return {**self._asdict(), "features": list(self.features)}
+
+
+class LanguageModel(Protocol):
+    """Answers requests; safe to use from any thread."""
+
+    def describe(self) -> ModelInfo:
+        """What is known of it. Nothing is asked over the network."""
+        ...
+
+    def generate(self, request: ModelRequest, cancel: Cancellation) -> ModelReply:
+        """The whole answer. Blocks, at most `timeout_ms`; one attempt. Raises ModelError."""
+        ...
+
+    def stream(
+        self, request: ModelRequest, cancel: Cancellation
+    ) -> Generator[Delta, None, ModelReply]:
+        """The pieces of the answer's text as they come; the generator's return value is the whole answer, the same as
+        of `generate`. Raises ModelError; what came before is not an answer then."""
+        ...
+
+
+def finish_stream(pieces: Generator[Delta, None, ModelReply]) -> ModelReply:
+    """The answer that a stream returns, its pieces passed over. Raises ModelError."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as stop:
+            reply: ModelReply = stop.value
+            return reply
+
+
+def estimate_usage(
+    count: Callable[[str], int],
+    request: ModelRequest,
+    text: str,
+    calls: Sequence[Mapping[str, Any]],
+) -> TokenUsage:
+    """About how many tokens a request and its answer have."""
+    asked = canonical([request.messages, request.tools]).decode()
+    answered = text + (canonical(list(calls)).decode() if calls else "")
+    return TokenUsage(count(asked), count(answered), True)
+
+
+def retry_wait(error: ModelError, attempt: int, seed: int) -> float | None:
+    """The seconds to wait before the next attempt after attempt number `attempt`, from 1, failed; None: ask no more.
+
+    What the provider asks for counts, up to 30 s; else half a second, doubled each time, a quarter more or less.
+    """
+    if not error.retryable or attempt > RETRIES:
+        return None
+    if error.retry_after is not None:
+        return min(error.retry_after, _LONGEST_WAIT)
+    fraction = int.from_bytes(sha256(f"{seed}/{attempt}".encode()).digest()[:4]) / 2**32
+    wait: float = _FIRST_WAIT * 2 ** (attempt - 1) * (0.75 + fraction / 2)
+    return wait

@@ -1,0 +1,102 @@
+"""Recorded answers, given again in their order (docs/reference/models.md#replay)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.models.port import Delta, ModelError, ModelInfo, ModelReply, ModelRequest
+from cogcli.agent.models.settings import ModelContext, ModelSettings
+from cogcli.base.calls import Cancellation
+from cogcli.base.canonical import compact
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.problems import Problem, ProblemsFound
+from cogcli.base.strict_json import JsonRefused, loads
+
+_LIMIT: Final = 256 * 1024 * 1024
+
+
+class Exchange(NamedTuple):
+    """One request, by its hash, and what came of it."""
+
+    request_hash: str
+    outcome: ModelReply | ModelError
+
+    def to_line(self) -> bytes:
+        """The exchange as a line of a transcript file."""
+        kind = "error" if isinstance(self.outcome, ModelError) else "reply"
+        return compact({"request_hash": self.request_hash, kind: self.outcome.to_payload()}) + b"\n"
+
+
+def open_adapter(settings: ModelSettings, context: ModelContext) -> TranscriptModel:
+    """The model of a transcript file. Raises ProblemsFound for a file that is none."""
+    exchanges = read_transcript(settings.file, settings.name)
+    info = ModelInfo(
+        "replay", settings.name, settings.context_tokens, True, ("stream", "tools", "json")
+    )
+    return TranscriptModel(exchanges[context.sent :], info)
+
+
+def read_transcript(path: str, shown: str) -> list[Exchange]:
+    """The exchanges of a file, a line each. Raises ProblemsFound with the place of the first fault."""
+    line = 0
+    try:
+        lines = read_regular(path, limit=_LIMIT).splitlines()
+        found = []
+        for line, text in enumerate(lines, 1):  # noqa: B007
+            found.append(_exchange_from(loads(text)))
+        return found
+    except FileRefused as refused:
+        problem = Problem("yaml.io", "E", shown, 0, 0, "", refused.message, "name a regular file")
+    except JsonRefused as refused:
+        problem = Problem(
+            refused.code, "E", shown, line, max(refused.column, 1), "", refused.message
+        )
+    except (KeyError, TypeError, ValueError):
+        message = (
+            "is not a recorded exchange, expected {request_hash, reply} or {request_hash, error}"
+        )
+        problem = Problem("value.type", "E", shown, line, 1, "", message)
+    raise ProblemsFound([problem])
+
+
+def _exchange_from(raw: Any) -> Exchange:
+    outcome: Callable[[Any], Any] = (
+        ModelReply.from_payload if "reply" in raw else ModelError.from_payload
+    )
+    return Exchange(raw["request_hash"], outcome(raw["reply" if "reply" in raw else "error"]))
+
+
+class TranscriptModel:
+    """Answers each request with what was recorded for one like it, in order."""
+
+    def __init__(self, exchanges: Sequence[Exchange], info: ModelInfo) -> None:
+        self._exchanges = exchanges
+        self._info = info
+        self._lock = threading.Lock()
+        self._next = 0
+
+    def describe(self) -> ModelInfo:
+        return self._info
+
+    def generate(self, request: ModelRequest, cancel: Cancellation) -> ModelReply:
+        with self._lock:
+            number = self._next
+            if number >= len(self._exchanges):
+                raise ModelError("bad_request", f"the transcript has no answer {number + 1}")
+            recorded, outcome = self._exchanges[number]
+            if recorded != request.request_hash:
+                text = f"answer {number + 1} of the transcript is that of another request"
+                raise ModelError("bad_request", text, hint=f"it was recorded for {recorded}")
+            self._next += 1
+        if isinstance(outcome, ModelError):
+            raise ModelError.from_payload(outcome.to_payload())
+        return outcome
+
+    def stream(
+        self, request: ModelRequest, cancel: Cancellation
+    ) -> Generator[Delta, None, ModelReply]:
+        reply = self.generate(request, cancel)
+        yield Delta(reply.text)
+        return reply

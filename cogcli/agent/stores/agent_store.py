@@ -1,0 +1,237 @@
+"""What agents keep of their users beside proposals, in `memory.db`: interactions, conversations, jobs
+(docs/reference/user-memory.md).
+
+1. Each change is one transaction. What was read outside of one is written over the version that was read: three tries.
+2. Each statement names tenant and user; the queue of jobs alone is of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.context.inputs import PromotedMemory
+from cogcli.agent.learning import THRESHOLD, is_synthesis_due
+from cogcli.agent.profile import UserProfile
+from cogcli.agent.stores import jobs, sessions
+from cogcli.agent.stores.interactions import (
+    Interaction,
+    insert_interaction,
+    read_counters,
+    read_interactions,
+)
+from cogcli.agent.stores.learned import ProfileEntry, fold_learned
+from cogcli.agent.stores.memory_rows import VERSIONS, StoredProposal
+from cogcli.agent.stores.memory_store import keep_proposal, read_proposals
+from cogcli.agent.stores.sessions import Changed, SessionSnapshot
+from cogcli.agent.stores.user_data import all_rows, forget_in, forget_in_copies
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.policy.proposals import MemoryProposal
+from cogcli.specs.pack import MemoryLayer
+from cogcli.stores.database import Database
+
+_TRIES: Final = 3
+
+
+class Consolidated(NamedTuple):
+    """What became of a run. `n` is its number among the user's interactions, 0 of one that does not count; `is_new`:
+    it was not stored before."""
+
+    n: int = 0
+    job_ids: tuple[str, ...] = ()
+    is_new: bool = True
+
+
+class AgentStore:
+    """The memory of a project, as agents use it. See `Database` for what opening and using it raises."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, VERSIONS)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    # -- the end of a run ----------------------------------------------------------------------------------------------
+
+    def consolidate(
+        self,
+        tenant_id: str,
+        user_id: str,
+        made: Interaction,
+        *,
+        counts: bool = True,
+        session: SessionSnapshot | None = None,
+        threshold: int = THRESHOLD,
+    ) -> Consolidated:
+        """Keep a run: as an interaction with its jobs, if it counts, and what it added to its conversation; all or
+        nothing, and once. Raises EnvironmentRefusal `memory.busy` where others keep writing, or changing the
+        conversation."""
+        for _ in range(_TRIES):
+            with suppress(Changed):
+                return self._consolidate(tenant_id, user_id, made, counts, session, threshold)
+            if session is not None:
+                session = session.rebased_on(self.session(tenant_id, user_id, session.session_id))
+        text = f"{self._database.path}: a conversation was changed by others {_TRIES} times"
+        raise EnvironmentRefusal("memory.busy", text, hint="try again")
+
+    def _consolidate(
+        self,
+        tenant_id: str,
+        user_id: str,
+        made: Interaction,
+        counts: bool,
+        session: SessionSnapshot | None,
+        threshold: int,
+    ) -> Consolidated:
+        at = made.at
+        with self._database.writing() as connection:
+            known = connection.execute(
+                "SELECT n FROM interaction WHERE tenant_id = ? AND user_id = ? AND run_id = ? UNION ALL SELECT 0 FROM"
+                " message WHERE tenant_id = ? AND user_id = ? AND run_id = ?",
+                (tenant_id, user_id, made.run_id) * 2,
+            ).fetchone()
+            if known:
+                return Consolidated(known[0], is_new=False)
+            if session is not None:
+                named = {"run_id": made.run_id, "episode_id": made.episode_id, "at": at}
+                sessions.write_session(connection, tenant_id, user_id, session, **named)
+            if not counts:
+                return Consolidated()
+            n = insert_interaction(connection, tenant_id, user_id, made).n
+            due = is_synthesis_due(
+                n, made.iterations, made.calls, read_only=not counts, threshold=threshold
+            )
+            extract = made.may_be_learned_from
+            ids = jobs.enqueue(
+                connection, tenant_id, user_id, n, at=at, extract=extract, synthesize=due
+            )
+            return Consolidated(n, tuple(ids))
+
+    # -- a user --------------------------------------------------------------------------------------------------------
+
+    def profile(
+        self,
+        tenant_id: str,
+        user_id: str,
+        counts: Callable[[PromotedMemory], bool] = lambda memory: True,
+    ) -> tuple[UserProfile, list[ProfileEntry]]:
+        """The profile of a user, of all promoted memory or of what `counts` of it; and the proposal behind each of its
+        entries."""
+        with self._database.reading() as connection:
+            found = read_proposals(connection, tenant_id, states=("promoted",), user_id=user_id)
+            counters = read_counters(connection, tenant_id, user_id)
+        return fold_learned(user_id, (each for each in found if counts(each.to_memory())), counters)
+
+    def interactions(
+        self, tenant_id: str, user_id: str, from_n: int = 1, to_n: int = 2**53
+    ) -> list[Interaction]:
+        """The interactions of a user with these numbers, in order."""
+        with self._database.reading() as connection:
+            return list(read_interactions(connection, tenant_id, user_id, from_n, to_n))
+
+    def export(self, tenant_id: str, user_id: str) -> dict[str, list[dict[str, Any]]]:
+        """All rows of a user by table."""
+        with self._database.reading() as connection:
+            return all_rows(connection, tenant_id, user_id)
+
+    def forget(self, tenant_id: str, user_id: str) -> dict[str, int]:
+        """Delete all that is held of a user, in one transaction, from the file, its log and the copies beside it; the
+        number of rows by table."""
+        forget_in_copies(self._database.path, tenant_id, user_id)
+        return forget_in(self._database, tenant_id, user_id)
+
+    # -- conversations -------------------------------------------------------------------------------------------------
+
+    def session(self, tenant_id: str, user_id: str, session_id: str) -> SessionSnapshot:
+        """A conversation; an empty one where nothing is stored."""
+        with self._database.reading() as connection:
+            return sessions.read_session(connection, tenant_id, user_id, session_id)
+
+    def messages(self, tenant_id: str, user_id: str, session_id: str) -> list[dict[str, Any]]:
+        """The messages of a conversation with their numbers, runs and episodes."""
+        with self._database.reading() as connection:
+            return sessions.read_messages(connection, tenant_id, user_id, session_id)
+
+    def sessions(
+        self, tenant_id: str | None = None, user_id: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The conversations of a tenant, or of all, those that were used last first."""
+        with self._database.reading() as connection:
+            return sessions.list_sessions(connection, tenant_id, user_id)
+
+    def forget_session(self, tenant_id: str, user_id: str, session_id: str) -> int:
+        """Delete a conversation, without a trace in this file; the number of its messages. Raises UsageError
+        `session.unknown`."""
+        with self._database.writing() as connection:
+            count = sessions.delete_session(connection, tenant_id, user_id, session_id)
+        if count < 0:
+            raise unknown_session(tenant_id, user_id, session_id)
+        self._database.rewrite()
+        return count
+
+    # -- jobs ----------------------------------------------------------------------------------------------------------
+
+    def lease(self, *, now: str, until: str, passed: Collection[str] = ()) -> jobs.Job | None:
+        """Take the next job; None where there is none."""
+        with self._database.writing() as connection:
+            return jobs.lease(connection, now=now, until=until, passed=passed)
+
+    def finish(
+        self,
+        job: jobs.Job,
+        proposals: Iterable[MemoryProposal],
+        layer: MemoryLayer,
+        *,
+        at: str,
+        transcript: dict[str, Any],
+    ) -> str:
+        """Keep what a job found, once: `done`; `lost` where another worker has taken it over, `forgotten` where its
+        user was: then nothing of it is kept."""
+        with self._database.writing() as connection:
+            if not jobs.close(connection, job, "done", transcript=transcript):
+                return "lost" if jobs.is_there(connection, job) else "forgotten"
+            for proposal in proposals:
+                id = proposal.id_for(job.tenant_id, job.user_id)
+                stored = StoredProposal(id, job.tenant_id, job.user_id, proposal)
+                keep_proposal(connection, stored, layer, again=job.kind == "extract")
+            connection.execute(
+                "UPDATE profile SET last_updated = max(last_updated, ?), synthesis_version = synthesis_version + ?,"
+                " version = version + 1 WHERE tenant_id = ? AND user_id = ?",
+                (at, job.kind == "synthesize", job.tenant_id, job.user_id),
+            )
+        return "done"
+
+    def fail(self, job: jobs.Job, error: str, transcript: dict[str, Any]) -> str:
+        """Note that an attempt failed: the state of the job now, or `lost`."""
+        state = "failed" if job.attempts >= jobs.MOST_FAILURES else "queued"
+        with self._database.writing() as connection:
+            done = jobs.close(connection, job, state, error=error, transcript=transcript)
+        return state if done else "lost"
+
+    def give_back(self, job: jobs.Job) -> None:
+        """Leave a job to others that one had no time for."""
+        with self._database.writing() as connection:
+            jobs.give_back(connection, job)
+
+    def jobs(
+        self,
+        tenant_id: str | None,
+        user_id: str | None = None,
+        states: Collection[str] = jobs.STATES,
+    ) -> list[jobs.Job]:
+        """The jobs in these states, the oldest first; without a tenant those of all."""
+        with self._database.reading() as connection:
+            return jobs.list_jobs(connection, tenant_id, user_id, states)
+
+
+def unknown_session(tenant_id: str, user_id: str, session_id: str) -> UsageError:
+    """That there is no such conversation."""
+    tenant = "" if tenant_id == "local" else f" --tenant={tenant_id}"
+    return UsageError(
+        "session.unknown",
+        f"no session `{session_id}` of user `{user_id}` in tenant `{tenant_id}`",
+        next=(f"cogcli agent sessions ls{tenant}",),
+    )

@@ -1,0 +1,171 @@
+"""The queue of what is to be learned from users: taken by lease, done once (docs/reference/user-memory.md#jobs)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.base.canonical import compact, digest_of
+from cogcli.base.jsonvalue import object_of
+
+if TYPE_CHECKING:
+    import sqlite3
+
+KINDS: Final = ("extract", "synthesize")
+STATES: Final = ("queued", "leased", "done", "failed")
+MOST_FAILURES: Final = 5
+"""After so many attempts a job has failed for good."""
+_COLUMNS: Final = (
+    "job_id", "tenant_id", "user_id", "kind", "from_n", "to_n", "state", "attempts", "lease_until", "error",
+    "transcript", "created_at", "version",
+)  # fmt: skip
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM job"  # noqa: S608  # names of ours
+_OPEN: Final = (
+    _SELECT  # noqa: S608
+    + " WHERE (state = 'queued' OR (state = 'leased' AND lease_until <= ?)) AND NOT EXISTS (SELECT 1 FROM job AS"
+    " earlier WHERE earlier.tenant_id = job.tenant_id AND earlier.user_id = job.user_id AND earlier.state IN ('queued',"
+    " 'leased') AND (earlier.to_n, earlier.kind) < (job.to_n, job.kind)) ORDER BY created_at, to_n, kind, job_id"
+)
+
+
+class Job(NamedTuple):
+    """What is to be learned of a user's interactions number `from_n` to `to_n`. `state` is one of STATES; `error` is
+    that of the last attempt; `transcript` holds what a model was asked and answered."""
+
+    job_id: str
+    tenant_id: str
+    user_id: str
+    kind: str
+    from_n: int
+    to_n: int
+    state: str
+    attempts: int
+    lease_until: str
+    error: str
+    transcript: dict[str, Any]
+    created_at: str
+    version: int
+
+    def to_payload(self) -> dict[str, Any]:
+        """The job as JSON."""
+        members = self._asdict()
+        del members["version"]
+        return members
+
+
+def job_id_of(tenant_id: str, user_id: str, kind: str, from_n: int, to_n: int) -> str:
+    """The id of a job: that of the same work is the same."""
+    named = [tenant_id, user_id, kind, from_n, to_n]
+    return f"jb_{digest_of(named).removeprefix('sha256:')[:16]}"
+
+
+def enqueue(
+    connection: sqlite3.Connection,
+    tenant_id: str,
+    user_id: str,
+    n: int,
+    *,
+    at: str,
+    extract: bool,
+    synthesize: bool,
+) -> list[str]:
+    """Queue the jobs of interaction number `n` and return their ids. A synthesis covers all interactions since the
+    last one."""
+    (last,) = connection.execute(
+        "SELECT coalesce(max(to_n), 0) FROM job WHERE tenant_id = ? AND user_id = ? AND kind = 'synthesize'",
+        (tenant_id, user_id),
+    ).fetchone()
+    wanted = [("extract", n)] if extract else []
+    wanted += [("synthesize", last + 1)] if synthesize else []
+    ids = []
+    for kind, from_n in wanted:
+        ids.append(job_id_of(tenant_id, user_id, kind, from_n, n))
+        connection.execute(
+            "INSERT OR IGNORE INTO job VALUES (?, ?, ?, ?, ?, ?, 'queued', 0, '', '', '{}', ?, 1)",
+            (ids[-1], tenant_id, user_id, kind, from_n, n, at),
+        )
+    return ids
+
+
+def lease(
+    connection: sqlite3.Connection, *, now: str, until: str, passed: Collection[str] = ()
+) -> Job | None:
+    """Take the oldest job that nobody works at and that none of its user comes before, but those `passed`; None where
+    there is none. One whose workers ended five times has failed."""
+    for row in connection.execute(_OPEN, (now,)).fetchall():
+        job = _job(row)
+        if job.job_id in passed:
+            continue
+        if job.attempts >= MOST_FAILURES:
+            _update(
+                connection,
+                job,
+                state="failed",
+                lease_until="",
+                error=job.error or "its workers ended",
+            )
+            continue
+        taken = job._replace(state="leased", attempts=job.attempts + 1, lease_until=until)
+        if _update(connection, job, state=taken.state, attempts=taken.attempts, lease_until=until):
+            return taken._replace(version=job.version + 1)
+    return None
+
+
+def close(
+    connection: sqlite3.Connection,
+    job: Job,
+    state: str,
+    *,
+    error: str = "",
+    transcript: dict[str, Any],
+) -> bool:
+    """End one's lease of a job; False where it is not one's own any more."""
+    text = compact(transcript).decode()
+    return _update(connection, job, state=state, lease_until="", error=error, transcript=text)
+
+
+def give_back(connection: sqlite3.Connection, job: Job) -> None:
+    """End one's lease of a job that was not tried to its end."""
+    _update(connection, job, state="queued", lease_until="", attempts=job.attempts - 1)
+
+
+def is_there(connection: sqlite3.Connection, job: Job) -> bool:
+    """Whether the job is still known: its user may have been forgotten."""
+    row = connection.execute(
+        "SELECT 1 FROM job WHERE tenant_id = ? AND user_id = ? AND job_id = ?",
+        (job.tenant_id, job.user_id, job.job_id),
+    ).fetchone()
+    return row is not None
+
+
+def list_jobs(
+    connection: sqlite3.Connection,
+    tenant_id: str | None = None,
+    user_id: str | None = None,
+    states: Collection[str] = STATES,
+) -> list[Job]:
+    """The jobs in these states, the oldest first: of a tenant, or of all; of a user, or of all."""
+    rows = connection.execute(
+        f"{_SELECT} WHERE (? IS NULL OR tenant_id = ?) AND (? IS NULL OR user_id = ?) AND state IN"
+        f" ({', '.join('?' * len(states))}) ORDER BY created_at, to_n, kind, job_id",
+        (tenant_id, tenant_id, user_id, user_id, *states),
+    )
+    return [_job(row) for row in rows]
+
+
+def _update(connection: sqlite3.Connection, job: Job, **values: Any) -> bool:
+    """Change a job that is as it was read; whether it was."""
+    names = ", ".join(f"{name} = ?" for name in values)
+    done = connection.execute(
+        f"UPDATE job SET {names}, version = version + 1 WHERE tenant_id = ? AND user_id = ? AND job_id = ?"  # noqa: S608
+        " AND version = ? AND lease_until = ?",
+        (*values.values(), job.tenant_id, job.user_id, job.job_id, job.version, job.lease_until),
+    )
+    return bool(done.rowcount)
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    members = dict(zip(_COLUMNS, row, strict=True))
+    return Job(**{**members, "transcript": object_of(orjson.loads(members["transcript"]))})

@@ -1,0 +1,90 @@
+"""Lines of a knowledge import, checked before any is written (docs/reference/pack.md#knowledge)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final
+
+from cogcli.base.errors import UsageError
+from cogcli.base.jsonvalue import holds_at_most, kind_of
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.specs.pack import DATA_CLASSES, TRUST
+
+MAX_LINE: Final = 64 * 1024
+_MAX_VALUES: Final = 1000
+_REQUIRED: Final = ("subject", "predicate", "evidence_ref", "observed_at")
+_TEXTS: Final = (
+    *_REQUIRED,
+    "tenant_id",
+    "object",
+    "valid_from",
+    "valid_until",
+    "trust",
+    "data_class",
+)
+_TIMES: Final = ("observed_at", "valid_from", "valid_until")
+_KNOWN: Final = (*_TEXTS, "value", "retracts")
+_CHOICES: Final = {"trust": TRUST, "data_class": DATA_CLASSES}
+
+
+def checked_lines(data: bytes, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSONL text, each with the number of its line. Raises UsageError `input.json` with the line that
+    is wrong; empty lines are passed over."""
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if line.strip():
+            yield number, _checked(line, file, number)
+
+
+def _checked(line: bytes, file: str, number: int) -> dict[str, Any]:
+    if len(line) > MAX_LINE:
+        raise line_refusal(file, number, f"longer than {MAX_LINE} bytes")
+    try:
+        value = loads(line)
+    except JsonRefused as error:
+        raise line_refusal(file, number, str(error)) from error
+    if not isinstance(value, dict):
+        raise line_refusal(file, number, f"expected an object, found {kind_of(value)}")
+    for fault in faults_of(value):
+        raise line_refusal(file, number, fault)
+    first, last = value.get("valid_from"), value.get("valid_until")
+    if first and last and datetime.fromisoformat(first) >= datetime.fromisoformat(last):
+        raise line_refusal(file, number, "`valid_until`: expected a time after `valid_from`")
+    return value
+
+
+def faults_of(line: dict[str, Any]) -> Iterator[str]:
+    """What keeps an object from being a line of an import."""
+    yield from (f"unknown key `{name}`" for name in line if name not in _KNOWN)
+    yield from (f"key `{name}` is missing" for name in _REQUIRED if not line.get(name))
+    for name in _TEXTS:
+        if name in line and not (isinstance(line[name], str) and len(line[name]) <= 1024):
+            yield f"`{name}`: expected text of at most 1024 characters"
+    for name in ("subject", "object"):
+        if line.get(name) and not all(str(line[name]).partition(":")[::2]):
+            yield f"`{name}`: expected an entity `type:id`"
+    for name in _TIMES:
+        if line.get(name) and not _is_time(str(line[name])):
+            yield f"`{name}`: expected a time with its zone, as 2026-05-04T09:30:00Z"
+    for name, choices in _CHOICES.items():
+        if name in line and line[name] not in choices:
+            yield f"`{name}`: expected one of {', '.join(choices)}"
+    if "retracts" in line and (type(line["retracts"]) is not int or line["retracts"] < 1):
+        yield "`retracts`: expected the number of an edge"
+    if not holds_at_most(line.get("value"), _MAX_VALUES):
+        yield f"`value`: more than {_MAX_VALUES} values"
+    if line.get("value") is not None and line.get("object"):
+        yield "`value` and `object`: an edge has one of them"
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def line_refusal(file: str, line: int, message: str) -> UsageError:
+    """The error for a line of a file that is none of an import."""
+    hint = "nothing was imported: correct the line, and import the file again"
+    return UsageError("input.json", message, file=file, line=line, column=1, hint=hint)

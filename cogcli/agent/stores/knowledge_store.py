@@ -1,0 +1,186 @@
+"""Knowledge: an append-only graph of statements with their evidence (docs/reference/pack.md#knowledge)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.agent.context.inputs import Edge
+from cogcli.agent.stores.knowledge_lines import faults_of
+from cogcli.base.canonical import canonical
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.stores.database import Database, UnreadableRow
+
+if TYPE_CHECKING:
+    import sqlite3
+
+PREFIX: Final = "kg_"
+_MOST_EDGES: Final = 2**53
+_COLUMNS: Final = (
+    "tenant_id", "subject", "predicate", "object", "value_json", "observed_at", "valid_from", "valid_until",
+    "evidence_ref", "trust", "data_class", "retracts",
+)  # fmt: skip
+_TABLES: Final = (
+    "CREATE TABLE edge (seq INTEGER PRIMARY KEY, tenant_id TEXT NOT NULL, subject TEXT NOT NULL, predicate TEXT NOT"
+    " NULL, object TEXT NOT NULL, value_json TEXT, observed_at TEXT NOT NULL, valid_from TEXT NOT NULL, valid_until"
+    " TEXT NOT NULL, evidence_ref TEXT NOT NULL, trust TEXT NOT NULL, data_class TEXT NOT NULL, retracts INTEGER)",
+    "CREATE INDEX edge_of ON edge (tenant_id, subject, seq)",
+    "CREATE INDEX edge_retracts ON edge (retracts) WHERE retracts IS NOT NULL",
+    "CREATE TABLE snapshot (seq INTEGER PRIMARY KEY, hash TEXT NOT NULL)",
+)
+_SELECT: Final = f"SELECT seq, {', '.join(_COLUMNS)} FROM edge WHERE seq <= ?"  # noqa: S608  # names of ours
+
+_AROUND: Final = (
+    _SELECT  # noqa: S608
+    + " AND tenant_id = ? AND subject = ? AND retracts IS NULL AND NOT EXISTS (SELECT 1 FROM edge AS later WHERE"
+    " later.retracts = edge.seq AND later.tenant_id = edge.tenant_id AND later.seq <= ?) ORDER BY seq DESC LIMIT ?"
+)
+
+
+class Snapshot(NamedTuple):
+    """A prefix of the graph: `ref` is `kg_` with the hash of all edges up to `seq`."""
+
+    ref: str
+    seq: int
+
+
+def _refusal(place: int, text: str) -> UsageError:
+    return UsageError("input.json", text, hint="nothing was imported: name an edge that is there")
+
+
+class KnowledgeStore:
+    """The graph in one file. See `Database` for what opening and using it raises."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, (_TABLES,))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def append(
+        self,
+        lines: Iterable[Mapping[str, Any]],
+        refusal: Callable[[int, str], UsageError] = _refusal,
+    ) -> Snapshot:
+        """Append checked lines, all or none; the snapshot after them. Raises what `refusal` makes of the place of a
+        line, from 0 on, that retracts what was not before it, and why: UsageError `input.json`."""
+        with self._database.writing() as connection:
+            seq, state = _latest(connection)
+            for place, line in enumerate(lines):
+                seq += 1
+                row = _row_of(line)
+                if (line.get("retracts") or 0) >= seq:
+                    raise refusal(
+                        place,
+                        f"`retracts`: {line['retracts']} is not an earlier edge, this one is {seq}",
+                    )
+                connection.execute(
+                    f"INSERT INTO edge (seq, {', '.join(_COLUMNS)}) VALUES (?{', ?' * len(_COLUMNS)})",  # noqa: S608
+                    (seq, *row),
+                )
+                state = _next_hash(state, (seq, *row))
+            connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?)", (seq, state))
+        return Snapshot(PREFIX + state, seq)
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot of everything that is in the graph now."""
+        with self._database.reading() as connection:
+            seq, state = _latest(connection)
+        return Snapshot(PREFIX + state, seq)
+
+    def verified(self, ref: str) -> Snapshot:
+        """The snapshot of a reference. Raises EnvironmentRefusal `snapshot.mismatch` where no prefix of the graph has
+        its hash: the edges were changed, or it is the reference of another graph."""
+        with self._database.reading() as connection:
+            known = connection.execute(
+                "SELECT seq FROM snapshot WHERE hash = ?", (ref.removeprefix(PREFIX),)
+            ).fetchone()
+            if known is not None:
+                state = ""
+                for row in connection.execute(f"{_SELECT} ORDER BY seq", known):
+                    state = _next_hash(state, row)
+                if PREFIX + state == ref:
+                    return Snapshot(ref, known[0])
+        text = f"{self._database.path} has no state `{ref}`"
+        raise EnvironmentRefusal(
+            "snapshot.mismatch", text, hint="run anew over what the graph holds now"
+        )
+
+    def around(
+        self, entities: Iterable[str], *, tenant_id: str, seq: int, hops: int, most: int
+    ) -> list[Edge]:
+        """The edges of the prefix up to `seq`, less what was retracted in it, that are at most so many hops from these
+        entities, at most `most` of each entity; in the order of their writing."""
+        found: dict[int, Edge] = {}
+        seen: set[str] = set()
+        frontier = list(dict.fromkeys(entities))
+        with self._database.reading() as connection:
+            for _ in range(hops):
+                seen.update(frontier)
+                edges = [
+                    edge
+                    for entity in frontier
+                    for edge in _edges_of(connection, entity, tenant_id, seq, most)
+                ]
+                found.update((edge.seq, edge) for edge in edges)
+                frontier = [
+                    o for o in dict.fromkeys(edge.object for edge in edges) if o and o not in seen
+                ]
+        return [found[key] for key in sorted(found)]
+
+
+def _edges_of(
+    connection: sqlite3.Connection, entity: str, tenant_id: str, seq: int, most: int
+) -> Iterator[Edge]:
+    rows = connection.execute(_AROUND, (seq, tenant_id, entity, seq, most))
+    for number, *row in rows:
+        members = dict(zip(_COLUMNS, row, strict=True))
+        value, _ = members.pop("value_json"), members.pop("retracts")
+        members["value"] = None if value is None else _value_from(value)
+        for fault in faults_of(members):
+            raise UnreadableRow(f"edge {number}: {fault}")
+        yield Edge(**members, seq=number)
+
+
+def _value_from(text: Any) -> Any:
+    try:
+        return loads(text if isinstance(text, bytes) else str(text))
+    except JsonRefused as error:
+        raise UnreadableRow(f"a value that is none: {error}") from error
+
+
+def _latest(connection: sqlite3.Connection) -> tuple[int, str]:
+    """The number of the last edge, and the hash of all."""
+    found = connection.execute(
+        "SELECT seq, hash FROM snapshot ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
+    if found is None:
+        return 0, ""
+    if not (isinstance(found[0], int) and 0 < found[0] < _MOST_EDGES and isinstance(found[1], str)):
+        raise UnreadableRow("a snapshot that is none")
+    return found[0], found[1]
+
+
+def _next_hash(state: str, row: tuple[Any, ...]) -> str:
+    try:
+        return sha256(state.encode() + canonical(list(row))).hexdigest()
+    except TypeError as error:
+        raise UnreadableRow("an edge with what is not text") from error
+
+
+def _row_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    value = line.get("value")
+    defaults = {
+        "object": "",
+        "valid_from": "",
+        "valid_until": "",
+        "tenant_id": "local",
+        "data_class": "internal",
+    }
+    members = {**defaults, "trust": "untrusted", "retracts": None, **line}
+    members["value_json"] = None if value is None else canonical(value).decode()
+    return tuple(members[column] for column in _COLUMNS)

@@ -1,0 +1,173 @@
+"""The tables of `memory.db`, and a proposal as a row of them (docs/reference/pack.md#memory)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.agent.context.inputs import PromotedMemory
+from cogcli.agent.stores.agent_tables import AGENT_TABLES
+from cogcli.base.canonical import canonical
+from cogcli.base.jsonvalue import object_of
+from cogcli.policy.freshness import seconds_of
+from cogcli.policy.proposals import MemoryProposal
+from cogcli.specs.pack import DATA_CLASSES, PROPOSAL_CLASSES, TIERS
+from cogcli.stores.database import UnreadableRow
+
+STATES: Final = ("proposed", "promoted", "rejected", "rejected_before", "superseded")
+VERDICTS: Final = ("none", "conflicts", "supersedes")
+VERSIONS: Final = (
+    (
+        "CREATE TABLE capture (seq INTEGER PRIMARY KEY, tenant_id TEXT NOT NULL, user_id TEXT NOT NULL, run_id TEXT NOT"
+        " NULL, content TEXT NOT NULL, at TEXT NOT NULL, UNIQUE (run_id, content))",
+        "CREATE TABLE proposal (proposal_id TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, user_id TEXT NOT NULL, class"
+        " TEXT NOT NULL, tier TEXT NOT NULL, entity TEXT NOT NULL, predicate TEXT NOT NULL, value TEXT NOT NULL,"
+        " evidence TEXT NOT NULL, confidence REAL NOT NULL, consent INTEGER NOT NULL, contradiction TEXT NOT NULL,"
+        " data_class TEXT NOT NULL, run_id TEXT NOT NULL, at TEXT NOT NULL, state TEXT NOT NULL, decided_by TEXT NOT"
+        " NULL, decided_at TEXT NOT NULL, reason TEXT NOT NULL, version INTEGER NOT NULL)",
+        "CREATE INDEX proposal_about ON proposal (tenant_id, user_id, entity, predicate, state)",
+        "CREATE VIRTUAL TABLE words USING fts5 (proposal_id UNINDEXED, text)",
+    ),
+    (
+        "CREATE TABLE proposed_in (proposal_id TEXT NOT NULL, run_id TEXT NOT NULL, PRIMARY KEY (proposal_id, run_id))",
+        "INSERT INTO proposed_in SELECT proposal_id, run_id FROM proposal",
+    ),
+    AGENT_TABLES,
+)
+"""The statements that lead to each version. `proposed_in`: which runs made a proposal."""
+COLUMNS: Final = (
+    "proposal_id", "tenant_id", "user_id", "class", "tier", "entity", "predicate", "value", "evidence", "confidence",
+    "consent", "contradiction", "data_class", "run_id", "at", "state", "decided_by", "decided_at", "reason",
+)  # fmt: skip
+"""The columns of a proposal; after them its `version`."""
+_ID: Final = re.compile(r"mp_[0-9a-f]{16}")
+_CHOICES: Final = {
+    "class": PROPOSAL_CLASSES,
+    "tier": TIERS,
+    "data_class": DATA_CLASSES,
+    "state": STATES,
+}
+
+
+NO_CONTRADICTION: Final[dict[str, Any]] = {"existing": [], "verdict": "none"}
+
+
+class StoredProposal(NamedTuple):
+    """A proposal as it is kept. `state` is one of STATES; who decided, and when, is empty as long as nobody did."""
+
+    proposal_id: str
+    tenant_id: str
+    user_id: str
+    proposal: MemoryProposal
+    state: str = "proposed"
+    contradiction: dict[str, Any] = NO_CONTRADICTION
+    decided_by: str = ""
+    decided_at: str = ""
+    reason: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """What it is to promoted memory of the same: one of VERDICTS."""
+        return str(self.contradiction["verdict"])
+
+    def to_payload(self) -> dict[str, Any]:
+        """The proposal as JSON (docs/reference/pack.md#proposals)."""
+        made = self.proposal
+        return {
+            "proposal_id": self.proposal_id,
+            "class": made.memory_class,
+            "tier": made.tier,
+            "candidate": made.candidate,
+            "evidence_refs": list(made.evidence_refs),
+            "confidence": made.confidence,
+            "consent": made.consent,
+            "contradiction": self.contradiction,
+            "run_id": made.run_id,
+            "at": made.at,
+            "state": self.state,
+        }
+
+    def to_memory(self, rank: float = 0.0) -> PromotedMemory:
+        """The proposal as memory: promoted where its state says so."""
+        made = self.proposal
+        return PromotedMemory(
+            self.proposal_id, made.tier, made.memory_class, made.entity, made.predicate, made.value, self.decided_at,
+            self.user_id, self.tenant_id, made.data_class, made.evidence_refs, rank,
+        )  # fmt: skip
+
+
+def row_from(stored: StoredProposal) -> tuple[Any, ...]:
+    """The values of COLUMNS."""
+    made = stored.proposal
+    return (
+        stored.proposal_id, stored.tenant_id, stored.user_id, made.memory_class, made.tier, made.entity,
+        made.predicate, canonical(made.value).decode(), canonical(list(made.evidence_refs)).decode(), made.confidence,
+        made.consent, canonical(stored.contradiction).decode(), made.data_class, made.run_id, made.at, stored.state,
+        stored.decided_by, stored.decided_at, stored.reason,
+    )  # fmt: skip
+
+
+def stored_from(row: tuple[Any, ...]) -> StoredProposal:
+    """The proposal in the values of COLUMNS. Raises UnreadableRow, JSONDecodeError for what was not written by us."""
+    members = dict(zip(COLUMNS, row, strict=True))
+    _require_readable(members)
+    names = ("tier", "entity", "predicate", "confidence", "run_id", "at", "data_class")
+    proposal = MemoryProposal(
+        members["class"],
+        value=orjson.loads(members["value"]),
+        evidence_refs=_texts(orjson.loads(members["evidence"]), "evidence"),
+        consent=bool(members["consent"]),
+        **{name: members[name] for name in names},
+    )
+    contradiction = object_of(orjson.loads(members["contradiction"]))
+    _texts(contradiction.get("existing"), "contradiction")
+    if contradiction.get("verdict") not in VERDICTS:
+        raise UnreadableRow("the contradiction of a proposal is none")
+    kept = (proposal, members["state"], contradiction)
+    decided = (members["decided_by"], members["decided_at"], members["reason"])
+    return StoredProposal(
+        members["proposal_id"], members["tenant_id"], members["user_id"], *kept, *decided
+    )
+
+
+def _texts(value: Any, name: str) -> tuple[str, ...]:
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
+        return tuple(value)
+    raise UnreadableRow(f"`{name}` of a proposal is not a list of texts")
+
+
+def _require_readable(members: dict[str, Any]) -> None:
+    """Raise UnreadableRow for a value of another type, or a word that there is not."""
+    for name, value in members.items():
+        if not isinstance(value, int | float if name in ("confidence", "consent") else str):
+            raise UnreadableRow(f"`{name}` of a proposal is of another type")
+    if not _ID.fullmatch(members["proposal_id"]):
+        raise UnreadableRow("an id of a proposal is none")
+    for name, choices in _CHOICES.items():
+        if members[name] not in choices:
+            raise UnreadableRow(f"no `{name}` of proposals is `{members[name][:40]}`")
+    try:
+        if members["decided_at"]:
+            seconds_of(members["decided_at"])
+    except ValueError as error:
+        raise UnreadableRow("the time of a decision is none") from error
+
+
+def words_of(proposal: MemoryProposal) -> str:
+    """The text by which a memory is found."""
+    text = " ".join((proposal.entity, proposal.predicate, *_texts_of(proposal.value)))
+    return text.replace("_", " ").casefold()
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _texts_of(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts_of(item)
+    elif value is not None:
+        yield str(value)

@@ -1,0 +1,350 @@
+"""Memory: captured, proposed, promoted or rejected, recalled (docs/reference/pack.md#memory)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.agent.context.inputs import PromotedMemory, User
+from cogcli.agent.context.memory import fault_of
+from cogcli.agent.stores.memory_rows import (
+    COLUMNS,
+    VERSIONS,
+    StoredProposal,
+    row_from,
+    stored_from,
+    words_of,
+)
+from cogcli.base.canonical import canonical
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.policy.proposals import MemoryProposal, proposal_from
+from cogcli.specs.pack import MemoryLayer
+from cogcli.stores.database import Database
+
+if TYPE_CHECKING:
+    import sqlite3
+
+CODE: Final = "code"
+"""Who decided what no person did."""
+_NAMES: Final = ", ".join(f"proposal.{name}" for name in COLUMNS)
+_SELECT: Final = f"SELECT {_NAMES} FROM proposal WHERE tenant_id = ?"  # noqa: S608  # names of ours
+_MATCHING: Final = (
+    f"SELECT {_NAMES}, bm25(words) FROM words JOIN proposal USING (proposal_id) WHERE words MATCH ? AND"  # noqa: S608
+    " tenant_id = ? AND user_id = ? AND state = 'promoted' ORDER BY bm25(words), proposal_id"
+)
+_REJECTED: Final = ("rejected", "rejected_before")
+
+
+class ProposalOutcome(NamedTuple):
+    """What became of a proposal that a run made. `outcome`: promoted, waits, rejected_before, no_consent (nothing of
+    its class may be kept or recalled), or too_large (nothing was stored). `payload` is the proposal as it is kept."""
+
+    proposal_id: str
+    outcome: str
+    payload: dict[str, Any]
+
+
+class Decision(NamedTuple):
+    """A proposal after a person decided, whether that changed it, and the promoted memory that says otherwise."""
+
+    stored: StoredProposal
+    is_new: bool
+    existing: tuple[StoredProposal, ...] = ()
+
+
+class MemoryStore:
+    """The memory of all users of a project. See `Database` for what opening and using it raises."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, VERSIONS)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def capture(self, tenant_id: str, user_id: str, *, run_id: str, content: Any, at: str) -> None:
+        """Keep raw content of a run, which is never compiled; the same content of a run once."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO capture (tenant_id, user_id, run_id, content, at) VALUES (?, ?, ?, ?, ?)",
+                (tenant_id, user_id, run_id, canonical(content).decode(), at),
+            )
+
+    def propose_all(
+        self,
+        tenant_id: str,
+        user_id: str,
+        payloads: Iterable[Mapping[str, Any]],
+        layer: MemoryLayer,
+        *,
+        consent: Collection[str],
+        run_id: str,
+        at: str,
+    ) -> list[ProposalOutcome]:
+        """Keep the proposals of a run, all or none, and say what became of each. Made again by the same run, a proposal
+        changes nothing. Raises ValueError for what no proposal is."""
+        made = [
+            proposal_from(payload, run_id=run_id, at=at, consent=consent) for payload in payloads
+        ]
+        outcomes = []
+        with self._database.writing() as connection:
+            for proposal in made:
+                stored = StoredProposal(
+                    proposal.id_for(tenant_id, user_id), tenant_id, user_id, proposal
+                )
+                kept = stored if proposal.is_too_large else keep_proposal(connection, stored, layer)
+                word = _outcome(kept, proposal)
+                outcomes.append(ProposalOutcome(kept.proposal_id, word, kept.to_payload()))
+        return outcomes
+
+    def propose(
+        self, tenant_id: str, user_id: str, proposal: MemoryProposal, layer: MemoryLayer
+    ) -> StoredProposal:
+        """Keep a proposal, and promote it where the pack says so: its class, confidence, consent, no contradiction."""
+        stored = StoredProposal(proposal.id_for(tenant_id, user_id), tenant_id, user_id, proposal)
+        with self._database.writing() as connection:
+            return keep_proposal(connection, stored, layer)
+
+    def promote(
+        self,
+        tenant_id: str,
+        id: str,
+        *,
+        by: str,
+        at: str,
+        user_id: str = "",
+        consent: Collection[str] = (),
+    ) -> Decision:
+        """Promote a proposal by hand, whatever it contradicts; of two who do so at once the first has decided. Raises
+        EnvironmentRefusal `memory.consent` where its user consented to its class neither when it was made nor now;
+        UsageError `memory.unknown`."""
+        with self._database.writing() as connection:
+            stored = _require(connection, tenant_id, id, user_id)
+            if stored.state == "promoted":
+                return Decision(stored, False, _others(connection, stored))
+            made = stored.proposal
+            if not (made.consent or made.memory_class in consent):
+                raise _no_consent(stored)
+            stored = _compared(connection, stored._replace(proposal=made._replace(consent=True)))
+            existing = _others(connection, stored)
+            return Decision(_decide(connection, stored, "promoted", by, at), True, existing)
+
+    def reject(
+        self, tenant_id: str, id: str, *, by: str, at: str, reason: str = "", user_id: str = ""
+    ) -> Decision:
+        """Reject a proposal, or take back what was promoted: it is not recalled any more. Raises UsageError
+        `memory.unknown`."""
+        with self._database.writing() as connection:
+            stored = _require(connection, tenant_id, id, user_id)
+            if stored.state in _REJECTED:
+                return Decision(stored, False)
+            return Decision(_decide(connection, stored, "rejected", by, at, reason), True)
+
+    def proposals(
+        self, tenant_id: str, *, states: Collection[str], user_id: str | None = None
+    ) -> list[StoredProposal]:
+        """The proposals in these states, the oldest first."""
+        with self._database.reading() as connection:
+            return read_proposals(connection, tenant_id, states=states, user_id=user_id)
+
+    def explain(
+        self, tenant_id: str, id: str, *, user_id: str = ""
+    ) -> tuple[Decision, tuple[str, ...]]:
+        """A proposal in any state beside the promoted memory that says otherwise now, and the runs that made it. Raises
+        UsageError `memory.unknown`."""
+        with self._database.reading() as connection:
+            stored = _require(connection, tenant_id, id, user_id)
+            runs = connection.execute(
+                "SELECT run_id FROM proposed_in WHERE proposal_id = ? ORDER BY rowid", (id,)
+            ).fetchall()
+            return Decision(stored, False, _others(connection, stored)), tuple(
+                str(run) for (run,) in runs
+            )
+
+    def recall(
+        self, tenant_id: str, user: User, query: str, layer: MemoryLayer, *, now: str, most: int
+    ) -> list[PromotedMemory]:
+        """Promoted memory of a user that shares a word with the query, the nearest first: at most so many that may be
+        recalled, and at most so many that may not. Of those nothing is told but that they are there: their value is
+        None."""
+        words = " OR ".join(
+            f'"{word}"' for word in dict.fromkeys(re.findall(r"\w+", query.casefold()))
+        )
+        found: list[PromotedMemory] = []
+        counts: Counter[bool] = Counter()
+        with self._database.reading() as connection:
+            rows = connection.execute(_MATCHING, (words, tenant_id, user.user_id)) if words else ()
+            for *row, rank in rows:
+                memory = stored_from(tuple(row)).to_memory(rank)
+                is_out = bool(fault_of(memory, layer, user, tenant_id, now))
+                counts[is_out] += 1
+                if counts[is_out] <= most:
+                    found.append(memory._replace(value=None) if is_out else memory)
+                if counts[False] == most:
+                    break
+        return found
+
+
+def tenant_flag(tenant_id: str) -> str:
+    """What names a tenant in a suggested command; empty for the default one."""
+    return "" if tenant_id == "local" else f" {quote(f'--tenant={tenant_id}')}"
+
+
+def _outcome(kept: StoredProposal, asked: MemoryProposal) -> str:
+    """The word for what became of a proposal, as one run asked for it."""
+    if asked.is_too_large:
+        return "too_large"
+    if kept.state in _REJECTED:
+        return "rejected_before"
+    if not asked.consent:
+        return "no_consent"
+    return "promoted" if kept.state == "promoted" else "waits"
+
+
+def _no_consent(stored: StoredProposal) -> EnvironmentRefusal:
+    made = stored.proposal.memory_class
+    return EnvironmentRefusal(
+        "memory.consent",
+        f"`{stored.user_id}` gave no consent to `{made}`",
+        hint=f"once the user consents, say so with --consent {made}",
+        next=(f"cogcli memory ls --why {stored.proposal_id}{tenant_flag(stored.tenant_id)}",),
+    )
+
+
+def _require(
+    connection: sqlite3.Connection, tenant_id: str, id: str, user_id: str = ""
+) -> StoredProposal:
+    row = connection.execute(f"{_SELECT} AND proposal_id = ?", (tenant_id, id)).fetchone()
+    stored = None if row is None else stored_from(row)
+    if stored is None or (user_id and stored.user_id != user_id):
+        of = f" and user `{user_id}`" if user_id else ""
+        raise UsageError(
+            "memory.unknown",
+            f"no proposal `{id[:60]}` of tenant `{tenant_id[:60]}`{of}",
+            hint="ids begin with mp_",
+            next=(f"cogcli memory proposals --all{tenant_flag(tenant_id)}",),
+        )
+    return stored
+
+
+def _others(connection: sqlite3.Connection, stored: StoredProposal) -> tuple[StoredProposal, ...]:
+    """The promoted memory that says something else of the same."""
+    made = stored.proposal
+    rows = connection.execute(
+        f"{_SELECT} AND user_id = ? AND entity = ? AND predicate = ? AND state = 'promoted' AND value <> ?"
+        " ORDER BY proposal_id",
+        (
+            stored.tenant_id,
+            stored.user_id,
+            made.entity,
+            made.predicate,
+            canonical(made.value).decode(),
+        ),
+    )
+    return tuple(stored_from(row) for row in rows)
+
+
+def _compared(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:
+    """The proposal with what it contradicts now; a correction supersedes that."""
+    existing = [other.proposal_id for other in _others(connection, stored)]
+    correction = stored.proposal.memory_class == "correction"
+    verdict = ("supersedes" if correction else "conflicts") if existing else "none"
+    return stored._replace(contradiction={"existing": existing, "verdict": verdict})
+
+
+def read_proposals(
+    connection: sqlite3.Connection,
+    tenant_id: str,
+    *,
+    states: Collection[str],
+    user_id: str | None = None,
+) -> list[StoredProposal]:
+    """The proposals in these states, the oldest first."""
+    marks = ", ".join("?" * len(states))
+    rows = connection.execute(
+        f"{_SELECT} AND (? IS NULL OR user_id = ?) AND state IN ({marks}) ORDER BY at, proposal_id",
+        (tenant_id, user_id, user_id, *states),
+    )
+    return [stored_from(row) for row in rows]
+
+
+def keep_proposal(
+    connection: sqlite3.Connection, fresh: StoredProposal, layer: MemoryLayer, *, again: bool = True
+) -> StoredProposal:
+    """Write a proposal, and promote it where the pack says so; one that is there gets the new evidence, unless not
+    `again`: what was only summed up is not evidence."""
+    row = connection.execute(
+        f"{_SELECT} AND proposal_id = ?", (fresh.tenant_id, fresh.proposal_id)
+    ).fetchone()
+    earlier = None if row is None else stored_from(row)
+    if earlier is not None and not again:
+        return earlier
+    added = connection.execute(
+        "INSERT OR IGNORE INTO proposed_in VALUES (?, ?)",
+        (fresh.proposal_id, fresh.proposal.run_id),
+    )
+    if earlier is not None:
+        return _repeat(connection, earlier, fresh.proposal, layer) if added.rowcount else earlier
+    words = (fresh.proposal_id, words_of(fresh.proposal))
+    connection.execute("INSERT INTO words VALUES (?, ?)", words)
+    return _write(connection, _promoted_if_due(connection, _compared(connection, fresh), layer))
+
+
+def _repeat(
+    connection: sqlite3.Connection,
+    earlier: StoredProposal,
+    proposal: MemoryProposal,
+    layer: MemoryLayer,
+) -> StoredProposal:
+    """A proposal that another run made before, with the new evidence. One that was rejected closes."""
+    if earlier.state in _REJECTED:
+        return _write(connection, earlier._replace(state="rejected_before"))
+    stored = earlier._replace(proposal=earlier.proposal.repeated_by(proposal))
+    if stored.state == "promoted":
+        return _write(connection, stored)
+    waiting = stored._replace(state="proposed", decided_by="", decided_at="", reason="")
+    return _write(connection, _promoted_if_due(connection, _compared(connection, waiting), layer))
+
+
+def _promoted_if_due(
+    connection: sqlite3.Connection, stored: StoredProposal, layer: MemoryLayer
+) -> StoredProposal:
+    if stored.proposal.lacks(layer, stored.verdict):
+        return stored
+    return stored._replace(state="promoted", decided_by=CODE, decided_at=stored.proposal.at)
+
+
+def _decide(
+    connection: sqlite3.Connection,
+    stored: StoredProposal,
+    state: str,
+    by: str,
+    at: str,
+    reason: str = "",
+) -> StoredProposal:
+    """Write a person's decision; a correction that is promoted takes the place of what it contradicts."""
+    if state == "promoted" and stored.verdict == "supersedes":
+        for other in _others(connection, stored):
+            why = f"superseded by {stored.proposal_id}"
+            _write(
+                connection,
+                other._replace(state="superseded", decided_by=by, decided_at=at, reason=why),
+            )
+    return _write(
+        connection, stored._replace(state=state, decided_by=by, decided_at=at, reason=reason)
+    )
+
+
+def _write(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:
+    """Write the row of a proposal, new or changed."""
+    changed = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])
+    connection.execute(  # names of ours
+        f"INSERT INTO proposal ({', '.join(COLUMNS)}, version) VALUES ({'?, ' * len(COLUMNS)}1)"  # noqa: S608
+        f" ON CONFLICT (proposal_id) DO UPDATE SET {changed}, version = version + 1",
+        row_from(stored),
+    )
+    return stored

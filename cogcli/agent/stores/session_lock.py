@@ -1,0 +1,77 @@
+"""One live run per conversation: a lock beside `memory.db` (docs/reference/user-memory.md#sessions)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.file_lock import lock
+from cogcli.episode.folder import Folder
+
+WAIT_SECONDS: Final = 10.0
+_PAUSE: Final = 0.05
+
+
+@contextmanager
+def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> Iterator[None]:
+    """While inside, nobody else is inside for the same conversation, in this process or another. The file has no name
+    in clear, and is gone afterwards.
+
+    Raises EnvironmentRefusal `session.busy` where another run holds it for longer than ten seconds, `env.disk` where
+    no lock can be had.
+    """
+    name = digest_of([tenant_id, user_id, session_id]).removeprefix("sha256:")[:32]
+    path = store.with_name(f"{store.name}.session-{name}")
+    deadline = time.monotonic() + WAIT_SECONDS
+    try:
+        Folder.open(store.parent, make=True).close()
+        while (handle := _locked(path)) < 0:
+            if time.monotonic() >= deadline:
+                raise _busy(session_id)
+            time.sleep(_PAUSE)
+    except OSError as error:
+        text = f"{path}: {error.strerror or error}"
+        raise EnvironmentRefusal(
+            "env.disk", text, hint="sessions need a directory with locks"
+        ) from error
+    try:
+        yield
+    finally:
+        with suppress(
+            PermissionError
+        ):  # Windows removes no file that is open: there it stays, and does no harm
+            path.unlink(
+                missing_ok=True
+            )  # while it is held: who waits for this file looks for another one
+        os.close(handle)
+
+
+def _locked(path: Path) -> int:
+    """A handle that holds the lock; -1 where somebody else does. Raises OSError."""
+    handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        lock(handle, wait=False)
+        if os.fstat(handle).st_ino == os.stat(path).st_ino:
+            return handle
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except OSError:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return -1
+
+
+def _busy(session_id: str) -> EnvironmentRefusal:
+    return EnvironmentRefusal(
+        "session.busy",
+        f"another run of session `{session_id}` is alive",
+        hint="wait for it to end, or begin another session",
+        next=("cogcli ls --outcome running",),
+    )

@@ -1,0 +1,190 @@
+"""Compiling a context from a request: what the stores hold is fetched, then the pure compiler runs
+(docs/reference/pack.md#compiler)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.cognition.invocation import Fetched
+from cogcli.agent.context.compiler import CompiledContext, compile_context
+from cogcli.agent.context.inputs import (
+    AgentRequest,
+    CompileInput,
+    Edge,
+    PromotedMemory,
+    RunContext,
+    User,
+)
+from cogcli.agent.context.intent import resolve_intent
+from cogcli.agent.stores.knowledge_store import PREFIX, Snapshot
+from cogcli.agent.use_cases.knowledge import open_knowledge
+from cogcli.agent.use_cases.memory import FETCHED, open_memory
+from cogcli.app.packs import FoundPack
+from cogcli.app.settings import Settings
+from cogcli.app.stores import has_store
+from cogcli.base.errors import UsageError
+from cogcli.base.jsonvalue import NOTHING, kind_of
+from cogcli.base.problems import suggestion
+from cogcli.episode.layout import is_trace_id
+from cogcli.policy.budgets import DEFAULTS, merge_limits
+from cogcli.policy.pack_policy import Policy
+from cogcli.run.state_view import StateOfRun
+from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
+from cogcli.specs.pack import PROPOSAL_CLASSES, Pack
+from cogcli.specs.skill_tools import skill_tools
+from cogcli.stores import KNOWLEDGE, MEMORY
+
+_KEYS = {
+    "message": str, "intent": str, "params": dict, "channel": str, "locale": str, "focus": str, "request_id": str,
+    "attachments": list, "user": dict, "session_id": str,
+}  # fmt: skip
+_OF_RUN = {
+    "pack_refs": list, "safety_mode": str, "budget": dict, "trace_id": str, "tags": dict
+}  # fmt: skip
+"""What a request may say of its run, beside what is asked."""
+_KINDS: Final = {str: "text", dict: "an object", list: "a list"}
+
+
+class GivenRequest(NamedTuple):
+    """A request, and what it says of its run; a command line may only tighten mode and budget."""
+
+    request: AgentRequest
+    pack_refs: tuple[str, ...] = ()
+    safety_mode: str = ""
+    budget: dict[str, Any] = NOTHING
+    trace_id: str = ""
+    tags: dict[str, str] = NOTHING
+
+
+def parse_request(raw: dict[str, Any]) -> GivenRequest:
+    """A request with what it says of its run, from its JSON. Raises as `request_from`."""
+    _require_types(raw)
+    _require_values(raw)
+    attachments = tuple(raw.get("attachments") or ())
+    user = _user(raw.get("user") or {})
+    members = {name: value for name, value in raw.items() if name in _KEYS}
+    request = AgentRequest(**{**members, "user": user, "attachments": attachments})
+    run = {name: raw[name] for name in _OF_RUN if name in raw}
+    return GivenRequest(request, **{**run, "pack_refs": tuple(raw.get("pack_refs") or ())})
+
+
+def _require_types(raw: dict[str, Any]) -> None:
+    """Raises UsageError for an unknown key and a value of a wrong type."""
+    known = {**_KEYS, **_OF_RUN}
+    for name, value in raw.items():
+        if name not in known:
+            hint = suggestion(name, known) or f"it has {', '.join(known)}"
+            raise UsageError("usage.value", f"a request has no `{name}`", hint=hint)
+        if not isinstance(value, known[name]):
+            text = (
+                f"`{name}` of the request: expected {_KINDS[known[name]]}, found {kind_of(value)}"
+            )
+            raise UsageError("input.type", text)
+    for name in ("pack_refs", "tags"):
+        given: Any = raw.get(name) or ()
+        texts = given.values() if isinstance(given, dict) else given
+        if not all(isinstance(each, str) for each in texts):
+            raise UsageError("input.type", f"`{name}` of the request: expected texts")
+
+
+def _require_values(raw: dict[str, Any]) -> None:
+    """Raises UsageError for a value that no request may have; the types are those of the request."""
+    pack_refs = raw.get("pack_refs") or ()
+    if len(pack_refs) > 1:
+        # One that was passed over would be rules and guardrails that nobody holds the run to.
+        text = f"`pack_refs` of the request: found {len(pack_refs)}, expected 1"
+        raise UsageError("usage.value", text, hint="a run has one pack: write its rules there")
+    if not all(isinstance(each, dict) for each in raw.get("attachments") or ()):
+        raise UsageError("input.type", "`attachments` of the request: expected a list of objects")
+    if not str(raw.get("message") or "").strip():
+        raise UsageError("usage.value", "the request has no `message`", hint="say what you want")
+    if (trace_id := raw.get("trace_id")) and not is_trace_id(trace_id):
+        expected = "1 to 128 letters, digits, `.`, `_`, `:` or `-`"
+        raise UsageError("usage.value", "`trace_id` of the request", expected=expected)
+    if raw.get("focus", "off") not in ("off", "deep"):
+        raise UsageError("usage.value", "`focus` of the request: expected off or deep")
+
+
+def request_from(raw: dict[str, Any]) -> AgentRequest:
+    """A request from its JSON. Raises UsageError for an unknown key, a wrong type or a missing message."""
+    return parse_request(raw).request
+
+
+def _user(raw: dict[str, Any]) -> User:
+    """Whose request it is. Raises UsageError."""
+    known = {"user_id": str, "role": str, "consent": list}
+    for name, value in raw.items():
+        if name not in known or not isinstance(value, known[name]):
+            raise UsageError(
+                "input.type", f"`user.{name}` of the request: expected {', '.join(known)}"
+            )
+    if "user_id" in raw and not is_user_id(raw["user_id"]):
+        text = f"`user.user_id` of the request: found `{raw['user_id'][:60]}`"
+        raise UsageError("usage.value", text, expected=USER_ID_WORDS)
+    consent = tuple(raw.get("consent") or ())
+    if any(each not in PROPOSAL_CLASSES for each in consent):
+        raise UsageError("usage.value", f"`user.consent`: expected {', '.join(PROPOSAL_CLASSES)}")
+    return User(raw.get("user_id", "default"), raw.get("role", ""), consent)
+
+
+def compile_request(settings: Settings, found: FoundPack, request: AgentRequest) -> CompiledContext:
+    """The context of a request under a pack, over what the project's stores hold now."""
+    pack, now = found.pack, settings.clock.now()
+    run = RunContext(
+        "run_0",
+        "trace_0",
+        pack.tenant,
+        pack.defaults.safety_mode,
+        pack.tone.role,
+        pack.tone.voice,
+        now=now,
+    )
+    policy, known = Policy.of(pack), found.catalog.by_name
+    of_new_run = StateOfRun(policy.state_parts).read()
+    given = CompileInput(
+        pack,
+        policy,
+        request,
+        run,
+        {**known, **skill_tools(found.catalog, pack, known)},
+        state={**of_new_run, "goal": {"task": request.message, "type": "task"}},
+        limits=merge_limits(DEFAULTS, pack.defaults.budget),
+    )
+    entities = tuple(resolve_intent(given).slots.values())
+    fetched = fetch(settings, pack, request, entities)
+    return compile_context(
+        given._replace(
+            edges=fetched.edges,
+            memories=fetched.memories,
+            run=run._replace(snapshot_ref=fetched.snapshot_ref),
+        )
+    )
+
+
+def fetch(
+    settings: Settings,
+    pack: Pack,
+    request: AgentRequest,
+    entities: tuple[str, ...],
+    *,
+    memory: bool = True,
+) -> Fetched:
+    """The edges around the entities of the request, and the user's memory that shares words with it, none without
+    `memory`. No store is made for that: what is not there is empty."""
+    edges: list[Edge] = []
+    snapshot = Snapshot(PREFIX, 0)
+    if has_store(settings, KNOWLEDGE):
+        with open_knowledge(settings) as graph:
+            limits, snapshot = pack.knowledge, graph.snapshot()
+            most, hops = limits.max_edges, limits.max_hops
+            edges = graph.around(
+                entities, tenant_id=pack.tenant, seq=snapshot.seq, hops=hops, most=most
+            )
+    memories: list[PromotedMemory] = []
+    if memory and has_store(settings, MEMORY):
+        user, now, most = request.user, settings.clock.now(), FETCHED * pack.memory.top_k
+        with open_memory(settings) as store:
+            memories = store.recall(
+                pack.tenant, user, request.message, pack.memory, now=now, most=most
+            )
+    return Fetched(tuple(edges), tuple(memories), snapshot.ref)

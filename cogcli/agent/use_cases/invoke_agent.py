@@ -1,0 +1,155 @@
+"""Run an agent: what settings and stores add to `agent/cognition/` (docs/reference/agent-run.md#start)."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from cogcli.agent.cognition.invocation import Invocation, invocation_of, refuse_message
+from cogcli.agent.cognition.loop import agent_run
+from cogcli.agent.cognition.model_calls import OnResponse
+from cogcli.agent.cognition.model_planner import ModelPlanner
+from cogcli.agent.cognition.planner import TEMPLATE, JudgmentView, to_plan
+from cogcli.agent.cognition.reasoning import begin_state
+from cogcli.agent.context.compiler import compile_context
+from cogcli.agent.use_cases.builtin_pack import read_only_pack
+from cogcli.agent.use_cases.compile_context import GivenRequest, fetch
+from cogcli.agent.use_cases.model import model_access, require_trust
+from cogcli.agent.use_cases.runs import stores_of
+from cogcli.agent.use_cases.sessions import open_session
+from cogcli.agent.use_cases.user_memory import profile_of
+from cogcli.app.checks.packs import own_problems
+from cogcli.app.registry import open_registry
+from cogcli.app.run_skill import environment_of
+from cogcli.app.settings import Settings
+from cogcli.base.problems import Problem, ProblemsFound
+from cogcli.run.launch import Watch, launch
+from cogcli.run.policy import pack_of
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.run.prepare import PreparedRun, RunRequest
+from cogcli.run.results import Control, RunResult
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks.packs import check_agent
+from cogcli.specs.pack_skills import agent_skill_id, reach_given_pack, reach_pack
+from cogcli.specs.selection import SelectionOptions
+
+
+class GivenInvocation(NamedTuple):
+    """What a command line asks of an agent."""
+
+    given: GivenRequest
+    request: RunRequest
+    """Its policy names pack, user, ceiling and budgets."""
+    memory: bool = True
+    """Whether the user's memory is recalled, and proposals are stored."""
+    model: str = ""
+    """`ADAPTER[:NAME]`; empty for the one of the settings."""
+    mode: str = "adapt"
+    on_response: OnResponse | None = None
+    """Is given the response as it grows."""
+
+
+def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResult:
+    """Run what is asked of an agent to its end, within `watch`; one of a conversation continues with that, and nobody
+    else does meanwhile. Raises ProblemsFound, EnvironmentRefusal, UsageError; then nothing was started."""
+    environment = environment_of(settings)
+    with ExitStack() as opened:
+        prepared = prepare_agent(settings, given, opened)
+        control = Control()
+        listener = opened.enter_context(watch(prepared, control))
+        return launch(environment, prepared, listener=listener, control=control)
+
+
+def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack) -> PreparedRun:
+    """Check the closure of a pack and the request together, and fetch what the stores have for it. The conversation
+    that it continues with is held as long as `opened`."""
+    catalog, selection, invocation, warnings = _reach(settings, given)
+    tenant, user, session = (
+        invocation.pack.tenant,
+        given.given.request.user.user_id,
+        invocation.request.session_id,
+    )
+    model = model_access(settings, given.model, given.mode, given.on_response)
+    if model is not None:
+        require_trust(catalog)
+    fetched = invocation.fetched
+    if session and given.memory:
+        snapshot = opened.enter_context(open_session(settings, tenant, user, session))
+        fetched = fetched._replace(session=snapshot.to_payload())
+    if model is not None and given.memory:
+        profile = profile_of(settings, tenant, invocation.request.user, invocation.pack.memory)
+        fetched = fetched._replace(profile=profile.to_payload() if profile else None)
+    invocation = invocation._replace(fetched=fetched)
+    skill = catalog.skills[agent_skill_id(invocation.pack)]
+    stores = stores_of(settings, invocation) if given.memory else None
+    return PreparedRun(
+        given.request.with_options(**invocation.asked._asdict())._replace(skill_id=skill.id),
+        skill,
+        catalog,
+        dict(invocation.intent.params),
+        {},
+        selection,
+        warnings,
+        invocation.policy,
+        agent_run(invocation, stores=stores, model=model),
+    )
+
+
+def _reach(
+    settings: Settings, given: GivenInvocation
+) -> tuple[Catalog, SelectionOptions, Invocation, list[Problem]]:
+    """The closure of the pack, how bindings are selected, the request with what the stores have for it, and what
+    warns. Raises ProblemsFound before a store is opened."""
+    request = given.request
+    asked = request.policy or PolicyRequest()
+    selection = SelectionOptions.of(request.options, settings.environ)
+    registry, message = open_registry(settings), given.given.request.message
+    if asked.pack:
+        catalog = reach_pack(registry, asked.pack)
+    else:
+        catalog = reach_given_pack(
+            registry, read_only_pack(settings, selection, message, asked.budget)
+        )
+        asked = asked._replace(pack=next(iter(catalog.packs.values())).ref)
+    found = [
+        *check_agent(catalog, options=selection),
+        *own_problems(catalog, pack_of(catalog, asked)),
+    ]
+    if blocking := [problem for problem in found if problem.severity != "W"]:
+        raise ProblemsFound(blocking)
+    made = invocation_of(catalog, selection, given.given.request, asked)
+    refused = refuse_message(made)
+    if refused is not None:
+        made = invocation_of(catalog, selection, refused, asked)
+    entities = tuple(made.intent.slots.values())
+    recalls = given.memory and refused is None
+    fetched = fetch(settings, made.pack, made.request, entities, memory=recalls)
+    made = made._replace(fetched=fetched, asked=asked._replace(intent=made.intent.intent))
+    return catalog, selection, made, found
+
+
+def dry_run(settings: Settings, given: GivenInvocation) -> dict[str, Any]:
+    """What would be done: the context, the plan that the template planner makes of it, and with a model its first
+    prompt. Nothing is called or written."""
+    catalog, _, invocation, _ = _reach(settings, given)
+    now = settings.clock.now()
+    context = compile_context(invocation.compile_input(1, "run_0", "trace_0", now))
+    shown: dict[str, Any] = {"refused": context.refused, "context": context.payload, "plan": None}
+    if context.refused:
+        return shown
+    model = model_access(settings, given.model, given.mode)
+    if model is not None:
+        require_trust(catalog)
+        state, room = (
+            begin_state(invocation, model.mode, now),
+            int(invocation.limits["tokens.context"]),
+        )
+        view = JudgmentView(invocation, context, 1, now=now, room=room, state=state)
+        return {**shown, "prompt": list(ModelPlanner(model.info).propose(view).request.messages)}
+    candidate = TEMPLATE.propose(JudgmentView(invocation, context, 1))
+    made = to_plan(invocation, candidate, 1)
+    steps = [{"id": id, "uses": uses} for id, uses in (made.capabilities if made else {}).items()]
+    return {
+        **shown,
+        "plan": {"template": candidate.template, "response": candidate.response, "steps": steps},
+    }

@@ -1,0 +1,265 @@
+"""The queue of what is to be learned of users, worked on after answers and by hand
+(docs/reference/user-memory.md#jobs)."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from datetime import datetime, timedelta
+from threading import Timer
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.job_prompts import ANSWER_TOKENS, build_extract_prompt, build_synthesis_prompt
+from cogcli.agent.learning import Learned, fold_interactions, parse_learned
+from cogcli.agent.models.port import LanguageModel, ModelError, ModelRequest, TokenUsage
+from cogcli.agent.profile import UserProfile
+from cogcli.agent.reply_text import ReplyProblem
+from cogcli.agent.stores.agent_store import AgentStore
+from cogcli.agent.stores.interactions import Interaction
+from cogcli.agent.stores.jobs import STATES, Job
+from cogcli.agent.stores.learned import proposals_from
+from cogcli.agent.use_cases.language_model import model_of
+from cogcli.agent.use_cases.user_memory import open_agent_store
+from cogcli.app.settings import Settings
+from cogcli.app.stores import has_store
+from cogcli.base.calls import Cancellation
+from cogcli.base.errors import CogcliError
+from cogcli.specs.pack import MemoryLayer
+from cogcli.stores import MEMORY
+
+NEXT_JOBS: Final = 3
+"""How many jobs a command of an agent does after its own work."""
+_LEASE_SECONDS: Final = 120
+_MODEL_SECONDS: Final = 60.0
+_RECENT: Final = 100
+"""How many interactions a synthesis without a model counts, the newest."""
+_BY_MODEL, _BY_CODE = 0.5, 1.0
+"""The confidence of what a model said, and of what was counted."""
+
+
+class WorkedJob(NamedTuple):
+    """What became of a job: `done`, `queued` (it failed and is tried again), `failed` for good, `given_back` (no time
+    was left), `lost` (another process took it over) or `forgotten` (its user was)."""
+
+    job: Job
+    outcome: str
+    error: str = ""
+    proposal_ids: tuple[str, ...] = ()
+
+    def to_payload(self) -> dict[str, Any]:
+        """The outcome as JSON."""
+        return {
+            **{
+                name: getattr(self.job, name) for name in ("job_id", "tenant_id", "user_id", "kind")
+            },
+            "from_n": self.job.from_n,
+            "to_n": self.job.to_n,
+            "outcome": self.outcome,
+            "error": self.error or None,
+            "proposals": list(self.proposal_ids),
+        }
+
+
+class _NotLearned(Exception):
+    """A model gave nothing that can be used; with the transcript."""
+
+    def __init__(self, error: str, transcript: dict[str, Any]) -> None:
+        super().__init__(error)
+        self.transcript = transcript
+
+
+def work_jobs(
+    settings: Settings,
+    model: LanguageModel | None = None,
+    *,
+    limit: int | None = None,
+    grace_s: float | None = None,
+) -> list[WorkedJob]:
+    """Work on jobs, the oldest first, at most so many and so long; without a model by folding. What is not done then
+    stays in the queue. Raises as `Database`."""
+    if not has_store(settings, MEMORY):
+        return []
+    deadline = None if grace_s is None else time.monotonic() + grace_s
+    worked: list[WorkedJob] = []
+    with open_agent_store(settings) as store:
+        worker = _Worker(settings, store, model, deadline)
+        while (limit is None or len(worked) < limit) and not worker.is_late:
+            now = settings.clock.now()
+            passed = [each.job.job_id for each in worked]
+            job = store.lease(now=now, until=_later(now, _LEASE_SECONDS), passed=passed)
+            if job is None:
+                break
+            worked.append(worker.work(job))
+    return worked
+
+
+def work_after_answer(
+    settings: Settings, model: str = "", *, limit: int | None = None
+) -> list[WorkedJob]:
+    """What a command does once its answer is out: work on jobs for at most `synthesis_grace_s`, by the model that is
+    named, or the configured one. Nothing is raised: the exit code is decided, and what fails is tried again by another
+    command."""
+    with suppress(CogcliError):
+        grace = settings.value("agent.synthesis_grace_s")
+        if grace and any(job["state"] != "failed" for job in list_jobs(settings)):
+            return work_jobs(settings, model_of(settings, model), limit=limit, grace_s=grace)
+    return []
+
+
+def run_jobs(settings: Settings, model: str, *, limit: int | None = None) -> list[WorkedJob]:
+    """Work on jobs by the model that is named, or the configured one. Raises as `model_of`; as `Database`."""
+    return work_jobs(settings, model_of(settings, model), limit=limit)
+
+
+def list_jobs(
+    settings: Settings, tenant: str | None = None, user: str | None = None, *, all: bool = False
+) -> list[dict[str, Any]]:
+    """The jobs that wait or failed, the oldest first; `all`: those that are done, too. Raises as `Database`."""
+    if not has_store(settings, MEMORY):
+        return []
+    states = STATES if all else tuple(state for state in STATES if state != "done")
+    with open_agent_store(settings) as store:
+        return [job.to_payload() for job in store.jobs(tenant, user, states)]
+
+
+class _Worker:
+    """Works on one job at a time, until a deadline of the monotonic clock."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: AgentStore,
+        model: LanguageModel | None,
+        deadline: float | None,
+    ) -> None:
+        self._settings, self._store, self._model, self._deadline = settings, store, model, deadline
+
+    @property
+    def is_late(self) -> bool:
+        """Whether no time is left."""
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def work(self, job: Job) -> WorkedJob:
+        """Do a job. One that is interrupted is given back."""
+        is_closed = False
+        try:
+            made = self._work(job)
+            is_closed = made.outcome != "given_back"
+            return made
+        finally:
+            if not is_closed:
+                self._store.give_back(job)
+
+    def _work(self, job: Job) -> WorkedJob:
+        profile, _ = self._store.profile(job.tenant_id, job.user_id)
+        of = self._interactions(job, job.from_n)
+        if not of:  # forgotten since, or all of them refused
+            return WorkedJob(job, self._store.finish(job, [], MemoryLayer(), at="", transcript={}))
+        try:
+            learned, transcript = self._learn(job, profile, of)
+        except _NotLearned as error:
+            if self.is_late and "reply" not in error.transcript:
+                return WorkedJob(job, "given_back")
+            return WorkedJob(job, self._store.fail(job, str(error), error.transcript), str(error))
+        confidence = _BY_MODEL if self._model else _BY_CODE
+        at = self._settings.clock.now()
+        proposals = proposals_from(
+            learned.statements, job.user_id, of, confidence=confidence, at=at
+        )
+        is_auto = self._settings.value("agent.profile") == "auto"
+        layer = of[-1].rules if is_auto else MemoryLayer()
+        outcome = self._store.finish(job, proposals, layer, at=at, transcript=transcript)
+        ids = (
+            [each.id_for(job.tenant_id, job.user_id) for each in proposals]
+            if outcome == "done"
+            else []
+        )
+        return WorkedJob(job, outcome, proposal_ids=tuple(ids))
+
+    def _interactions(self, job: Job, from_n: int) -> list[Interaction]:
+        """The interactions of a job's user from this number on that a model may read."""
+        found = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
+        return [each for each in found if each.may_be_learned_from]
+
+    def _learn(
+        self, job: Job, profile: UserProfile, of: list[Interaction]
+    ) -> tuple[Learned, dict[str, Any]]:
+        """What a job says of its user, and how it was found. Raises _NotLearned."""
+        if self._model is None:
+            if job.kind == "synthesize":
+                from_n = max(1, job.to_n - _RECENT + 1)
+                of = self._interactions(job, from_n)
+            learned = fold_interactions(profile, map(_interaction_payload, of))
+            asked_before = {
+                name: job.transcript[name] for name in ("usage",) if name in job.transcript
+            }
+            return learned, {"model": "template", "notes": list(learned.notes), **asked_before}
+        seen = [_interaction_payload(each) for each in of]
+        asked = (
+            build_extract_prompt(seen[0])
+            if job.kind == "extract"
+            else build_synthesis_prompt(profile, seen)
+        )
+        return self._ask(self._model, job, profile, asked.messages)
+
+    def _ask(
+        self,
+        model: LanguageModel,
+        job: Job,
+        profile: UserProfile,
+        messages: tuple[dict[str, str], ...],
+    ) -> tuple[Learned, dict[str, Any]]:
+        """What a model says, asked once."""
+        left = _MODEL_SECONDS
+        if self._deadline is not None:
+            left = max(0.001, min(left, self._deadline - time.monotonic()))
+        request = ModelRequest(
+            messages,
+            max_tokens=ANSWER_TOKENS,
+            timeout_ms=max(1, round(left * 1000)),
+            call_id=job.job_id,
+        )
+        used = job.transcript.get("usage") or TokenUsage(0, 0)._asdict()
+        transcript = {
+            "model": model.describe().to_payload(),
+            "request": request.to_payload(),
+            "usage": used,
+        }
+        cancel = Cancellation()
+        timer = Timer(left, cancel.set)
+        timer.daemon = True
+        timer.start()
+        try:
+            reply = model.generate(request, cancel)
+        except ModelError as error:
+            raise _NotLearned(
+                f"{error.code}: {error.message}", {**transcript, "error": error.to_payload()}
+            ) from error
+        finally:
+            timer.cancel()
+        transcript["reply"] = reply.to_payload()
+        transcript["usage"] = _sum_of(used, reply.usage)
+        learned = parse_learned(reply.text, job.kind, profile)
+        if isinstance(learned, ReplyProblem):
+            raise _NotLearned(f"{learned.code}: {learned.message}", transcript)
+        return learned, {**transcript, "notes": list(learned.notes)}
+
+
+def _interaction_payload(made: Interaction) -> dict[str, Any]:
+    """An interaction as learning sees it."""
+    return {**made.to_payload(), "code": made.failure_code}
+
+
+def _sum_of(used: dict[str, Any], usage: TokenUsage) -> dict[str, Any]:
+    """The tokens of all attempts of a job, once one more was answered."""
+    return TokenUsage(
+        used["tokens_in"] + usage.tokens_in,
+        used["tokens_out"] + usage.tokens_out,
+        used["estimated"] or usage.estimated,
+    )._asdict()
+
+
+def _later(now: str, seconds: int) -> str:
+    """A timestamp so many seconds after another, in the same form."""
+    time = datetime.fromisoformat(now) + timedelta(seconds=seconds)
+    return time.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,74 @@
+"""The knowledge of a project: importing, looking around an entity, naming its state
+(docs/reference/pack.md#knowledge)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cogcli.agent.context.inputs import Edge
+from cogcli.agent.stores.knowledge_lines import checked_lines, line_refusal
+from cogcli.agent.stores.knowledge_store import KnowledgeStore, Snapshot
+from cogcli.app.settings import Settings
+from cogcli.app.stores import store_directory
+from cogcli.base.errors import UsageError
+from cogcli.stores import KNOWLEDGE
+
+MOST_EDGES = 200
+"""How many edges of one entity are looked at."""
+
+
+@contextmanager
+def open_knowledge(settings: Settings) -> Iterator[KnowledgeStore]:
+    """The graph of the project, made where there is none. Raises as `Database`."""
+    store = KnowledgeStore(store_directory(settings) / KNOWLEDGE)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def import_lines(
+    settings: Settings, data: bytes, file: str, *, tenant: str
+) -> tuple[int, Snapshot]:
+    """Append all lines of a JSONL text, or none; how many there were, and the state after them. Lines without a tenant
+    get this one. Raises UsageError `input.json`."""
+    numbers, lines = [], []
+    for number, line in checked_lines(data, file):
+        numbers.append(number)
+        lines.append({"tenant_id": tenant, **line})
+    if not lines:
+        raise UsageError(
+            "input.empty", f"`{file}` has no line", hint="a line is a JSON object, one edge each"
+        )
+    with open_knowledge(settings) as store:
+        snapshot = store.append(lines, lambda place, text: line_refusal(file, numbers[place], text))
+    return len(lines), snapshot
+
+
+def edges_around(
+    settings: Settings, entity: str, *, tenant: str, hops: int, at: str = ""
+) -> tuple[list[Edge], Snapshot]:
+    """The edges at most so many hops from an entity, in the order of their writing, and the state that they are of: the
+    latest, or a given snapshot. Raises UsageError, EnvironmentRefusal `snapshot.mismatch`."""
+    if not all(entity.partition(":")[::2]):
+        raise UsageError("usage.value", f"found `{entity[:60]}`, expected an entity `type:id`")
+    with open_knowledge(settings) as store:
+        snapshot = store.verified(at) if at else store.snapshot()
+        edges = store.around(
+            [entity], tenant_id=tenant, seq=snapshot.seq, hops=hops, most=MOST_EDGES
+        )
+    return edges, snapshot
+
+
+def snapshot_of(settings: Settings) -> Snapshot:
+    """The state of the graph now."""
+    with open_knowledge(settings) as store:
+        return store.snapshot()
+
+
+def edge_payload(edge: Edge) -> dict[str, Any]:
+    """An edge as JSON, without what is open or empty."""
+    members = edge._asdict()
+    return {name: value for name, value in members.items() if value not in ("", None)}

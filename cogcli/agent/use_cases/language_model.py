@@ -1,0 +1,134 @@
+"""Which language model a command asks, and opening it (docs/reference/models.md#settings)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from cogcli.agent.context.tokenizer import estimate
+from cogcli.agent.models import open_model
+from cogcli.agent.models.port import LanguageModel, ModelInfo
+from cogcli.agent.models.settings import ModelContext, ModelSettings, parse_model
+from cogcli.app.settings import WHOLE_TABLE, Settings
+from cogcli.app.settings.config import KEYS
+from cogcli.app.settings.model_adapters import MODELS, TEMPLATE
+from cogcli.base import system_text
+from cogcli.base.errors import USAGE, CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.problems import ProblemsFound, did_you_mean, meant_hint
+from cogcli.protocols.secrets import Secrets
+
+VARIABLE: Final = "COGCLI_MODEL"
+NO_MODEL: Final = ModelInfo(TEMPLATE, "", None, True)
+"""What is known of no model: the templates of a pack are followed."""
+
+
+class ChosenModel(NamedTuple):
+    """A model that is meant, and where that was said: a flag, a variable, `FILE:LINE`, or `default`."""
+
+    settings: ModelSettings
+    origin: str
+
+    @property
+    def title(self) -> str:
+        """One line for people."""
+        given = self.settings
+        if given.adapter == TEMPLATE:
+            return "none: agents follow the templates of their pack"
+        return f"{given.adapter} {given.name}{f' at {given.base_url}' if given.base_url else ''}"
+
+
+def chosen_model(settings: Settings, flag: str | None = "") -> ChosenModel:
+    """The model that flag, variable or configuration name, in this order. Raises UsageError `usage.value` and
+    EnvironmentRefusal `config.key`; nothing is opened."""
+    chosen = _configured(settings)
+    given, origin = (
+        (flag, "--model") if flag else (system_text.variable(settings.environ, VARIABLE), VARIABLE)
+    )
+    if given:
+        chosen = ChosenModel(_named(settings, chosen.settings, given, origin), origin)
+    if chosen.settings.adapter != TEMPLATE and not chosen.settings.name:
+        raise _nameless(chosen)
+    return chosen
+
+
+def _configured(settings: Settings) -> ChosenModel:
+    """The model of the table that counts; a file that it names is relative to the table's. Raises as
+    `Settings.value`."""
+    prefix, proxy = f"{WHOLE_TABLE}.", settings.value("use_env_proxy")
+    file = settings.file_with(WHOLE_TABLE)
+    if file is None:
+        return ChosenModel(ModelSettings(use_env_proxy=proxy), "default")
+    keys = {
+        name.removeprefix(prefix): settings.value(name) for name in KEYS if name.startswith(prefix)
+    }
+    path = os.path.join(os.path.dirname(file.path), keys["name"])
+    line = min(line for name, line in file.lines.items() if name.startswith(prefix))
+    return ChosenModel(
+        ModelSettings(**keys, file=path, use_env_proxy=proxy), f"{file.shown}:{line}"
+    )
+
+
+def _named(settings: Settings, configured: ModelSettings, text: str, origin: str) -> ModelSettings:
+    """The model that a text names; the rest is what is configured for its adapter."""
+    adapter, name = parse_model(text)
+    if adapter not in MODELS and adapter != TEMPLATE:
+        near = did_you_mean(adapter.strip().lower(), (*MODELS, TEMPLATE))
+        meant = [
+            each if each == TEMPLATE else f"{each}:{name}"
+            for each in near
+            if name or each == TEMPLATE
+        ]
+        write = f"write {near[0]}:NAME" if near else ""
+        hint = meant_hint(meant) or write or f"adapters: {', '.join((TEMPLATE, *MODELS))}"
+        message = f"{origin}: found `{text[:60]}`, expected ADAPTER[:NAME]"
+        raise UsageError("usage.value", message, hint=hint)
+    if configured.adapter != adapter:
+        configured = ModelSettings(adapter, use_env_proxy=configured.use_env_proxy)
+    here = os.path.join(settings.base, name)
+    # A run that goes on elsewhere names the file of the table as the table does.
+    if not name or (name == configured.name and not os.path.exists(here)):
+        return configured
+    return configured._replace(name=name, file=here)
+
+
+def _nameless(chosen: ChosenModel) -> CogcliError:
+    """The error of an adapter without the name of a model."""
+    adapter = chosen.settings.adapter
+    text = f"the adapter `{adapter}` needs the name of {'a file' if MODELS[adapter].reads_file else 'a model'}"
+    if chosen.origin in ("--model", VARIABLE):
+        return UsageError("usage.value", f"{chosen.origin}: {text}", hint=f"write {adapter}:NAME")
+    file, _, line = chosen.origin.rpartition(":")
+    return EnvironmentRefusal(
+        "config.key", text, file=file, line=int(line), column=1, hint="add `name`"
+    )
+
+
+def model_of(
+    settings: Settings,
+    flag: str | None = "",
+    *,
+    learn: Callable[[str], None] = lambda secret: None,
+    sent: int = 0,
+) -> LanguageModel | None:
+    """The model to ask, None for none. `learn` gets each secret that is read, before it is used; `sent` is how many
+    requests of the run were answered in sittings before. Raises as `chosen_model`; ServiceResolutionError
+    `env.missing`, `env.extra` for a key that is not there; ProblemsFound for a file with faults."""
+    chosen = chosen_model(settings, flag)
+    return open_chosen(settings, chosen, learn=learn, sent=sent)
+
+
+def open_chosen(
+    settings: Settings, chosen: ChosenModel, *, learn: Callable[[str], None], sent: int = 0
+) -> LanguageModel | None:
+    """The model that was chosen, None for none. Raises as `model_of`."""
+    if chosen.settings.adapter == TEMPLATE:
+        return None
+    environ = settings.environ
+    context = ModelContext(Secrets(environ, learn), estimate, environ, sent)
+    try:
+        return open_model(chosen.settings, context)
+    except ProblemsFound as error:
+        if chosen.origin != "--model":
+            raise
+        raise ProblemsFound(error.problems, unlisted=USAGE) from error

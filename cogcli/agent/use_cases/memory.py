@@ -1,0 +1,172 @@
+"""The memory of a project: what is kept and what waits, deciding about it, recalling it, and saying why
+(docs/reference/pack.md#memory)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.context.inputs import User
+from cogcli.agent.context.memory import fault_of, recall
+from cogcli.agent.stores.memory_rows import STATES, StoredProposal
+from cogcli.agent.stores.memory_store import CODE, Decision, MemoryStore
+from cogcli.app.packs import find_pack
+from cogcli.app.settings import Settings
+from cogcli.app.stores import store_directory
+from cogcli.base.errors import UsageError
+from cogcli.base.system_text import require_text
+from cogcli.base.terminal_text import is_plain_name
+from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
+from cogcli.specs.pack import MemoryLayer
+from cogcli.stores import MEMORY
+
+_MOST_BY: Final = 100
+FETCHED: Final = 4
+"""How many times `top_k` memories are fetched: those that may be recalled, and as many that may not."""
+
+
+class MemoryScope(NamedTuple):
+    """Whose memory it is, and what a pack says of it. An empty `user_id` stands for all users of the tenant."""
+
+    tenant_id: str = "local"
+    user_id: str = ""
+    consent: tuple[str, ...] = ()
+    layer: MemoryLayer = MemoryLayer()
+
+    @property
+    def user(self) -> User:
+        """The user whose request recalls."""
+        return User(self.user_id or "default", consent=self.consent)
+
+
+@contextmanager
+def open_memory(settings: Settings) -> Iterator[MemoryStore]:
+    """The memory of the project, made where there is none. Raises as `Database`."""
+    store = MemoryStore(store_directory(settings) / MEMORY)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def scope_of(
+    settings: Settings,
+    *,
+    tenant: str | None,
+    user: str | None,
+    consent: Collection[str],
+    pack: str | None,
+) -> MemoryScope:
+    """The scope that flags name: the tenant is the pack's where there is one. Raises UsageError; with a pack as
+    `find_pack`."""
+    if user is not None and not is_user_id(user):
+        raise UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=USER_ID_WORDS)
+    named = MemoryScope(tenant or "local", user or "", tuple(consent))
+    if pack is None:
+        return named
+    found = find_pack(settings, pack).pack
+    if tenant not in (None, found.tenant):
+        text = f"`--tenant {tenant}`, but the pack's tenant is `{found.tenant}`"
+        raise UsageError("usage.flag", text, hint="leave it out: a pack names its tenant")
+    return named._replace(tenant_id=found.tenant, layer=found.memory)
+
+
+def list_proposals(
+    settings: Settings, scope: MemoryScope, states: Collection[str] = ("promoted",)
+) -> list[Any]:
+    """The payloads of what is in these states, the oldest first."""
+    with open_memory(settings) as store:
+        found = store.proposals(scope.tenant_id, states=states, user_id=scope.user_id or None)
+    return [payload_of(stored) for stored in found]
+
+
+def decide(
+    settings: Settings, scope: MemoryScope, id: str, state: str, *, by: str, reason: str = ""
+) -> Decision:
+    """Promote or reject by hand. Raises UsageError `memory.unknown`, EnvironmentRefusal `memory.consent`."""
+    who = require_text(by, "the name of the person who decides", "give another one with --by")
+    if not is_plain_name(who) or len(who) > _MOST_BY or who.casefold() == CODE:
+        text = f"at most {_MOST_BY} characters, no space around them, all visible, and not `{CODE}`"
+        raise UsageError("usage.value", "`--by`: no name of a person", expected=text)
+    at = settings.clock.now()
+    with open_memory(settings) as store:
+        if state == "rejected":
+            return store.reject(
+                scope.tenant_id, id, by=who, at=at, reason=reason, user_id=scope.user_id
+            )
+        return store.promote(
+            scope.tenant_id, id, by=who, at=at, user_id=scope.user_id, consent=scope.consent
+        )
+
+
+def recall_memories(
+    settings: Settings, scope: MemoryScope, query: str
+) -> tuple[list[Any], list[Any]]:
+    """The payloads of the memories that a request with these words would be given, the nearest first; and what is left
+    out, as `{memory_id, reason}`."""
+    now, most = settings.clock.now(), FETCHED * scope.layer.top_k
+    with open_memory(settings) as store:
+        fetched = store.recall(scope.tenant_id, scope.user, query, scope.layer, now=now, most=most)
+        found = recall(fetched, scope.layer, scope.user, tenant_id=scope.tenant_id, now=now)
+        rows = [
+            store.explain(scope.tenant_id, memory.memory_id)[0].stored for memory in found.memories
+        ]
+    return [payload_of(stored) for stored in rows], list(found.omitted)
+
+
+def why(settings: Settings, scope: MemoryScope, id: str) -> dict[str, Any]:
+    """All that is known of a proposal or memory: its evidence and the runs that made it, its state and who decided,
+    what it contradicts now, what it superseded, why the scope's pack did not promote it, and whether it is recalled
+    for the scope's user. Raises UsageError `memory.unknown`."""
+    with open_memory(settings) as store:
+        decision, runs = store.explain(scope.tenant_id, id, user_id=scope.user_id)
+        named = (
+            decision.stored.contradiction["existing"]
+            if decision.stored.verdict == "supersedes"
+            else ()
+        )
+        superseded = [store.explain(scope.tenant_id, other)[0].stored for other in named]
+    stored = decision.stored
+    reason = _not_recalled(stored, scope, settings.clock.now())
+    return {
+        **payload_of(stored),
+        "runs": list(runs),
+        "contradicts": [payload_of(other) for other in decision.existing],
+        "supersedes": [payload_of(other) for other in superseded],
+        "waits_for": _waits_for(decision, scope.layer),
+        "recall": {"recalled": not reason, "reason": reason or None},
+    }
+
+
+def payload_of(stored: StoredProposal) -> dict[str, Any]:
+    """A proposal with whose it is, and who decided when and why."""
+    return {
+        **stored.to_payload(),
+        "tenant_id": stored.tenant_id,
+        "user_id": stored.user_id,
+        "data_class": stored.proposal.data_class,
+        "decided_by": stored.decided_by or None,
+        "decided_at": stored.decided_at or None,
+        "reason": stored.reason or None,
+    }
+
+
+def _waits_for(decision: Decision, layer: MemoryLayer) -> list[str]:
+    """Why a proposal that waits is not promoted by a pack."""
+    if decision.stored.state != "proposed":
+        return []
+    verdict = "conflicts" if decision.existing else "none"
+    return list(decision.stored.proposal.lacks(layer, verdict))
+
+
+def _not_recalled(stored: StoredProposal, scope: MemoryScope, now: str) -> str:
+    """Why it is left out of what a request of the scope's user is given; empty where it is not."""
+    if stored.state != "promoted":
+        return stored.state
+    user = scope.user if scope.user_id else scope.user._replace(user_id=stored.user_id)
+    return fault_of(stored.to_memory(), scope.layer, user, scope.tenant_id, now)
+
+
+NOT_PROMOTED: Final = tuple(state for state in STATES if state != "promoted")
+"""What `memory proposals --all` lists."""

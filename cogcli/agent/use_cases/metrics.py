@@ -1,0 +1,137 @@
+"""The metrics of recorded agents' runs, and the targets of the packs that they pinned
+(docs/reference/agent-run.md#metrics)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cogcli.agent.use_cases.log import AgentLog, read_agent_log
+from cogcli.app import episodes
+from cogcli.app.settings import Settings
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.episode.decision import DecisionFold
+from cogcli.episode.listing.episode_row import EpisodeFilter
+from cogcli.episode.project import Projection
+from cogcli.policy.metrics import Measure, MeasuredRun, RunMeter, TargetResult, judge, measure
+from cogcli.run.policy import ceiling_of, pack_of
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.specs.pack import Pack
+
+
+class MetricsQuery(NamedTuple):
+    """Which runs are measured: these episodes, or all that an agent ran; under a pack, of an intent, since a time."""
+
+    names: Sequence[str] = ()
+    pack: str = ""
+    """An id, `id@version`, or with its hash."""
+    intent: str = ""
+    since: str | None = None
+    strict: bool = False
+    """Whether an agent's run that cannot be read is an error, though nobody named it."""
+
+    def fits(self, run: MeasuredRun) -> bool:
+        """Whether a run is of the pack and the intent."""
+        of_pack = (
+            f"{run.pack_ref}#".startswith((f"{self.pack}@", f"{self.pack}#")) if self.pack else True
+        )
+        return of_pack and self.intent in ("", run.intent)
+
+
+class MeasuredRuns(NamedTuple):
+    """The runs that were measured, and what came of it."""
+
+    runs: list[MeasuredRun]
+    measures: list[Measure]
+    targets: list[TargetResult]
+
+    @property
+    def missed(self) -> list[TargetResult]:
+        """The targets that were not reached."""
+        return [each for each in self.targets if each.status == "missed"]
+
+    def to_payload(self) -> dict[str, Any]:
+        """The metrics as JSON."""
+        return {
+            "runs": len(self.runs),
+            "measures": [each.to_payload() for each in self.measures],
+            "targets": [each.to_payload() for each in self.targets],
+        }
+
+
+def collect(
+    settings: Settings, query: MetricsQuery, warn: Callable[[CogcliError], None]
+) -> MeasuredRuns:
+    """Measure what fits; of episodes that nobody named, `warn` takes what keeps one from being read.
+
+    Raises UsageError for a named episode that no agent ran; EnvironmentRefusal `episode.unreadable` for a named one,
+    and in a strict query.
+    """
+    packs: dict[str, Pack] = {}
+    runs = []
+    for candidate in _candidates(settings, query):
+        try:
+            run = _measured(candidate.directory, query.since, packs)
+        except UsageError:
+            if query.names:
+                raise
+            continue  # another tool's
+        except EnvironmentRefusal as error:
+            if candidate.required:
+                raise
+            warn(error)
+            continue
+        if run is not None and query.fits(run):
+            runs.append(run)
+    under = dict.fromkeys(run.pack_ref for run in runs)
+    targets = {pack.ref: pack.targets for pack in packs.values() if pack.ref in under}
+    found = [each for each in judge(runs, targets) if query.intent in ("", each.target.intent)]
+    return MeasuredRuns(runs, measure(runs), found)
+
+
+class _Candidate(NamedTuple):
+    """An episode to look at. `required`: it has to be readable."""
+
+    directory: Path
+    required: bool
+
+
+def _candidates(settings: Settings, query: MetricsQuery) -> Iterator[_Candidate]:
+    """The episodes that are named, else those that may be an agent's."""
+    if query.names:
+        named = dict.fromkeys(episodes.find(settings, name) for name in query.names)
+        yield from (_Candidate(directory, True) for directory in named)
+        return
+    for row in episodes.store_of(settings).episode_rows(EpisodeFilter(since=query.since)):
+        if row.skill is None or row.skill.startswith("agent."):
+            yield _Candidate(row.directory, query.strict and row.skill is not None)
+
+
+def _measured(directory: Path, since: str | None, packs: dict[str, Pack]) -> MeasuredRun | None:
+    """One run; None for one that began before `since`. `packs` keeps the packs of specs that were read already."""
+    log = read_agent_log(directory)
+    if since is not None and log.started.timestamp < since:
+        return None
+    pack = _pack_of(log, packs)
+    with log.refusing():
+        asked = PolicyRequest.recorded(log.started.payload) or PolicyRequest()
+        meter, decision = RunMeter(ceiling_of(pack, asked.safety_mode)), DecisionFold(log.started)
+        projection = Projection()
+        for event in log.events:
+            meter.apply(event)
+            projection.apply(event)
+            if event is not log.started:
+                decision.apply(event)
+        return meter.measured(decision.record(), projection.duration_ms())
+
+
+def _pack_of(log: AgentLog, packs: dict[str, Pack]) -> Pack:
+    digest = str(log.started.payload["pins"].get("specs_blob"))
+    if digest not in packs:
+        catalog = log.read_catalog()
+        with log.refusing():
+            packs[digest] = pack_of(
+                catalog, PolicyRequest.recorded(log.started.payload) or PolicyRequest()
+            )
+    return packs[digest]

@@ -1,0 +1,64 @@
+"""The model of an agent's run: as settings and flags name it, or as the run was begun with
+(docs/reference/models.md#settings)."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+from cogcli.agent.cognition.model_calls import OnResponse
+from cogcli.agent.cognition.reasoning import ModelAccess
+from cogcli.agent.models.port import LanguageModel, ModelInfo
+from cogcli.agent.use_cases.language_model import chosen_model, open_chosen
+from cogcli.app.settings import Settings
+from cogcli.base.errors import InternalError, ServiceResolutionError
+from cogcli.declarations.envelope import Event
+from cogcli.run.prepare import LearnedSecrets
+from cogcli.specs.catalog import Catalog
+
+
+def model_access(
+    settings: Settings, named: str, mode: str, on_response: OnResponse | None = None
+) -> ModelAccess | None:
+    """The model that a run is planned by; None where templates plan. Raises as `language_model.model_of`."""
+    chosen, secrets = chosen_model(settings, named), LearnedSecrets()
+    model = open_chosen(settings, chosen, learn=secrets.add)
+    if model is None:
+        return None
+    info, timeout = model.describe(), chosen.settings.timeout_s
+    return ModelAccess(info, lambda known: model, on_response, mode, timeout, secrets)
+
+
+def require_trust(catalog: Catalog) -> None:
+    """Raise ServiceResolutionError `service.untrusted` for the pack of a project that is not trusted: a model would
+    be sent what the project says."""
+    if catalog.distrust:
+        text = f"{catalog.distrust}, so its pack asks no language model"
+        error = ServiceResolutionError(
+            "service.untrusted", text, hint="trust the project, if it may ask yours"
+        )
+        error.next = ("cogcli config trust",)
+        raise error
+
+
+def recorded_model(
+    settings: Settings | None, started: Event, on_response: OnResponse | None = None
+) -> ModelAccess:
+    """The model that a run was planned by, to continue with, opened once; without settings it is never asked."""
+    pinned, agent = started.payload["pins"]["model"], started.payload["agent"]
+    info, secrets = ModelInfo(**{**pinned, "features": tuple(pinned["features"])}), LearnedSecrets()
+    reopen = cache(partial(_reopen, settings, info, secrets)) if settings else None
+    limits = {"mode": agent["mode"], "timeout_s": agent["timeout_s"]}
+    return ModelAccess(info, reopen, on_response, secrets=secrets, **limits)
+
+
+def _reopen(
+    settings: Settings, info: ModelInfo, secrets: LearnedSecrets, known: int
+) -> LanguageModel:
+    chosen = chosen_model(settings, f"{info.adapter}:{info.name}")
+    chosen = chosen._replace(
+        origin="the run"
+    )  # its log names the model, and no flag of this command
+    model = open_chosen(settings, chosen, learn=secrets.add, sent=known)
+    if model is None:
+        raise InternalError("internal", "a run that a model planned has none")
+    return model

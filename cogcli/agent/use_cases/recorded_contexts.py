@@ -1,0 +1,130 @@
+"""The context of a turn of a recorded run, from its episode alone (docs/reference/pack.md#placements)."""
+
+from __future__ import annotations
+
+import re
+from shlex import quote
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.cognition.invocation import recorded_invocation
+from cogcli.agent.cognition.recorded_contexts import RecompiledTurn, recompile
+from cogcli.agent.context.compiler import CompiledContext
+from cogcli.agent.context.placements import Placement, placements, words_of
+from cogcli.agent.use_cases.log import AgentLog, read_agent_log
+from cogcli.app import episodes
+from cogcli.app.settings import Settings
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.problems import suggestion
+
+_MEMORY_ID: Final = re.compile(r"mp_[0-9a-f]{16}")
+_ENTITY: Final = re.compile(r"[a-z_]+:[\w.-]{1,100}", re.ASCII)
+
+
+class TurnContext(NamedTuple):
+    """The context of one turn of an episode that has `turns` of them."""
+
+    episode_id: str
+    turn: int
+    turns: int
+    context: CompiledContext
+
+    def explained(self, word: str | None = None) -> dict[str, Any]:
+        """Stages, blocks and what the turn knew of with its reasons; of `word` alone where one is given. Raises
+        UsageError for a word that names nothing."""
+        found, payload = self.context.compilation, self.context.payload
+        known = placements(found)
+        return {
+            "episode_id": self.episode_id,
+            "turn": self.turn,
+            "turns": self.turns,
+            "intent": found.intent.intent or None,
+            "refused": self.context.refused or None,
+            "overpacked": self.context.overpacked,
+            **payload["context_ledger"],
+            "budget_report": payload["budget_report"],
+            "redactions": payload["redactions"],
+            "placements": [
+                each.to_payload()
+                for each in (_named(known, word, found.given.run.tenant_id) if word else known)
+            ],
+        }
+
+
+def turn_context(settings: Settings, word: str, turn: int | None = None) -> TurnContext:
+    """The context of a turn: of `EP` the last one, or `turn`; of `EP#2` the second.
+
+    Raises UsageError for an episode that no agent ran, and for a turn that there is not; EnvironmentRefusal
+    `episode.unreadable` for one that cannot be read, or whose contexts its log does not give again.
+    """
+    name, turn = _episode_and_turn(word, turn)
+    log = read_agent_log(episodes.find(settings, name))
+    turns = _recompiled(log)
+    if not turns:
+        raise UsageError(
+            "usage.value",
+            f"`{log.directory.name}` was stopped before its first context was compiled",
+            next=(f"cogcli trace {log.directory.name}",),
+        )
+    chosen = [each for each in turns if each.turn == (turns[-1].turn if turn is None else turn)]
+    if not chosen:
+        raise UsageError(
+            "usage.value",
+            f"`{log.directory.name}` has no turn {turn}",
+            expected=f"1 to {turns[-1].turn}",
+        )
+    _require_equal(log, chosen[0])
+    return TurnContext(log.directory.name, chosen[0].turn, len(turns), chosen[0].context)
+
+
+def _recompiled(log: AgentLog) -> list[RecompiledTurn]:
+    """The contexts of the turns. Raises EnvironmentRefusal `episode.unreadable`."""
+    catalog = log.read_catalog()
+    with log.refusing():
+        return list(recompile(recorded_invocation(log.started, catalog), log.events))
+
+
+def _require_equal(log: AgentLog, found: RecompiledTurn) -> None:
+    """Raise EnvironmentRefusal where the log does not give the recorded context again."""
+    if not found.differs:
+        return
+    why = "it was altered, or made by another version"
+    if any(object_of(event.payload).get("changed_specs") for event in log.events):
+        why = "the run continued with changed specs, which its log does not hold"
+    text = f"`{log.directory.name}`: the context of turn {found.turn} cannot be made again: {why}"
+    raise EnvironmentRefusal(
+        "episode.unreadable",
+        text,
+        expected=str(found.recorded.get("context_hash")),
+        found=f"{found.context.hash}, from `{found.differs}` on",
+        next=(f"cogcli verify {log.directory.name}",),
+    )
+
+
+def _episode_and_turn(word: str, turn: int | None) -> tuple[str, int | None]:
+    name, mark, number = word.rpartition("#")
+    if mark and number.isascii() and number.isdigit() and len(number) < 10:
+        return name, int(number)
+    return word, turn
+
+
+def _named(known: tuple[Placement, ...], word: str, tenant: str) -> list[Placement]:
+    """What a word names. Raises UsageError, with the words that may have been meant."""
+    found = [each for each in known if each.answers_to(word)]
+    if not found:
+        text = f"this turn knew of nothing named `{word[:60]}`"
+        hint = (
+            suggestion(word, words_of(known))
+            or "what the stores did not give for the request was not known"
+        )
+        raise UsageError("usage.value", text, hint=hint, next=_in_stores(word, tenant))
+    return found
+
+
+def _in_stores(word: str, tenant: str) -> tuple[str, ...]:
+    """The command that looks a memory or an entity up in the stores as they are now."""
+    if _MEMORY_ID.fullmatch(word):
+        return (f"cogcli memory ls --why {word} --tenant {quote(tenant)}",)
+    if _ENTITY.fullmatch(word):
+        return (f"cogcli knowledge query {word} --tenant {quote(tenant)}",)
+    return ()

@@ -1,0 +1,81 @@
+"""Conversations with a project's agents (docs/reference/user-memory.md#sessions)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from cogcli.agent.stores.agent_store import unknown_session
+from cogcli.agent.stores.session_lock import session_lock
+from cogcli.agent.stores.sessions import SessionSnapshot
+from cogcli.agent.use_cases.user_memory import open_agent_store, require_id
+from cogcli.app.settings import Settings
+from cogcli.app.stores import has_store, store_directory
+from cogcli.stores import MEMORY
+
+
+@contextmanager
+def open_session(
+    settings: Settings, tenant: str, user: str, session_id: str
+) -> Iterator[SessionSnapshot]:
+    """A conversation as it is stored, for one run that continues with it: nobody else is inside meanwhile. What the run
+    adds is stored by `consolidate`. Raises UsageError for an id that is none; EnvironmentRefusal `session.busy` where
+    another run is alive for ten seconds; as `Database`."""
+    with hold_session(settings, tenant, user, session_id):
+        with open_agent_store(settings) as store:
+            snapshot = store.session(tenant, user, session_id)
+        yield snapshot
+
+
+def hold_session(
+    settings: Settings, tenant: str, user: str, session_id: str
+) -> AbstractContextManager[None]:
+    """While inside, no other run of a conversation is alive. Raises as `open_session`."""
+    require_id(user, "the user")
+    require_id(session_id, "the session")
+    return session_lock(store_directory(settings) / MEMORY, tenant, user, session_id)
+
+
+def list_sessions(
+    settings: Settings, tenant: str | None = None, user: str | None = None
+) -> list[dict[str, Any]]:
+    """The conversations of one tenant and user, or of all, the last used first. Raises as `Database`."""
+    if not has_store(settings, MEMORY):
+        return []
+    with open_agent_store(settings) as store:
+        return store.sessions(tenant, user)
+
+
+def session_payload(settings: Settings, tenant: str, user: str, session_id: str) -> dict[str, Any]:
+    """A conversation as JSON, each message with its number and episode. Raises UsageError `session.unknown`; as
+    `Database`."""
+    require_id(user, "the user")
+    require_id(session_id, "the session")
+    if not has_store(settings, MEMORY):
+        raise unknown_session(tenant, user, session_id)
+    with open_agent_store(settings) as store:
+        found, messages = (
+            store.session(tenant, user, session_id),
+            store.messages(tenant, user, session_id),
+        )
+    if not found.version:
+        raise unknown_session(tenant, user, session_id)
+    named = {"session_id": session_id, "tenant_id": tenant, "user_id": user}
+    members = {
+        name: member
+        for name, member in found.to_payload().items()
+        if name not in ("kept", "version")
+    }
+    return {**named, **members, "messages": messages}
+
+
+def forget_session(settings: Settings, tenant: str, user: str, session_id: str) -> int:
+    """Delete a conversation that nobody continues with; the number of its messages. Raises UsageError
+    `session.unknown`, EnvironmentRefusal `session.busy`; as `Database`."""
+    require_id(user, "the user")
+    require_id(session_id, "the session")
+    if not has_store(settings, MEMORY):
+        raise unknown_session(tenant, user, session_id)
+    with hold_session(settings, tenant, user, session_id), open_agent_store(settings) as store:
+        return store.forget_session(tenant, user, session_id)

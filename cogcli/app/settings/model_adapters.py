@@ -1,0 +1,26 @@
+"""The adapters of language models by name (docs/reference/models.md). `cogcli.agent.models` opens them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+TEMPLATE: Final = "template"
+"""The default, which is not an adapter: the templates of a pack are followed, and no model is asked."""
+
+
+class ModelAdapter(NamedTuple):
+    """One adapter: the module that has its `open_adapter`, and what others need to know of it."""
+
+    module: str
+    reads_file: bool = False
+    """Whether its name is the path of a file."""
+    online: bool = False
+    """Whether a request to it goes over a network."""
+
+
+MODELS: Final[dict[str, ModelAdapter]] = {
+    "scripted": ModelAdapter("cogcli.agent.models.scripted", reads_file=True),
+    "openai": ModelAdapter("cogcli.agent.models.provider", online=True),
+    "anthropic": ModelAdapter("cogcli.agent.models.provider", online=True),
+    "replay": ModelAdapter("cogcli.agent.models.transcript", reads_file=True),
+}

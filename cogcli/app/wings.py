@@ -1,0 +1,31 @@
+"""What the wings add to use cases of the core: functions by name, imported when one is first used.
+
+The core imports no wing (docs/architecture.md#floors), so a run pays for none that it does not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+
+class WingFunction(NamedTuple):
+    """A function of a wing: its module and its name."""
+
+    module: str
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Import the module and call the function."""
+        function: Callable[..., Any] = getattr(import_module(self.module), self.name)
+        return function(*args, **kwargs)
+
+
+AGENT_OF_LOG: Final = WingFunction("cogcli.agent.use_cases.runs", "agent_of")
+"""Return the agent whose run a log has."""
+DOCTOR_CHECKS: Final = (
+    WingFunction("cogcli.agent.use_cases.doctor_model", "model_checks"),
+    WingFunction("cogcli.agent.use_cases.doctor_jobs", "job_checks"),
+)
+"""Return checks of `doctor` for settings, in the order in which they are shown."""

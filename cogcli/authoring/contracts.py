@@ -1,0 +1,468 @@
+"""`registry contracts` and `smoke`: capabilities called through their bindings by a real run, and judged
+(docs/reference/command-line.md#registry-checks).
+
+1. Every call of a round is a step of one run: its own bindings, no fallbacks, all trust, its runs directory, the
+   user's state and the stores of the project in a temporary directory. Files of examples are written there, too.
+2. What is outside of this machine is called only where the caller names it, or where it has no effects and the network
+   may be used. Of what has effects, only shipped functions are called: these change nothing but their directory.
+   What an untrusted layer says is not called at all.
+3. What is not called for such a reason is skipped, with its need; it has not passed.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.needs import (
+    NETWORK,
+    MissingNeeds,
+    Need,
+    called_first,
+    counted,
+    counted_text,
+    outside_need,
+    protocol_extra,
+)
+from cogcli.app.registry import Layers, open_registry, selection_options, writing
+from cogcli.app.run_skill import environment_of
+from cogcli.app.settings import Settings
+from cogcli.authoring.verification.case import (
+    Answers,
+    Case,
+    CaseTarget,
+    Expected,
+    Outcome,
+    judge,
+    run_case,
+)
+from cogcli.authoring.verification.check_result import (
+    FAILED,
+    PASSED,
+    SKIPPED,
+    CheckResult,
+    conclude,
+)
+from cogcli.authoring.verification.contract import (
+    CallOutcome,
+    ContractCall,
+    call_outcome,
+    example_calls,
+    expect_call,
+    minimal_inputs,
+    refused_calls,
+)
+from cogcli.base.errors import UsageError
+from cogcli.base.problems import ProblemsFound, suggestion
+from cogcli.base.system_text import variable
+from cogcli.declarations.options import RunOptions
+from cogcli.episode.history import History
+from cogcli.protocols.exchange_checks import Check
+from cogcli.protocols.live.breaker import Circuits
+from cogcli.run.prepare import PreparedRun, RunEnvironment, RunRequest, prepare_one_step
+from cogcli.specs.binding import Binding
+from cogcli.specs.binding_chain import ChainLink
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
+from cogcli.specs.examples import Example, content_of, examples_of, is_inside
+from cogcli.specs.layers import BUILT_IN, Layer
+from cogcli.specs.selection import SelectionOptions
+
+_SKILL: Final = "registry.contracts"
+_STATE: Final = "XDG_STATE_HOME"
+_TRUST: Final = Need("trust", "its layer is not trusted", "cogcli config trust")
+_CURES: Final = {"env.extra": "extra", "env.missing": "service"}
+"""The codes of calls that could not be made here, and the kind of need that they tell."""
+
+
+class Checked(NamedTuple):
+    """The result of one capability, and what it needs where it was not called."""
+
+    result: CheckResult
+    needs: tuple[Need, ...] = ()
+    shipped: bool = False
+    """Whether it is shipped, and the project is not what ships it."""
+
+    @property
+    def needs_trust(self) -> bool:
+        """Whether it was not checked because its layer is not trusted."""
+        return any(need.kind == "trust" for need in self.needs)
+
+
+def passed_of(checked: Sequence[Checked], *, shipped: bool) -> tuple[int, int]:
+    """How many of the shipped ones, or of the others, have passed, and how many there are."""
+    statuses = [each.result.status for each in checked if each.shipped == shipped]
+    return statuses.count(PASSED), len(statuses)
+
+
+def sums(checked: Sequence[Checked], noun: str) -> str:
+    """The one line of results: `86/97 contracts: 11 need a model (5), the web (6)`; of the user's specs apart from
+    shipped ones: `yours 1/1, shipped 86/97 contracts`."""
+    statuses = [each.result.status for each in checked]
+    lacking = [each.needs for each in checked if each.needs]
+    failed = statuses.count(FAILED)
+    parts = [f"{failed} failed"] if failed else []
+    parts += [f"{len(lacking)} need {counted_text(counted(lacking))}"] if lacking else []
+    yours, shipped = (passed_of(checked, shipped=each) for each in (False, True))
+    passed = f"{statuses.count(PASSED)}/{len(checked)}"
+    if yours[1] and shipped[1]:
+        passed = f"yours {yours[0]}/{yours[1]}, shipped {shipped[0]}/{shipped[1]}"
+    return f"{passed} {noun}{': ' if parts else ''}{', '.join(parts)}"
+
+
+def is_shipped(settings: Settings, file: str) -> bool:
+    """Whether a displayed file is shipped, and not one of the project."""
+    root = next((layer.root for layer in settings.layers if layer.name == BUILT_IN), "")
+    return root != settings.project and Layers(settings).of(file) == BUILT_IN
+
+
+class ContractResults(NamedTuple):
+    """Results by capability, in order; the seconds that they took; the histories of the runs, and their catalog."""
+
+    checked: tuple[Checked, ...]
+    seconds: float
+    histories: tuple[History, ...]
+    catalog: Catalog
+
+
+class _PlannedCall(NamedTuple):
+    """A call of a round: what is called, through which binding. `exact`: whether values count, not only kinds."""
+
+    capability: Capability
+    binding: Binding
+    call: ContractCall
+    exact: bool
+
+    @property
+    def name(self) -> str:
+        """The name of its check."""
+        return self.call.name if self.exact else f"{self.call.name}, {self.binding.id}"
+
+    def output_variables(self, step: str) -> dict[str, str]:
+        """By output the variable that the step of the call writes it to."""
+        return {name: f"{step}_{name}" for name in self.capability.outputs}
+
+
+class _JudgedCall(NamedTuple):
+    """A call that was made: its check, what it needs if it could not be made here, and its milliseconds."""
+
+    check: Check
+    needs: tuple[Need, ...]
+    ms: int
+
+
+def sound_catalog(settings: Settings) -> Catalog:
+    """All specs of all layers. Raises ProblemsFound where one has errors: then nothing can be told of them."""
+    catalog = open_registry(settings).everything()
+    found = check(catalog, options=selection_options(settings))
+    errors = [problem for problem in found if problem.severity == "E"]
+    if errors:
+        raise ProblemsFound(errors)
+    return catalog
+
+
+def ids_named(words: Sequence[str], known: Collection[str], kind: str) -> list[str]:
+    """The ids, sorted, that words name, as ids or patterns of them; all without words. Raises UsageError `usage.value`
+    for a word that names none."""
+    for word in words:
+        if not any(fnmatchcase(id, word) for id in known):
+            hint = suggestion(word, sorted(known))
+            raise UsageError("usage.value", f"there is no {kind} `{word}`", hint=hint)
+    return sorted(id for id in known if not words or any(fnmatchcase(id, word) for word in words))
+
+
+def check_contracts(
+    settings: Settings, words: Sequence[str] = (), *, real: Collection[str] = (), once: bool = False
+) -> ContractResults:
+    """Call each capability, or those that words name, with its examples through each binding that can be called, and
+    with inputs that must be refused; with `once` only with its first example through the binding that is selected.
+
+    `real` are capabilities that are called wherever they are and whatever they do. Raises ProblemsFound,
+    EnvironmentRefusal, UsageError.
+    """
+    catalog = sound_catalog(settings)
+    ids, begun = ids_named(words, catalog.capabilities, "capability"), time.monotonic()
+    with writing("the directory of temporary files"):
+        place = tempfile.TemporaryDirectory(prefix="cogcli-registry-", ignore_cleanup_errors=True)
+    with place as folder:
+        survey = _ContractSurvey(settings, catalog, folder, real)
+        for id in ids:
+            survey.add(catalog.capabilities[id], once=once)
+        histories = tuple(survey.run(place, calls) for (_, place), calls in survey.rounds.items())
+        checked = tuple(survey.conclude(catalog.capabilities[id]) for id in ids)
+    return ContractResults(checked, time.monotonic() - begun, histories, catalog)
+
+
+class _ContractSurvey:
+    """Plans the calls, runs them in rounds (a run has one binding for a capability), and keeps what came of them."""
+
+    def __init__(
+        self, settings: Settings, catalog: Catalog, folder: str, real: Collection[str]
+    ) -> None:
+        self.rounds: dict[tuple[int, str], list[_PlannedCall]] = {}
+        """By number of the binding and the folder of an example that has one of its own."""
+        self._settings = settings
+        self._options = selection_options(settings)
+        self._layers = Layers(settings)
+        registry = open_registry(settings)
+        if not registry.is_trusted:
+            # Only what trusted layers declare is called: an untrusted project chooses no binding.
+            catalog = registry.trusted_layers().everything()
+        self._catalog = _without_fallbacks(catalog)
+        self._folder = folder
+        self._real = real
+        self._needs: dict[str, tuple[Need, ...]] = {}
+        self._judged: dict[str, list[_JudgedCall]] = {}
+        self._all_needs = MissingNeeds(self._catalog, self._options)
+
+    def add(self, capability: Capability, *, once: bool) -> None:
+        """Plan the calls of a capability, unless it needs something."""
+        needs = self._needs[capability.id] = self._find_needs(capability)
+        if needs:
+            return
+        for number, binding in enumerate(self._bindings(capability)[: 1 if once else None]):
+            for call in self._calls(capability, first=number == 0, once=once):
+                example = call.example
+                own = example is not None and example.own_folder
+                place = self._place_of(capability, example) if example and own else ""
+                planned = _PlannedCall(capability, binding, call, number == 0)
+                self.rounds.setdefault((number, place), []).append(planned)
+
+    def _find_needs(self, capability: Capability) -> tuple[Need, ...]:
+        trusted = self._catalog.capabilities.get(capability.id)
+        if trusted is None or trusted.file != capability.file:
+            return (_TRUST,)
+        called = dict.fromkeys((capability.id, *(gate.capability for gate in capability.gates)))
+        needs = [need for id in called for need in self._all_needs.capability(id)]
+        needs = needs or list(self._not_called(capability))
+        if not needs and not examples_of(capability):
+            needs.append(Need("example", "no example that runs"))
+        return tuple(needs)
+
+    def _not_called(self, capability: Capability) -> Iterator[Need]:
+        """Why the selected binding of a capability is not called although it could be."""
+        if capability.id in self._real:
+            return
+        link = called_first(self._catalog, capability.id, self._options)
+        layers = self._layers_of(capability, link)
+        if not all(layer.trusted for layer in layers):
+            yield _TRUST
+            return
+        harmless = capability.effect == "none"
+        outside = outside_need(self._catalog, capability, link)
+        if outside is not None:
+            if not harmless or not variable(self._settings.environ, NETWORK):
+                yield outside._replace(cure=f"{NETWORK}=1" if harmless else "")
+                return
+        elif {layer.name for layer in layers} == {BUILT_IN}:
+            return
+        if not harmless:
+            yield Need("effects", f"its effect class is {capability.effect}")
+
+    def _layers_of(self, capability: Capability, link: ChainLink) -> list[Layer]:
+        """The layers that say what is called: of the capability, its examples among it, of the binding and of the
+        service. What is in no layer is as untrusted as a layer can be."""
+        binding = self._catalog.bindings[link.binding_id]
+        service = self._catalog.services[link.service_id or ""]
+        known = {layer.name: layer for layer in self._settings.layers}
+        names = (self._layers.of(capability.file), binding.layer, service.layer)
+        return [known.get(name) or Layer(name, "", False) for name in names]
+
+    def _bindings(self, capability: Capability) -> list[Binding]:
+        """The selected binding, then the others that can be called here."""
+        catalog = self._catalog
+        first = called_first(catalog, capability.id, self._options).binding_id
+        found = [catalog.bindings[first]]
+        for id in catalog.bindings_of.get(capability.id, ()):
+            named = self._options._replace(binds={capability.id: id})
+            link = called_first(catalog, capability.id, named)
+            service = catalog.services.get(link.service_id or "")
+            if id == first or service is None or not link.eligible:
+                continue
+            if outside_need(catalog, capability, link) or protocol_extra(service):
+                continue
+            if not all(layer.trusted for layer in self._layers_of(capability, link)):
+                continue
+            found.append(catalog.bindings[id])
+        return found
+
+    def _calls(self, capability: Capability, *, first: bool, once: bool) -> list[ContractCall]:
+        calls = example_calls(capability, self._path_of(capability))
+        if once:
+            return calls[:1]
+        if first:
+            inputs = calls[0].inputs if calls else minimal_inputs(capability)
+            calls += refused_calls(capability, inputs)
+        return calls
+
+    def _path_of(self, capability: Capability) -> Callable[[Example, str], str]:
+        def path(example: Example, name: str) -> str:
+            return os.path.normpath(os.path.join(self._place_of(capability, example), name))
+
+        return path
+
+    def _place_of(self, capability: Capability, example: Example) -> str:
+        """The folder of an example with its files, made where it is not there."""
+        folder = os.path.join(self._folder, "files", capability.id, str(example.number))
+        if not os.path.isdir(folder):
+            os.makedirs(folder)
+            write_files(folder, example.files)
+        return folder
+
+    def run(self, place: str, planned: Sequence[_PlannedCall]) -> History:
+        """Run calls as the steps of one run, with this working directory."""
+        calls = {f"c{number}": call for number, call in enumerate(planned)}
+        case = Case(
+            lambda: self._target(place or os.path.join(self._folder, "none"), calls),
+            {},
+            Answers(),
+            [_expectation(step, call) for step, call in calls.items()],
+        )
+        outcome = run_case(case)
+        if outcome.refusal is not None:
+            raise outcome.refusal
+        for (step, call), judged in zip(
+            calls.items(), judge(case.expectation, outcome), strict=True
+        ):
+            found = call_outcome(outcome, step, call.output_variables(step))
+            needs = tuple(_needs_of_call(call, found))
+            made = self._judged.setdefault(call.capability.id, [])
+            made.append(_JudgedCall(judged, needs, found.ms))
+        return outcome.history
+
+    def _target(self, place: str, calls: Mapping[str, _PlannedCall]) -> CaseTarget:
+        """A run whose steps are these calls, in this working directory."""
+        binds = {each.capability.id: each.binding.id for each in calls.values()}
+        options = RunOptions(
+            trust_level="privileged",
+            confirm=list(binds),
+            bind=binds,
+            keep_going=True,
+            durability="none",
+        )
+        request = RunRequest(_SKILL, {}, options)
+        environ = {**self._settings.environ, _STATE: os.path.join(self._folder, "state")}
+        selection = SelectionOptions(binds, None, environ)
+
+        def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
+            return prepare_one_step(self._catalog, _skill(calls), request, selection)
+
+        @contextmanager
+        def surroundings() -> Iterator[None]:
+            os.makedirs(place, exist_ok=True)
+            # Shipped functions write only below the working directory.
+            with _variable(_STATE, environ[_STATE]), chdir(place):
+                yield
+
+        return CaseTarget(self._environment(environ), prepare, surroundings)
+
+    def _environment(self, environ: Mapping[str, str]) -> RunEnvironment:
+        # Files are not confined to those of a project that is not trusted: what such a one says is not called.
+        return environment_of(self._settings.copy_for_run())._replace(
+            reads=None,
+            runs_dir=os.path.join(self._folder, "runs"),
+            state_dir=os.path.join(self._folder, "state", "cogcli"),
+            store_dir=os.path.join(self._folder, "state", "stores"),
+            environ=environ,
+            signer=lambda: None,
+            owner=lambda: None,
+            circuits=Circuits(),
+            export=None,
+        )
+
+    def conclude(self, capability: Capability) -> Checked:
+        """The result of a capability."""
+        subject, file = " ".join(capability.description.split()), capability.file
+        base = CheckResult(capability.id, SKIPPED, subject=subject, file=file)
+        needs = self._needs[capability.id]
+        result = base
+        if not needs:
+            judged = self._judged[capability.id]
+            checks = [each.check for each in judged if not each.needs]
+            result = conclude(base, checks)._replace(ms=sum(each.ms for each in judged))
+            if result.status == PASSED:
+                needs = tuple(dict.fromkeys(need for each in judged for need in each.needs))
+        if needs:
+            result = result._replace(status=SKIPPED, reason=needs[0].sentence)
+        return Checked(result, needs, is_shipped(self._settings, file))
+
+
+def _expectation(step: str, planned: _PlannedCall) -> Expected:
+    def outcome_of(outcome: Outcome) -> CallOutcome:
+        return call_outcome(outcome, step, planned.output_variables(step))
+
+    return expect_call(planned.call, planned.name, outcome_of, exact=planned.exact)
+
+
+def _needs_of_call(planned: _PlannedCall, outcome: CallOutcome) -> Iterator[Need]:
+    """What a call that could not be made needs. The inputs of an example are valid: if a function that runs something
+    apart refuses them as unsupported, it is the machine that does not support it."""
+    kind = _CURES.get(outcome.code)
+    safety = planned.capability.safety
+    apart = safety is not None and "sandboxed_execution" in safety.scope_constraints
+    if apart and planned.call.example and outcome.reason == "unsupported":
+        kind = "isolation"
+    if kind:
+        yield Need(kind, outcome.message, outcome.hint)
+
+
+def _skill(calls: Mapping[str, _PlannedCall]) -> dict[str, Any]:
+    """A skill whose steps are these calls; each output goes into a variable of its own."""
+    steps = [
+        {
+            "id": step,
+            "uses": each.capability.id,
+            "input": {name: {"$literal": value} for name, value in each.call.inputs.items()},
+            "output": {name: f"vars.{key}" for name, key in each.output_variables(step).items()},
+            "config": {"depends_on": []},
+        }
+        for step, each in calls.items()
+    ]
+    head = {
+        "id": _SKILL,
+        "name": "Contracts",
+        "description": "Calls of capabilities.",
+        "version": "1.0.0",
+    }
+    return {**head, "inputs": {}, "outputs": {}, "steps": steps}
+
+
+def _without_fallbacks(catalog: Catalog) -> Catalog:
+    def alone(binding: Binding) -> Binding:
+        kept = {
+            key: value for key, value in binding.metadata.items() if key != "fallback_binding_id"
+        }
+        return binding._replace(metadata=kept)
+
+    return catalog._replace(bindings={id: alone(one) for id, one in catalog.bindings.items()})
+
+
+def write_files(folder: str, files: Mapping[str, Any]) -> None:
+    """Write the files of an example below a folder; those of a wrong form are told by `validate` and left out."""
+    for name, content in files.items():
+        data = content_of(content)
+        if data is not None and is_inside(name):
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable of this process: shipped functions run in it and find the user's state by that."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -1,0 +1,627 @@
+"""`import agent-skills`: what a project has to say so that skills of agent-skills run here
+(docs/how-to/come-from-agent-skills.md).
+
+1. Nothing is written, and nothing of those folders is imported or started: they are read as an untrusted registry is.
+2. What is proposed is tried out in memory: the choices are those with which the skills that are counted could run.
+3. Whatever cannot be settled by settings, choices and variables is told with its place and the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.needs import MissingNeeds
+from cogcli.app.registry import selection_options
+from cogcli.app.settings import Settings
+from cogcli.app.settings.config import PROJECT_FILE
+from cogcli.authoring.exchange.foreign_folder import (
+    find_source,
+    functions_in,
+    has_specs,
+    is_installed,
+    lies_in,
+    links_out,
+    require_folder,
+)
+from cogcli.base.errors import UsageError
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.problems import FILE_HAS_ERRORS, Problem
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.terminal_text import visible
+from cogcli.protocols import PROTOCOLS
+from cogcli.specs.binding import Binding
+from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
+from cogcli.specs.eligibility import path_of_variable, reasons, variables_of
+from cogcli.specs.host_layout import ACTIVE_FILE, layout_of
+from cogcli.specs.host_overrides import Active
+from cogcli.specs.layers import (
+    BUILT_IN,
+    HOST,
+    HOST_FOLDER,
+    PROJECT,
+    Layer,
+    bounded_layers,
+    builtin_root,
+    distinct,
+)
+from cogcli.specs.python_imports import FailedImport, failed_imports
+from cogcli.specs.registry import Registry
+from cogcli.specs.selection import CANDIDATE, Explanation, SelectionOptions, explain_selection
+from cogcli.specs.service import Service, is_shipped
+from cogcli.specs.service_variables import lacking_variables
+from cogcli.specs.skill import NESTED, Skill, list_targets
+
+BESIDE: Final = "agent-skill-registry"
+"""The folder of the registry as the guide names it, beside the tool."""
+_MOST_BYTES: Final = 256 * 1024
+_SETTLED: Final = frozenset((
+    "service.untrusted", "service.isolation", "env.missing", "binding.none", "binding.ambiguous", "binding.ineligible",
+    "active.binding", "active.capability",
+))  # fmt: skip
+"""Codes of problems that trust, variables and choices settle; what they leave is told by the skills that cannot run."""
+
+
+class Remark(NamedTuple):
+    """A place in a file, 0 for all of it, and what is said of it."""
+
+    file: str
+    line: int
+    text: str
+    reason: str
+
+    def to_payload(self) -> dict[str, Any]:
+        """The remark as a JSON object."""
+        return self._asdict()
+
+
+class Setup(NamedTuple):
+    """What to paste, to set and to run, and what remains."""
+
+    files: dict[str, str]
+    """Texts by the file that they go into; of one that is there already what it has to hold."""
+    there: tuple[str, ...]
+    """Those of the files that are there already."""
+    choices: dict[str, Remark]
+    """By capability why a binding is chosen for it; its text is the binding."""
+    variables: dict[str, Remark]
+    """By variable that is not set what needs it."""
+    commands: tuple[str, ...]
+    left: tuple[Remark, ...]
+    skills: int
+    usable: int
+    """How many of the skills could run after that."""
+    own: int
+    """How many of these call only functions and services of the folders."""
+    builtin: bool = True
+    """Whether the shipped registry counts."""
+
+    def to_payload(self) -> dict[str, Any]:
+        """The setup as a JSON object."""
+        return {
+            **self._asdict(),
+            "there": list(self.there),
+            "choices": {id: each.to_payload() for id, each in self.choices.items()},
+            "variables": {name: each.to_payload() for name, each in self.variables.items()},
+            "commands": list(self.commands),
+            "left": [each.to_payload() for each in self.left],
+        }
+
+
+def propose(settings: Settings, runtime: str, registry: str | None) -> Setup:
+    """The setup for the tool's folder and that of its registry, for the project here, which need not exist yet.
+
+    Raises UsageError for a folder that is none or holds no specs, EnvironmentRefusal `config.key`, `project.link`.
+    """
+    builtin = settings.value("builtin")
+    proposal = _Proposal(settings, runtime, registry, builtin=builtin)
+    setup = proposal.setup()
+    if not builtin or setup.own == setup.skills or proposal.project_has_specs:
+        return setup
+    alone = _Proposal(settings, runtime, registry, builtin=False).setup()
+    if alone.usable < setup.usable or alone.own <= setup.own:
+        return setup
+    line = (
+        f"# With the shipped registry {setup.own} of {setup.skills} skills call only what is in these folders,"
+        f" without it {alone.own}.\nbuiltin = false\n"
+    )
+    return alone._replace(files={**alone.files, PROJECT_FILE: line + alone.files[PROJECT_FILE]})
+
+
+class _Proposal:
+    """The folders, and what the registry made of them would be, with the shipped registry or without. `home` is where
+    the project is, or will be."""
+
+    def __init__(
+        self, settings: Settings, runtime: str, registry: str | None, *, builtin: bool
+    ) -> None:
+        self.settings, self.builtin = settings, builtin
+        self.home = settings.project or settings.base
+        for folder in (runtime, registry):
+            settings.inside(folder or runtime)
+        tool = require_folder(runtime, "RUNTIME")
+        beside = os.path.join(os.path.dirname(tool), BESIDE)
+        if registry is None and not _holds_skills(tool) and os.path.isdir(beside):
+            registry = beside
+        specs = require_folder(registry, "REGISTRY") if registry is not None else tool
+        self.roots = list(dict.fromkeys((specs, tool)))
+        for root in self.roots:
+            if not has_specs(root):
+                hint = "name the tool's folder, which has bindings/ and services/, then that of its registry"
+                raise UsageError("usage.value", f"`{root}` holds no specs", hint=hint)
+        own = os.path.join(self.home, HOST_FOLDER)
+        self.host = own if os.path.isdir(own) else os.path.join(tool, HOST_FOLDER)
+        self.links = [path for root in self.roots for path in links_out(root)]
+        self.layers = self._layers(settings)
+        reader = Registry(
+            self.layers,
+            protocols=PROTOCOLS,
+            cache=None,
+            base=settings.base,
+            environ=settings.environ,
+        )
+        self.read = reader.everything()
+        """As an untrusted project has it: this is checked."""
+        self.catalog = _as_trusted(self.read)
+        """As it is once the project is trusted, but for its modules: from this is chosen."""
+        self.options = selection_options(settings)
+
+    @property
+    def project_has_specs(self) -> bool:
+        """Whether the project has specs beside these folders: they may need the shipped registry."""
+        return self.home not in self.roots and has_specs(self.home)
+
+    def _layers(self, settings: Settings) -> list[Layer]:
+        """The layers that the project will have. None is trusted: checking them imports nothing."""
+        mine = set(map(os.path.realpath, self.roots))
+        known = [
+            Layer(root.path, root.path, False)
+            for root in settings.roots
+            if os.path.realpath(root.path) not in mine
+        ]
+        named = [Layer(root, root, False, lenient=True, confined=True) for root in self.roots]
+        layers = [Layer(BUILT_IN, builtin_root(), True)] if self.builtin else []
+        layers.append(Layer(PROJECT, self.home, False, confined=self.home in self.roots))
+        if os.path.isdir(self.host) and self.host not in self.links:
+            theirs = os.path.dirname(self.host) in self.roots
+            named.append(Layer(HOST, self.host, False, host=True, confined=theirs))
+        return bounded_layers(distinct([*layers, *known, *named]), settings.bound)
+
+    def setup(self) -> Setup:
+        """The setup."""
+        found = check(
+            _without_modules(self.read)._replace(lenient=frozenset()), options=self.options
+        )
+        mine = [problem for problem in found if self._is_theirs(problem.file)]
+        contradictions = [problem for problem in mine if self._is_contradiction(problem)]
+        left = list(self._refused(mine, contradictions))
+        python = list(self._python())
+        broken = {remark.file for remark in left} | {file for file, _ in python}
+        left += [remark for _, remark in python]
+        self.catalog = _without_bindings(self.catalog, broken)
+        choices, variables = self._choices()
+        skills = sorted(
+            skill.id for skill in self.catalog.skills.values() if self._is_theirs(skill.file)
+        )
+        needs = self._needs(choices, variables)
+        for id in skills:
+            if needs.skill(id) and self.catalog.skills[id].file not in broken:
+                reason = "; ".join(self._lacking(self.catalog.skills[id], needs))
+                left.append(
+                    Remark(self.catalog.skills[id].file, 1, f"skill `{id}` cannot run", reason)
+                )
+        files = self._files(contradictions, choices)
+        broken_files = self.catalog.broken.items()
+        unreadable = [
+            key for key, file in broken_files if key.startswith("skill:") and self._is_theirs(file)
+        ]
+        return Setup(
+            files=files,
+            there=tuple(name for name in files if os.path.lexists(os.path.join(self.home, name))),
+            choices=choices,
+            variables=variables,
+            commands=("cogcli config trust", "cogcli validate", "cogcli skills ls --usable"),
+            left=tuple(sorted(set(left))),
+            skills=len(skills) + len(unreadable),
+            usable=sum(not needs.skill(id) for id in skills),
+            own=sum(not needs.skill(id) and self._is_own(id, choices) for id in skills),
+            builtin=self.builtin,
+        )
+
+    # -- what is wrong ----------------------------------------------------------------------------------------------
+
+    def _is_theirs(self, file: str) -> bool:
+        path = os.path.join(self.settings.base, file)
+        return any(
+            path.startswith(root.rstrip(os.sep) + os.sep) for root in (*self.roots, self.host)
+        )
+
+    def _is_contradiction(self, problem: Problem) -> bool:
+        """Whether a problem is none in a lenient root."""
+        typed = problem.code == "flow.type" and problem.file in self.catalog.lenient
+        return typed or (problem.code == "yaml.duplicate-key" and problem.severity == "W")
+
+    def _refused(self, found: Iterable[Problem], contradictions: list[Problem]) -> Iterator[Remark]:
+        """What nothing but another file settles: errors, specs that are not loaded, links that are not followed."""
+        for path in self.links:
+            yield Remark(self.settings.display_path(path), 0, "this link leads out of its folder, so it is not read",
+                         "put the file itself there")  # fmt: skip
+        if not any(_holds_skills(root) for root in self.roots):
+            shown = self.settings.display_path(self.roots[-1])
+            yield Remark(
+                shown,
+                0,
+                "no skills and no capabilities are here",
+                "name the folder of the registry, too",
+            )
+        for problem in found:
+            if _is_refusal(problem) and problem not in contradictions:
+                text = f"{problem.code}: {problem.message}"
+                yield Remark(problem.file, problem.line, text, problem.hint.replace("\n", "; "))
+
+    def _python(self) -> Iterator[tuple[str, Remark]]:
+        """The faults in the modules of services, each with the spec file that cannot be used for it."""
+        used: dict[str, list[Binding]] = {}
+        for binding in self.read.bindings.values():
+            used.setdefault(binding.service, []).append(binding)
+        for service in self.read.services.values():
+            is_own_code = bool(service.module) and not is_shipped(service.module or "")
+            if is_own_code and self._is_theirs(service.file):
+                yield from self._module_faults(service, used.get(service.id, []))
+
+    def _module_faults(
+        self, service: Service, bindings: list[Binding]
+    ) -> Iterator[tuple[str, Remark]]:
+        """The source, the packages that it imports and the functions that are missing."""
+        module = service.module or ""
+        root = (
+            self.home if service.layer == HOST else service.root
+        )  # host overrides will lie in the project
+        path = find_source(root, module)
+        if path is None:
+            top = module.partition(".")[0]
+            if not is_installed(top) or lies_in(root, top):
+                yield service.file, self._missing_module(service, root)
+            return  # what is in an installed module is seen once the project is trusted
+        functions = functions_in(path)
+        if functions is None:
+            shown, reason = self.settings.display_path(path), f"service `{service.id}` needs it"
+            yield (
+                service.file,
+                Remark(shown, 0, "this module is not Python that can be read", reason),
+            )
+            return
+        yield from self._imports(service, root, bindings)
+        for binding in bindings:
+            if binding.operation not in functions:
+                yield binding.file, self._missing_function(binding, module)
+
+    def _missing_module(self, service: Service, root: str) -> Remark:
+        line = self._line(service.file, (*service.at, "module"))
+        text = f"service `{service.id}`: module `{service.module}` is not found"
+        reason = f"put it below {self.settings.display_path(root)}, or install it"
+        return Remark(service.file, line, text, reason)
+
+    def _missing_function(self, binding: Binding, module: str) -> Remark:
+        line = self._line(binding.file, ("operation",))
+        text = f"binding `{binding.id}`: `{module}` has no function `{binding.operation}`"
+        return Remark(binding.file, line, text, "name a top-level `def` of that module")
+
+    def _imports(
+        self, service: Service, root: str, bindings: Iterable[Binding]
+    ) -> Iterator[tuple[str, Remark]]:
+        """The imports that fail: of the service's module with the service file, of a function that a binding calls with
+        the file of the binding."""
+        module = service.module or ""
+        of_module = _certain(failed_imports(module, root, links=False))
+        for failed in of_module:
+            yield service.file, self._import_remark(failed, f"service `{service.id}`")
+        for binding in bindings:
+            for failed in _certain(failed_imports(module, root, (binding.operation,), links=False)):
+                if failed not in of_module:
+                    yield binding.file, self._import_remark(failed, f"`{binding.operation}`")
+
+    def _import_remark(self, failed: FailedImport, importer: str) -> Remark:
+        shown = self.settings.display_path(failed.file)
+        hint = failed.hint.replace("\n", "; ")
+        text = f"{importer} imports `{failed.name}`, which is not found"
+        return Remark(shown, failed.line, text, f"{failed.looked_for}; {hint}")
+
+    def _line(self, file: str, path: tuple[Any, ...]) -> int:
+        places = self.catalog.places
+        return places.position(file, path, key=False)[0] if isinstance(places, FilePlaces) else 0
+
+    def _lacking(self, skill: Skill, needs: MissingNeeds) -> Iterator[str]:
+        """What a skill that cannot run calls and cannot have, each with why."""
+        for target in list_targets(skill):
+            nested = target.startswith(NESTED)
+            lacking = (
+                needs.skill(target.removeprefix(NESTED)) if nested else needs.capability(target)
+            )
+            gone = () if nested else self.read.bindings_of.get(target, ())
+            files = {
+                f"`{id}` in {self.read.bindings[id].file}"
+                for id in gone
+                if id not in self.catalog.bindings
+            }
+            if lacking and files:
+                yield f"`{target}`: what it is called through cannot be used ({', '.join(sorted(files))})"
+            elif nested and lacking and target.removeprefix(NESTED) in self.catalog.skills:
+                yield f"`{target}` cannot run"  # which is told of it, or by `doctor` where it is shipped
+            elif lacking:
+                yield f"`{target}`: {lacking[0].text}"
+
+    # -- what to choose ---------------------------------------------------------------------------------------------
+
+    def _choices(self) -> tuple[dict[str, Remark], dict[str, Remark]]:
+        """The bindings to make active where what is named cannot be called, and the variables where nothing can."""
+        choices: dict[str, Remark] = {}
+        variables: dict[str, Remark] = {}
+        for id in self._capabilities():
+            explained = explain_selection(self.catalog, id, self.options)
+            other = self._usable(id)
+            if explained.error is None:
+                if choice := self._own_choice(id, explained, other):
+                    choices[id] = choice
+                continue
+            unset = dict(self._unset(explained))
+            if other:
+                file, line = next(
+                    ((each.file, each.line) for each in unset.values()), self._named_at(id)
+                )
+                choices[id] = Remark(file, line, other, explained.error.message)
+            else:
+                variables = unset | variables
+        return choices, variables
+
+    def _own_choice(self, id: str, explained: Explanation, other: str) -> Remark | None:
+        """The binding of the folders for a capability of theirs that a shipped binding would answer otherwise."""
+        chosen = explained.selection.chain[0].binding_id if explained.selection else ""
+        catalog = self.catalog
+        if not chosen or not other or not self._is_theirs(catalog.capabilities[id].file):
+            return None
+        if self._is_theirs(catalog.bindings[chosen].file) or not self._is_theirs(
+            catalog.bindings[other].file
+        ):
+            return None
+        file, line = self._named_at(id)
+        return Remark(file, line, other, f"else the shipped binding `{chosen}` would answer")
+
+    def _is_own(
+        self, id: str, choices: Mapping[str, Remark], above: frozenset[str] = frozenset()
+    ) -> bool:
+        """Whether a skill calls only functions and services of the folders, without the choices that prefer those to
+        shipped ones."""
+        skill = self.catalog.skills.get(id)
+        if skill is None or id in above:
+            return skill is not None
+        for target in list_targets(skill):
+            if target.startswith(NESTED):
+                if not self._is_own(target.removeprefix(NESTED), choices, above | {id}):
+                    return False
+            elif not self._is_theirs(self._called_file(target, choices)):
+                return False
+        return True
+
+    def _called_file(self, target: str, choices: Mapping[str, Remark]) -> str:
+        """The file of the binding that a capability is called through; empty if there is none."""
+        capability = self.catalog.by_name.get(target)
+        if capability is None:
+            return ""
+        explained = explain_selection(self.catalog, capability.id, self.options)
+        chain = explained.selection.chain if explained.error is None and explained.selection else ()
+        binding = chain[0].binding_id if chain else ""
+        if not binding and capability.id in choices:
+            binding = choices[capability.id].text
+        found = self.catalog.bindings.get(binding)
+        return found.file if found else ""
+
+    def _capabilities(self) -> list[str]:
+        """The capabilities of these folders, and those that they call."""
+        capabilities = self.catalog.capabilities
+        own = [id for id, capability in capabilities.items() if self._is_theirs(capability.file)]
+        bound = [
+            each.capability for each in self.catalog.bindings.values() if self._is_theirs(each.file)
+        ]
+        return sorted({id for id in (*own, *bound) if id in capabilities})
+
+    def _usable(self, id: str) -> str:
+        """The binding of a capability that could be called: of the tool before ours, functions before others."""
+        catalog = self.catalog
+        found = [
+            (
+                not self._is_theirs(binding.file),
+                not PROTOCOLS[binding.protocol].in_process,
+                binding.id,
+            )
+            for binding in (catalog.bindings[name] for name in catalog.bindings_of.get(id, ()))
+            if binding.channel != CANDIDATE and not reasons(catalog, binding, self.options)
+        ]
+        return min(found)[2] if found else ""
+
+    def _unset(self, explained: Explanation) -> Iterator[tuple[str, Remark]]:
+        """By name the variables that what is named for a capability needs."""
+        for link in explained.selection.chain if explained.selection else ():
+            binding = self.catalog.bindings.get(link.binding_id)
+            service = self.catalog.services.get(link.service_id or "")
+            if service is None:
+                continue
+            names = [
+                name
+                for name in variables_of(binding, service)
+                if not self.settings.environ.get(name)
+            ]
+            names += (
+                lacking_variables(service, self.settings.environ, binding)
+                if service.variables
+                else []
+            )
+            for name in names:
+                line = self._line(service.file, (*service.at, *path_of_variable(service, name)))
+                yield (
+                    name,
+                    Remark(service.file, line, f"service `{service.id}`", explained.capability_id),
+                )
+
+    def _named_at(self, id: str) -> tuple[str, int]:
+        """File and line of what names a binding for a capability now; of the capability itself where nothing does."""
+        host, defaults = self.catalog.host, self.catalog.defaults
+        if (active := host.active.get(id)) is not None:
+            return active.file, self._line(active.file, (active.key,))
+        if (file := defaults.files.get(id)) is not None:
+            return file, self._line(file, ("defaults", id))
+        return self.catalog.capabilities[id].file, 1
+
+    def _needs(self, choices: Mapping[str, Remark], variables: Iterable[str]) -> MissingNeeds:
+        """What skills would still need with the choices made and the variables set."""
+        host = self.catalog.host
+        active = host.active | {id: Active(each.text, "", id) for id, each in choices.items()}
+        chosen = self.catalog._replace(host=host._replace(active=active))
+        environ = {**self.settings.environ, **dict.fromkeys(variables, "set")}
+        options: SelectionOptions = self.options._replace(environ=environ)
+        return MissingNeeds(chosen, options)
+
+    # -- what to paste ----------------------------------------------------------------------------------------------
+
+    def _files(
+        self, contradictions: list[Problem], choices: Mapping[str, Remark]
+    ) -> dict[str, str]:
+        texts = {PROJECT_FILE: self._config(contradictions)}
+        theirs = os.path.dirname(self.host) != self.home
+        if theirs:
+            texts |= self._host_files()
+        if choices:
+            kept = self._active_now()
+            chosen = kept | {id: each.text for id, each in choices.items()}
+            texts[f"{HOST_FOLDER}/{ACTIVE_FILE}"] = (
+                json.dumps(chosen, indent=2, ensure_ascii=False) + "\n"
+            )
+        return texts
+
+    def _config(self, contradictions: list[Problem]) -> str:
+        """The lines of `cogcli.toml`: all its roots, and which contradict themselves."""
+        known = [root.path for root in self.settings.roots if root.by_project]
+        here = os.path.realpath(self.home)
+        roots = [root for root in (*known, *self.roots) if os.path.realpath(root) != here]
+        names = [_toml(self._from_home(root)) for root in dict.fromkeys(roots)]
+        lines = [f"registry = [{', '.join(names)}]"] if names else []
+        for root in self.roots:
+            inside = root.rstrip(os.sep) + os.sep
+            found = [
+                p
+                for p in contradictions
+                if os.path.join(self.settings.base, p.file).startswith(inside)
+            ]
+            if found and os.path.realpath(root) != here:
+                place, count = visible(f"{found[0].file}:{found[0].line}"), len(found)
+                what = f"{count} contradiction{'s' if count > 1 else ''}, the first in {place}"
+                lines += [
+                    "",
+                    f"# {what}",
+                    f"[roots.{_toml(self._from_home(root))}]",
+                    'contracts = "lenient"',
+                ]
+        return "\n".join(lines) + "\n"
+
+    def _from_home(self, root: str) -> str:
+        try:
+            return os.path.relpath(root, self.home).replace(os.sep, "/")
+        except ValueError:  # another drive
+            return root.replace(os.sep, "/")
+
+    def _host_files(self) -> dict[str, str]:
+        """The host overrides of the tool's folder, as they are: those of the project lie in the project."""
+        layers = [layer for layer in self.layers if layer.host]
+        places = [layout_of(layer) for layer in layers]
+        found = [each for place in places for each in place.single_files()]
+        found += [
+            each
+            for place in places
+            for kind in ("binding", "capability")
+            for each in place.all(kind)
+        ]
+        texts: dict[str, str] = {}
+        for each in found:
+            name = os.path.relpath(each.path, self.host).replace(os.sep, "/")
+            try:
+                texts[f"{HOST_FOLDER}/{name}"] = read_regular(each.path, limit=_MOST_BYTES).decode()
+            except (FileRefused, UnicodeDecodeError):
+                continue  # told as a problem
+        return texts
+
+    def _active_now(self) -> dict[str, Any]:
+        """The present choices of the host; none where their file cannot be read."""
+        path = os.path.join(self.host, ACTIVE_FILE)
+        if path in self.links:
+            return {}
+        try:
+            chosen = loads(read_regular(path, limit=_MOST_BYTES))
+        except (FileRefused, JsonRefused):
+            return {}
+        return chosen if isinstance(chosen, dict) else {}
+
+
+def _certain(found: list[FailedImport]) -> list[FailedImport]:
+    return [failed for failed in found if failed.certain]
+
+
+def _is_refusal(problem: Problem) -> bool:
+    """Whether a problem keeps a spec from being used, and neither settings, choices nor variables settle it."""
+    if problem.message.endswith(FILE_HAS_ERRORS):  # of a file whose own errors are told
+        return False
+    is_wrong = (
+        problem.severity == "E" or problem.code.startswith("layout.") or problem.code == "id.format"
+    )
+    return is_wrong and problem.code not in _SETTLED
+
+
+def _holds_skills(root: str) -> bool:
+    return any(os.path.isdir(os.path.join(root, name)) for name in ("skills", "capabilities"))
+
+
+def _as_trusted(catalog: Catalog) -> Catalog:
+    """The catalog as it is once its project is trusted, without the modules of its services."""
+    services = {
+        id: service._replace(trusted=True, distrust="")
+        for id, service in _without_modules(catalog).services.items()
+    }
+    bindings = {
+        id: each._replace(trusted=True, distrust="") for id, each in catalog.bindings.items()
+    }
+    return catalog._replace(services=services, bindings=bindings)
+
+
+def _without_modules(catalog: Catalog) -> Catalog:
+    """The catalog without the modules of services that are not trusted, so that no check looks for one, or into it:
+    what is said of them is said by `foreign_folder`."""
+    services = {
+        id: service
+        if service.trusted or is_shipped(service.module or "")
+        else service._replace(module=None)
+        for id, service in catalog.services.items()
+    }
+    return catalog._replace(services=services)
+
+
+def _without_bindings(catalog: Catalog, broken: set[str]) -> Catalog:
+    """The catalog without the bindings whose file, or whose service's, cannot be used."""
+    services = {id for id, service in catalog.services.items() if service.file in broken}
+    kept = {
+        id: each
+        for id, each in catalog.bindings.items()
+        if each.file not in broken and each.service not in services
+    }
+    by_capability = {
+        capability: tuple(id for id in ids if id in kept)
+        for capability, ids in catalog.bindings_of.items()
+    }
+    return catalog._replace(bindings=kept, bindings_of=by_capability)
+
+
+def _toml(text: str) -> str:
+    """A text as a string of TOML; one of printable characters, as names of these folders are."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,95 @@
+"""Looking at a folder that somebody else made, without following what leads out of it and without running anything
+of it (docs/how-to/come-from-agent-skills.md)."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Final
+
+from cogcli.base.errors import UsageError
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.system_text import bad_byte
+from cogcli.specs.layers import HOST_FOLDER
+from cogcli.specs.layout import Layout
+from cogcli.specs.module_lookup import top_level_functions
+
+SPEC_FOLDERS: Final = (*Layout.folders.values(), "policies")
+MOST_ENTRIES: Final = 20_000
+_MOST_SOURCE: Final = 1024 * 1024
+
+
+def require_folder(path: str, what: str) -> str:
+    """The absolute path of a directory. Raises UsageError where it is none, or has a name that no file can hold."""
+    full = os.path.abspath(path)
+    if not os.path.isdir(full):
+        found = "is not a directory" if os.path.lexists(full) else "does not exist"
+        raise UsageError("usage.value", f"{what}: `{path}` {found}", expected="a directory")
+    if bad_byte(full) or not full.isprintable():
+        raise UsageError(
+            "usage.value", f"{what}: its name has characters that no settings can hold"
+        )
+    return full
+
+
+def has_specs(root: str) -> bool:
+    """Whether a directory holds a folder of specs."""
+    return any(os.path.isdir(os.path.join(root, name)) for name in SPEC_FOLDERS)
+
+
+def links_out(root: str) -> list[str]:
+    """The links in its folders of specs and host overrides that lead out of a directory, sorted. No link is followed.
+
+    Raises UsageError for a directory with more entries than are looked at.
+    """
+    inside, seen = os.path.realpath(root).rstrip(os.sep) + os.sep, 0
+    found: list[str] = []
+    for top in (*SPEC_FOLDERS, HOST_FOLDER):
+        start = os.path.join(root, top)
+        places = [(root, [top])] if os.path.islink(start) else []
+        for above, folders, names in os.walk(start):
+            places.append((above, [*folders, *names]))
+            seen += len(folders) + len(names)
+            if seen > MOST_ENTRIES:
+                message = f"`{start}` holds more than {MOST_ENTRIES:,} files and folders"
+                raise UsageError(
+                    "usage.value", message, hint="name the folder that holds the specs alone"
+                )
+        paths = (os.path.join(above, name) for above, entries in places for name in entries)
+        found += [path for path in paths if _leads_out(path, inside)]
+    return sorted(found)
+
+
+def _leads_out(path: str, inside: str) -> bool:
+    return os.path.islink(path) and not os.path.realpath(path).startswith(inside)
+
+
+def find_source(root: str, module: str) -> str | None:
+    """The source file of a module below a root, None without one that lies inside it."""
+    place = os.path.join(root, *module.split("."))
+    inside = os.path.realpath(root).rstrip(os.sep) + os.sep
+    for path in (f"{place}.py", os.path.join(place, "__init__.py")):
+        if os.path.isfile(path) and os.path.realpath(path).startswith(inside):
+            return path
+    return None
+
+
+def functions_in(path: str) -> frozenset[str] | None:
+    """The top-level functions of a source file; None if it cannot be read or parsed. Nothing is imported."""
+    try:
+        return top_level_functions(read_regular(path, limit=_MOST_SOURCE))
+    except FileRefused:
+        return None
+
+
+def lies_in(root: str, package: str) -> bool:
+    """Whether a root holds a top-level package or module of this name."""
+    return any(os.path.exists(os.path.join(root, name)) for name in (package, f"{package}.py"))
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package is installed beside us. It is looked for, not imported."""
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,129 @@
+"""`skills export`: skills as folders with a SKILL.md, for agents that read such folders
+(docs/reference/protocols.md#skill-folders).
+
+The head is YAML that the strictest readers of the format take: block style, every text in quotes, no `---` inside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from cogcli.app.inventory.kinds import spec_details
+from cogcli.app.settings import Settings
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.files import hint_for_write, write_atomic
+from cogcli.base.terminal_text import visible
+
+FILE: Final = "SKILL.md"
+LONGEST_NAME: Final = 64
+LONGEST_DESCRIPTION: Final = 1024
+_MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#])")
+
+
+def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[str]:
+    """The files written, one per skill, in the order asked for.
+
+    Nothing is written unless all can be. Raises SkillNotFoundError, ProblemsFound, UsageError, EnvironmentRefusal.
+    """
+    documents: dict[str, str] = {}
+    named: dict[str, str] = {}
+    for id in dict.fromkeys(ids):
+        name = folder_name(id)
+        if name in named:
+            message = f"`{id}` and `{named[name]}` would both be `{name}`"
+            raise UsageError("usage.value", message, hint="export one at a time")
+        named[name] = id
+        path = os.path.join(folder, name)
+        settings.inside(path)
+        if os.path.lexists(path):
+            raise UsageError(
+                "output.exists", f"`{path}` exists", hint="remove it, or give another --to DIR"
+            )
+        documents[path] = document(name, spec_details(settings, "skills", id))
+    return [_write(path, text) for path, text in documents.items()]
+
+
+def folder_name(id: str) -> str:
+    """The name of the folder of a skill: its id with hyphens; a too long one is cut and ends with a hash."""
+    name = re.sub(r"[._]", "-", id)
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[:55].rstrip('-')}-{sha256(id.encode()).hexdigest()[:8]}"
+
+
+def document(name: str, spec: dict[str, Any]) -> str:
+    """The text of a SKILL.md, from the object of `skills show`."""
+    head = [
+        "---",
+        f"name: {_quoted(name)}",
+        f"description: {_quoted(_cut(spec['description'] or spec['name']))}",
+        "metadata:",
+        f"  cogcli-skill: {_quoted(spec['id'])}",
+        f"  cogcli-version: {_quoted(spec['version'])}",
+        "---",
+    ]
+    body = [
+        "",
+        f"# {_inline(spec['name'])}",
+        "",
+        _inline(spec["description"]),
+        "",
+        "Run it with values of your own; standard output is one JSON object with the outputs:",
+        "",
+        "```sh",
+        visible(spec["run"]).replace("```", ""),
+        "```",
+    ]
+    for title, fields in (("Inputs", spec["inputs"]), ("Outputs", spec["outputs"])):
+        if fields:
+            body += ["", f"## {title}", "", *_table(fields)]
+    body += [
+        "",
+        "`cogcli trace @last` tells what a run did; a step that waits for a person ends the command with 5.",
+    ]
+    return "\n".join([*head, *body]) + "\n"
+
+
+def _table(fields: dict[str, Any]) -> Iterator[str]:
+    yield "| name | type | | description |"
+    yield "|---|---|---|---|"
+    for name, field in fields.items():
+        words = ["required"] if field["required"] and field["default"] is None else []
+        if field["default"] is not None:
+            words.append(f"default {_inline(json.dumps(field['default'], ensure_ascii=False))}")
+        if field["enum"]:
+            words.append(f"one of {_inline(', '.join(map(str, field['enum'])))}")
+        yield f"| `{name}` | {field['type']} | {', '.join(words)} | {_inline(field['description'])} |"
+
+
+def _inline(text: str) -> str:
+    """Text escaped for a line of Markdown."""
+    return _MARKUP.sub(r"\\\1", visible(" ".join(text.split())))
+
+
+def _cut(text: str) -> str:
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= LONGEST_DESCRIPTION else f"{line[: LONGEST_DESCRIPTION - 1]}…"
+
+
+def _quoted(text: str) -> str:
+    """A double-quoted text; readers look for `---` before they know of quotes."""
+    return json.dumps(text, ensure_ascii=False).replace("---", "\\u002d\\u002d\\u002d")
+
+
+def _write(path: str, text: str) -> str:
+    file = os.path.join(path, FILE)
+    try:
+        os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
+        os.mkdir(path)
+        write_atomic(file, text.encode(), mode=0o644)
+    except OSError as error:
+        raise EnvironmentRefusal(
+            "env.disk", f"`{path}` cannot be written: {error.strerror}", hint=hint_for_write(error)
+        ) from error
+    return file.replace(os.sep, "/")

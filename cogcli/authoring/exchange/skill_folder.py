@@ -1,0 +1,171 @@
+"""Reads a folder with a SKILL.md of another tool (docs/reference/protocols.md#skill-folders).
+
+1. The skill has the name of the folder; its head is read under the rules of all spec files.
+2. No symbolic link is followed, no special file is opened, each size is limited; a violation refuses the folder.
+3. Nothing of it is run, and `allowed-tools` allows nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.errors import USAGE, UsageError
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.problems import Problem, ProblemsFound
+from cogcli.base.yaml.builder import Limits
+from cogcli.base.yaml.reader import MAX_DEPTH, MAX_NODES, parse
+
+MOST_BODY: Final = 64 * 1024
+MOST_HEAD: Final = 16 * 1024
+MOST_FILES: Final = 200
+MOST_ENTRIES: Final = 1000
+"""Of one directory, hidden ones included."""
+MOST_FILE: Final = 1024 * 1024
+MOST_BYTES: Final = 10 * 1024 * 1024
+DEEPEST: Final = 8
+LONGEST_DESCRIPTION: Final = 1024
+_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_+@(),=-][A-Za-z0-9._+@(),= -]{0,127}")
+_FENCE: Final = re.compile(r"---[ \t]*")
+
+
+class SkillFolder(NamedTuple):
+    """The parsed head, the body, and the other files by relative path."""
+
+    name: str
+    description: str
+    head: dict[str, Any]
+    body: str
+    document: bytes
+    files: dict[str, bytes]
+    left_out: list[str]
+    """Hidden files."""
+
+
+def read_folder(path: str) -> SkillFolder:
+    """The skill in a folder. Raises UsageError, or ProblemsFound for its SKILL.md."""
+    folder = os.path.realpath(path)
+    if not os.path.isdir(folder):
+        raise _refused(path, "is not a directory")
+    names = [
+        name for name in ("SKILL.md", "skill.md") if os.path.lexists(os.path.join(folder, name))
+    ]
+    if not names:
+        raise _refused(path, "holds no SKILL.md")
+    file = f"{path.rstrip('/')}/{names[0]}"
+    document = _read(os.path.join(folder, names[0]), file, MOST_HEAD + MOST_BODY)
+    head, body = _parsed(document, file)
+    name, own = _text(head, "name", file, 64), os.path.basename(folder)
+    if not _NAME.fullmatch(name):
+        message = f"name `{name}` is not of small letters, digits and single hyphens"
+        raise _broken(file, message, "rename the skill")
+    if name != own:
+        raise _broken(
+            file, f"name `{name}` is not the folder's, `{own[:64]}`", "give both the same name"
+        )
+    description = _text(head, "description", file, LONGEST_DESCRIPTION)
+    left_out: list[str] = []
+    files = dict(_files(folder, path, left_out))
+    files.pop(names[0])
+    return SkillFolder(name, description, head, body, document, files, left_out)
+
+
+def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
+    lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
+    fences = [
+        n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))
+    ]
+    if not fences or fences[0] != 0 or len(fences) < 2:
+        message = "a SKILL.md begins with a head between two lines of `---`"
+        raise _broken(file, message, "write name and description there")
+    end = fences[1]
+    head = parse(
+        b"\n".join([b"#", *lines[1:end]]), file=file, limits=Limits(MOST_HEAD, MAX_DEPTH, MAX_NODES)
+    )
+    if sum(map(len, lines[end + 1 :])) + len(lines) - end > MOST_BODY:
+        message = f"the body has more than {MOST_BODY:,} bytes"
+        raise _broken(file, message, "move parts of it to files next to it")
+    # The body under the rules for text in spec files, each line where it stands.
+    block = b"\n".join([b"#"] * end + [b"body: |2-"] + [b"  " + line for line in lines[end + 1 :]])
+    read = parse(block, file=file, limits=Limits(4 * MOST_BODY, MAX_DEPTH, MAX_NODES))
+    problems = head.problems + [p._replace(column=max(1, p.column - 2)) for p in read.problems]
+    if problems:
+        raise ProblemsFound(problems, unlisted=USAGE)
+    body = b"\n".join(lines[end + 1 :]).decode().strip("\n").rstrip()
+    if not body:
+        raise _broken(file, "there is nothing below the head", "write what is to be done")
+    return head.value or {}, body
+
+
+def _text(head: dict[str, Any], key: str, file: str, most: int) -> str:
+    value = head.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise _broken(file, f"`{key}` is missing, or no text", f"write {key}: ... in the head")
+    if len(value) > most:
+        message = f"`{key}` has {len(value):,} characters, at most {most:,} are allowed"
+        raise _broken(file, message, "shorten it")
+    return value.strip()
+
+
+def _files(
+    folder: str, shown: str, left_out: list[str], above: str = "", depth: int = 0
+) -> Iterator[tuple[str, bytes]]:
+    """Every file with its path below the folder."""
+    if depth > DEEPEST:
+        raise _refused(shown, f"is nested deeper than {DEEPEST}")
+    count = total = 0
+    for name, mode in _entries(os.path.join(folder, above)):
+        place = f"{above}/{name}" if above else name
+        if stat.S_ISLNK(mode):
+            raise _refused(f"{shown}/{place}", "is a symbolic link")
+        if name.startswith("."):
+            left_out.append(place)
+            continue
+        if not _FILE_NAME.fullmatch(name):
+            what = "has a name with other characters than letters, digits and ._-+ "
+            raise _refused(f"{shown}/{place}", what)
+        found = (
+            _files(folder, shown, left_out, place, depth + 1)
+            if stat.S_ISDIR(mode)
+            else iter([(place, _read(os.path.join(folder, place), f"{shown}/{place}", MOST_FILE))])
+        )
+        for inner, data in found:
+            count, total = count + 1, total + len(data)
+            if count > MOST_FILES:
+                raise _refused(shown, f"holds more than {MOST_FILES} files")
+            if total > MOST_BYTES:
+                raise _refused(shown, f"holds more than {MOST_BYTES:,} bytes")
+            yield inner, data
+
+
+def _entries(folder: str) -> list[tuple[str, int]]:
+    try:
+        with os.scandir(folder) as found:
+            some = list(islice(found, MOST_ENTRIES + 1))
+            if len(some) > MOST_ENTRIES:
+                raise _refused(folder, f"holds more than {MOST_ENTRIES:,} names")
+            return sorted((entry.name, entry.stat(follow_symlinks=False).st_mode) for entry in some)
+    except OSError as error:
+        raise _refused(folder, f"cannot be read: {error.strerror}") from error
+
+
+def _read(path: str, shown: str, limit: int) -> bytes:
+    if os.path.islink(path):
+        raise _refused(shown, "is a symbolic link")
+    try:
+        return read_regular(path, limit=limit)
+    except FileRefused as refused:
+        raise _refused(shown, refused.message) from refused
+
+
+def _refused(path: str, what: str) -> UsageError:
+    return UsageError("usage.value", f"`{path}` {what}", expected="a folder with a SKILL.md")
+
+
+def _broken(file: str, message: str, hint: str) -> ProblemsFound:
+    return ProblemsFound([Problem("usage.value", "E", file, 1, 1, "", message, hint)])

@@ -1,0 +1,250 @@
+"""`skills import`: a skill file of ours around the text of a SKILL.md (docs/reference/protocols.md#skill-folders).
+
+1. The skill is one step that calls the capability asked for, with the body as a literal and the input `request`.
+   Which of its inputs take them follows from their names, see `_BODY` and `_REQUEST`; messages take both.
+2. The folder's other files are copied beside it with their hashes, as data that nothing can run. Where they lie,
+   no spec is looked for.
+3. It appears whole or not at all, and only if it passes the checks of every skill.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.checks.registry_check import check_registry
+from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
+from cogcli.app.settings.own_writes import keep_trust
+from cogcli.authoring.exchange.skill_folder import SkillFolder
+from cogcli.base.errors import USAGE, EnvironmentRefusal, UsageError
+from cogcli.base.files import hint_for_write, write_atomic
+from cogcli.base.problems import ProblemsFound, suggestion
+from cogcli.specs.capability import Capability
+from cogcli.specs.fields import FieldSpec
+
+DOMAIN: Final = "imported"
+FILES: Final = "_files"
+_BODY: Final = (
+    "instructions", "system", "system_prompt", "guidance", "context", "prompt", "text", "body", "content",
+)  # fmt: skip
+_REQUEST: Final = (
+    "request", "query", "question", "task", "input", "message", "user", "prompt", "text", "content",
+)  # fmt: skip
+_MESSAGES: Final = "messages"
+_MOST_BLOCK: Final = 200_000
+
+
+class Imported(NamedTuple):
+    """The written files, and the warnings about them."""
+
+    id: str
+    file: str
+    warnings: list[str]
+
+
+def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) -> Imported:
+    """Make the skill in the project. Raises UsageError, ProblemsFound, EnvironmentRefusal."""
+    if settings.project is None:
+        hint = "make a directory with an empty cogcli.toml"
+        raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
+    catalog = open_registry(settings).everything()
+    capability = catalog.capability(capability_id)
+    if capability is None:
+        able = _able(catalog.capabilities.values())
+        near = suggestion(capability_id, able)
+        raise UsageError(
+            "usage.value",
+            f"`--capability`: no capability `{capability_id[:80]}`",
+            hint=near or f"those that can be called with it: {_named(able)}",
+            next=() if near else ("cogcli capabilities ls",),
+        )
+    step_input, takes_request = _input_lines(capability, folder.body)
+    place = settings.inside(os.path.join(settings.project, "skills", "local", DOMAIN, folder.name))
+    if os.path.lexists(place):
+        message = f"`{settings.display_path(place)}` exists"
+        raise UsageError("output.exists", message, hint="remove it, then import again")
+    text = _skill_text(folder, capability, step_input, takes_request=takes_request)
+    file = os.path.join(place, "skill.yaml")
+    with keep_trust(settings) as written:
+        _write(place, text, folder.files, settings.bound)
+        problems = check_registry(settings, [file]).problems
+        errors = [problem for problem in problems if problem.severity == "E"]
+        if errors:
+            shutil.rmtree(place, ignore_errors=True)
+            raise ProblemsFound(errors, unlisted=USAGE)
+        written(file, text.encode())
+        for name, data in folder.files.items():
+            written(os.path.join(place, FILES, *name.split("/")), data)
+    warnings = [f"{problem.code}: {problem.message}" for problem in problems]
+    if not takes_request:
+        warnings.append(
+            f"`{capability.id}` takes one text, the body; what is requested is not passed on"
+        )
+    if folder.head.get("allowed-tools"):
+        warnings.append(
+            "`allowed-tools` grants nothing here: trust and safety are those of the capability"
+        )
+    if folder.files:
+        warnings.append(
+            f"copied to {FILES}/, where nothing runs them: {_named(list(folder.files))}"
+        )
+    if folder.left_out:
+        warnings.append(f"left out: {_named(folder.left_out)}")
+    return Imported(f"{DOMAIN}.{folder.name}", settings.display_path(file), warnings)
+
+
+def _skill_text(
+    folder: SkillFolder, capability: Capability, step_input: list[str], *, takes_request: bool
+) -> str:
+    """The text of the skill file. Texts of the folder are quoted or block scalars, so that none is read as YAML."""
+    named = {key: folder.head.get(key) for key in ("license", "compatibility")}
+    source = {
+        "sha256": sha256(folder.document).hexdigest(),
+        **{key: text for key, text in named.items() if isinstance(text, str)},
+        "files": {name: sha256(data).hexdigest() for name, data in sorted(folder.files.items())},
+    }
+    lines = [
+        f"id: {DOMAIN}.{folder.name}",
+        'version: "1.0.0"',
+        f"name: {_json(folder.name)}",
+        f"description: {_json(folder.description)}",
+        "metadata:",
+        f"  imported: {_json(source)}",
+        "inputs:",
+        "  request:",
+        "    type: string",
+        f"    required: {_json(takes_request)}",
+        "    description: What is wanted.",
+        "outputs:",
+        *(f"  {name}: {_json(_declared(field))}" for name, field in capability.outputs.items()),
+        "steps:",
+        "  - id: call",
+        f"    uses: {capability.id}",
+        "    input:",
+        *step_input,
+        "    output:",
+        *(f"      {name}: outputs.{name}" for name in capability.outputs),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}" if names else "none"
+
+
+# -- the capability ----------------------------------------------------------------------------------------------------
+
+
+def _input_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
+    """The step's input as lines of YAML, and whether the request reaches the capability.
+
+    Raises UsageError where body and request cannot reach it, or are not enough.
+    """
+    inputs = capability.inputs
+    texts = [name for name, field in inputs.items() if field.type in ("string", "any")]
+    if (messages := inputs.get(_MESSAGES)) is not None and messages.type in ("array", "any"):
+        lines = [
+            f"      {_MESSAGES}:",
+            "        - role: system",
+            *_literal("          content", body),
+            "        - {role: user, content: inputs.request}",
+        ]
+        takes_request, filled = True, [_MESSAGES]
+    elif texts:
+        own = _first(texts, _BODY, inputs)
+        rest = [name for name in texts if name != own]
+        # An input can take the request by its name, or because it is required.
+        able = any(name in _REQUEST or inputs[name].required for name in rest)
+        wanted = _first(rest, _REQUEST, inputs) if able else ""
+        lines = _literal(f"      {own}", body)
+        lines += [f"      {wanted}: inputs.request"] if wanted else []
+        takes_request, filled = bool(wanted), [own, wanted]
+    else:
+        raise _unfit(capability, "takes no text")
+    lacking = [
+        name
+        for name, field in inputs.items()
+        if field.required and field.default is None and name not in filled
+    ]
+    if lacking:
+        raise _unfit(capability, f"also needs {', '.join(f'`{name}`' for name in lacking)}")
+    return lines, takes_request
+
+
+def _able(capabilities: Iterable[Capability]) -> list[str]:
+    """The ids of those that an imported skill can call, the ones that take a request beside the body first."""
+    found: dict[str, bool] = {}
+    for capability in capabilities:
+        with suppress(UsageError):
+            found[capability.id] = _input_lines(capability, "")[1]
+    return sorted(found, key=lambda id: (not found[id], id))
+
+
+def _first(names: list[str], preferred: tuple[str, ...], inputs: dict[str, FieldSpec]) -> str:
+    for name in preferred:
+        if name in names:
+            return name
+    return next((name for name in names if inputs[name].required), names[0])
+
+
+def _unfit(capability: Capability, why: str) -> UsageError:
+    return UsageError(
+        "usage.value",
+        f"`--capability {capability.id}`: it {why}",
+        expected="a capability that takes instructions and a request as texts, or messages",
+    )
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+def _declared(field: FieldSpec) -> dict[str, Any]:
+    """The declaration of a field: the members that decide whether a value fits."""
+    declared = {
+        "type": field.type,
+        "required": field.required or None,
+        "default": field.default,
+        "description": field.description or None,
+    }
+    return {name: value for name, value in declared.items() if value is not None}
+
+
+def _literal(key: str, text: str) -> list[str]:
+    """A text as a YAML literal: a block scalar where possible, else quoted."""
+    indent = " " * (len(key) - len(key.lstrip()) + 2)
+    lines = text.split("\n")
+    size = sum(len(line.encode()) + len(indent) + 3 for line in lines)
+    if size <= _MOST_BLOCK and lines[-1].strip():
+        block = [f"{indent}  {line}" if line else "" for line in lines]
+        return [f"{key}:", f"{indent}$literal: |2-", *block]
+    return [f"{key}:", f"{indent}$literal: {_json(text)}"]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _write(place: str, text: str, files: dict[str, bytes], bound: str) -> None:
+    """Write the folder beside its final place, then move it there, so that it is never half there."""
+    above = os.path.dirname(place)
+    building = os.path.join(above, f".tmp-{os.urandom(6).hex()}")
+    try:
+        os.makedirs(building)
+        for name, data in files.items():
+            path = os.path.join(building, FILES, *name.split("/"))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            write_atomic(path, data, mode=0o644, bound=bound)
+        write_atomic(os.path.join(building, "skill.yaml"), text.encode(), mode=0o644, bound=bound)
+        os.rename(building, place)
+    except OSError as error:
+        shutil.rmtree(building, ignore_errors=True)
+        raise EnvironmentRefusal(
+            "env.disk", f"`{place}` cannot be written: {error.strerror}", hint=hint_for_write(error)
+        ) from error

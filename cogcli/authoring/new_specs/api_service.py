@@ -1,0 +1,203 @@
+"""The service of an API and its document (docs/reference/command-line.md#new).
+
+The document is of others: it says what is sent and how, and never which variable of the environment, nor that a private
+address may be called.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from cogcli.authoring.new_specs.new_files import NewFile, spec_file
+from cogcli.authoring.new_specs.operation_words import description_of, one_line
+from cogcli.base.addresses import literal_refusal
+from cogcli.base.api_documents.loader import MAX_BYTES, parse_document, with_position
+from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation
+from cogcli.base.errors import USAGE, UsageError
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.problems import Problem, ProblemsFound
+from cogcli.specs.id_grammar import is_settable
+
+KIND: Final = "openapi"
+DOCUMENTS: Final = "documents"
+_EXAMPLE: Final = "http://127.0.0.1:8000"
+"""An address where a server of one's own often is."""
+_BEARER: Final = ("oauth2", "openIdConnect")
+
+
+class ApiDocument(NamedTuple):
+    """A document: its path as given, bytes, value, and what it says."""
+
+    path: str
+    data: bytes
+    value: dict[str, Any]
+    api: OpenApiDocument
+
+
+def read_api(path: str) -> ApiDocument:
+    """The document in a file. Raises UsageError `input.file`, ProblemsFound `wire.document`."""
+    if path.lower().startswith(("http://", "https://")):
+        hint = "fetch it first: curl -o openapi.json URL"
+        raise UsageError("input.file", f"`--from-openapi`: `{path[:200]}` is not a file", hint=hint)
+    try:
+        data = read_regular(path, limit=MAX_BYTES)
+    except FileRefused as refused:
+        raise UsageError("input.file", f"`--from-openapi`: `{path}` {refused.message}") from refused
+    try:
+        value = parse_document(data, os.path.basename(path))
+        return ApiDocument(path, data, value, OpenApiDocument(value))
+    except DocumentFault as fault:
+        raise refused_document(fault, path) from fault
+
+
+def refused_document(fault: DocumentFault, path: str) -> ProblemsFound:
+    """The error for a fault of the document, with its line."""
+    at = with_position(fault, path)
+    problem = Problem(at.code, "E", path, at.line, at.column, "", at.message, at.hint)
+    return ProblemsFound([problem], unlisted=USAGE)
+
+
+class Credentials(NamedTuple):
+    """How an API wants to be told who calls: a bearer token, and headers with variables; `schemes` are those that this
+    satisfies."""
+
+    token: str
+    headers: dict[str, str]
+    schemes: frozenset[str]
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the variables that hold secrets."""
+        named = re.findall(r"\$\{([A-Z0-9_]+)\}", " ".join(self.headers.values()))
+        return [*([self.token] if self.token else []), *named]
+
+
+def credentials(document: ApiDocument, service_id: str) -> Credentials:
+    """The credentials that the security schemes of a document can be given: one for each header, the first that claims
+    it. The names of variables follow from the service's id alone."""
+    prefix = re.sub(r"[^A-Z0-9]+", "_", service_id.upper())
+    prefix = prefix if prefix[:1].isalpha() else f"API_{prefix}"
+    token, headers, taken = "", dict[str, str](), dict[str, str]()
+    components = object_of(document.value.get("components"))
+    schemes = object_of(components.get("securitySchemes"))
+    used = [name for name in _used_schemes(document.value) if name in schemes]
+    for name in used:
+        header, way = _header_of(object_of(schemes[name]))
+        if not way or header.lower() in taken:
+            continue
+        taken[header.lower()] = name
+        if way == "bearer":
+            token = f"{prefix}_TOKEN"
+        elif way == "basic":
+            headers[header] = f"Basic ${{{prefix}_BASIC}}"
+        else:
+            number = "" if not headers else f"_{len(headers) + 1}"
+            headers[header] = f"${{{prefix}_API_KEY{number}}}"
+    return Credentials(token, headers, frozenset(taken.values()))
+
+
+def _header_of(scheme: dict[str, Any]) -> tuple[str, str]:
+    """The header that a security scheme uses, and how: `bearer`, `basic` or `key`; empty for any other scheme."""
+    kind, http_scheme = scheme.get("type"), str(scheme.get("scheme")).lower()
+    if kind == "apiKey" and scheme.get("in") == "header":
+        header = str(scheme.get("name"))
+        return header, "key" if is_settable(header) else ""
+    if kind in _BEARER or (kind == "http" and http_scheme == "bearer"):
+        return "Authorization", "bearer"
+    return "Authorization", "basic" if kind == "http" and http_scheme == "basic" else ""
+
+
+def _used_schemes(value: dict[str, Any]) -> list[str]:
+    """The names of the schemes that `security` asks for, in the order of the document."""
+    holders = [value]
+    for item in object_of(value.get("paths")).values():
+        holders += [part for part in object_of(item).values() if isinstance(part, dict)]
+    asked = (each for holder in holders for each in list_of(holder.get("security")))
+    return list(dict.fromkeys(name for each in asked for name in object_of(each)))
+
+
+def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
+    """Why the operation cannot be told who calls, empty where it can."""
+    if any({scheme.name for scheme in each} <= given.schemes for each in operation.security):
+        return ""
+    names = " or ".join(" and ".join(f"`{s.name}`" for s in each) for each in operation.security)
+    return (
+        f"it asks for {names}, and only a bearer token or headers can be given"
+        if operation.security
+        else ""
+    )
+
+
+def base_url_of(
+    document: ApiDocument, given: str | None, again: Callable[[str], str]
+) -> tuple[str, bool]:
+    """The address of the service, and whether it is a private one; `again` makes the command with an address.
+
+    Raises UsageError where the document names no single absolute address, or one that is not public.
+    """
+    url = given or document.api.server
+    if url is None:
+        servers = [
+            one_line(object_of(each).get("url"), 80)
+            for each in list_of(document.value.get("servers"))
+        ]
+        found = f"its servers are {', '.join(servers)}" if servers else "it names no server"
+        message = f"the document does not name the address of the service: {found}"
+        raise UsageError(
+            "usage.flag", message, hint="give it: --base-url URL", next=(again(_EXAMPLE),)
+        )
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        host = ""  # which the check of the service tells
+    refusal = literal_refusal(host, "public")
+    private = bool(refusal) and not literal_refusal(host, "private")
+    if refusal and not (private and given):
+        hint = "if it is yours, name it with --base-url URL" if private else ""
+        message = f"the service cannot be at {one_line(url, 200)}: {host} {refusal}"
+        raise UsageError("usage.value", message, hint=hint, next=(again(url),) if private else ())
+    return url, private
+
+
+def document_file(document: ApiDocument, root: str, service_id: str) -> tuple[str, list[NewFile]]:
+    """`spec_ref`, and the copy to write; none of a document that lies in the project."""
+    real, inside = os.path.realpath(document.path), os.path.realpath(root).rstrip(os.sep) + os.sep
+    relative = real.removeprefix(inside).replace(os.sep, "/")
+    if real.startswith(inside) and not relative.startswith((".", "services/")):
+        return relative, []
+    is_json = document.data.lstrip()[:1] == b"{"
+    path = f"{DOCUMENTS}/{service_id}.{'json' if is_json else 'yaml'}"
+    return path, [NewFile(path, document.data, is_spec=False)]
+
+
+def service_file(
+    document: ApiDocument, path: str, service_id: str, *, address: tuple[str, bool], given: Credentials, spec_ref: str
+) -> NewFile:  # fmt: skip
+    """The file of the service."""
+    url, private = address
+    value: dict[str, Any] = {"id": service_id, "kind": KIND, "base_url": url}
+    if private:
+        value["network"] = "private"
+    value["spec_ref"] = spec_ref
+    if given.token:
+        value["auth_ref"] = given.token
+    title = description_of(object_of(document.value.get("info")).get("title"))
+    metadata: dict[str, Any] = {"description": title} if title else {}
+    if given.headers:
+        metadata["headers"] = given.headers
+    if metadata:
+        value["metadata"] = metadata
+    comment = (
+        "# Where the API is. Its document, `spec_ref`, decides methods, paths and parameters.\n"
+    )
+    if given.variables:
+        comment += (
+            f"# Secrets are read from the environment at each call: {', '.join(given.variables)}.\n"
+        )
+    return spec_file("service", path, comment, value)

@@ -1,0 +1,106 @@
+"""The files of one operation of an API: a capability, or one that is there, and its binding
+(docs/reference/command-line.md#new)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from cogcli.authoring.new_specs.api_service import KIND
+from cogcli.authoring.new_specs.new_files import NewFile, spec_file
+from cogcli.authoring.new_specs.operation_spec import NotBindable, OperationSpec, example_inputs
+from cogcli.authoring.new_specs.operation_words import OperationWords
+from cogcli.base.api_documents.openapi import Entry
+from cogcli.base.redact import names_secret
+from cogcli.specs.capability import Capability
+
+
+def id_words(entry: Entry) -> list[str]:
+    """The words of an id that an operation may have, the best first: `getOrder` is `get-order`. Path and method that a
+    framework put behind the name are left out, if that leaves one word for one operation."""
+    name = entry.id or f"{entry.method} {entry.path}"
+    added = re.sub(r"\W", "_", f"{entry.path}_{entry.method.lower()}")
+    short = name.removesuffix(added) or name
+    return [_id_word(each) for each in dict.fromkeys((short, name))]
+
+
+def _id_word(text: str) -> str:
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", text)
+    return re.sub(r"[^a-z0-9]+", "-", parted.lower()).strip("-") or "operation"
+
+
+def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec:
+    """The spec over the fields of a capability that is there, by equal names. Raises NotBindable for a required
+    parameter that no input gives, and a required output that no reply has."""
+    known = {f"input.{name}" for name in capability.inputs}
+    sent = {key: source for key, source in spec.request.items() if source in known}
+    missing = [
+        f"`{key}`"
+        for key, source in spec.request.items()
+        if key not in sent and spec.inputs[source.removeprefix("input.")].get("required")
+    ]
+    if missing:
+        raise NotBindable(
+            f"`{capability.id}` has no input named as the required {', '.join(missing[:6])}"
+        )
+    lost = [
+        f"`{name}`"
+        for name, field in capability.outputs.items()
+        if field.required and field.default is None and name not in spec.response
+    ]
+    if lost:
+        raise NotBindable(
+            f"`{capability.id}` requires the outputs {', '.join(lost[:6])}, which the reply lacks"
+        )
+    response = {name: path for name, path in spec.response.items() if name in capability.outputs}
+    notes = [
+        f"input `{name}` is not sent"
+        for name in capability.inputs
+        if f"input.{name}" not in sent.values()
+    ]
+    return spec._replace(request=sent, response=response, notes=[*spec.notes, *notes])
+
+
+def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWords) -> NewFile:
+    example = example_inputs(spec.request, words)
+    whole = all(name in example for name, field in spec.inputs.items() if field.get("required"))
+    value: dict[str, Any] = {
+        "id": id,
+        "version": "1.0.0",
+        "description": words.summary,
+        "inputs": spec.inputs,
+        "outputs": spec.outputs,
+        "properties": spec.properties,
+    }
+    comment = "# What a step may ask for and gets, whoever does it.\n"
+    if spec.properties["side_effects"]:
+        comment += (
+            "# To ask a person before each call, add: safety: {requires_confirmation: true}\n"
+        )
+    elif example and whole and not any(map(names_secret, example)):
+        # Examples are run to see whether a binding keeps the contract: none that changes something.
+        value["metadata"] = {"examples": [{"name": "of the API's document", "inputs": example}]}
+    return spec_file("capability", path, comment, value)
+
+
+def binding_file(
+    path: str, id: str, capability: str, service: str, entry: Entry, spec: OperationSpec
+) -> NewFile:
+    value: dict[str, Any] = {
+        "id": id,
+        "capability": capability,
+        "service": service,
+        "protocol": KIND,
+        "operation": entry.id or entry.path,
+        "request": spec.request,
+        "response": spec.response,
+    }
+    metadata: dict[str, Any] = {} if entry.id else {"method": entry.method}
+    if spec.mode:
+        metadata["response_mode"] = spec.mode
+    if metadata:
+        value["metadata"] = metadata
+    comment = (
+        f"# How {service} does it: where each input goes, and where each output is in the reply.\n"
+    )
+    return spec_file("binding", path, comment, value)

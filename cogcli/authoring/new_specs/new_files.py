@@ -1,0 +1,188 @@
+"""Files of one command: all are written, or none is.
+
+1. No file that exists is replaced without `force`, and none outside the project is written, by a link neither.
+2. What was written is held against all checks; a problem of these files takes them away again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.checks.registry_check import check_registry
+from cogcli.app.editor_schemas import FOLDER, WRITTEN, leads_out, write_schemas
+from cogcli.app.registry import writing
+from cogcli.app.schemas import schema_file
+from cogcli.app.settings import Settings
+from cogcli.app.settings.own_writes import keep_trust
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.links import find_leaving_link
+from cogcli.base.problems import Problem
+from cogcli.base.terminal_text import visible
+from cogcli.base.yaml.writer import yaml_text
+
+SCHEMA_LINE: Final = "# yaml-language-server: $schema="
+_LARGEST: Final = 64 * 1024 * 1024
+_OF_SURROUNDINGS: Final = frozenset(
+    ("env.missing", "env.extra", "secret.short", "service.untrusted")
+)
+"""Problems that no file can avoid: the environment or the user cures them."""
+
+
+class NewFile(NamedTuple):
+    """A file to write, its path relative to the project. `told`: whether the command answers with it; another one is
+    ours, and replaces what is there. `is_spec`: whether it is held against the checks of spec files."""
+
+    path: str
+    data: bytes
+    told: bool = True
+    is_spec: bool = True
+
+
+class Made(NamedTuple):
+    """What a command made: the displayed files, what to know about them, and commands to continue with."""
+
+    files: list[str]
+    notes: list[str]
+    next: list[str]
+
+
+def project_of(settings: Settings) -> str:
+    """The project's directory. Raises EnvironmentRefusal `project.none`."""
+    if settings.project is None:
+        raise EnvironmentRefusal(
+            "project.none",
+            "there is no project here",
+            expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
+            hint="begin one, or start in one with -C DIR",
+            next=("cogcli new project .",),
+        )
+    return settings.project
+
+
+def schema_line(kind: str, path: str) -> str:
+    """The line with which an editor finds the schema of the spec file at a path of the project."""
+    up = "../" * path.count("/")
+    return f"{SCHEMA_LINE}{up}{FOLDER}/{kind}.schema.json\n"
+
+
+def spec_file(kind: str, path: str, comment: str, value: dict[str, Any]) -> NewFile:
+    """A spec file with the line for editors and a comment above its keys."""
+    return NewFile(path, f"{schema_line(kind, path)}{comment}{yaml_text(value)}".encode())
+
+
+def schema_files(root: str) -> list[NewFile]:
+    """The files that such lines name, where there are none yet; `write_schemas` brings them up to date. None where a
+    link leads out of the project, for whoever keeps `.cogcli` elsewhere."""
+    if leads_out(root):
+        return []
+    made = [
+        NewFile(f"{FOLDER}/{name}.schema.json", schema_file(name), told=False) for name in WRITTEN
+    ]
+    return [file for file in made if not os.path.lexists(os.path.join(root, file.path))]
+
+
+def place_checked(settings: Settings, files: Sequence[NewFile], *, force: bool) -> list[Problem]:
+    """The problems of these files in the project of `settings`; they stay if there are none, else nothing is written.
+
+    Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
+    """
+    root = project_of(settings)
+    specs = (file.path for file in files if file.is_spec and file.path.endswith(".yaml"))
+    paths = [os.path.join(root, path) for path in specs]
+    with suppress(_TakenAway), placed(settings, root, files, force=force):
+        found = check_registry(settings, paths).problems if paths else []
+        problems = [problem for problem in found if _counts(problem, settings)]
+        if problems:
+            raise _TakenAway
+        write_schemas(settings)
+    return problems
+
+
+def refused_problem(problem: Problem) -> UsageError:
+    """The error for a problem that kept files from being written: they are not there to be shown."""
+    return UsageError(
+        "usage.value", f"nothing was written: {problem.message} ({problem.code})", hint=problem.hint
+    )
+
+
+def _counts(problem: Problem, settings: Settings) -> bool:
+    untrusted = problem.code == "safety.scope" and not settings.trust
+    return not (problem.code in _OF_SURROUNDINGS or untrusted)
+
+
+class _TakenAway(Exception):
+    """Ends `placed` without its files."""
+
+
+@contextmanager
+def placed(
+    settings: Settings, root: str, files: Sequence[NewFile], *, force: bool
+) -> Iterator[None]:
+    """Write the files below `root`; an exception within takes them away and puts back what was there.
+
+    Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
+    """
+    require_free(settings, root, files, force=force)
+    with keep_trust(settings) as written, ExitStack() as undo:
+        for file in files:
+            path = os.path.join(root, file.path)
+            with writing(f"`{settings.display_path(path)}`"):
+                settings.inside(path)
+                _make_folders(os.path.dirname(path), undo)
+                undo.callback(_put_back, path, _content(path), settings.bound)
+                write_atomic(path, file.data, mode=0o644, bound=settings.bound)
+        yield
+        undo.pop_all()
+        for file in files:
+            written(os.path.join(root, file.path), file.data)
+
+
+def require_free(settings: Settings, root: str, files: Sequence[NewFile], *, force: bool) -> None:
+    """Raises UsageError `output.exists` for a file that would be replaced, and one that a link leads elsewhere."""
+    for file in files:
+        path = os.path.join(root, file.path)
+        shown = visible(settings.display_path(path))
+        settings.inside(path)
+        if find_leaving_link(os.path.dirname(path), root):
+            raise UsageError(
+                "usage.value", f"`{shown}`: a link leads out of the project", hint="remove the link"
+            )
+        if os.path.isdir(path):
+            raise UsageError("output.exists", f"`{shown}` is a directory", hint="remove it")
+        if file.told and not force and os.path.lexists(path):
+            hint = "give another name, or --force to replace what is there"
+            raise UsageError("output.exists", f"`{shown}` exists", hint=hint)
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        return read_regular(path, limit=_LARGEST)
+    except FileRefused as refused:
+        if refused.reason == "missing":
+            return None
+        raise OSError(0, refused.message) from refused
+
+
+def _make_folders(folder: str, undo: ExitStack) -> None:
+    """Make a directory with those above it; `undo` takes away the ones that were not there."""
+    if not os.path.isdir(folder):
+        _make_folders(os.path.dirname(folder), undo)
+        os.mkdir(folder)
+        undo.callback(_remove_folder, folder)
+
+
+def _remove_folder(folder: str) -> None:
+    with suppress(OSError):  # somebody else may have put something there
+        os.rmdir(folder)
+
+
+def _put_back(path: str, data: bytes | None, bound: str) -> None:
+    with suppress(OSError):
+        if data is None:
+            os.unlink(path)
+        else:
+            write_atomic(path, data, mode=0o644, bound=bound)

@@ -1,0 +1,221 @@
+"""An operation of an OpenAPI document as fields of a capability and the mappings of a binding
+(docs/reference/command-line.md#new).
+
+1. Each parameter and each property of the body is an input; a body that is not a plain object is one input, `body`.
+2. Each property of the reply is an output; a reply that is not a plain object is one output, `result`.
+3. Names stay as they are where they are names of fields; else what is none in them becomes `_`. Of two equal names the
+   later one gets its place in front.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from cogcli.authoring.new_specs.operation_words import OperationWords
+from cogcli.authoring.new_specs.schema_field import field_of, may_be_null
+from cogcli.base.api_documents.openapi import OpenApiOperation
+from cogcli.base.schema.candidates import TYPES, types_of
+from cogcli.base.schema.lookup import Members, members
+from cogcli.base.terminal_text import visible
+from cogcli.specs.id_grammar import FIELD_NAME, is_settable
+from cogcli.specs.shape import is_ignored
+
+_LONGEST_KEY: Final = 200
+_SEGMENT: Final = re.compile(r"[^.\s]+")
+"""What a path in a reply can name."""
+_SAFE: Final = ("GET", "HEAD")
+_REPEATABLE: Final = (*_SAFE, "PUT", "DELETE")
+
+
+class NotBindable(Exception):
+    """An operation that no binding can express; the message is the reason."""
+
+
+class OperationSpec(NamedTuple):
+    """What capability and binding say of an operation; `notes`, what was left out or renamed."""
+
+    inputs: dict[str, dict[str, Any]]
+    outputs: dict[str, dict[str, Any]]
+    request: dict[str, str]
+    response: dict[str, str]
+    properties: dict[str, bool]
+    mode: str
+    notes: list[str]
+
+
+def operation_spec(operation: OpenApiOperation, words: OperationWords) -> OperationSpec:
+    """The spec of an operation. Raises NotBindable."""
+    if words.calls_back:
+        raise NotBindable("it calls back, which nothing here answers")
+    made = _Maker(words)
+    made.take(operation)
+    mode = made.give(operation)
+    effects = {
+        "deterministic": False,
+        "side_effects": operation.method not in _SAFE,
+        "idempotent": operation.method in _REPEATABLE,
+    }
+    return OperationSpec(
+        made.inputs, made.outputs, made.sent, made.response, effects, mode, made.notes
+    )
+
+
+class _Maker:
+    def __init__(self, words: OperationWords) -> None:
+        self._words = words
+        self.inputs: dict[str, dict[str, Any]] = {}
+        self.outputs: dict[str, dict[str, Any]] = {}
+        self.sent: dict[str, str] = {}
+        self.response: dict[str, str] = {}
+        self.notes: list[str] = []
+
+    def take(self, operation: OpenApiOperation) -> None:
+        """Make the inputs."""
+        for parameter in operation.parameters:
+            key = f"{parameter.place}.{parameter.name}"
+            refused = parameter.refused or ("it is deprecated" if parameter.deprecated else "")
+            if parameter.place == "header" and not is_settable(parameter.name):
+                refused = "such a header cannot be set"
+            if refused and (parameter.required and not parameter.deprecated):
+                raise NotBindable(f"it needs `{key}`: {refused}")
+            if refused and not parameter.required:
+                self.notes.append(f"`{key}` is left out: {refused}")
+            else:
+                self._input(key, parameter.name, parameter.schema, required=parameter.required)
+        self._body(operation)
+
+    def _body(self, operation: OpenApiOperation) -> None:
+        body = operation.body
+        if body is None:
+            return
+        if body.refused and body.required:
+            raise NotBindable(f"its body cannot be sent: {body.refused}")
+        if body.refused:
+            self.notes.append(f"the body is left out: {body.refused}")
+            return
+        inside = members(body.schema)
+        if not _is_flat(inside, body.schema) or (inside.required and not body.required):
+            self._input("body", "body", body.schema, required=body.required)
+            return
+        for name, schema in inside.properties.items():
+            if isinstance(schema, dict) and schema.get("readOnly") is True:
+                continue
+            if (
+                isinstance(schema, dict)
+                and schema.get("deprecated") is True
+                and name not in inside.required
+            ):
+                self.notes.append(f"`body.{name}` is left out: it is deprecated")
+                continue
+            self._input(f"body.{name}", name, schema, required=name in inside.required)
+
+    def _input(self, key: str, name: str, schema: Any, *, required: bool) -> None:
+        if not _is_writable(name):
+            if required:
+                raise NotBindable(f"it needs `{visible(key[:80])}`, a name that no file can hold")
+            self.notes.append(f"`{visible(key[:80])}` is left out: no file can hold such a name")
+            return
+        field = self._field_name(name, key.partition(".")[0], self.inputs)
+        self.sent[key] = f"input.{field}"
+        self.inputs[field] = field_of(schema, self._words.texts.get(key, ""), required=required)
+
+    def give(self, operation: OpenApiOperation) -> str:
+        """Make the outputs; the response mode of the binding, empty for JSON."""
+        replies = _good_replies(operation)
+        schemas = [schema for schema in replies.values() if schema is not None]
+        types = [kind for status in replies for kind in self._words.replies.get(status, ())]
+        if operation.method == "HEAD" or not (schemas or types):
+            return ""
+        if not schemas:
+            return self._text(types)
+        is_only_one = len({repr(schema) for schema in replies.values()}) == 1
+        if is_only_one:
+            self._reply(schemas[0])
+        else:
+            self._output("result", "response", True, required=False)
+        return ""
+
+    def _reply(self, schema: Any) -> None:
+        """Make an output of each property of the reply, or one output of the reply as a whole."""
+        inside = members(schema)
+        usable = [
+            name for name in inside.properties if _is_writable(name) and _SEGMENT.fullmatch(name)
+        ]
+        if not usable or not _is_flat(inside, schema):
+            self._output("result", "response", schema, required=not may_be_null(schema))
+            return
+        for name in usable:
+            part = inside.properties[name]
+            required = name in inside.required and not may_be_null(part)
+            field = self._field_name(name, "response", self.outputs)
+            self._output(field, f"response.{name}", part, required=required)
+        if unusable := len(inside.properties) - len(usable):
+            self.notes.append(
+                f"{unusable} of the reply's properties cannot be named in a path and are left out"
+            )
+
+    def _output(self, field: str, path: str, schema: Any, *, required: bool) -> None:
+        self.outputs[field] = field_of(schema, self._words.texts.get(path, ""), required=required)
+        self.response[field] = path
+
+    def _text(self, types: list[str]) -> str:
+        if not all(kind.lower().startswith("text/") for kind in types):
+            raise NotBindable(f"its reply is {' or '.join(types)}, neither JSON nor text")
+        self.outputs["text"] = {"type": "string", "required": True, "description": "The reply."}
+        self.response["text"] = "response.text"
+        return "text"
+
+    def _field_name(self, name: str, place: str, taken: dict[str, Any]) -> str:
+        field, number = field_name(name), 1
+        while field in taken:
+            field = field_name(f"{place}_{name[:40]}{'' if number == 1 else f'_{number}'}")
+            number += 1
+        if field != name:
+            self.notes.append(f"`{place}.{name[:80]}` is `{field}` here")
+        return field
+
+
+def _good_replies(operation: OpenApiOperation) -> dict[str, Any]:
+    """The schemas of the replies of status 2xx; without one that of `default`."""
+    good = {
+        status: schema for status, schema in operation.responses.items() if status.startswith("2")
+    }
+    return good or {
+        status: schema for status, schema in operation.responses.items() if status == "default"
+    }
+
+
+def field_name(text: str) -> str:
+    """The text as the name of a field: unchanged where it is one."""
+    if FIELD_NAME.fullmatch(text) and not is_ignored(text):
+        return text
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_")[:60] or "value"
+    return name if FIELD_NAME.fullmatch(name) else f"_{name}"
+
+
+def _is_writable(name: str) -> bool:
+    return len(name) <= _LONGEST_KEY and visible(name) == name
+
+
+def _is_flat(inside: Members, schema: Any) -> bool:
+    """Whether a schema is that of an object whose properties are all that there is to say."""
+    is_object = types_of(schema) in (
+        {"object"},
+        frozenset(TYPES),
+    )  # many documents leave the type out
+    return is_object and inside.plain and bool(inside.properties)
+
+
+def example_inputs(request: dict[str, Any], words: OperationWords) -> dict[str, Any]:
+    """The document's own examples, by the input that a request sends there as a whole value."""
+    whole = words.examples.get("body")
+    found = {}
+    for key, source in request.items():
+        value = words.examples.get(key)
+        if value is None and isinstance(whole, dict) and key.startswith("body."):
+            value = whole.get(key.removeprefix("body."))
+        scope, _, name = source.partition(".") if isinstance(source, str) else ("", "", "")
+        if value is not None and scope == "input" and "." not in name:
+            found[name] = value
+    return found

@@ -1,0 +1,184 @@
+"""`new scenario BINDING`: one call of a binding with the answer that its mock server gives
+(docs/reference/protocols.md#scenarios)."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from shlex import quote
+from typing import Any, Final
+
+import orjson
+
+from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
+from cogcli.authoring.new_specs.new_files import Made, NewFile, placed, project_of, require_free
+from cogcli.authoring.new_specs.operation_spec import example_inputs
+from cogcli.authoring.new_specs.operation_words import operation_words
+from cogcli.authoring.openapi_checks import ScenarioSource, verify_bindings
+from cogcli.authoring.verification.check_result import PASSED, CheckResult
+from cogcli.authoring.verification.scenario import CannedReply, MockServer, Scenario
+from cogcli.base.api_documents.loader import described
+from cogcli.base.api_documents.openapi import OpenApiDocument
+from cogcli.base.errors import UsageError
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.problems import suggestion
+from cogcli.base.schema.sample import NoSample, sample
+from cogcli.base.terminal_text import visible
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.contract_flow import schema_of
+from cogcli.specs.binding import Binding
+from cogcli.specs.capability import Capability
+from cogcli.specs.fields import FieldSpec
+from cogcli.specs.scenario_folders import directory_of
+from cogcli.specs.service import Service
+
+_ORDINARY: Final = ("text", 1, "2024-01-01")
+"""Values that are tried before the smallest ones: an empty text is not part of a path."""
+
+
+def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> Made:
+    """Write a scenario of a binding: the inputs are the document's examples, else made from the capability; the
+    outputs are what the mock server's answer gives.
+
+    Raises UsageError where there is no such binding, no mock server for it, or the call fails.
+    """
+    root, catalog = project_of(settings), open_registry(settings).everything()
+    binding = catalog.bindings.get(binding_id)
+    if binding is None:
+        hint = suggestion(binding_id, catalog.bindings) or "see cogcli bindings ls"
+        raise UsageError(
+            "usage.value", f"there is no binding `{visible(binding_id[:80])}`", hint=hint
+        )
+    if not PROTOCOLS[binding.protocol].rules:
+        hint = "give its capability metadata.examples instead"
+        raise UsageError("usage.value", f"there are no scenarios for {binding.protocol}", hint=hint)
+    capability, service = (
+        catalog.capability(binding.capability),
+        catalog.services.get(binding.service),
+    )
+    if capability is None or service is None:
+        raise UsageError("usage.value", f"`{binding.id}` has errors", next=("cogcli validate",))
+    path = f"{directory_of(binding.protocol)}/{binding.id}.json"
+    require_free(settings, root, [NewFile(path, b"")], force=force)
+    shown = settings.display_path(os.path.join(root, path))
+    scenario = Scenario(
+        binding.id, capability.id, binding.id, _inputs(capability, binding, service), {}, shown, service.id,
+        match="subset", mock_server=_mock(capability, binding, service),
+    )  # fmt: skip
+    scenario = _with_outputs(settings, scenario, binding.protocol)
+    with placed(settings, root, [NewFile(path, _content(scenario))], force=force):
+        pass
+    return Made(
+        [shown],
+        [],
+        [f"cogcli openapi verify-bindings --scenario {quote(shown)} --protocol {binding.protocol}"],
+    )
+
+
+def _with_outputs(settings: Settings, scenario: Scenario, protocol: str) -> Scenario:
+    """The scenario with the outputs of its call, compared exactly if a second call gives the same."""
+    first = _verified(settings, scenario, protocol)
+    outputs = first.outputs
+    if first.status != PASSED or outputs is None:
+        message = f"a call of `{scenario.binding_id}` gives no outputs to expect: {first.reason}"
+        raise UsageError("usage.value", message, next=("cogcli validate",))
+    for match in ("exact", "shape"):
+        made = scenario._replace(expected_output=outputs, match=match)
+        if _verified(settings, made, protocol).status == PASSED:
+            break
+    return made
+
+
+def _verified(settings: Settings, scenario: Scenario, protocol: str) -> CheckResult:
+    source = ScenarioSource(
+        os.path.join(project_of(settings), directory_of(protocol)), trusted=False
+    )
+    return verify_bindings(settings, source, [scenario], protocol=protocol).results[0]
+
+
+def _content(scenario: Scenario) -> bytes:
+    mock = scenario.mock_server
+    server = mock and {
+        "type": mock.type,
+        "replies": [{"body": reply.body} for reply in mock.replies],
+    }
+    value = {
+        "id": scenario.id,
+        "capability_id": scenario.capability_id,
+        "binding_id": scenario.binding_id,
+        "expected_service_id": scenario.expected_service_id,
+        "mock_server": {key: each for key, each in server.items() if each} if server else None,
+        "input": scenario.input,
+        "expected_output": scenario.expected_output,
+        "match": scenario.match if scenario.match != "exact" else None,
+    }
+    present = {key: each for key, each in value.items() if each is not None}
+    return orjson.dumps(present, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _inputs(capability: Capability, binding: Binding, service: Service) -> dict[str, Any]:
+    """Examples of the service's document, or of the capability, and a value for each other required input."""
+    examples = map(object_of, list_of(capability.metadata.get("examples")))
+    declared: dict[str, Any] = next((each["inputs"] for each in examples if "inputs" in each), {})
+    found = {**_examples(binding, service), **object_of(declared)}
+    found = {name: value for name, value in found.items() if name in capability.inputs}
+    for name, field in capability.inputs.items():
+        if name not in found and field.required and field.default is None:
+            found[name] = _value(f"input `{name}`", field)
+    return found
+
+
+def _value(what: str, field: FieldSpec) -> Any:
+    schema = schema_of(field)
+    try:
+        return sample({**schema, "examples": [*list_of(schema.get("examples")), *_ORDINARY]})
+    except NoSample as lost:
+        raise UsageError(
+            "usage.value", f"{what}: {lost}", hint="give the capability an example with it"
+        ) from lost
+
+
+def _examples(binding: Binding, service: Service) -> dict[str, Any]:
+    """The examples that the service's OpenAPI document has of the inputs."""
+    with suppress(
+        DocumentFault
+    ):  # none, of another protocol, or one with faults, which the call tells
+        document, value = described(service, OpenApiDocument), described(service, dict)
+        if document is not None and value is not None:
+            operation = document.operation(binding.operation, binding.metadata.get("method"))
+            entry = next(
+                each for each in document.entries if each[1:] == (operation.method, operation.path)
+            )
+            return example_inputs(binding.request, operation_words(value, entry))
+    return {}
+
+
+def _mock(capability: Capability, binding: Binding, service: Service) -> MockServer | None:
+    """The mock server: by the service's document, else with one reply that gives each output a value."""
+    if PROTOCOLS[service.kind].document is None:
+        return None
+    if service.settings.get("spec_ref"):
+        return MockServer()
+    mode = binding.metadata.get("response_mode") or "json"
+    body: Any = {} if mode == "json" else "text"
+    for name, source in binding.response.items():
+        if mode == "json" and isinstance(source, str) and source.startswith("response"):
+            body = _put(
+                body, source.split(".")[1:], _value(f"output `{name}`", capability.outputs[name])
+            )
+    return MockServer(replies=(CannedReply(body=body),))
+
+
+def _put(body: Any, path: list[str], value: Any) -> Any:
+    """The body with a value at a path of keys and indices."""
+    if not path:
+        return value
+    head, *rest = path
+    if head.isdecimal() and int(head) < 100:
+        items = [*list_of(body)]
+        items += [None] * (int(head) + 1 - len(items))
+        items[int(head)] = _put(items[int(head)], rest, value)
+        return items
+    return {**object_of(body), head: _put(object_of(body).get(head), rest, value)}

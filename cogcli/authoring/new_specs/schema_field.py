@@ -1,0 +1,112 @@
+"""A schema of an API document as the specification of a field: its type, and what it says beside that."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.base.json_pointer import found_at, parse_reference
+from cogcli.base.schema.candidates import TYPES, types_of
+from cogcli.base.schema.limits import faults
+from cogcli.base.schema.lookup import with_definitions
+from cogcli.base.schema.visitor import rewrite
+from cogcli.protocols.type_fit import drop_null
+
+_ANNOTATIONS: Final = frozenset(("default", "examples", "deprecated", "readOnly", "writeOnly"))
+_MOST_REFERENCES: Final = 20
+
+
+def may_be_null(schema: Any) -> bool:
+    """Whether null is among the values of a schema that says something of their type."""
+    types = types_of(schema)
+    return "null" in types and types != frozenset(TYPES)
+
+
+def field_of(schema: Any, description: str, *, required: bool) -> dict[str, Any]:
+    """The specification of a field for the values of a schema, null excepted."""
+    whole = _inlined(schema)
+    narrow = _inlined(drop_null(whole)) if may_be_null(whole) else whole
+    types = types_of(narrow)
+    kind = (
+        next(iter(types))
+        if len(types) == 1
+        else "number"
+        if types == {"integer", "number"}
+        else "any"
+    )
+    field: dict[str, Any] = {"type": kind if kind != "null" else "any"}
+    if required:
+        field["required"] = True
+    if description:
+        field["description"] = description
+    rest = _constraints(narrow)
+    values = rest.pop("enum", None)
+    if values and field["type"] != "any":
+        field["enum"] = [value for value in values if value is not None]
+    elif values:
+        rest["enum"] = values
+    if kind == "array" and (items := _simple_items(rest)):
+        rest.pop("items")
+        field["items"] = items
+    if rest and not faults(rest):
+        field["schema"] = rest
+    return field
+
+
+def _inlined(schema: Any) -> Any:
+    """A schema that is nothing but a reference as the schema that it refers to."""
+    for _ in range(_MOST_REFERENCES):
+        own = (
+            {key for key in schema if key not in _ANNOTATIONS}
+            if isinstance(schema, dict)
+            else set()
+        )
+        if own != {"$ref", "$defs"}:
+            break
+        target = found_at(schema, parse_reference(schema["$ref"]))
+        schema = {**target, "$defs": schema["$defs"]} if isinstance(target, dict) else target
+    return schema
+
+
+def _constraints(schema: Any) -> dict[str, Any]:
+    """What a schema says beside the type of its value, without annotations."""
+    if not isinstance(schema, dict):
+        return {} if schema else {"not": {}}
+
+    def bare(part: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in part.items() if key not in _ANNOTATIONS}
+
+    whole = rewrite(schema, bare)
+    own = {key: value for key, value in whole.items() if key not in ("type", "$defs", "format")}
+    if isinstance(whole.get("type"), list) and len(types_of(whole)) > 1:
+        own["type"] = whole["type"]
+    used = _used_definitions(own, whole.get("$defs") or {})
+    return {**own, "$defs": used} if used else own
+
+
+def _used_definitions(part: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The definitions that a schema refers to, directly or not, in the order of the whole."""
+    found, pending = set[str](), [part]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            reference = value.get("$ref")
+            name = reference.removeprefix("#/$defs/") if isinstance(reference, str) else ""
+            if name in definitions and name not in found:
+                found.add(name)
+                pending.append(definitions[name])
+        pending += (
+            value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        )
+    return {name: schema for name, schema in definitions.items() if name in found}
+
+
+def _simple_items(rest: dict[str, Any]) -> dict[str, Any]:
+    """The elements of a list as a field, where their type is all that is said of them."""
+    items = rest.get("items")
+    types = types_of(with_definitions(rest, items)) if isinstance(items, dict) else frozenset()
+    plain = isinstance(items, dict) and items.keys() <= {"type", "format"} and len(types) == 1
+    return (
+        {"type": next(iter(types))}
+        if plain and types <= {"string", "number", "integer", "boolean"}
+        else {}
+    )

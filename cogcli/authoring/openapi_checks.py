@@ -1,0 +1,431 @@
+"""`openapi verify-bindings`: static checks, a governed call, then checks of request, reply and outputs
+(docs/reference/protocols.md#scenarios)."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
+from cogcli.authoring.scenario_run import CallSpecs, scenario_target, with_mock_server
+from cogcli.authoring.verification.case import (
+    Answers,
+    Case,
+    CaseTarget,
+    Expected,
+    Outcome,
+    judge,
+    run_case,
+)
+from cogcli.authoring.verification.check_result import (
+    FAILED,
+    PASSED,
+    CheckResult,
+    CheckResults,
+    conclude,
+    run_check,
+    verify_all,
+)
+from cogcli.authoring.verification.expectations import expect_outputs
+from cogcli.authoring.verification.loopback_server import Loopback
+from cogcli.authoring.verification.named_mocks import STAND_INS, canned_replies, stand_in
+from cogcli.authoring.verification.scenario import (
+    SPEC,
+    MockServer,
+    Scenario,
+    files_in,
+    read_scenario,
+)
+from cogcli.base.errors import CogcliError, UsageError
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.problems import Problem, suggestion
+from cogcli.base.redact import Redactor
+from cogcli.base.scratch import scratch_folder
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.exchange import (
+    Answering,
+    ObservedExchange,
+    exchange_from_mock,
+    exchange_from_record,
+)
+from cogcli.protocols.exchange_checks import Check, Judge, NotRunnable
+from cogcli.protocols.http.curl import curl_line
+from cogcli.protocols.live_document import document_server, judge_of
+from cogcli.protocols.secrets import Secrets
+from cogcli.run.prepare import PreparedRun
+from cogcli.specs.cache import CompiledCache
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
+from cogcli.specs.layers import BUILT_IN, Layer, bounded_layers, builtin_root
+from cogcli.specs.registry import Registry
+from cogcli.specs.scenario_folders import REGISTRY, directory_of
+from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.service import Service
+
+OUTPUTS: Final = "outputs equal expected_output"
+
+
+class ScenarioSource(NamedTuple):
+    """A directory of scenarios. `trusted`: whether the registry beside them may read the environment."""
+
+    directory: str
+    trusted: bool
+    shipped: bool = False
+    """Whether they come with cogcli and are not those of the project."""
+
+
+def find_scenarios(settings: Settings, protocol: str, named: str | None) -> ScenarioSource:
+    """The directory of scenarios: the named one, else the project's, else the shipped one.
+
+    Raises UsageError `input.file` where `named` is not a directory.
+    """
+    if named is not None:
+        directory = settings.inside(os.path.abspath(named))
+        if not os.path.isdir(directory):
+            raise UsageError(
+                "input.file", f"`--scenarios-dir`: `{named}` is not a directory", hint="name one"
+            )
+        return ScenarioSource(directory, _is_trusted(settings, directory))
+    shipped = os.path.join(builtin_root(), directory_of(protocol))
+    own = settings.inside(os.path.join(settings.project or settings.base, directory_of(protocol)))
+    if files_in(own) and os.path.realpath(own) != os.path.realpath(shipped):
+        return ScenarioSource(own, _is_trusted(settings, own))
+    return ScenarioSource(shipped, True, shipped=os.path.realpath(own) != os.path.realpath(shipped))
+
+
+def _is_trusted(settings: Settings, directory: str) -> bool:
+    """Whether the registry beside scenarios is trusted: if its project is. Naming scenarios grants no trust."""
+    place = os.path.realpath(directory) + os.sep
+    if place.startswith(os.path.realpath(os.path.join(builtin_root(), "tooling")) + os.sep):
+        return True
+    return settings.trust.covers(os.path.join(directory, REGISTRY))
+
+
+def read_scenarios(
+    settings: Settings, source: ScenarioSource, names: Sequence[str] | None
+) -> list[Scenario]:
+    """All scenarios of a directory, or those named by path or by `list_names`. Raises UsageError."""
+    known = {
+        os.path.basename(path).removesuffix(".json"): path for path in files_in(source.directory)
+    }
+
+    def path_of(name: str) -> str:
+        if os.path.lexists(name):
+            return os.path.abspath(name)
+        stem = os.path.basename(name.replace("\\", "/")).removesuffix(".json")
+        if stem not in known:
+            hint = suggestion(stem, known) or "see the list: leave it out"
+            raise UsageError("input.file", f"`--scenario`: there is no file `{name}`", hint=hint)
+        return known[stem]
+
+    paths = known.values() if names is None else map(path_of, names)
+    found = [
+        read_scenario(settings.inside(path), settings.display_path(path), STAND_INS)
+        for path in dict.fromkeys(paths)
+    ]
+    ids: dict[str, str] = {}
+    for scenario in found:
+        other = ids.setdefault(scenario.id, scenario.file)
+        if other != scenario.file:
+            message = f"scenario `{scenario.file}`: id `{scenario.id}` is also that of `{other}`"
+            raise UsageError("input.enum", message, hint="give each scenario an id of its own")
+    return found
+
+
+def bindings_without_scenario(
+    settings: Settings, scenarios: Sequence[Scenario], protocol: str
+) -> tuple[str, ...]:
+    """The ids of the bindings of a protocol that no scenario calls, sorted; of shipped ones nobody is asked for any."""
+    named = {scenario.binding_id for scenario in scenarios}
+    found = open_registry(settings).everything().bindings.values()
+    own = (one for one in found if one.protocol == protocol and one.layer != BUILT_IN)
+    return tuple(sorted(one.id for one in own if one.id not in named))
+
+
+def list_names(source: ScenarioSource) -> list[str]:
+    """The names of the scenarios in a directory, as `--scenario` takes them."""
+    return [os.path.basename(path).removesuffix(".json") for path in files_in(source.directory)]
+
+
+def verify_bindings(
+    settings: Settings,
+    source: ScenarioSource,
+    scenarios: Sequence[Scenario],
+    *,
+    protocol: str,
+    live: bool = False,
+    jobs: int = 4,
+    listener: Callable[[CheckResult], None] | None = None,
+) -> CheckResults:
+    """Verify each scenario, `jobs` at a time; `listener` gets each result, in the order of the scenarios."""
+    with scratch_folder("verify", keep=True) as runs_dir:
+        verifier = _Verifier(settings, source, scenarios, protocol, live=live, runs_dir=runs_dir)
+        return verify_all(scenarios, verifier.check, jobs, listener)
+
+
+class _Verifier:
+    """Verifies the scenarios of one command over one catalog, with temporary episodes in one directory."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        source: ScenarioSource,
+        scenarios: Sequence[Scenario],
+        protocol: str,
+        *,
+        live: bool,
+        runs_dir: str,
+    ) -> None:
+        self._settings = settings
+        self._protocol = protocol
+        self._live = live
+        self._catalog = _catalog(settings, source, scenarios)
+        options = SelectionOptions({}, None, settings.environ)
+        self._problems = check(self._catalog, options=options, shipped_too=True)
+        self._runs_dir = runs_dir
+
+    def check(self, scenario: Scenario) -> CheckResult:
+        """The result of one scenario. What the scenario, the binding or the service does wrong is never raised."""
+        base = CheckResult(scenario.id, FAILED, subject=scenario.binding_id, file=scenario.file)
+
+        def verify() -> CheckResult:
+            try:
+                return self._verify(scenario, base)
+            except DocumentFault as fault:
+                reason = f"{fault.code}: {fault.located_message}"
+                raise NotRunnable(reason, fault.code) from fault
+
+        return run_check(base, verify)
+
+    def _verify(self, scenario: Scenario, base: CheckResult) -> CheckResult:
+        specs = self._specs(scenario)
+        static = self._static_checks(specs)
+        judge_exchange = judge_of(specs.binding, specs.service)
+        server = self._server(scenario, specs.service)
+
+        def target() -> CaseTarget:
+            called = with_mock_server(specs, server.url) if server else specs
+            return scenario_target(
+                self._settings, self._catalog, called, scenario, self._runs_dir, live=not server
+            )
+
+        def exchange_of(outcome: Outcome) -> ObservedExchange | None:
+            """The last request and its reply; None if none was sent."""
+            if server is not None:
+                return exchange_from_mock(*server.exchanges[-1]) if server.exchanges else None
+            capability = specs.capability.id  # not a gate
+            ended = [one for one in outcome.attempts if one.record is not None]
+            records = [one.record for one in ended if one.attempt.capability_id == capability]
+            return exchange_from_record(records[-1] or {}) if records else None
+
+        expectation = [expect_outputs(OUTPUTS, scenario.expected_output, scenario.match)]
+        if judge_exchange is not None:
+            expectation.insert(0, _expect_exchange(exchange_of, judge_exchange))
+        if scenario.expected_service_id is not None:
+            expectation.insert(0, _expect_service(scenario.expected_service_id, specs.service.id))
+        answers = Answers((server,) if server else ())
+        case = Case(target, scenario.input, answers, expectation)
+        outcome = run_case(case)
+        if outcome.refusal is not None:
+            raise outcome.refusal
+        checks = [*static, *judge(case.expectation, outcome)]
+        return _conclude(base, checks, outcome, specs, exchange_of(outcome))
+
+    def _specs(self, scenario: Scenario) -> CallSpecs:
+        """The specs of the call. Raises NotRunnable."""
+        catalog = self._catalog
+        capability = catalog.capability(scenario.capability_id)
+        if capability is None:
+            near = suggestion(scenario.capability_id, catalog.capabilities)
+            raise NotRunnable(
+                f"no capability `{scenario.capability_id}`{near and f'; {near}'}",
+                "capability.unknown",
+            )
+        binding = catalog.bindings.get(scenario.binding_id)
+        if binding is None:
+            known = catalog.bindings_of.get(capability.id, ())
+            raise NotRunnable(
+                self._missing_spec("binding", scenario.binding_id, known), "binding.unknown"
+            )
+        if catalog.aliases.get(binding.capability, binding.capability) != capability.id:
+            reason = (
+                f"binding `{binding.id}` is of `{binding.capability}`, not of `{capability.id}`"
+            )
+            raise NotRunnable(reason, "binding.capability")
+        if binding.protocol != self._protocol:
+            protocol = binding.protocol
+            reason = f"binding `{binding.id}` speaks {protocol}; say --protocol {protocol}"
+            raise NotRunnable(reason, "binding.protocol")
+        service = catalog.services.get(binding.service)
+        if service is None:
+            raise NotRunnable(
+                self._missing_spec("service", binding.service, catalog.services), "service.unknown"
+            )
+        return CallSpecs(capability, binding, service, self._settings.environ)
+
+    def _missing_spec(self, kind: str, id: str, known: Iterable[str]) -> str:
+        """The reason for a spec that is not in the catalog: its file has errors, or there is none."""
+        if file := self._catalog.broken.get(f"{kind}:{id}"):
+            return f"{kind} `{id}`: its file {file} has errors"
+        near = suggestion(id, known)
+        return f"no {kind} `{id}`{near and f'; {near}'}"
+
+    def _static_checks(self, specs: CallSpecs) -> list[Check]:
+        """The failed check of the files of binding and service, if one fails. Raises NotRunnable if no call is
+        possible."""
+        files = {specs.binding.file, specs.service.file}
+        ignored = () if self._live else ("service.untrusted",)
+        found = [p for p in self._problems if p.file in files and p.code not in ignored]
+        preventing = list(filter(_prevents_call, found))
+        others = [p for p in found if _is_rejected_value(p) and p not in preventing]
+        problems = [*preventing, *others]
+        if not problems:
+            return []
+        first = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        text = f"{first.code}: {first.file}:{first.line}: {first.message}{more}"
+        failed = Check("static checks", False, text)
+        if preventing:
+            raise NotRunnable(failed.reason, first.code, check=failed)
+        return [failed]
+
+    def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
+        """The mock server of a scenario; None where the service itself is called. Raises NotRunnable."""
+        mock = scenario.mock_server
+        if mock is not None and PROTOCOLS[service.kind].document is None:
+            reason = f"no mock server speaks {service.kind}: leave `mock_server` out"
+            raise NotRunnable(reason, "input.unknown")
+        if mock is None:
+            if self._live or service.settings.get("server"):
+                return None
+            if not service.settings.get("spec_ref"):
+                raise NotRunnable("live (add --live)", skipped=True)
+            mock = MockServer()
+        return Loopback(_answering(mock, service), host=mock.host, port=mock.port)
+
+
+def _expect_service(wanted: str, found: str) -> Expected:
+    mismatch = "" if wanted == found else f"found {found}"
+    return lambda outcome: [Check(f"service is {wanted}", not mismatch, mismatch)]
+
+
+def _expect_exchange(
+    exchange_of: Callable[[Outcome], ObservedExchange | None], judge_exchange: Judge
+) -> Expected:
+    """The request and the reply are as the service's document says."""
+
+    def expected(outcome: Outcome) -> list[Check]:
+        exchange = exchange_of(outcome)
+        if exchange is None or not exchange.status:
+            return [Check("the service answers", False, str(outcome.failure) or outcome.status)]
+        return judge_exchange(exchange)
+
+    return expected
+
+
+def _conclude(
+    base: CheckResult,
+    checks: Sequence[Check],
+    outcome: Outcome,
+    specs: CallSpecs,
+    exchange: ObservedExchange | None,
+) -> CheckResult:
+    """The result with these checks, secrets masked; the episode of a passed scenario is removed."""
+    redactor = Redactor()
+    if outcome.prepared is not None:
+        _learn_secrets(redactor, outcome.prepared, specs)
+    mask = redactor.mask_text
+    masked = [
+        each._replace(
+            detail=mask(each.detail),
+            frame=each.frame and each.frame._replace(text=mask(each.frame.text)),
+        )
+        for each in checks
+    ]
+    outputs = outcome.result and redactor.mask_known(outcome.result.outputs)
+    result = conclude(base, masked)._replace(code=outcome.failure.code, outputs=outputs)
+    if result.status == PASSED:
+        shutil.rmtree(outcome.directory, ignore_errors=True)
+        return result
+    curl = mask(_curl_line(exchange, outcome, specs)) if exchange else ""
+    return result._replace(curl=curl, episode=outcome.directory)
+
+
+def _curl_line(exchange: ObservedExchange, outcome: Outcome, specs: CallSpecs) -> str:
+    """The command that sends the request again, to the service rather than to its mock server."""
+    prepared = outcome.prepared
+    called = prepared.catalog.services[specs.service.id] if prepared else specs.service
+    services = (specs.service, called)
+    found = [each.settings.get(key) for key in ("base_url", "url") for each in services]
+    address = next(filter(None, found), "")
+    return curl_line(exchange.seen, address, specs.service, specs.binding)
+
+
+def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Scenario]) -> Catalog:
+    """All specs of the layers; the registries beside the scenarios come right after the built-in layer."""
+    directories = {source.directory: source.trusted}
+    for scenario in scenarios:
+        folder = os.path.dirname(os.path.join(settings.base, scenario.file))
+        directories.setdefault(folder, _is_trusted(settings, folder))
+    roots = {os.path.join(folder, REGISTRY): trusted for folder, trusted in directories.items()}
+    layers = [
+        Layer(settings.display_path(root), root, trusted)
+        for root, trusted in roots.items()
+        if os.path.isdir(root)
+    ]
+    cache = CompiledCache(settings.cache_file)
+    first = [layer for layer in settings.layers if layer.name == BUILT_IN]
+    later = [layer for layer in settings.layers if layer not in first]
+    return Registry(
+        [*first, *bounded_layers(layers, settings.bound), *later],
+        protocols=PROTOCOLS,
+        cache=cache,
+        base=settings.base,
+    ).everything()
+
+
+_REJECTED: Final = re.compile(r" may be .*, which .* rejects", re.DOTALL)
+
+
+def _is_rejected_value(problem: Problem) -> bool:
+    """Whether a static problem is a value that the service is known to reject."""
+    return problem.code == "wire.type" and bool(_REJECTED.search(problem.message))
+
+
+def _prevents_call(problem: Problem) -> bool:
+    """Whether a static problem makes a call impossible: an error, an unreadable document, an untrusted service."""
+    return problem.severity == "E" or problem.code in ("wire.document", "service.untrusted")
+
+
+def _answering(mock: MockServer, service: Service) -> Answering:
+    if mock.replies:
+        return canned_replies(mock.replies)
+    if mock.type != SPEC:
+        return stand_in(mock.type)
+    server = document_server(service)
+    if server is None:
+        raise NotRunnable(
+            f"service `{service.id}` has no document: give `replies` or a mock server's type"
+        )
+    return server
+
+
+def _learn_secrets(redactor: Redactor, prepared: PreparedRun, specs: CallSpecs) -> None:
+    """Add every secret that the call may have used to a redactor."""
+    service = prepared.catalog.services[specs.service.id]
+    binding = prepared.catalog.bindings[specs.binding.id]
+    if not (service.trusted and binding.trusted):
+        return
+    secrets = Secrets(prepared.selection.environ, redactor.add)
+    headers = {**(service.metadata.get("headers") or {}), **(binding.metadata.get("headers") or {})}
+    for header in headers.values():
+        with suppress(CogcliError):
+            secrets.expand(header)
+    if auth := service.settings.get("auth_ref"):
+        with suppress(CogcliError):
+            secrets.resolve(auth)

@@ -1,0 +1,152 @@
+"""A scenario as a governed call: the target of its case is a run of one step through one binding, with its own episode.
+
+1. With a mock server the run reaches that server only: its address replaces the service's, `${NAME}` and `auth_ref`
+   resolve to `test-NAME`, trust is privileged and this one capability is confirmed.
+2. Live, the service's address, the user's options and the real secrets are used.
+3. The binding has no fallback: it alone is tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from cogcli.app.run_skill import environment_of
+from cogcli.app.settings import Settings
+from cogcli.app.settings.runs_dir import SIGNING_KEY
+from cogcli.authoring.verification.case import CaseTarget
+from cogcli.authoring.verification.scenario import Scenario
+from cogcli.declarations.options import RunOptions
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.http.curl import variable_of
+from cogcli.run.prepare import PreparedRun, RunRequest, one_step_skill, prepare_one_step
+from cogcli.specs.binding import Binding
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.eligibility import variables_of
+from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.service import Service
+
+_SKILL: Final = "verify.scenario"
+
+
+class CallSpecs(NamedTuple):
+    """The specs that one call goes through, and the environment with its secrets."""
+
+    capability: Capability
+    binding: Binding
+    service: Service
+    environ: Mapping[str, str]
+
+
+def with_mock_server(specs: CallSpecs, address: str) -> CallSpecs:
+    """The specs with a service at `address` (an origin; the base path stays that of the service)."""
+    service, binding = specs.service, specs.binding
+    keys = PROTOCOLS[service.kind].address_keys
+    key = next((k for k in keys if k in service.settings), keys[0])
+    path = urlsplit(service.settings.get(key) or "").path.rstrip("/")
+    settings = {**service.settings, key: f"{address}{path}"}
+    if "auth_ref" in settings:
+        settings["auth_ref"] = variable_of(settings["auth_ref"])
+    service = service._replace(settings=settings, network="private", trusted=True)
+    binding = binding._replace(trusted=True)
+    secrets = {name: f"test-{name}" for name in variables_of(binding, service)}
+    return specs._replace(binding=binding, service=service, environ={**specs.environ, **secrets})
+
+
+def scenario_target(
+    settings: Settings, catalog: Catalog, specs: CallSpecs, scenario: Scenario, runs_dir: str, *, live: bool
+) -> CaseTarget:  # fmt: skip
+    """The run of one step that calls the capability of a scenario through its binding."""
+    capability = specs.capability
+    environ = {name: value for name, value in specs.environ.items() if name != SIGNING_KEY}
+    binds = {capability.id: specs.binding.id}
+    options = RunOptions(
+        trace_id=scenario.trace_id,
+        trust_level=settings.value("trust_level") if live else "privileged",
+        confirm=[] if live else [capability.id],
+        bind=binds,
+        durability="none",
+    )
+    request = RunRequest(_SKILL, {}, options)
+    own_catalog = _catalog_of_call(catalog, specs, local=not live)
+    declared = catalog.raw[f"capability:{capability.id}"].get("outputs") or {}
+    head = {"id": _SKILL, "name": "Scenario", "description": f"Scenario {scenario.id}."}
+
+    def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
+        skill = one_step_skill(head, capability.id, inputs, declared, capability.outputs)
+        selection = SelectionOptions(binds, None, environ)
+        return prepare_one_step(own_catalog, skill, request, selection, scenario.file)
+
+    own_settings = Settings({"runs_dir": runs_dir}, environ, base=settings.base)
+    return CaseTarget(environment_of(own_settings), prepare)
+
+
+def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Catalog:
+    """What the call needs: its specs, the binding without fallback, and the gates with their bindings.
+
+    With `local` gates may use only services inside this process.
+    """
+    metadata = dict(specs.binding.metadata)
+    metadata.pop("fallback_binding_id", None)
+    binding = specs.binding._replace(metadata=metadata)
+    # Circuit breakers know a service by its layer: the failures of one scenario are not those of another.
+    service = specs.service._replace(layer=f"{specs.service.layer} {uuid4().hex}")
+    capabilities = {each.id: each for each in _called_capabilities(catalog, specs.capability)}
+    bindings, services = {binding.id: binding}, {service.id: service}
+    bindings_of: dict[str, tuple[str, ...]] = {specs.capability.id: (binding.id,)}
+    for gate in [id for id in capabilities if id != specs.capability.id]:
+        links = list(_usable_bindings(catalog, gate, local=local))
+        bindings_of[gate] = tuple(link.id for link, _ in links)
+        for link, called in links:
+            bindings[link.id] = link
+            services.setdefault(called.id, called)
+    kept = [
+        *(f"capability:{id}" for id in capabilities),
+        *(f"binding:{id}" for id in bindings),
+        *(f"service:{id}" for id in services),
+    ]
+    raw = {key: catalog.raw[key] for key in kept if key in catalog.raw}
+    own_service = {**service.settings, "network": service.network}
+    for key, members in (
+        (f"binding:{binding.id}", {"metadata": metadata}),
+        (f"service:{service.id}", own_service),
+    ):
+        raw[key] = {**raw[key], **members}
+    return Catalog(
+        capabilities=capabilities,
+        bindings=bindings,
+        bindings_of=bindings_of,
+        services=services,
+        defaults=catalog.defaults,
+        aliases=catalog.aliases,
+        places=catalog.places,
+        protocols=catalog.protocols,
+        pins={key: catalog.pins[key] for key in kept if key in catalog.pins},
+        raw=raw,
+        partial=True,
+    )
+
+
+def _usable_bindings(
+    catalog: Catalog, capability: str, *, local: bool
+) -> Iterator[tuple[Binding, Service]]:
+    for id in catalog.bindings_of.get(capability, ()):
+        binding = catalog.bindings[id]
+        service = catalog.services.get(binding.service)
+        if service is not None and (not local or catalog.in_process(service)):
+            yield binding, service
+
+
+def _called_capabilities(catalog: Catalog, capability: Capability) -> Iterator[Capability]:
+    """A capability, its gates and theirs, each once."""
+    waiting, seen = [capability], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one.id in seen:
+            continue
+        seen.add(one.id)
+        yield one
+        waiting += [found for name in one.asks if (found := catalog.capability(name))]

@@ -1,0 +1,199 @@
+"""Self-verification: the rules of an invoker and the rows of the failure model, each provoked
+(docs/reference/protocols.md#own-rules); here are those rows that keep a run from starting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
+from cogcli.authoring.verification.case import Answers, Case, CaseTarget, Expected, Outcome, expect
+from cogcli.authoring.verification.check_result import CheckResult, CheckResults, verify_all
+from cogcli.authoring.verification.failure_rules import failure_rules
+from cogcli.authoring.verification.harness import (
+    Bench,
+    SelfCheck,
+    check_rule,
+    mismatch,
+    rule_from_invoker,
+)
+from cogcli.base.errors import ENVIRONMENT, FAILURE_OF, UsageError
+from cogcli.base.problems import ProblemsFound
+from cogcli.declarations.options import RunOptions
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.pythoncall.stdout_capture import divert_streams
+from cogcli.run.prepare import PreparedRun, RunRequest, prepare
+from cogcli.specs.layers import Layer
+from cogcli.specs.registry import Registry
+
+_AT_ONCE: Final = 8
+
+_SKILL: Final = """\
+id: bench.read
+version: "1.0.0"
+name: Read
+description: A skill of the bench.
+inputs:
+  text: {type: string, required: true}
+  word: {type: string, enum: [a, b]}
+  count: {type: integer, schema: {minimum: 1}}
+outputs: {}
+steps:
+  - {id: only, uses: bench.text.read, input: {text: inputs.text}, output: {}}
+"""
+_CAPABILITY: Final = """\
+id: bench.text.read
+version: "1.0.0"
+description: A capability of the bench.
+inputs: {text: {type: string, required: true}}
+outputs: {text: {type: string}}
+properties: {side_effects: false}
+"""
+_BINDING: Final = """\
+id: bench_text_read
+capability: bench.text.read
+service: bench
+protocol: pythoncall
+operation: normalize
+request: {text: input.text}
+response: {text: response.text}
+"""
+_SERVICE: Final = "id: bench\nkind: pythoncall\nmodule: cogcli.official.text\n"
+
+
+class RefusedStart(NamedTuple):
+    """A run that does not start: its code, its request, and the files that differ from those above."""
+
+    code: str
+    what: str = ""
+    skill: str = "bench.read"
+    inputs: Mapping[str, Any] = {}
+    frame: Mapping[str, Any] = {}
+    files: Mapping[str, str] = {}
+
+
+_NO_CAPABILITY: Final = "capability.not-found"
+_FILES: Final = {
+    "skills/local/bench/read/skill.yaml": _SKILL,
+    "capabilities/bench.text.read.yaml": _CAPABILITY,
+    "bindings/local/bench.text.read/one.yaml": _BINDING,
+    "services/local/bench.yaml": _SERVICE,
+}
+_STARTS: Final = (
+    RefusedStart("skill.not-found", skill="bench.raed"),
+    RefusedStart("input.unknown", inputs={"text": "x", "txet": "y"}),
+    RefusedStart("input.missing"),
+    RefusedStart("input.type", inputs={"text": 1}),
+    RefusedStart("input.enum", inputs={"text": "x", "word": "c"}),
+    RefusedStart("input.schema", inputs={"text": "x", "count": 0}),
+    RefusedStart("frame.field", inputs={"text": "x"}, frame={"gaol": "y"}),
+    RefusedStart(
+        "step.uses",
+        "in a skill",
+        inputs={"text": "x"},
+        files={
+            "skills/local/bench/read/skill.yaml": _SKILL.replace(
+                "bench.text.read", "bench.text.raed"
+            )
+        },
+    ),
+    RefusedStart(
+        "key.unknown",
+        "in a capability",
+        inputs={"text": "x"},
+        files={"capabilities/bench.text.read.yaml": f"{_CAPABILITY}safty: {{}}\n"},
+    ),
+)
+
+
+def _start_rules() -> dict[str, SelfCheck]:
+    """The rules of runs that do not start: nothing may be called, no episode may appear."""
+    starts = {f"{start.code} {start.what}".rstrip(): _start_rule(start) for start in _STARTS}
+    row = FAILURE_OF[_NO_CAPABILITY]
+    text = f"{row.cls.__name__}, exit {row.exit}"
+    expectation = _expect_refusal(_NO_CAPABILITY, [row.cls.__name__], row.exit)
+
+    def cases(bench: Bench) -> list[Case]:
+        def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
+            layer = Layer("bench", bench.directory, True)
+            registry = Registry([layer], protocols=PROTOCOLS, base=bench.directory)
+            raise AssertionError(f"found {registry.about('bench.text.raed')}")
+
+        target = CaseTarget(bench.environment({}), prepare)
+        return [Case(lambda: target, {}, Answers(), [expectation])]
+
+    return {**starts, _NO_CAPABILITY: SelfCheck(text, cases)}
+
+
+def _start_rule(start: RefusedStart) -> SelfCheck:
+    row = FAILURE_OF.get(start.code)
+    exit_code = row.exit if row else ENVIRONMENT
+    text = (
+        f"{row.cls.__name__}, exit {exit_code}" if row else f"a problem of specs, exit {exit_code}"
+    )
+    # All that keeps a run from starting is raised together, under the code of the first.
+    allowed = [ProblemsFound.__name__, *([row.cls.__name__] if row else ())]
+    expectation = _expect_refusal(start.code, allowed, exit_code)
+
+    def cases(bench: Bench) -> list[Case]:
+        target = CaseTarget(bench.environment({}), lambda inputs: _prepare(bench, start, inputs))
+        return [Case(lambda: target, start.inputs, Answers(), [expectation])]
+
+    return SelfCheck(text, cases)
+
+
+def _expect_refusal(code: str, allowed: Sequence[str], exit_code: int) -> Expected:
+    def faults(outcome: Outcome) -> Iterator[str]:
+        error = outcome.refusal
+        if error is None:
+            yield f"it started, expected {code}"
+            return
+        if (found := type(error).__name__) not in allowed:
+            yield f"found {found}, expected {' or '.join(allowed)}"
+        yield from mismatch("code", error.code, code)
+        yield from mismatch("exit code", error.exit_code, exit_code)
+        yield from mismatch("a runs directory", os.path.exists(outcome.runs_dir), False)
+
+    return expect("", lambda outcome: next(faults(outcome), ""))
+
+
+def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, Any]) -> PreparedRun:
+    """The prepared run of a project in the directory of the bench. Raises CogcliError."""
+    root = os.path.join(bench.directory, "registry")
+    files = {**_FILES, **start.files}
+    bench.write({f"registry/{name}": text for name, text in files.items()})
+    home = {"HOME": bench.directory, "XDG_CACHE_HOME": os.path.join(bench.directory, "cache")}
+    settings = Settings({"registry": [root]}, home, base=bench.directory)
+    request = RunRequest(start.skill, dict(inputs), RunOptions(frame=dict(start.frame)))
+    return prepare(open_registry(settings).reach(start.skill), request, settings.environ)
+
+
+def list_invoker_rules(protocol: str) -> dict[str, SelfCheck]:
+    """The rules of one protocol by id. Raises UsageError for a protocol without rules."""
+    row = PROTOCOLS.get(protocol)
+    if row is None or row.rules is None:
+        ruled = [name for name, row in PROTOCOLS.items() if row.rules]
+        raise UsageError(
+            "usage.value", f"`--protocol`: found `{protocol}`, expected {', '.join(ruled)}"
+        )
+    return {id: rule_from_invoker(rule) for id, rule in row.rules().items()}
+
+
+def list_failure_rules() -> dict[str, SelfCheck]:
+    """The rows of the failure model by id: first those that keep a run from starting."""
+    return {**_start_rules(), **failure_rules()}
+
+
+def check_rules(
+    rules: Mapping[str, SelfCheck], *, listener: Callable[[CheckResult], None] | None = None
+) -> CheckResults:
+    """Run every rule, some at a time; `listener` gets each result, in the order of the rules."""
+
+    def check(entry: tuple[str, SelfCheck]) -> CheckResult:
+        with Bench() as bench:
+            return check_rule(*entry, bench)
+
+    with divert_streams():
+        return verify_all(rules.items(), check, _AT_ONCE, listener)

@@ -1,0 +1,181 @@
+"""What specs say to a test case: whom it stubs, whether its stubs keep their contracts, what it might reach
+(docs/reference/test-case.md#run)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from cogcli.app.registry import selection_options
+from cogcli.app.settings import Settings
+from cogcli.authoring.verification.skill_case import CaseFault, SkillCase
+from cogcli.authoring.verification.stubs import Stub
+from cogcli.base.errors import BindingResolutionError
+from cogcli.base.problems import KeyPath, suggestion
+from cogcli.protocols import PROTOCOLS
+from cogcli.specs.cache import CompiledCache
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.fields import fit_values
+from cogcli.specs.registry import Registry
+from cogcli.specs.selection import named_binding
+from cogcli.specs.skill import Step, targets_of
+
+
+class CaseRegistry(Registry):
+    """The registry of a case: its catalogs know what is stubbed, and steps of stubs do not wait before a repeat."""
+
+    def __init__(self, settings: Settings, case: SkillCase) -> None:
+        cache = CompiledCache(settings.cache_file)
+        super().__init__(
+            settings.layers,
+            protocols=PROTOCOLS,
+            cache=cache,
+            base=settings.base,
+            environ=settings.environ,
+        )
+        self._case = case
+
+    def _build_catalog(self, builder: Any, *, partial: bool) -> Catalog:
+        catalog, case = super()._build_catalog(builder, partial=partial), self._case
+        stubbed = {catalog.aliases.get(name, name) for name in case.stubs}
+        if case.recorded:
+            stubbed = set(catalog.capabilities) - {
+                catalog.aliases.get(name, name) for name in case.real
+            }
+        return _without_waits(catalog._replace(stubbed=frozenset(stubbed)))
+
+
+def _without_waits(catalog: Catalog) -> Catalog:
+    def stubbed(name: str) -> bool:
+        return catalog.aliases.get(name, name) in catalog.stubbed
+
+    def step_of(step: Step) -> Step:
+        retry = step.config.retry
+        if retry is None or not all(stubbed(target) for _, target in targets_of(step)):
+            return step
+        return step._replace(config=step.config._replace(retry=retry._replace(backoff_seconds=0.0)))
+
+    skills = {
+        id: skill._replace(steps=tuple(map(step_of, skill.steps)))
+        for id, skill in catalog.skills.items()
+    }
+    bindings = {
+        id: one._replace(metadata={**one.metadata, "retry_backoff_base": 0.0})
+        if stubbed(one.capability)
+        else one
+        for id, one in catalog.bindings.items()
+    }
+    return catalog._replace(skills=skills, bindings=bindings)
+
+
+def require_own_skill(settings: Settings, case: SkillCase, catalog: Catalog) -> None:
+    skill = catalog.skills.get(case.skill_id)
+    own = os.path.realpath(os.path.dirname(case.source.folder))
+    if (
+        skill is not None
+        and os.path.realpath(os.path.join(settings.base, os.path.dirname(skill.file))) != own
+    ):
+        message = (
+            f"`{case.skill_id}` is replaced by {skill.file}, and this case belongs to another one"
+        )
+        raise CaseFault(case, "test.skill", (), message)
+
+
+def read_stubs(case: SkillCase, catalog: Catalog) -> Iterator[Stub]:
+    """The stubs, their outputs checked by the contract of their capability. Raises CaseFault `test.stub`."""
+    for name, answers in case.stubs.items():
+        capability = catalog.capability(name) or _unknown(case, catalog, name, ("stubs", name))
+        for number, one in enumerate(answers):
+            output = one.get("output")
+            if output is not None:
+                output = _fitting(case, capability, output, ("stubs", name, number, "output"))
+            yield Stub(capability.id, number, one.get("when") or {}, output, one.get("error"))
+
+
+def require_called(case: SkillCase, catalog: Catalog, *path: str, names: Iterable[str]) -> None:
+    """Raise CaseFault `test.stub` for a name at a path of the case that is not a capability which the skill calls."""
+    for number, name in enumerate(names):
+        if catalog.capability(name) is None:
+            _unknown(case, catalog, name, (*path, name if isinstance(names, dict) else number))
+
+
+def _unknown(case: SkillCase, catalog: Catalog, name: str, path: KeyPath) -> NoReturn:
+    if file := catalog.broken.get(f"capability:{name}"):
+        raise CaseFault(case, "test.stub", path, f"capability `{name}`: its file {file} has errors")
+    known = sorted({*catalog.capabilities, *catalog.aliases})
+    hint = (
+        suggestion(name, known)
+        or f"it calls {', '.join(sorted(catalog.capabilities)) or 'nothing'}"
+    )
+    raise CaseFault(
+        case, "test.stub", path, f"`{case.skill_id}` calls no capability `{name}`", hint
+    )
+
+
+def _fitting(
+    case: SkillCase, capability: Capability, output: dict[str, Any], path: KeyPath
+) -> dict[str, Any]:
+    for name in output:
+        if name not in capability.outputs:
+            message, hint = (
+                f"`{capability.id}` has no output `{name}`",
+                suggestion(name, capability.outputs),
+            )
+            raise CaseFault(case, "test.stub", (*path, name), message, hint)
+    kept, violations = fit_values(capability.outputs, output)
+    if violations:
+        first = violations[0]
+        place = path if first.kind == "missing" else (*path, *first.place.split("/")[:1])
+        raise CaseFault(
+            case,
+            "test.stub",
+            place,
+            f"output {first.message}, by the contract of `{capability.id}`",
+        )
+    return kept
+
+
+def require_harmless(
+    settings: Settings, case: SkillCase, catalog: Catalog, *, may_be_real: bool
+) -> None:
+    """Raise CaseFault `test.effects` for a capability that may reach the world and is neither stubbed nor real."""
+    if case.real and not may_be_real:
+        hint = "trust the project, if you mean it: cogcli config trust\nor allow a host for one run: --allow-host HOST"
+        raise CaseFault(
+            case, "test.effects", ("real",), "`real` counts in a trusted project only", hint
+        )
+    real = {catalog.aliases.get(name, name) for name in case.real}
+    for capability in catalog.reached(case.skill_id):
+        if capability.id in catalog.stubbed or capability.id in real:
+            continue
+        if why := reach_of(settings, catalog, capability, case.options.get("bind") or {}):
+            message = f"`{capability.id}` {why}, and is neither stubbed nor listed in `real`"
+            raise CaseFault(
+                case,
+                "test.effects",
+                (),
+                message,
+                f"add stubs: {{{capability.id}: [{{output: ...}}]}}",
+            )
+
+
+def reach_of(
+    settings: Settings, catalog: Catalog, capability: Capability, binds: Mapping[str, str]
+) -> str:
+    """Why a call may change or depend on what is outside; empty for a function on this machine without effects."""
+    if capability.effect != "none":
+        return (
+            "does not say whether it has effects"
+            if capability.effect == "unknown"
+            else "has effects"
+        )
+    options = selection_options(settings)._replace(binds=binds)
+    try:
+        chain = named_binding(catalog, capability.id, options).chain
+    except BindingResolutionError:
+        return ""  # told before the run
+    services = [catalog.services.get(link.service_id or "") for link in chain]
+    outside = [service.id for service in services if service and not catalog.in_process(service)]
+    return f"is served by `{outside[0]}`, outside of this process" if outside else ""

@@ -1,0 +1,298 @@
+"""Case files that are written: a case made of an episode, and outputs that are accepted
+(docs/reference/test-case.md#writing)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import unified_diff
+from typing import Any, NamedTuple
+
+from cogcli.app.editor_schemas import FOLDER
+from cogcli.app.episodes import find
+from cogcli.app.registry import open_registry, writing
+from cogcli.app.settings import Settings
+from cogcli.app.settings.own_writes import Written, keep_trust
+from cogcli.authoring.new_specs.new_files import schema_line
+from cogcli.authoring.skill_test_catalog import reach_of
+from cogcli.authoring.skill_test_run import CaseRun
+from cogcli.authoring.skill_tests import CaseResults, is_own, judge_run
+from cogcli.authoring.verification.check_result import FAILED, CheckResult
+from cogcli.authoring.verification.expectations import changed_outputs
+from cogcli.authoring.verification.skill_case import CaseSource, SkillCase
+from cogcli.base.calls import Answer
+from cogcli.base.canonical import compact
+from cogcli.base.errors import SkillNotFoundError, UsageError, exit_code
+from cogcli.base.files import write_atomic
+from cogcli.base.problems import KeyPath
+from cogcli.base.redact import MASK, Redactor
+from cogcli.base.source_lines import hide_secrets
+from cogcli.base.yaml.edit import UneditableYaml, replace_values, to_yaml
+from cogcli.declarations.envelope import Event
+from cogcli.run.log_index import LogIndex
+from cogcli.run.prepare import RunRequest
+from cogcli.run.rerun import read_source_request
+from cogcli.specs.layout import CASES
+
+# -- recording --------------------------------------------------------------------------------------------------------
+
+
+class RecordedCase(NamedTuple):
+    """A case that was written: its id, its file as shown, and what is masked in it."""
+
+    id: str
+    file: str
+    masked: tuple[str, ...]
+
+
+def record_case(settings: Settings, episode: str) -> RecordedCase:
+    """Write a case that gives the skill what it was given in an episode, and expects what it gave; its file is beside
+    the skill, named after the episode. What reached the world is stubbed with what was answered then.
+
+    Raises UsageError `usage.value` for an episode that is no ended run of a skill or has values that no file may hold,
+    `output.exists`;
+    SkillNotFoundError; EnvironmentRefusal.
+    """
+    directory = find(settings, episode)
+    request, log = read_source_request(directory, {}, None)
+    started, end = log.started, log.ended.runs.get(log.root)
+    if started is None or end is None or end.payload["status"] in ("aborted", "pending"):
+        raise UsageError(
+            "usage.value", f"`{directory.name}` has not run to its end, so it is not a case"
+        )
+    if started.payload.get("agent"):
+        hint = "record the run of a skill"
+        raise UsageError(
+            "usage.value", f"`{directory.name}` is the run of an agent, not of a skill", hint=hint
+        )
+    path = os.path.join(
+        _own_folder(settings, request.skill_id), CASES, f"{directory.name[:15].lower()}.yaml"
+    )
+    shown = settings.display_path(path)
+    settings.inside(path)
+    if os.path.lexists(path):
+        raise UsageError(
+            "output.exists", f"`{shown}` exists", hint="remove it, or rename it to keep it"
+        )
+    case = {
+        "description": f"as in {directory.name}",
+        **_case_keys(request, started),
+        "approve": sorted(
+            {each.asked.gate or each.asked.capability for each in log.approvals if each.granted}
+        ),
+        "stubs": _stubs(settings, request, log),
+        "expect": _expected(end.payload, log),
+    }
+    kept = {key: value for key, value in case.items() if value or key == "inputs"}
+    text = _case_text(kept, directory.name)
+    data = f"{_schema_line(settings, path)}{text}".encode()
+    with keep_trust(settings) as written, writing(shown):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_atomic(path, data, mode=0o644, bound=settings.bound)
+        written(path, data)
+    name = os.path.basename(path).removesuffix(".yaml")
+    masked = tuple(key for key, value in kept.items() if MASK.encode() in compact(value))
+    return RecordedCase(f"{request.skill_id}/{name}", shown, masked)
+
+
+def _case_text(case: Mapping[str, Any], episode: str) -> str:
+    """A case as YAML. Raises UsageError for one with a value that no file may hold, such as a control character."""
+    try:
+        return to_yaml(case)
+    except UneditableYaml as error:
+        message = f"`{episode}` has a value that no case can hold: {error}"
+        hint = "a case with the path of the episode as `recorded` is answered by the episode itself"
+        raise UsageError("usage.value", message, hint=hint) from error
+
+
+def _schema_line(settings: Settings, path: str) -> str:
+    """The line with which an editor finds the schema of a case; empty where the project has no schemas."""
+    root = settings.project or ""
+    if not path.startswith(f"{root}/") or not os.path.isdir(os.path.join(root, FOLDER)):
+        return ""
+    return schema_line("case", os.path.relpath(path, root).replace(os.sep, "/"))
+
+
+def _own_folder(settings: Settings, skill_id: str) -> str:
+    """The folder of a skill of the user's own. Raises SkillNotFoundError, UsageError for a shipped one."""
+    found = [
+        file for file in open_registry(settings).builder().files("skill") if file.id == skill_id
+    ]
+    if not found:
+        raise SkillNotFoundError(
+            "skill.not-found", f"no skill `{skill_id}` here: start in its project with -C DIR"
+        )
+    if not is_own(settings, found[-1].layer):
+        hint = "record the run of a skill of your project"
+        raise UsageError(
+            "usage.value", f"`{skill_id}` is a shipped skill, whose folder is not yours", hint=hint
+        )
+    return os.path.dirname(found[-1].path)
+
+
+def _case_keys(request: RunRequest, started: Event) -> dict[str, Any]:
+    """The keys of a case that say how a run began; what is the default is left out."""
+    policy = request.options.policy
+    options = {
+        "trust_level": request.options.trust_level,
+        "confirm": started.payload["options"]["confirmed_capabilities"],
+        "bind": request.options.bind,
+        "conformance": request.options.conformance,
+        "keep_going": request.options.keep_going,
+        **policy,
+    }
+    plain = {"trust_level": "standard", "keep_going": False}
+    return {
+        "inputs": request.inputs,
+        "frame": request.frame,
+        "options": {
+            key: value for key, value in options.items() if value and value != plain.get(key)
+        },
+        "seed": request.options.seed,
+        "now": f"{started.timestamp[:19]}Z",
+    }
+
+
+def _stubs(
+    settings: Settings, request: RunRequest, log: LogIndex
+) -> dict[str, list[dict[str, Any]]]:
+    """By capability that must be stubbed: the answers that its calls had."""
+    catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
+    stubs: dict[str, list[dict[str, Any]]] = {
+        capability.id: []
+        for capability in catalog.reached(request.skill_id)
+        if reach_of(settings, catalog, capability, request.options.bind)
+    }
+    for (run, step), intent in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):
+        answers = stubs.get(intent.payload.get("capability", ""))
+        if answers is not None:
+            when = intent.payload.get("input") or {}
+            answers += [{"when": when, **answer} for answer in _answers(log, run or "", step or "")]
+    return {capability: _grouped(answers) for capability, answers in stubs.items()}
+
+
+def _grouped(answers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Answers by their `when`, the one with more in it first, for the first that fits is taken; of equal ones at the
+    end of a group one stays."""
+    groups: dict[bytes, list[dict[str, Any]]] = {}
+    for answer in answers:
+        groups.setdefault(compact(answer["when"]), []).append(answer)
+    for group in groups.values():
+        while len(group) > 1 and group[-1] == group[-2]:
+            group.pop()
+    return [one for when in sorted(groups, key=len, reverse=True) for one in groups[when]]
+
+
+def _answers(log: LogIndex, run: str, step: str) -> Iterator[dict[str, Any]]:
+    """What each attempt of a call gave."""
+    number = 1
+    while (outcome := log.result(run, step, number)) is not None:
+        if isinstance(outcome, Answer):
+            yield {"output": outcome.output}
+        else:
+            yield {
+                "error": {
+                    "code": outcome.code,
+                    "message": outcome.message,
+                    "left": outcome.left is not False,
+                }
+            }
+        number += 1
+
+
+def _expected(end: Mapping[str, Any], log: LogIndex) -> dict[str, Any]:
+    """How the run ended; outputs that are masked cannot be compared and are left out."""
+    code = (end["error"] or {}).get("code")
+    exit = 1 if end["status"] == "partial" else exit_code(code) if code else 0
+    given = end["outputs"] if end["status"] in ("ok", "partial") else {}
+    outputs = {
+        name: value for name, value in (given or {}).items() if MASK.encode() not in compact(value)
+    }
+    ended = {
+        step: event.payload["step_status"]
+        for (run, step), event in log.closings.items()
+        if run == log.root
+    }
+    steps = {
+        step: word
+        for step, word in ended.items()
+        if step and "#" not in step and "@" not in step and word != "done"
+    }
+    return {
+        key: value
+        for key, value in (
+            ("exit_code", exit),
+            ("code", code),
+            ("outputs", outputs),
+            ("steps", steps),
+        )
+        if value
+    }
+
+
+# -- accepting --------------------------------------------------------------------------------------------------------
+
+
+class UpdatedCases(NamedTuple):
+    """The results, those of updated cases anew, and the change of each file as a unified diff."""
+
+    results: tuple[CheckResult, ...]
+    diffs: tuple[str, ...]
+
+
+def update_cases(
+    settings: Settings, cases: Sequence[SkillCase], tested: CaseResults
+) -> UpdatedCases:
+    """Write the outputs that failed cases gave into their files, instead of those that they expect; all else in the
+    files stays. Secrets are written nowhere. Raises EnvironmentRefusal `env.disk`."""
+    changes: dict[str, dict[KeyPath, Any]] = {}
+    results = {result.id: result for result in tested.results.results}
+    by_file = {case.source.path: case.source for case in cases}
+    for case in cases:
+        run = tested.runs.get(case.id)
+        if run is None or results[case.id].status != FAILED:
+            continue
+        case = run.case
+        found = _acceptable(run)
+        if found:
+            at = {(*case.at, "expect", "outputs", name): value for name, value in found.items()}
+            changes.setdefault(case.source.path, {}).update(at)
+            outputs = {**case.expect["outputs"], **found}
+            accepted = case._replace(expect={**case.expect, "outputs": outputs})
+            results[case.id] = judge_run(accepted, run, results[case.id])
+            if results[case.id].status != FAILED:
+                shutil.rmtree(os.path.dirname(run.outcome.directory), ignore_errors=True)
+    bound = settings.bound
+    with keep_trust(settings) as written:
+        diffs = [_rewrite(by_file[path], each, written, bound) for path, each in changes.items()]
+    return UpdatedCases(tuple(results.values()), tuple(diffs))
+
+
+def _acceptable(run: CaseRun) -> dict[str, Any]:
+    """The outputs that differ and hold no secret."""
+    redactor = Redactor()
+    return {
+        name: value
+        for name, value in changed_outputs(run.case, run.outcome).items()
+        if redactor.mask({name: value})[name] == value
+    }
+
+
+def _rewrite(
+    source: CaseSource, changes: Mapping[KeyPath, Any], written: Written, bound: str
+) -> str:
+    shown, path, text = source.shown, source.path, source.text
+    try:
+        new = replace_values(text, changes)
+    except UneditableYaml as error:
+        raise UsageError(
+            "usage.value", f"`{shown}`: {error}", hint="write the new outputs into it yourself"
+        ) from error
+    with writing(shown):
+        write_atomic(path, new.encode(), mode=os.stat(path).st_mode & 0o777, bound=bound)
+    written(path, new.encode())
+    before, after = ([hide_secrets(line) for line in each.splitlines()] for each in (text, new))
+    return "".join(
+        f"{line}\n" for line in unified_diff(before, after, shown, shown, n=1, lineterm="")
+    )

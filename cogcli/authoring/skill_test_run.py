@@ -1,0 +1,292 @@
+"""A test case of a skill as a case of the one runner: a run like any other, in a runs directory of its own, with the
+clock, the ids and the answers of the case (docs/reference/test-case.md#run)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.run_skill import environment_of, with_pack
+from cogcli.app.settings import Settings
+from cogcli.app.settings.runs_dir import SIGNING_KEY
+from cogcli.authoring.skill_test_catalog import (
+    CaseRegistry,
+    read_stubs,
+    require_called,
+    require_harmless,
+    require_own_skill,
+)
+from cogcli.authoring.verification.case import (
+    Answers,
+    Case,
+    CaseTarget,
+    Expected,
+    Outcome,
+    run_case,
+)
+from cogcli.authoring.verification.check_result import short
+from cogcli.authoring.verification.expectations import skill_expectation
+from cogcli.authoring.verification.skill_case import CaseFault, SkillCase
+from cogcli.authoring.verification.stubs import Recorded, Stub, StubbedCalls
+from cogcli.base.calls import Answer, Attempt
+from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.base.problems import KeyPath
+from cogcli.base.redact import Redactor
+from cogcli.base.system import FakeClock, FakeIds
+from cogcli.base.yaml.reader import read_file
+from cogcli.declarations.options import CASES, OPTIONS, RunOptions, normalized
+from cogcli.episode.history import History
+from cogcli.protocols.exchange_checks import Check
+from cogcli.protocols.live.breaker import Circuits
+from cogcli.run.given_inputs import GivenRun, prepare_given
+from cogcli.run.input_origins import CASE
+from cogcli.run.log_index import LogIndex, read_log_index
+from cogcli.run.prepare import PreparedRun, RunEnvironment, RunRequest
+from cogcli.run.resume import ResumeRequest
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.registry import Registry
+
+FILE: Final = "$file"
+
+
+class CaseRun(NamedTuple):
+    """The run of a test case, whose values have the paths of its files."""
+
+    case: SkillCase
+    outcome: Outcome
+    catalog: Catalog
+    calls: StubbedCalls
+
+    def expectation(self, case: SkillCase) -> list[Expected]:
+        """What this case expects of the run: that every call has an answer, what the file names, and that every stub is
+        used."""
+        return [
+            lambda outcome: self._unanswered(case),
+            *skill_expectation(case, self.catalog.aliases),
+            lambda outcome: self._unused(case) if outcome.directory else (),
+        ]
+
+    def _unanswered(self, case: SkillCase) -> Iterator[Check]:
+        """A failed check for each call that no stub fits."""
+        found = [
+            (call.capability, call.step, short(Redactor().mask(dict(call.input)), 120))
+            for call in self.calls.unanswered
+        ]
+        for capability, step, shown in dict.fromkeys(found):
+            detail = f"step `{step}` called it with {shown}, none fits"
+            frame = case.frame_of("stubs", *self._key(case, capability))
+            yield Check(f"a stub for {capability}", False, detail, frame, "test.unanswered")
+
+    def _unused(self, case: SkillCase) -> Iterator[Check]:
+        """A failed check for each stub that no call used."""
+        for stub in self.calls.unused:
+            name = f"stub {stub.number + 1} of {stub.capability}"
+            frame = case.frame_of("stubs", *self._key(case, stub.capability), stub.number)
+            yield Check(name, False, "no call used it", frame, "test.unused")
+
+    def _key(self, case: SkillCase, capability: str) -> tuple[str, ...]:
+        """The name of a capability in the stubs of a case: its id, or an alias."""
+        aliases = self.catalog.aliases
+        return tuple(name for name in case.stubs if aliases.get(name, name) == capability)[:1]
+
+
+def run_skill_case(
+    settings: Settings,
+    case: SkillCase,
+    folder: str,
+    *,
+    trusted: bool,
+    allow_hosts: tuple[str, ...] = (),
+) -> CaseRun:
+    """Run a case in this folder, which is empty. `trusted`: whether its layer is; if it is not, its real calls reach
+    the hosts `allow_hosts` alone.
+
+    Raises CaseFault, before anything runs.
+    """
+    log = _read_log(settings, case) if case.recorded else None
+    case = _with_files(settings, case, log, os.path.join(folder, "files"))
+    registry = CaseRegistry(settings, case)
+    request = _request(settings, case).with_options(allow_hosts=list(allow_hosts))
+    catalog = registry.reach(case.skill_id, pack=request.pack_ref)
+    require_own_skill(settings, case, catalog)
+    stubs: list[Stub] = []
+    if case.skill_id in catalog.skills:  # one that has errors is refused when it is prepared
+        require_called(case, catalog, "real", names=case.real)
+        require_called(case, catalog, "expect", "calls", names=case.expectation.calls)
+        stubs += read_stubs(case, catalog)
+        require_harmless(settings, case, catalog, may_be_real=trusted or bool(allow_hosts))
+    calls = StubbedCalls(stubs, catalog.stubbed, _recorded(log) if log else None)
+    environment = _environment(settings, case, folder, registry, trusted=trusted)
+
+    def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
+        given = GivenRun(request._replace(inputs=dict(inputs)), (), ())
+        return prepare_given(catalog, given, environment.environ)
+
+    def approve(history: History) -> ResumeRequest | None:
+        answer = _approval(case, history)
+        return answer and answer._replace(allow_hosts=allow_hosts)
+
+    answers = Answers(intercept=calls, approve=approve)
+    # What is expected is judged apart from the run: `--update` judges the same run by accepted outputs.
+    target = CaseTarget(environment, prepare)
+    outcome = run_case(Case(lambda: target, case.inputs or {}, answers, ()))
+    return CaseRun(case, outcome, catalog, calls)
+
+
+def _approval(case: SkillCase, history: History) -> ResumeRequest | None:
+    """A yes to the first open request that the case approves, by an approver with a fitting role; None without one."""
+    for request in history.asks.open:
+        names = {request.capability, request.gate, request.approval_id}
+        if names.intersection(case.approve):
+            roles = request.approver_roles
+            by = f"tester:{roles[0]}" if roles else "tester"
+            return ResumeRequest(approve=(request.approval_id,), by=by, durability="none")
+    return None
+
+
+# -- what the run is given --------------------------------------------------------------------------------------------
+
+
+def _environment(
+    settings: Settings, case: SkillCase, folder: str, registry: Registry, *, trusted: bool
+) -> RunEnvironment:  # fmt: skip
+    own = settings.copy_for_run()
+    start = datetime.fromisoformat(case.now)
+    environment = environment_of(own)
+    reads = environment.reads
+    if reads is not None:
+        # The files that the case holds are written there.
+        folders = [os.path.realpath(os.path.join(folder, "files"))]
+        if trusted:
+            # A shipped case may read the samples beside its skill, whatever project it is run in.
+            folders.append(os.path.realpath(os.path.dirname(case.source.folder)))
+        reads = reads._replace(named_folders=tuple(folders))
+    return environment._replace(
+        reads=reads,
+        runs_dir=folder,
+        store_dir=os.path.join(folder, "stores"),
+        environ={name: value for name, value in settings.environ.items() if name != SIGNING_KEY},
+        clock=FakeClock(int(start.timestamp())),
+        ids=FakeIds(case.seed),
+        open_registry=lambda: registry,
+        signer=lambda: None,
+        owner=lambda: None,
+        circuits=Circuits(),
+    )
+
+
+def _request(settings: Settings, case: SkillCase) -> RunRequest:
+    """The options are those of the case and of the project: those of a user would make it another test."""
+    given = {_OPTION_OF.get(key, key): value for key, value in case.options.items()}
+    values = {**_project_options(settings), **given, "frame": case.frame, "seed": case.seed}
+    options = RunOptions(**normalized(values), durability="none")
+    try:
+        options = with_pack(settings, options, case.skill_id)
+    except CogcliError as error:
+        raise CaseFault(case, error.code, ("options",), error.message, error.hint) from error
+    inputs = case.inputs or {}
+    return RunRequest(case.skill_id, inputs, options, dict.fromkeys(inputs, CASE))
+
+
+_OPTION_OF: Final = {"tag": "tags"}
+"""By key of a case that has the name of the flag: the option."""
+
+
+def _project_options(settings: Settings) -> dict[str, Any]:
+    """The options of a run in the file of a trusted project, else their defaults. Raises EnvironmentRefusal
+    `config.key`."""
+    settings.require_sound_files()
+    names = [option.name for option in OPTIONS.values() if option.setting and CASES in option.also]
+    options: dict[str, Any] = {}
+    if settings.trust:
+        for file in settings.files:
+            if file.project:
+                options |= {name: file.values[name] for name in names if name in file.values}
+    return options
+
+
+def _with_files(
+    settings: Settings, case: SkillCase, log: LogIndex | None, folder: str
+) -> SkillCase:
+    """The case with its inputs, its files written into a folder, and each `{$file: NAME}` the path of a file."""
+    if case.files:
+        os.makedirs(folder)
+    for name, text in case.files.items():
+        Path(folder, name).write_text(text, encoding="utf-8", newline="\n")
+
+    def path_of(name: str, place: KeyPath) -> str:
+        if name in case.files:
+            return os.path.join(folder, name)
+        return _beside(settings, case, name, place)
+
+    inputs = case.inputs
+    if case.inputs_file:
+        inputs = _read_inputs(settings, case)
+    elif inputs is None and log is not None and log.started is not None:
+        inputs = log.started.payload["inputs"]
+    return case._replace(
+        inputs=_fill(inputs or {}, path_of, "inputs"),
+        stubs=_fill(case.stubs, path_of, "stubs"),
+        expect=_fill(case.expect, path_of, "expect"),
+    )
+
+
+def _fill(value: Any, path_of: Callable[[str, KeyPath], str], *place: str | int) -> Any:
+    """A value at a place of the case in which each `{$file: NAME}` is a path."""
+    match value:
+        case {"$file": str(name)} if len(value) == 1:
+            return path_of(name, place)
+        case dict():
+            return {key: _fill(inner, path_of, *place, key) for key, inner in value.items()}
+        case list():
+            return [_fill(inner, path_of, *place, number) for number, inner in enumerate(value)]
+    return value
+
+
+def _beside(settings: Settings, case: SkillCase, name: str, path: KeyPath) -> str:
+    """The path of a file that is relative to the case and in the same project. Raises CaseFault `test.file`."""
+    source = os.path.realpath(case.source.path)
+    found = os.path.realpath(os.path.join(os.path.dirname(source), name))
+    roots = [os.path.realpath(layer.root) for layer in settings.layers]
+    inside = any(
+        found.startswith(root + os.sep) and source.startswith(root + os.sep) for root in roots
+    )
+    if os.path.isabs(name) or not inside:
+        raise CaseFault(
+            case, "test.file", path, f"`{name}` is outside of the folder that holds the skills"
+        )
+    if not os.path.exists(found):
+        hint = "paths are relative to the case; or write the file under `files`"
+        raise CaseFault(case, "test.file", path, f"there is no file `{name}`", hint)
+    return found
+
+
+def _read_inputs(settings: Settings, case: SkillCase) -> dict[str, Any]:
+    path = _beside(settings, case, case.inputs_file, ("inputs_file",))
+    parsed = read_file(path, file=case.inputs_file)[1]  # whatever is JSON is YAML, too
+    if parsed.value is None:
+        first = parsed.problems[0]
+        message = f"{case.inputs_file}:{first.line}: {first.message}"
+        raise CaseFault(case, "test.file", ("inputs_file",), message, first.hint)
+    return parsed.value
+
+
+def _read_log(settings: Settings, case: SkillCase) -> LogIndex:
+    directory = _beside(settings, case, case.recorded, ("recorded",))
+    try:
+        return read_log_index(Path(directory))[1]
+    except CogcliError as error:
+        raise CaseFault(case, "test.file", ("recorded",), error.message, error.hint) from error
+
+
+def _recorded(log: LogIndex) -> Recorded:
+    """The outcomes of a log by step path and number of the attempt."""
+    runs = {path: run for run, path in log.intents}
+
+    def outcome(attempt: Attempt) -> Answer | RuntimeErrorBase | None:
+        return log.result(runs.get(attempt.step_id) or "", attempt.step_id, attempt.number)
+
+    return outcome

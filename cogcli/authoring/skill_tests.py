@@ -1,0 +1,267 @@
+"""`cogcli test`: finding the cases beside skills, running each, and judging what it gave
+(docs/reference/test-case.md#run)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Final, NamedTuple
+
+from cogcli.agent.use_cases.language_model import chosen_model
+from cogcli.app.needs import NETWORK, Need
+from cogcli.app.registry import open_registry, untrusted_warning
+from cogcli.app.settings import Settings
+from cogcli.app.settings.model_adapters import TEMPLATE
+from cogcli.authoring.skill_test_run import CaseRun, run_skill_case
+from cogcli.authoring.verification.case import judge
+from cogcli.authoring.verification.check_result import (
+    FAILED,
+    CheckResult,
+    CheckResults,
+    conclude,
+    run_check,
+    verify_all,
+)
+from cogcli.authoring.verification.skill_case import SkillCase, read_cases, skill_folder
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.extras import EXTRAS, install_line, missing_module
+from cogcli.base.problems import Problem, suggestion
+from cogcli.base.redact import Redactor
+from cogcli.base.scratch import scratch_folder
+from cogcli.base.system_text import variable
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.exchange_checks import NotRunnable
+from cogcli.report.coverage import Coverage
+from cogcli.specs.layers import BUILT_IN, Layer
+
+UNTRUSTED: Final = "service.untrusted"
+"""The code of a case that was skipped because its project is not trusted."""
+
+
+class FoundCases(NamedTuple):
+    """The cases that were asked for, and the problems of files that cannot be read as cases."""
+
+    cases: tuple[SkillCase, ...]
+    problems: tuple[Problem, ...]
+
+
+class CaseFile(NamedTuple):
+    """A case file, and the skill that it is beside."""
+
+    skill_id: str
+    path: str
+    layer: Layer
+
+
+def find_cases(settings: Settings, words: Sequence[str]) -> FoundCases:
+    """The cases that words name, as skills, patterns of skills or cases, or paths; without words all of the project.
+
+    Raises UsageError `usage.value` for a word that names none, EnvironmentRefusal `project.none`.
+    """
+    files = _case_files(settings)
+    if not words:
+        if settings.project is None and not settings.value("registry"):
+            hint = "name skills, or start in a project with -C DIR"
+            raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
+        return _read(settings, {file: ["*"] for file in files if is_own(settings, file.layer)})
+    wanted: dict[CaseFile, list[str]] = {}
+    for word in words:
+        is_path = os.path.exists(word) or word.endswith((".yaml", ".yml"))
+        named = _at_path(word, files) if is_path else _of_skills(word.partition("/")[0], files)
+        if not named:
+            raise _nothing_named(settings, word, files)
+        for file in named:
+            wanted.setdefault(file, []).append("*" if is_path else word)
+    found = _read(settings, wanted)
+    for word in {word for patterns in wanted.values() for word in patterns}:
+        if not found.problems and not any(_fits(case.id, word) for case in found.cases):
+            raise _nothing_named(settings, word, files)
+    return found
+
+
+def all_cases(settings: Settings) -> FoundCases:
+    """The cases of all skills of all layers, the shipped ones, too."""
+    return _read(settings, {file: ["*"] for file in _case_files(settings)})
+
+
+def _of_skills(pattern: str, files: Sequence[CaseFile]) -> list[CaseFile]:
+    return [file for file in files if fnmatchcase(file.skill_id, pattern)]
+
+
+def is_own(settings: Settings, layer: Layer) -> bool:
+    """Whether a layer is the user's: any but the shipped one, unless the project is that."""
+    return layer.name != BUILT_IN or layer.root == settings.project
+
+
+def _case_files(settings: Settings) -> list[CaseFile]:
+    """The case files of the skills in all layers; those of a skill that a later layer replaces are left out."""
+    builder = open_registry(settings).builder()
+    folders = {skill.id: os.path.dirname(skill.path) for skill in builder.files("skill")}
+    skills = {folder: id for id, folder in folders.items()}
+    found = [
+        (skills.get(os.path.dirname(os.path.dirname(file.path))), file)
+        for file in builder.files("case")
+    ]
+    return sorted(
+        (CaseFile(id, file.path, file.layer) for id, file in found if id), key=lambda file: file[:2]
+    )
+
+
+def _at_path(word: str, files: Sequence[CaseFile]) -> list[CaseFile]:
+    """The case files at a path: a file, those below a directory, or those of the skill whose file it is."""
+    path = os.path.realpath(word)
+    below = os.path.dirname(path) if os.path.basename(path) == "skill.yaml" else path
+    real = {os.path.realpath(file.path): file for file in files}
+    return [
+        file for place, file in real.items() if place == path or place.startswith(below + os.sep)
+    ]
+
+
+def _nothing_named(settings: Settings, word: str, files: Sequence[CaseFile]) -> UsageError:
+    record = "cogcli test --record EP makes a case of an episode"
+    if os.path.isfile(word) and not skill_folder(os.path.abspath(word)):
+        what = f"`{word}` is not in the folder `tests` next to a skill of this registry"
+        return UsageError("usage.value", what, hint="add its registry with --registry DIR")
+    known = {file.skill_id for file in files}
+    if word in open_registry(settings).ids("skill"):
+        return UsageError("usage.value", f"`{word}` has no cases", hint=record)
+    return UsageError(
+        "usage.value",
+        f"no case is named by `{word}`",
+        hint=suggestion(word, sorted(known)) or record,
+    )
+
+
+def _read(settings: Settings, wanted: Mapping[CaseFile, Sequence[str]]) -> FoundCases:
+    """The cases of files, of each those that one of its patterns fits."""
+    cases: list[SkillCase] = []
+    problems: list[Problem] = []
+    for file, patterns in wanted.items():
+        read = read_cases(file.path, settings.display_path(file.path), file.skill_id, PROTOCOLS)
+        problems += read.problems
+        cases += [
+            case for case in read.cases if any(_fits(case.id, pattern) for pattern in patterns)
+        ]
+    return FoundCases(tuple(cases), tuple(problems))
+
+
+def _fits(case_id: str, pattern: str) -> bool:
+    """Whether a pattern of cases, or of skills, names a case."""
+    return fnmatchcase(case_id, pattern) or fnmatchcase(case_id.partition("/")[0], pattern)
+
+
+class CaseResults(NamedTuple):
+    """The results of cases in order, what of their skills ran, and the runs that may be looked at."""
+
+    results: CheckResults
+    coverage: Coverage
+    runs: dict[str, CaseRun]
+    """By the id of a case that ran."""
+
+
+def run_cases(
+    settings: Settings,
+    cases: Sequence[SkillCase],
+    *,
+    jobs: int,
+    listener: Callable[[CheckResult], None] | None = None,
+    allow_hosts: tuple[str, ...] = (),
+) -> CaseResults:
+    """Run each case, `jobs` at a time; `listener` gets each result, in the order of the cases. Cases of a project that
+    is not trusted may reach the hosts `allow_hosts`."""
+    coverage = Coverage()
+    runs: dict[str, CaseRun] = {}
+
+    def test(root: str, case: SkillCase) -> CheckResult:
+        folder = os.path.join(root, case.id.replace("/", "@"))
+        base = CheckResult(case.id, FAILED, subject=case.description, file=case.source.shown)
+        result = base
+        try:
+            result = run_check(base, lambda: _test(settings, case, base, folder, runs, allow_hosts))
+        finally:
+            if not result.episode:
+                shutil.rmtree(folder, ignore_errors=True)
+        return result
+
+    with scratch_folder("test", keep=True) as root:
+        results = verify_all(cases, partial(test, root), jobs, listener)
+    for run in (runs[case.id] for case in cases if case.id in runs):
+        coverage.add(run.catalog, run.outcome.history, run.case.skill_id)
+    return CaseResults(results, coverage, runs)
+
+
+def find_warning(settings: Settings, cases: Sequence[SkillCase]) -> CogcliError | None:
+    """What the runs of cases leave out of a project that is not trusted; None if they leave out nothing."""
+    if not cases:
+        return None
+    own = next((case for case in cases if not _is_trusted(settings, case)), None)
+    return untrusted_warning(settings, "skill", own.skill_id if own else "")
+
+
+def _test(
+    settings: Settings,
+    case: SkillCase,
+    base: CheckResult,
+    folder: str,
+    runs: dict[str, CaseRun],
+    allow_hosts: tuple[str, ...],
+) -> CheckResult:
+    """The result of one case. Raises NotRunnable."""
+    if unmet := [*unmet_needs(settings, case)]:
+        code = UNTRUSTED if any(need.kind == "trust" for need in unmet) else ""
+        raise NotRunnable(f"needs {', '.join(map(_need_text, unmet))}", code, skipped=True)
+    os.mkdir(folder)
+    trusted = _is_trusted(settings, case)
+    run = run_skill_case(settings, case, folder, trusted=trusted, allow_hosts=allow_hosts)
+    runs[case.id] = run
+    return judge_run(run.case, run, base)
+
+
+def _is_trusted(settings: Settings, case: SkillCase) -> bool:
+    """Whether the layer of a case is trusted; where roots lie in each other, the innermost."""
+    path = os.path.realpath(case.source.path)
+    layers = [
+        layer for layer in settings.layers if path.startswith(os.path.realpath(layer.root) + os.sep)
+    ]
+    if not layers:
+        return False
+    return max(layers, key=lambda layer: len(os.path.realpath(layer.root))).trusted
+
+
+def judge_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
+    """The result of a case that ran; `base` has its name and file. A failed case keeps its episode."""
+    result = conclude(base, judge(run.expectation(case), run.outcome))
+    return result._replace(
+        outputs=Redactor().mask(run.outcome.outputs),
+        episode=run.outcome.directory if result.status == FAILED else "",
+    )
+
+
+# -- needs -----------------------------------------------------------------------------------------------------------
+
+
+def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[Need]:
+    """What a case needs and is not there."""
+    if (
+        not _is_trusted(settings, case)
+        and open_registry(settings).for_run("skill", case.skill_id).is_trusted
+    ):
+        # A run takes the shipped skill, and this case belongs to another one.
+        yield Need("trust", "a trusted project", "cogcli config trust")
+    for word in case.needs:
+        kind, _, name = word.partition(".")
+        if kind == "env" and not settings.environ.get(name):
+            yield Need("service", f"the variable {name}", f"export {name}=...")
+        elif kind == "extra" and (name not in EXTRAS or missing_module(name)):
+            yield Need("extra", f"extra {name}", install_line(name))
+        elif kind == "network" and not variable(settings.environ, NETWORK):
+            yield Need("web", "the network", f"{NETWORK}=1")
+        elif kind == "model" and chosen_model(settings).settings.adapter == TEMPLATE:
+            yield Need("model", "a model", "[model] in the configuration, or COGCLI_MODEL")
+
+
+def _need_text(need: Need) -> str:
+    return need.text if need.kind == "service" else f"{need.text}: {need.cure}"

@@ -1,0 +1,213 @@
+"""What cases expect: outputs of a call, and all that a test case of a skill names
+(docs/reference/test-case.md#expect)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from cogcli.authoring.verification.case import Expected, Outcome
+from cogcli.authoring.verification.check_result import join_differences, short
+from cogcli.authoring.verification.skill_case import SkillCase, StateCheck
+from cogcli.base.jsonvalue import equal, kind_of
+from cogcli.base.output_diff import EXACT, differences
+from cogcli.base.problems import suggestion
+from cogcli.base.redact import Redactor
+from cogcli.base.refs import MISSING, Reference, parse
+from cogcli.base.schema.validator import errors
+from cogcli.protocols.exchange_checks import Check
+from cogcli.specs.fields import has_type
+from cogcli.state.execution import ExecutionState
+from cogcli.state.namespaces import look_through
+
+
+def expect_outputs(name: str, wanted: Mapping[str, Any], match: str) -> Expected:
+    """The run ends well, and its outputs match."""
+
+    def expected(outcome: Outcome) -> list[Check]:
+        if outcome.result is None or outcome.result.outputs is None:
+            return [Check(name, False, str(outcome.failure) or outcome.status)]
+        detail = join_differences(differences(wanted, outcome.outputs, match), match)
+        return [Check(name, not detail, detail)]
+
+    return expected
+
+
+# -- test cases of skills ---------------------------------------------------------------------------------------------
+
+
+def skill_expectation(case: SkillCase, aliases: Mapping[str, str]) -> Iterator[Expected]:
+    """The expectations of a test case, in the order of the reference. `aliases` gives capabilities by their other
+    names."""
+    expect = case.expectation
+    yield _expect(
+        case,
+        f"exit code {expect.exit_code}",
+        lambda outcome: _ending_fault(expect.exit_code, outcome),
+        "exit_code",
+    )
+    if expect.code is not None:
+        yield _expect_equal(
+            case, "error code", expect.code, lambda ran: ran.failure.code or "no error", "code"
+        )
+    for name, value in expect.outputs.items():
+        yield _expect_output(case, name, value)
+    for number, check in enumerate(expect.checks):
+        yield _expect_state(case, number, check)
+    for path, status in expect.steps.items():
+        yield _expect_step(case, path, status)
+    for name, count in expect.calls.items():
+        yield _expect_calls(case, name, aliases.get(name, name), count)
+
+
+def changed_outputs(case: SkillCase, outcome: Outcome) -> dict[str, Any]:
+    """The expected outputs that differ, with the values of the run; those that the run does not have are left out."""
+    return {
+        name: outcome.outputs[name]
+        for name, value in case.expectation.outputs.items()
+        if name in outcome.outputs and differences(value, outcome.outputs[name], EXACT)
+    }
+
+
+def _expect(
+    case: SkillCase, name: str, find_fault: Callable[[Outcome], str], *place: str | int
+) -> Expected:
+    """An expectation at a place below `expect`; `find_fault` gives an empty text if it holds."""
+
+    def expected(outcome: Outcome) -> list[Check]:
+        fault = find_fault(outcome)
+        frame = case.frame_of("expect", *place) if fault else None
+        return [Check(name, not fault, fault, frame, "test.failed")]
+
+    return expected
+
+
+def _expect_equal(
+    case: SkillCase, name: str, wanted: Any, find: Callable[[Outcome], Any], *place: str | int
+) -> Expected:
+    key = str(place[-1])
+    return _expect(case, name, lambda ran: _inequality(key, wanted, find(ran)), *place)
+
+
+def _inequality(key: str, wanted: Any, found: Any) -> str:
+    """Why two values are not equal; those of a secret name are masked."""
+    if equal(wanted, found):
+        return ""
+    one, other = (short(Redactor().mask({key: value})[key]) for value in (wanted, found))
+    return f"expected {one}, found {other}"
+
+
+def _ending_fault(wanted: int, outcome: Outcome) -> str:
+    if wanted == outcome.exit_code:
+        return ""
+    why = f" ({outcome.failure})" if outcome.failure.code else ""
+    return f"expected {wanted}, found {outcome.exit_code}{why}"
+
+
+def _expect_output(case: SkillCase, name: str, wanted: Any) -> Expected:
+    def find_fault(outcome: Outcome) -> str:
+        if name not in outcome.outputs:
+            near = suggestion(name, outcome.outputs)
+            return f"not given; {near}" if near else "not given"
+        found = outcome.outputs[name]
+        if isinstance(wanted, dict | list) and type(wanted) is type(found):
+            return join_differences(differences(wanted, found, EXACT), EXACT)
+        return _inequality(name, wanted, found)
+
+    return _expect(case, f"outputs.{name}", find_fault, "outputs", name)
+
+
+def _expect_state(case: SkillCase, number: int, check: StateCheck) -> Expected:
+    def expected(outcome: Outcome) -> list[Check]:
+        fault = "nothing ran" if outcome.state is None else _state_fault(check, outcome.state)
+        is_hidden = check.op == "verbatim_in" and not fault
+        shown = "" if is_hidden else short(check.value, 40)
+        name = f"{check.path} {check.op} {shown}".rstrip()
+        frame = case.frame_of("expect", "checks", number) if fault else None
+        return [Check(name, not fault, fault, frame, "test.failed")]
+
+    return expected
+
+
+def _expect_step(case: SkillCase, path: str, status: str) -> Expected:
+    def find(outcome: Outcome) -> str:
+        near = suggestion(path, outcome.steps) if outcome.steps else ""
+        missing = f"no such step; {near}" if near else "no such step"
+        return outcome.steps.get(path, missing)
+
+    return _expect_equal(case, f"step {path}", status, find, "steps", path)
+
+
+def _expect_calls(case: SkillCase, name: str, capability: str, count: int) -> Expected:
+    def find(outcome: Outcome) -> int:
+        return sum(one.attempt.capability_id == capability for one in outcome.attempts)
+
+    return _expect_equal(case, f"calls of {name}", count, find, "calls", name)
+
+
+# -- checks of one value ----------------------------------------------------------------------------------------------
+
+
+def _state_fault(check: StateCheck, state: ExecutionState) -> str:
+    """Why a check fails; empty if it passes."""
+    reference = parse(check.path)
+    found = look_through(state, reference) if reference else MISSING
+    if found is MISSING:
+        return f"`{check.path}` is not there"
+    if check.op == "verbatim_in":
+        return "; ".join(_not_verbatim(found, _text_at(check.value, state), check.path))
+    return "" if _OPS[check.op](found, check.value) else f"found {_shown(check.path, found)}"
+
+
+def _shown(path: str, value: Any) -> str:
+    """A value as short text, masked if the last part of its path names a secret."""
+    key = path.rpartition(".")[2]
+    return short(Redactor().mask({key: value})[key], 120)
+
+
+def _text_at(value: str, state: ExecutionState) -> str:
+    """The text of a reference, with those of a list joined; any other text is itself."""
+    reference: Reference | None = parse(value)
+    found = look_through(state, reference) if reference else value
+    return "\n".join(map(str, found)) if isinstance(found, list) else str(found)
+
+
+def _not_verbatim(found: Any, source: str, path: str) -> Iterator[str]:
+    for text in found if isinstance(found, list) else [found]:
+        if not isinstance(text, str):
+            yield f"found {kind_of(text)}, expected text"
+        elif text not in source:
+            yield f"{_shown(path, text)} does not stand there"
+
+
+def _contains(found: Any, value: Any) -> bool:
+    if isinstance(found, str):
+        return isinstance(value, str) and value in found
+    if isinstance(found, list):
+        return any(equal(item, value) for item in found)
+    return isinstance(found, dict) and value in found
+
+
+def _is_type(found: Any, value: Any) -> bool:
+    return found is None if value == "null" else has_type(found, value)
+
+
+def _matches(found: Any, value: Any) -> bool:
+    return isinstance(found, str) and not errors({"pattern": value}, found)
+
+
+def _number(found: Any) -> bool:
+    return kind_of(found) == "number"
+
+
+_OPS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "equals": equal,
+    "type": _is_type,
+    "contains": _contains,
+    "length": lambda found, value: isinstance(found, str | list | dict) and len(found) == value,
+    "min": lambda found, value: _number(found) and found >= value,
+    "max": lambda found, value: _number(found) and found <= value,
+    "matches": _matches,
+    "one_of": lambda found, value: any(equal(found, option) for option in value),
+}
+"""By op: whether the value found has it with the value of the check. `verbatim_in` reads a second value."""

@@ -1,0 +1,275 @@
+"""The rules of invokers as cases: each runs one call, or one small skill, through the whole engine, its episode in a
+temporary directory.
+
+Selection, templates, invokers, retries, fallbacks and journal are those of a real run. Nothing of the user's project,
+environment or registry is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
+from typing import Any, NamedTuple
+
+import orjson
+
+from cogcli.authoring.verification.case import (
+    Answers,
+    Case,
+    CaseTarget,
+    Expected,
+    Outcome,
+    Server,
+    expect,
+    judge,
+    run_case,
+)
+from cogcli.authoring.verification.check_result import (
+    FAILED,
+    PASSED,
+    CheckResult,
+    conclude,
+    run_check,
+)
+from cogcli.authoring.verification.loopback_server import Loopback
+from cogcli.authoring.verification.rule_catalog import CAPABILITY, SKILL, catalog_of_call
+from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.base.extras import missing_module
+from cogcli.base.scratch import scratch_folder
+from cogcli.base.system import SystemClock, SystemIds
+from cogcli.declarations.options import RunOptions
+from cogcli.policy.approvals import Answered, Approvals
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.exchange import Seen, in_turn
+from cogcli.protocols.exchange_checks import NotRunnable
+from cogcli.protocols.invoker_rule import (
+    ANY_ERROR,
+    DIRECTORY,
+    ELSEWHERE,
+    UNIQUE,
+    InvokerRule,
+    RuleCall,
+    RuleCase,
+)
+from cogcli.protocols.live.breaker import Circuits
+from cogcli.run.engine.ports import CallPolicy
+from cogcli.run.prepare import Intercept, PreparedRun, RunEnvironment, RunRequest
+from cogcli.specs.registry import Registry
+from cogcli.specs.selection import SelectionOptions
+
+
+class SelfCheck(NamedTuple):
+    """A rule as a short text, and the cases that show it, run in order."""
+
+    text: str
+    cases: Callable[[Bench], Iterable[Case]]
+
+
+class RuleAnswers(NamedTuple):
+    """What answers a call, or decides about it. None stands for nothing."""
+
+    server: Server | None = None
+    """The service itself."""
+    second: Server | None = None
+    """The service of the fallback binding, which answers `{ok}`."""
+    gate: Server | None = None
+    """The service of a gate, which answers `{allowed}`."""
+    elsewhere: Server | None = None
+    """A server that no request may reach."""
+    approved: Answered | None = None
+    """The recorded approval of this call."""
+    policy: Callable[[], CallPolicy] | None = None
+    """Makes what decides about the call beside its safety level."""
+    intercept: Intercept | None = None
+    surroundings: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Entered around the run."""
+
+
+class Bench:
+    """The place of one rule: a temporary directory, removed at the end."""
+
+    def __init__(self) -> None:
+        self._scratch = scratch_folder("bench")
+        self.directory = ""
+        self.clock = SystemClock()
+        self.ids = SystemIds()
+
+    def __enter__(self) -> Bench:
+        self.directory = self._scratch.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._scratch.__exit__(*error)
+
+    def environment(self, environ: Mapping[str, str]) -> RunEnvironment:
+        """The environment of a run: all that it writes is in the directory."""
+        return RunEnvironment(
+            runs_dir=os.path.join(self.directory, "episodes"),
+            state_dir=os.path.join(self.directory, "state"),
+            environ=environ,
+            clock=self.clock,
+            ids=self.ids,
+            open_registry=lambda: Registry([], protocols=PROTOCOLS, base=self.directory),
+            circuits=Circuits(),  # own ones: failures of one rule must not open the circuit of another
+        )
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write files below the directory."""
+        for name, text in files.items():
+            path = os.path.join(self.directory, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+
+
+def call_case(
+    bench: Bench,
+    call: RuleCall,
+    answers: RuleAnswers,
+    expectation: Sequence[Expected],
+    path: str = "",
+) -> Case:
+    """The case of one call of a service; `path` is added to the address of its server."""
+
+    def target() -> CaseTarget:
+        placed = _place(call, bench, _url(answers.elsewhere))
+        if placed.url is None:
+            placed = placed._replace(url=f"{_url(answers.server)}{path}")
+        bench.write(placed.files)
+        second, gate = _url(answers.second), _url(answers.gate)
+        catalog = catalog_of_call(placed, bench.directory, second=second, gate=gate)
+        request = RunRequest(
+            SKILL, {}, RunOptions(goal="verify", durability="none", **call.options)
+        )
+        binds = {CAPABILITY: "first"} if call.rule else {}
+        selection = SelectionOptions(binds, None, placed.environ)
+        policy = answers.policy() if answers.policy else None
+        prepared = PreparedRun(
+            request, catalog.skills[SKILL], catalog, {}, request.frame, selection, [], policy
+        )
+        environment = bench.environment(placed.environ)
+        return CaseTarget(environment, lambda inputs: prepared, answers.surroundings)
+
+    servers = (answers.server, answers.second, answers.gate, answers.elsewhere)
+    approvals = Approvals((answers.approved,) if answers.approved else ())
+    running = tuple(server for server in servers if server is not None)
+    return Case(target, {}, Answers(running, answers.intercept, approvals), expectation)
+
+
+def _url(server: Server | None) -> str:
+    return server.url if server else ""
+
+
+def _place(call: RuleCall, bench: Bench, elsewhere: str) -> RuleCall:
+    """The call with its placeholders filled in. Raises NotRunnable without the extra that it needs."""
+    if call.extra and missing_module(call.extra):
+        reason = f"the SDK is not installed: pip install 'cogcli[{call.extra}]'"
+        raise NotRunnable(reason, skipped=True)
+    unique = os.path.basename(bench.directory).replace("-", "_")
+    places = {DIRECTORY: bench.directory, UNIQUE: unique, ELSEWHERE: elsewhere}
+    text = orjson.dumps((call.service, call.environ, call.files)).decode()
+    for name, value in places.items():
+        text = text.replace(name, value)
+    service, environ, files = orjson.loads(text)
+    return call._replace(service=service, environ=environ, files=files)
+
+
+# -- what is expected -------------------------------------------------------------------------------------------------
+
+
+def case_from_rule(rule: RuleCase, bench: Bench) -> Case:
+    """The case of one call of an invoker's rule."""
+    elsewhere = Loopback(rule.elsewhere) if rule.elsewhere else None
+    server: Loopback | None = None
+    if callable(rule.answering):
+        server = Loopback(rule.answering)
+    elif rule.answering is not None:
+        replies = rule.answering
+        server = Loopback(in_turn(replies, lambda text: text.replace(ELSEWHERE, _url(elsewhere))))
+
+    def find_fault(outcome: Outcome) -> str:
+        seen = server.seen if server else []
+        others = mismatch("requests elsewhere", len(elsewhere.seen) if elsewhere else 0, 0)
+        result_faults = _result_faults(rule, outcome)  # without them there may be no request to see
+        return next(chain(result_faults, _other_faults(rule, outcome, seen), others), "")
+
+    answers = RuleAnswers(server, elsewhere=elsewhere)
+    return call_case(bench, rule.call, answers, [expect("", find_fault)], rule.path)
+
+
+def rule_from_invoker(rule: InvokerRule) -> SelfCheck:
+    """An invoker's rule with its cases."""
+    return SelfCheck(rule.rule, lambda bench: (case_from_rule(case, bench) for case in rule.cases))
+
+
+def check_rule(id: str, rule: SelfCheck, bench: Bench) -> CheckResult:
+    """The result of checking one rule."""
+    base = CheckResult(id, PASSED, subject=rule.text)
+
+    def check() -> CheckResult:
+        try:
+            for case in rule.cases(bench):
+                result = conclude(base, judge(case.expectation, run_case(case)))
+                if result.status == FAILED:
+                    return result._replace(checks=())
+        except (NotRunnable, CogcliError):
+            raise
+        except Exception as bug:  # one rule with a bug must not hide the others
+            reason = f"{type(bug).__name__}: {bug}"
+            return base._replace(status=FAILED, reason=reason, code="internal")
+        return base
+
+    return run_check(base, check)
+
+
+def mismatch(what: str, found: Any, wanted: Any) -> Iterator[str]:
+    """A fault, unless the two are equal."""
+    if found != wanted:
+        yield f"{what}: found {_short(found)}, expected {_short(wanted)}"
+
+
+def error_faults(
+    outcome: Outcome, codes: Sequence[str], *, left: bool | None = None
+) -> Iterator[str]:
+    """Faults of a run that must begin, and end with one of these codes."""
+    error, wanted = outcome.error, " or ".join(codes)
+    if outcome.result is None or error is None:
+        found = f"refused: {error}" if error else f"no error, outputs {_short(outcome.outputs)}"
+        yield f"{found}, expected {wanted}"
+        return
+    if not {error.code, ANY_ERROR}.intersection(codes):
+        yield f"found {error.code} ({error.message}), expected {wanted}"
+    found_left = error.left if isinstance(error, RuntimeErrorBase) else None
+    if left is not None and found_left is not left:
+        yield f"{wanted}: found left {found_left}, expected {left}"
+
+
+def _result_faults(rule: RuleCase, outcome: Outcome) -> Iterator[str]:
+    error = outcome.error
+    if rule.error:
+        codes = (rule.error,) if isinstance(rule.error, str) else rule.error
+        yield from error_faults(outcome, codes, left=rule.left)
+        if error and rule.says not in f"{error.message}\n{error.hint}":
+            yield f"`{rule.says}` is not in the message"
+    elif error is not None:
+        yield f"{error.code}: {error.message}"
+    elif rule.has_outputs:
+        yield from mismatch("outputs", outcome.outputs, rule.outputs)
+
+
+def _other_faults(rule: RuleCase, outcome: Outcome, seen: Sequence[Seen]) -> Iterator[str]:
+    if rule.has_requests:
+        yield from mismatch("requests", rule.sent(seen), rule.wanted)
+    if rule.within and outcome.seconds > rule.within:
+        yield f"ended after {outcome.seconds:.1f} s, expected {rule.within} s"
+    if rule.hidden:
+        yield from mismatch("files that hold the secret", outcome.files_with(rule.hidden), [])
+    if fault := rule.fault(outcome):
+        yield fault
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"

@@ -1,0 +1,162 @@
+"""A web server in this process, on loopback: it answers by a function and records its requests."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from cogcli.authoring.verification.scenario import LOOPBACK
+from cogcli.protocols.exchange import Answering, Reply, Seen
+
+_LARGEST: Final = 64 * 1024 * 1024
+_IDLE: Final = 30.0
+"""Seconds that a connection may be idle."""
+
+
+class Loopback:
+    """The server, listening inside `with` alone. An `answering` that raises gives 500 and a message in `faults`."""
+
+    def __init__(self, answering: Answering, *, host: str = LOOPBACK[0], port: int = 0) -> None:
+        self.exchanges: list[tuple[Seen, Reply]] = []
+        self.faults: list[Exception] = []
+        self._answering = answering
+        self._host = host
+        self._port = port
+        self._server: _Server
+        self._thread: threading.Thread
+        self._closed = threading.Event()
+
+    @property
+    def seen(self) -> list[Seen]:
+        """The requests so far."""
+        return [seen for seen, _ in self.exchanges]
+
+    @property
+    def url(self) -> str:
+        """`http://host:port`, without a final slash."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Loopback:
+        self._server = _bind(self, self._host, self._port)
+        serve = partial(self._server.serve_forever, poll_interval=0.02)
+        self._thread = threading.Thread(target=serve, name="cogcli-mock", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def reply_to(self, seen: Seen) -> Reply:
+        """The reply to a request."""
+        try:
+            reply = self._answering(seen)
+        except Exception as error:  # the other side has to hear something
+            self.faults.append(error)
+            reply = Reply(500, {"Content-Type": "text/plain"}, (type(error).__name__.encode(),))
+        self.exchanges.append((seen, reply))
+        return reply
+
+    def wait(self, seconds: float) -> None:
+        """Wait, at most until the server ends."""
+        if seconds > 0:
+            self._closed.wait(seconds)
+
+
+class RefusingPort:
+    """A port without a listener, held inside `with`."""
+
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+        self._socket = socket.socket()
+
+    @property
+    def url(self) -> str:
+        """`http://host:port`, which nothing answers."""
+        return f"http://{LOOPBACK[0]}:{self._socket.getsockname()[1]}"
+
+    def __enter__(self) -> RefusingPort:
+        self._socket.bind((LOOPBACK[0], 0))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignores errors of clients that closed their connection."""
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _bind(owner: Loopback, host: str, port: int) -> _Server:
+    """A server on this port, or on a free one if it is in use."""
+    cls = _Server6 if ":" in host else _Server
+
+    class Handler(_Handler):
+        loopback = owner
+
+    try:
+        return cls((host, port), Handler)
+    except OSError:
+        if not port:
+            raise
+        return cls((host, 0), Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    loopback: Loopback
+    protocol_version = "HTTP/1.1"
+    timeout = _IDLE
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *values: Any) -> None:
+        """Prints nothing."""
+
+    def answer(self) -> None:
+        self.close_connection = True
+        parts = urlsplit(self.path)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        length = headers.get("content-length", "0")
+        body = self.rfile.read(min(int(length), _LARGEST)) if length.isdigit() else b""
+        # `//x` would be read as a host: what was sent counts.
+        path = parts.path if self.path.startswith(parts.path) else self.path.partition("?")[0]
+        reply = self.loopback.reply_to(Seen(self.command, path, parts.query, headers, body))
+        self.loopback.wait(reply.delay)
+        self._send(reply)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = answer
+
+    def _send(self, reply: Reply) -> None:
+        if reply.raw is not None:
+            self.wfile.write(reply.raw)
+            return
+        self.send_response_only(reply.status)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        if reply.status != 204 and not any(n.lower() == "transfer-encoding" for n in reply.headers):
+            length = sum(map(len, reply.chunks)) if reply.length is None else reply.length
+            self.send_header("Content-Length", str(length))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command == "HEAD" or reply.status == 204:
+            return
+        for number, chunk in enumerate(reply.chunks):
+            if number:
+                self.loopback.wait(reply.pause)
+            self.wfile.write(chunk)
+            self.wfile.flush()

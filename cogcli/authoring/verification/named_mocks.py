@@ -1,0 +1,122 @@
+"""The mock servers that published scenarios name (docs/reference/protocols.md#mocks): POST, replies made
+from the request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from cogcli.authoring.verification.scenario import CannedReply
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.protocols.exchange import Answering, Reply, Seen, in_turn, json_reply
+
+_MOST_WORDS: Final = 20
+
+Made = Callable[[dict[str, Any]], dict[str, Any]]
+"""The reply to a request's JSON object. Raises Unfit."""
+
+
+class Unfit(Exception):
+    """The request is one that the service refuses."""
+
+
+def _data_schema_validate(asked: dict[str, Any]) -> dict[str, Any]:
+    errors = [
+        f"`{name}` must be an object"
+        for name in ("data", "schema")
+        if not isinstance(asked.get(name), dict)
+    ]
+    return {"valid": not errors, "errors": errors}
+
+
+def _text_summarize(asked: dict[str, Any]) -> dict[str, Any]:
+    words = _text(asked, "text").split()
+    kept = " ".join(words[:_MOST_WORDS])
+    return {"summary": f"{kept} ..." if len(words) > _MOST_WORDS else kept}
+
+
+def _code_execute(asked: dict[str, Any]) -> dict[str, Any]:
+    """Runs nothing: the reply holds the length of the code."""
+    code = _text(asked, "code")
+    return {"result": None, "stdout": f"mock: {len(code)} characters, not run", "stderr": ""}
+
+
+def _fs_read(asked: dict[str, Any]) -> dict[str, Any]:
+    content = f"mock content of {_text(asked, 'path')}"
+    return {"content": content, "bytes": len(content.encode())}
+
+
+def _agent_route(asked: dict[str, Any]) -> dict[str, Any]:
+    agents = asked.get("agents")
+    if not isinstance(agents, list) or not agents:
+        raise Unfit("`agents` must be a list with at least one agent")
+    first = agents[0]
+    return {"route": first.get("id") if isinstance(first, dict) else first, "confidence": 0.95}
+
+
+def _text(asked: dict[str, Any], name: str) -> str:
+    value = asked.get(name)
+    if not isinstance(value, str):
+        raise Unfit(f"`{name}` must be text")
+    return value
+
+
+STAND_INS: Final[dict[str, Made]] = {
+    "data_schema_validate": _data_schema_validate,
+    "text_summarize": _text_summarize,
+    "code_execute": _code_execute,
+    "web_fetch": lambda asked: {"content": f"mock content of {_text(asked, 'url')}", "status": 200},
+    "pdf_read": lambda asked: {
+        "text": f"mock text of {_text(asked, 'path')}",
+        "metadata": {"source": asked["path"], "pages": 1},
+    },
+    "fs_read": _fs_read,
+    "audio_transcribe": lambda asked: {"transcript": f"mock transcript of {_text(asked, 'audio')}"},
+    "agent_route": _agent_route,
+    "model_research": lambda asked: {
+        "summary": f"mock research on {_text(asked, 'query')}",
+        "sources": [],
+    },
+}
+
+
+def stand_in(type: str) -> Answering:
+    """A server of one of the types above, on every path."""
+    made = STAND_INS[type]
+
+    def answering(seen: Seen) -> Reply:
+        if seen.method != "POST":
+            return json_reply({"error": f"{seen.method} is not allowed"}, 405, {"Allow": "POST"})
+        try:
+            asked = loads(seen.body)
+        except JsonRefused:
+            asked = None
+        if not isinstance(asked, dict):
+            return json_reply({"error": "the body is not a JSON object"}, 400)
+        try:
+            return json_reply(made(asked))
+        except Unfit as refused:
+            return json_reply({"error": str(refused)}, 422)
+
+    return answering
+
+
+def canned_replies(replies: tuple[CannedReply, ...]) -> Answering:
+    """A server that gives these replies in turn, then repeats the last."""
+    return in_turn([_reply_from(reply) for reply in replies])
+
+
+def _reply_from(canned: CannedReply) -> Reply:
+    delay = canned.delay_ms / 1000
+    if canned.body is None:
+        return Reply(canned.status, canned.headers, (), delay)
+    media_type = "application/json"
+    if isinstance(canned.body, str):
+        media_type, body = "text/plain; charset=utf-8", canned.body.encode()
+    else:
+        body = orjson.dumps(canned.body)
+    has_type = any(name.lower() == "content-type" for name in canned.headers)
+    headers = canned.headers if has_type else {**canned.headers, "Content-Type": media_type}
+    return Reply(canned.status, headers, (body,), delay)

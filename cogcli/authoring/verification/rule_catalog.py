@@ -1,0 +1,129 @@
+"""The specs of one call of a rule: a skill of one step, its capability, bindings and services."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.invoker_rule import RuleCall
+from cogcli.run.prepare import one_step_skill
+from cogcli.specs.binding import Binding, binding_from
+from cogcli.specs.capability import Capability, capability_from
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.service import Service, service_from
+from cogcli.specs.skill import skill_from
+
+EFFECTS: Final[dict[str, dict[str, Any]]] = {
+    "none": {"side_effects": False},
+    "idempotent": {"side_effects": True, "idempotent": True},
+    "effect": {"side_effects": True},
+    "unknown": {},
+}
+CAPABILITY: Final = "verify.call"
+GATE: Final = "verify.gate"
+SKILL: Final = "verify.skill"
+INNER: Final = "verify.inner"
+STEP: Final = "call"
+_BARE: Final = {"version": "1.0.0", "description": "Verified.", "properties": EFFECTS["none"]}
+
+
+def catalog_of_call(call: RuleCall, root: str, *, second: str, gate: str) -> Catalog:
+    """The specs of one call, as loaded from a trusted layer in `root`. `second` is the address of the fallback's
+    service, `gate` that of a gate's; without one there is no such binding."""
+    fallback = {"fallback_binding_id": "second"} if second else {}
+    first = _binding(
+        "first",
+        protocol=call.protocol,
+        operation=call.operation,
+        request=call.request,
+        response=call.response,
+        metadata={**call.metadata, **fallback},
+    )
+    bindings, services = [first], [_service(call, root)]
+    capabilities = [_capability(call, gated=bool(gate))]
+    if second:
+        bindings.append(_binding("second", request={"a": "input.a"}, response={"r": "response.ok"}))
+        services.append(_plain_service("second", second))
+    if gate:
+        allowed = {"allowed": "response.allowed"}
+        bindings.append(_binding("gate", GATE, request={}, response=allowed))
+        services.append(_plain_service("gate", gate))
+        outputs = {"allowed": {"type": "any"}, "reason": {"type": "string"}}
+        capabilities.append(
+            capability_from({**_BARE, "id": GATE, "inputs": {}, "outputs": outputs})
+        )
+    if "bindings" in call.without:
+        bindings = []
+    if "services" in call.without:
+        services = []
+    skills = _skills(call, tuple(capabilities[0].outputs))
+    return Catalog(
+        skills={skill["id"]: skill_from(skill) for skill in skills},
+        capabilities={capability.id: capability for capability in capabilities},
+        bindings={binding.id: binding for binding in bindings},
+        bindings_of={
+            capability.id: tuple(b.id for b in bindings if b.capability == capability.id)
+            for capability in capabilities
+        },
+        services={service.id: service for service in services},
+        partial=True,
+    )
+
+
+def _binding(id: str, capability: str = CAPABILITY, **members: Any) -> Binding:
+    common = {
+        "id": id,
+        "capability": capability,
+        "service": id,
+        "protocol": "openapi",
+        "operation": "op",
+    }
+    return binding_from({**common, **members}, layer="verify", trusted=True)
+
+
+def _plain_service(id: str, url: str) -> Service:
+    raw = {"id": id, "kind": "openapi", "base_url": url, "network": "private"}
+    return service_from(raw, layer="verify", trusted=True)
+
+
+def _capability(call: RuleCall, *, gated: bool) -> Capability:
+    raw = {
+        **_BARE,
+        "id": CAPABILITY,
+        "inputs": {name: {"type": "any"} for name in (*call.input, "a")},
+        "outputs": {name: {"type": "any"} for name in call.response},
+        "properties": EFFECTS[call.effect],
+        **({"safety": {"mandatory_pre_gates": [GATE]}} if gated else {}),
+        **call.capability,
+    }
+    return capability_from(raw)
+
+
+def _service(call: RuleCall, root: str) -> Service:
+    row = PROTOCOLS.get(call.protocol)
+    key = next(iter(row.address_keys), "") if row else ""
+    raw = {
+        "id": "first",
+        "kind": call.protocol,
+        "network": call.network,
+        "metadata": call.service_metadata,
+        **({key: call.url} if key and call.url else {}),
+        **call.service,
+    }
+    return service_from(raw, layer="verify", root=root, trusted=call.trusted)
+
+
+def _skills(call: RuleCall, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The skill that runs, and the nested one."""
+    if call.nested is None:
+        return [_one_step(call, names)]
+    inner = {**_one_step(call._replace(config=call.nested), names), "id": INNER}
+    outer = {"uses": f"skill:{INNER}", "input": {}}
+    return [_one_step(call._replace(step={**outer, **call.step}), names), inner]
+
+
+def _one_step(call: RuleCall, names: tuple[str, ...]) -> dict[str, Any]:
+    outputs = {name: {"type": "any"} for name in names} if call.outputs is None else call.outputs
+    members = {"config": dict(call.config), **call.step}
+    head = {"id": SKILL, "name": "Verify", "description": "One call."}
+    return one_step_skill(head, CAPABILITY, call.input, outputs, names, members)

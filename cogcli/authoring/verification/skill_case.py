@@ -1,0 +1,152 @@
+"""Test cases of skills as their files declare them (docs/reference/test-case.md#keys)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.problems import KeyPath, Problem
+from cogcli.base.source_lines import hide_secrets
+from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.reader import read_file
+from cogcli.protocols.exchange_checks import Check, Frame, NotRunnable
+from cogcli.specs.case_shape import list_cases
+from cogcli.specs.fields import value_from
+from cogcli.specs.layout import CASES, SKILL_FILE
+from cogcli.specs.protocol import Protocols
+from cogcli.specs.shapes import check_file
+
+
+class CaseSource(NamedTuple):
+    """The file of a case: its path, its name for users, its text with the positions in it."""
+
+    path: str
+    shown: str
+    text: str
+    places: Places
+
+    def line(self, number: int) -> str:
+        """A line by its number from 1; empty beyond the last."""
+        return "".join(self.text.split("\n")[number - 1 : number]).rstrip("\r")
+
+    @property
+    def folder(self) -> str:
+        """What the paths of its cases are relative to."""
+        return os.path.dirname(self.path)
+
+
+class StateCheck(NamedTuple):
+    """One expected value in the state of a run."""
+
+    path: str
+    op: str
+    value: Any = None
+
+
+class SkillExpectation(NamedTuple):
+    """What a case expects of its run."""
+
+    exit_code: int = 0
+    code: str | None = None
+    outputs: Mapping[str, Any] = NOTHING
+    checks: tuple[StateCheck, ...] = ()
+    steps: Mapping[str, str] = NOTHING
+    calls: Mapping[str, int] = NOTHING
+
+
+class SkillCase(NamedTuple):
+    """One case; `id` is the skill's id and the name of the file, with the number of the case where there are several.
+    Members beside the first four are the keys of the file."""
+
+    id: str
+    skill_id: str
+    source: CaseSource
+    at: KeyPath
+    description: str = ""
+    inputs: dict[str, Any] | None = None
+    inputs_file: str = ""
+    files: dict[str, str] = NOTHING
+    frame: dict[str, Any] = NOTHING
+    stubs: dict[str, list[dict[str, Any]]] = NOTHING
+    recorded: str = ""
+    real: tuple[str, ...] = ()
+    approve: tuple[str, ...] = ()
+    options: dict[str, Any] = NOTHING
+    seed: int = 0
+    now: str = "2026-01-01T00:00:00Z"
+    expect: dict[str, Any] = NOTHING
+    needs: tuple[str, ...] = ()
+
+    @property
+    def expectation(self) -> SkillExpectation:
+        """What it expects, typed."""
+        checks = tuple(value_from(StateCheck, check) for check in self.expect.get("checks") or ())
+        return value_from(SkillExpectation, self.expect, checks=checks)
+
+    def frame_of(self, *path: str | int) -> Frame:
+        """The line of the file with what is at a path of the case."""
+        span = self.source.places.value((*self.at, *path))
+        line = self.source.line(span.line)
+        one_line = span.line == span.end_line
+        return Frame(
+            span.line,
+            hide_secrets(line),
+            span.column,
+            max(1, span.end_column - span.column if one_line else 1),
+        )
+
+
+class CaseFault(NotRunnable):
+    """A case cannot be run as it is written: nothing of it ran."""
+
+    def __init__(
+        self, case: SkillCase, code: str, path: KeyPath, message: str, hint: str = ""
+    ) -> None:
+        span = case.source.places.key((*case.at, *path))
+        pointer = "/" + "/".join(map(str, (*case.at, *path)))
+        place = (case.source.shown, span.line, span.column)
+        problem = Problem(code, "E", *place, pointer, message, hint)
+        frame = Frame(span.line, hide_secrets(case.source.line(span.line)), span.column, 1)
+        check = Check("the case can be run", False, problem.summary_line, frame)
+        super().__init__(problem.summary_line, code, check=check)
+
+
+class ReadCases(NamedTuple):
+    """The cases of one file; none of a file with problems."""
+
+    cases: tuple[SkillCase, ...]
+    problems: tuple[Problem, ...]
+
+
+def skill_folder(path: str) -> str:
+    """The folder of the skill that a case file is beside; empty for a file beside none."""
+    folder = os.path.dirname(os.path.dirname(path))
+    beside = os.path.basename(os.path.dirname(path)) == CASES
+    return folder if beside and os.path.isfile(os.path.join(folder, SKILL_FILE)) else ""
+
+
+def read_cases(path: str, shown: str, skill_id: str, protocols: Protocols) -> ReadCases:
+    """The cases in a file. Every problem of it is in the result; nothing is raised."""
+    data, parsed = read_file(path, file=shown)
+    if parsed.value is None:
+        return ReadCases((), tuple(parsed.problems))
+    checked = check_file("case", parsed.value, parsed.places, shown, protocols)
+    if checked.raw is None:
+        return ReadCases((), tuple(checked.problems))
+    source = CaseSource(path, shown, data.decode("utf-8-sig"), parsed.places)
+    stem = os.path.basename(path).removesuffix(".yaml")
+    cases = [
+        value_from(
+            SkillCase,
+            raw,
+            id=f"{skill_id}/{stem}{f'.{at[-1] + 1}' if at else ''}",
+            skill_id=skill_id,
+            source=source,
+            at=at,
+            **{name: tuple(raw.get(name) or ()) for name in ("real", "approve", "needs")},
+        )
+        for at, raw in list_cases(checked.raw)
+    ]
+    return ReadCases(tuple(cases), ())

@@ -1,0 +1,103 @@
+"""Answers to the calls of a test case, instead of services (docs/reference/test-case.md#stubs).
+
+1. The answers of a capability are grouped by their `when`; the first group whose `when` fits the input of a call
+   answers it. Within a group the answers are given call by call, the last one again and again.
+2. A call that nothing fits fails with `call.rejected`, and is told as `test.unanswered`.
+3. A capability that is not stubbed is called.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.calls import Answer, Attempt
+from cogcli.base.errors import RejectedError, RuntimeErrorBase, error_from_payload
+from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.output_diff import SUBSET, differences
+
+UNSENT: Final = ("call.transport", "call.circuit-open", "call.overloaded")
+"""Errors of a stub after which, unless it says `left: true`, the call surely did not happen."""
+
+
+class Stub(NamedTuple):
+    """One answer: checked outputs, or the error object that the call fails with. `number` is its place in the file."""
+
+    capability: str
+    number: int
+    when: Mapping[str, Any]
+    output: dict[str, Any] | None
+    error: Mapping[str, Any] | None
+
+    def answer(self) -> Answer:
+        """The answer. Raises RuntimeErrorBase."""
+        if self.error is None:
+            return Answer(deep_copy(self.output))
+        code = self.error["code"]
+        given = {"message": "a stub says so", "left": code not in UNSENT, **self.error}
+        raise error_from_payload(given)
+
+
+class UnansweredCall(NamedTuple):
+    """A call that no stub fits."""
+
+    capability: str
+    step: str
+    input: Mapping[str, Any]
+
+
+Recorded = Callable[[Attempt], Answer | RuntimeErrorBase | None]
+"""The outcome of an attempt in a recorded episode; None where that has none."""
+
+
+class StubbedCalls:
+    """What the attempts of one case go through: `run.prepare.Intercept`. Called from several threads."""
+
+    def __init__(
+        self, stubs: Iterable[Stub], stubbed: frozenset[str], recorded: Recorded | None = None
+    ) -> None:
+        self.stubbed = stubbed
+        self.unanswered: list[UnansweredCall] = []
+        self._recorded = recorded
+        self._groups: dict[str, list[list[Stub]]] = {}
+        self._given: Counter[tuple[str, int]] = Counter()
+        self._lock = threading.Lock()
+        self._stubs = tuple(stubs)
+        for stub in self._stubs:
+            groups = self._groups.setdefault(stub.capability, [])
+            same = next((group for group in groups if group[0].when == stub.when), None)
+            groups.append([stub]) if same is None else same.append(stub)
+
+    def __call__(self, attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+        with self._lock:
+            found = self._take(attempt)
+        if isinstance(found, RuntimeErrorBase):
+            raise found
+        if found is not None:
+            return found.answer() if isinstance(found, Stub) else found
+        if attempt.capability_id not in self.stubbed:
+            return send(attempt)
+        self.unanswered.append(
+            UnansweredCall(attempt.capability_id, attempt.step_id, attempt.input)
+        )
+        raise RejectedError(
+            "call.rejected", f"no stub of `{attempt.capability_id}` fits this input", left=False
+        )
+
+    @property
+    def unused(self) -> list[Stub]:
+        """The stubs that answered no call, in order."""
+        return [stub for stub in self._stubs if not self._given[stub.capability, stub.number]]
+
+    def _take(self, attempt: Attempt) -> Stub | Answer | RuntimeErrorBase | None:
+        if self._recorded is not None and attempt.capability_id in self.stubbed:
+            return self._recorded(attempt)
+        for group in self._groups.get(attempt.capability_id, ()):
+            if not differences(group[0].when, attempt.input, SUBSET):
+                used = sum(1 for stub in group if self._given[stub.capability, stub.number])
+                stub = group[min(used, len(group) - 1)]
+                self._given[stub.capability, stub.number] += 1
+                return stub
+        return None

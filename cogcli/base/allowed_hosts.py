@@ -1,0 +1,110 @@
+"""The public hosts that a run may call for a project that is not trusted (docs/reference/service.md#trust): the values
+of `--allow-host`, and the network that holds these hosts alone. Pure rules; nothing here looks a name up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+ANY: Final = "HOST"
+"""Stands for a host that is not known before the run."""
+FLAG: Final = "--allow-host"
+_MOST_NAMED: Final = 5
+ONLY: Final = "only"
+"""The first word of such a network; the hosts follow."""
+_DEFAULT_PORTS: Final = (80, 443)
+_HOST: Final = r"[a-z0-9](?:[a-z0-9_.-]{0,251}[a-z0-9])?"
+
+
+def only_hosts(hosts: Iterable[str]) -> str:
+    """The network of a call that reaches these public hosts alone, each `HOST` or `HOST:PORT`."""
+    return " ".join((ONLY, *hosts))
+
+
+def host_refusal(host: str, port: int | None, network: str) -> str:
+    """Why a network does not hold a host, in words that follow its name; empty if it does. Without a port the one of
+    its scheme is meant."""
+    kind, *hosts = network.split(" ")
+    named = f"{host}:{port}" if port else host
+    if kind != ONLY or allows_host(named, hosts):
+        return ""
+    return "is not called by a project that is not trusted"
+
+
+def allows_host(named: str, hosts: Sequence[str]) -> bool:
+    """Whether a `HOST` or `HOST:PORT` is one of `hosts`. One of these without a port stands for the ports of http and
+    https."""
+    wanted, port = _split_port(named)
+    for each in hosts:
+        host, allowed = _split_port(each)
+        if host == wanted and (
+            port == allowed or (not allowed and port in ("", *map(str, _DEFAULT_PORTS)))
+        ):
+            return True
+    return False
+
+
+def parse_host(text: str) -> str:
+    """The `HOST` or `HOST:PORT` of a text, in one form. Raises ValueError, which says what is wrong, for an address
+    with more parts, and for a host that is not public."""
+    host, port = _split_port(text)
+    if not re.fullmatch(_HOST, host) or (port and not 0 < int(port) < 65536):
+        raise ValueError(
+            "expected a host name, perhaps with a port: api.example.org or api.example.org:8443"
+        )
+    if refusal := _literal_refusal(host):
+        raise ValueError(f"{host} {refusal}")
+    return f"{host}:{port}" if port else host
+
+
+def allow_hint(hosts: Iterable[str]) -> str:
+    """The lines of a hint that say how these hosts may be called."""
+    flags = " ".join(f"{FLAG} {host}" for host in hosts)
+    return f"allow it for one run: {flags}\nor trust the project: cogcli config trust"
+
+
+def name_hosts(hint: str, values: Any) -> str:
+    """A hint for a host that is not known, with the public hosts of the URLs that are whole texts in a JSON value; the
+    same hint if there is none, or more than can be meant."""
+    if f"{FLAG} {ANY}\n" not in hint:
+        return hint
+    hosts = list(dict.fromkeys(_hosts_in(values)))
+    flags = " ".join(f"{FLAG} {host}" for host in hosts)
+    return hint.replace(f"{FLAG} {ANY}", flags, 1) if 0 < len(hosts) <= _MOST_NAMED else hint
+
+
+def _hosts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _hosts_in(member)
+    elif isinstance(value, str) and value.lower().startswith(("http://", "https://")):
+        from urllib.parse import urlsplit  # needed where a call was refused, and nowhere else
+
+        try:
+            parts = urlsplit(value)
+            yield parse_host(
+                f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or ""
+            )
+        except ValueError:
+            return  # no URL, or no public host
+
+
+def is_private_host(named: str) -> bool:
+    """Whether a `HOST` or `HOST:PORT` is known not to be public before any look-up."""
+    return bool(_literal_refusal(_split_port(named)[0]))
+
+
+def _literal_refusal(host: str) -> str:
+    from cogcli.base.addresses import literal_refusal  # loads what only calls over a network need
+
+    return literal_refusal(host, "public")
+
+
+def _split_port(text: str) -> tuple[str, str]:
+    """The host in lower case, and the port or nothing. A name that is not ASCII is no host that is allowed: which one
+    it stands for depends on the version of IDNA."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit():
+        host, port = text.strip(), ""
+    return host.lower().removesuffix("."), port

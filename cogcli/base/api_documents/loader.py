@@ -1,0 +1,328 @@
+"""Reading API documents: the file of `spec_ref` (docs/reference/service.md#documents).
+
+1. A document is a regular file inside the layer of its service, JSON or YAML, at most 4 MiB, read strictly.
+2. Each `$ref` resolves inside the document. Nothing is ever fetched.
+3. A process reads a file once, again only after it has changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+from cogcli.base.canonical import digest
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.json_pointer import (
+    NOWHERE,
+    DocumentFault,
+    Pointer,
+    found_at,
+    parse_reference,
+    pointer_text,
+)
+from cogcli.base.jsonvalue import kind_of
+from cogcli.base.problems import did_you_mean, suggest_path
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.yaml import reader
+from cogcli.base.yaml.positions import Places
+
+MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_DEPTH: Final = 100
+MAX_NODES: Final = 500_000
+
+
+class DescribedService(Protocol):
+    """The parts of a service that determine its document."""
+
+    @property
+    def settings(self) -> dict[str, Any]: ...
+    @property
+    def root(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+
+
+def with_position(fault: DocumentFault, path: str) -> DocumentFault:
+    """A copy of the fault with its document's path, and line and column of its pointer or its nearest ancestor."""
+    place = (fault.line, fault.column)
+    if fault.pointer is not None and not fault.line:
+        with suppress(FileRefused, UnicodeDecodeError):
+            text = read_regular(
+                path, limit=MAX_BYTES
+            ).decode()  # JSON is read as YAML, which includes it
+            span = Places(text.removeprefix("\ufeff")).at_pointer(fault.pointer)
+            place = span.line, span.column
+    return DocumentFault(
+        fault.code, fault.message, fault.hint, place=place, file=fault.file or path
+    )
+
+
+class Identity(NamedTuple):
+    """One file in one state."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+
+def identity_of(service: DescribedService) -> Identity | None:
+    """The file of a service's document in its present state, None without `spec_ref`.
+
+    Raises DocumentFault `wire.document` for one that is missing, outside its layer or no regular file.
+    """
+    filename = service.settings.get("spec_ref")
+    if filename is None:
+        return None
+    path = _path_of(service, filename)
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        text = f"document {filename} cannot be read: {error.strerror}"
+        raise DocumentFault("wire.document", text) from error
+    return Identity(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _path_of(service: DescribedService, filename: str) -> str:
+    """The document's path: beside the service's file, else below its layer's root, which no link may leave."""
+    root = os.path.realpath(service.root)
+    paths = _candidates(service, filename, root)
+    for path in paths:
+        if _is_inside(path, root) and os.path.exists(path):
+            return path
+    outside = [path for path in paths if not _is_inside(path, root)]
+    if len(outside) == len(paths) or any(map(os.path.exists, outside)):
+        hint = "copy it into the project, and name it relative to the service file"
+        raise DocumentFault(
+            "wire.document", f"document {filename} is outside the layer of the service", hint
+        )
+    hint = _similar_names_hint(filename, {os.path.dirname(path) for path in paths})
+    hint = (
+        hint or "name a file relative to the service file, or to the directory that holds services/"
+    )
+    raise DocumentFault("wire.document", f"document {filename} does not exist", hint)
+
+
+def _candidates(service: DescribedService, filename: str, root: str) -> list[str]:
+    beside = os.path.realpath(os.path.dirname(service.file)) if service.file else root
+    folders = [folder for folder in (beside, root) if _is_inside(folder, root)]
+    return [os.path.realpath(os.path.join(folder, filename)) for folder in folders]
+
+
+def document_digest(service: DescribedService) -> str | None:
+    """The digest of the bytes of a service's document, None without one that can be read."""
+    try:
+        identity = identity_of(service)
+        return None if identity is None else _digest(identity)
+    except DocumentFault:
+        return None
+
+
+@lru_cache(maxsize=32)
+def _digest(identity: Identity) -> str | None:
+    try:
+        return digest(read_regular(identity.path, limit=MAX_BYTES))
+    except FileRefused:
+        return None
+
+
+def place_of(service: DescribedService) -> str | None:
+    """The path of a service's document, or the one to write it to: in an existing folder, else beside the service's
+    file; None without `spec_ref`.
+
+    Raises DocumentFault `wire.document` for a name that leads out of the layer.
+    """
+    filename = service.settings.get("spec_ref")
+    if filename is None:
+        return None
+    try:
+        return _path_of(service, filename)
+    except DocumentFault:
+        root = os.path.realpath(service.root)
+        paths = [path for path in _candidates(service, filename, root) if _is_inside(path, root)]
+        if not paths or any(map(os.path.lexists, paths)):
+            raise
+        return next((path for path in paths if os.path.isdir(os.path.dirname(path))), paths[0])
+
+
+def _similar_names_hint(filename: str, folders: Iterable[str]) -> str:
+    """A hint naming documents in these directories with a name similar to that of a missing one, endings ignored."""
+    stems: dict[str, str] = {}
+    for folder in folders:
+        with suppress(OSError):
+            names = (
+                name for name in os.listdir(folder) if name.endswith((".json", ".yaml", ".yml"))
+            )
+            stems.update((name.rpartition(".")[0], name) for name in sorted(names))
+    near = did_you_mean(os.path.basename(filename).rpartition(".")[0], stems)
+    shown = " or ".join(
+        f"`{os.path.join(os.path.dirname(filename), stems[stem])}`" for stem in near
+    )
+    return f"did you mean {shown}?" if near else ""
+
+
+def _is_inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def read_document(path: str) -> dict[str, Any]:
+    """The mapping in a document, each `$ref` checked. Raises DocumentFault `wire.document`."""
+    name = os.path.basename(path)
+    try:
+        data = read_regular(path, limit=MAX_BYTES)
+    except FileRefused as refused:
+        raise DocumentFault("wire.document", f"document {name} {refused.message}") from refused
+    return parse_document(data, name)
+
+
+def parse_document(data: bytes, name: str) -> dict[str, Any]:
+    """The mapping in the bytes of a document, each `$ref` checked; the ending of `name` decides between JSON and YAML.
+
+    Raises DocumentFault `wire.document`.
+    """
+    if name.endswith(".json") or (
+        not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{"
+    ):
+        try:
+            value = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
+        except JsonRefused as refused:
+            text, place = f"document {name}: {refused.message}", (refused.line, refused.column)
+            raise DocumentFault("wire.document", text, refused.hint, place=place) from refused
+    else:
+        parsed = reader.parse(data, file=name, limits=reader.DOCUMENT)
+        if parsed.value is None:
+            first = parsed.problems[0]
+            place = (first.line, first.column)
+            raise DocumentFault(
+                "wire.document", f"document {name}: {first.message}", first.hint, place=place
+            )
+        value = parsed.value
+    if not isinstance(value, dict):
+        raise DocumentFault(
+            "wire.document", f"document {name}: found {kind_of(value)}, expected a mapping"
+        )
+    check_references(value)
+    return value
+
+
+DATA_KEYS: Final = frozenset(("example", "examples", "default", "const", "enum"))
+"""Keys whose values are data without references, except where free names are keys."""
+NAMING_KEYS: Final = frozenset(
+    (
+        "properties", "patternProperties", "dependentSchemas", "$defs", "definitions", "schemas", "parameters",
+        "responses", "headers", "requestBodies", "securitySchemes", "links", "callbacks", "pathItems", "paths",
+        "content", "encoding", "variables", "contentDescriptors", "errors", "tags", "additionalOperations",
+    )
+)  # fmt: skip
+"""Keys whose values are mappings with free names as keys."""
+
+
+def check_references(document: dict[str, Any]) -> None:
+    """Raises DocumentFault `wire.document` at the first `$ref` that leads outside or does not resolve."""
+    for place, target in _references(document, (), filename=False):
+        where = f"`{pointer_text(place)}`"
+        if not target.startswith("#/"):
+            hint = "bundle the document into one file"
+            text = f"{where}: `$ref` to `{target}`, expected `#/...`"
+            raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
+        if found_at(document, parse_reference(target)) is NOWHERE:
+            text = f"{where}: `$ref` to `{target}`, which is not there"
+            *above, name = parse_reference(target)
+            siblings = found_at(document, tuple(above))
+            before = f"{pointer_text(tuple(above))}/"
+            near = suggest_path(name, siblings, before=before) if isinstance(siblings, dict) else ""
+            hint = near or f"add `{name}` under `{pointer_text(tuple(above))}`"
+            raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
+
+
+def _references(value: Any, place: Pointer, *, filename: bool) -> Iterator[tuple[Pointer, str]]:
+    """Every reference with its place; `filename`: whether the keys of `value` are free names."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _references(item, (*place, str(index)), filename=False)
+    if not isinstance(value, dict):
+        return
+    for key, member in value.items():
+        if key == "$ref" and isinstance(member, str) and not filename:
+            yield place, member
+        elif filename or not (key in DATA_KEYS or key.startswith("x-")):
+            inner = not filename and key in NAMING_KEYS and isinstance(member, dict)
+            yield from _references(member, (*place, key), filename=inner)
+
+
+def resolve(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict[str, Any], Pointer]:
+    """`value`, or what its `$ref` resolves to, as a mapping, and its place. Raises DocumentFault `wire.document`."""
+    seen: set[Pointer] = set()
+    while isinstance(value, dict) and isinstance(value.get("$ref"), str):
+        if place in seen:
+            text = f"`{pointer_text(place)}`: `$ref` leads in a circle"
+            raise DocumentFault("wire.document", text, pointer=place)
+        seen.add(place)
+        place = parse_reference(value["$ref"])
+        value = found_at(document, place)
+    return require_mapping(value, place), place
+
+
+def require_mapping(value: Any, place: Pointer) -> dict[str, Any]:
+    """The value, if it is a mapping. Raises DocumentFault `wire.document`."""
+    if not isinstance(value, dict):
+        found = "nothing" if value is NOWHERE else kind_of(value)
+        text = f"`{pointer_text(place)}`: found {found}, expected a mapping"
+        raise DocumentFault("wire.document", text, pointer=place)
+    return value
+
+
+def optional_mapping(value: Any, place: Pointer) -> dict[str, Any]:
+    """The value, if it is a mapping; null is an empty one. Raises DocumentFault `wire.document`."""
+    return {} if value is None else require_mapping(value, place)
+
+
+def require_list(value: Any, place: Pointer) -> list[Any]:
+    """The value, if it is a list; null is an empty one. Raises DocumentFault `wire.document`."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        text = f"`{pointer_text(place)}`: found {kind_of(value)}, expected a list"
+        raise DocumentFault("wire.document", text, pointer=place)
+    return value
+
+
+@lru_cache(maxsize=32)
+def load(identity: Identity) -> dict[str, Any] | DocumentFault:
+    """The document in a file, or its fault. Cached: a process reads each state of a file once."""
+    try:
+        return read_document(identity.path)
+    except DocumentFault as fault:
+        return with_position(fault, identity.path)
+
+
+_D = TypeVar("_D")
+
+
+def described(service: DescribedService, parse: Callable[[dict[str, Any]], _D]) -> _D | None:
+    """The document of a service as `parse` reads it, None without `spec_ref`. Raises DocumentFault `wire.document`."""
+    identity = identity_of(service)
+    if identity is None:
+        return None
+    found: _D | DocumentFault = _parsed(identity, parse)
+    if isinstance(found, DocumentFault):
+        raise with_position(
+            found, identity.path
+        )  # a copy: an exception keeps the traceback of its raise
+    return found
+
+
+@lru_cache(maxsize=32)
+def _parsed(identity: Identity, parse: Callable[[dict[str, Any]], Any]) -> Any:
+    """The document, or why it is none."""
+    value = load(identity)
+    if isinstance(value, DocumentFault):
+        return value
+    try:
+        return parse(value)
+    except DocumentFault as fault:
+        return with_position(fault, identity.path)

@@ -1,0 +1,201 @@
+"""What the engine and its capability runner exchange: chains of bindings, attempts, answers, and the cancellation of a
+call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.errors import TransportError
+
+HARMLESS: Final = ("none", "idempotent")
+"""Effect classes whose calls may be repeated without asking anybody."""
+
+NOT_BEGUN: Final = "no time was left for the call: nothing was sent"
+
+STEP_SECONDS: Final = 60.0
+"""What a step may take where neither it nor the options of the run say so, nor one attempt takes longer."""
+
+
+class Member(NamedTuple):
+    """One binding of a pinned chain."""
+
+    binding_id: str
+    service_id: str
+    protocol: str
+    timeout_seconds: float
+    retry_count: int = 0
+    retry_backoff_base: float = 1.0
+    retry_backoff_factor: float = 2.0
+    start_seconds: float = 0.0
+    """Seconds that the service's program may take to start, beside the call's own time."""
+    fallback_on: str = "any"
+    """After which of the errors that fall back the next one is tried: `any`, or `unanswered` for those without a reply
+    that could be read."""
+
+    @property
+    def limit(self) -> float:
+        """The seconds after which a call is given up, whatever it waits for."""
+        return self.timeout_seconds + self.start_seconds
+
+    def to_payload(self) -> dict[str, Any]:
+        """The member as `run.started` records it."""
+        payload = self._asdict()
+        if not self.start_seconds:
+            del payload["start_seconds"]
+        if self.fallback_on == "any":
+            del payload["fallback_on"]
+        return payload
+
+
+class PassedOver(NamedTuple):
+    """A binding of a chain that is not called, and why; its place is before that member."""
+
+    binding_id: str
+    service_id: str | None
+    code: str
+    message: str
+    before: int
+
+
+class BindingChain(NamedTuple):
+    """The bindings a capability may be called through, in order, and why these
+    (docs/reference/binding.md#selection)."""
+
+    members: tuple[Member, ...]
+    explanation: dict[str, Any]
+    passed_over: tuple[PassedOver, ...] = ()
+
+    @property
+    def binding_ids(self) -> list[str]:
+        """The whole chain as it was named, those passed over too."""
+        ids = [member.binding_id for member in self.members]
+        for each in reversed(self.passed_over):
+            ids.insert(each.before, each.binding_id)
+        return ids
+
+    def to_payload(self) -> dict[str, Any]:
+        """The chain as `run.started` records it: the explanation, its members and those passed over."""
+        payload = {**self.explanation, "members": [member.to_payload() for member in self.members]}
+        if self.passed_over:
+            payload["passed_over"] = [each._asdict() for each in self.passed_over]
+        return payload
+
+
+def recorded_chain(payload: Mapping[str, Any]) -> BindingChain:
+    """The chain that `run.started` records: the inverse of `BindingChain.to_payload`."""
+    explanation = {
+        name: value for name, value in payload.items() if name not in ("members", "passed_over")
+    }
+    members = tuple(Member(**member) for member in payload["members"])
+    passed_over = tuple(PassedOver(**each) for each in payload.get("passed_over") or ())
+    return BindingChain(members, explanation, passed_over)
+
+
+class Cancellation:
+    """The signal that nobody waits for a call any more. Set once, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._set = False
+        self._callbacks: dict[object, Callable[[], None]] = {}
+        self._staying = ""
+        self.stayed = ""
+        """Why nothing of the call has left, where it was given up between `stay` and `leave`."""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the call was given up."""
+        return self._set
+
+    def set(self) -> None:
+        """Give the call up: each callback of `on_cancel` runs, once, on this thread."""
+        with self._lock:
+            if self._set:
+                return
+            self._set = True
+            self.stayed = self._staying
+            callbacks, self._callbacks = list(self._callbacks.values()), {}
+        for callback in callbacks:
+            with suppress(Exception):  # closing what is closed already
+                callback()
+
+    def stay(self, why: str) -> None:
+        """From here on nothing of the call has left, for this reason; with an empty one it may leave."""
+        with self._lock:
+            self._staying = why
+
+    @contextmanager
+    def staying(self, why: str) -> Iterator[None]:
+        """While inside, nothing of the call has left: `why` says what it still waits for. Raises TransportError at the
+        end where the call was given up inside: it must not leave any more."""
+        self.stay(why)
+        try:
+            yield
+        finally:
+            self.stay("")
+        self.leave()
+
+    def leave(self) -> None:
+        """From here on the call may leave. Raises TransportError where it was given up while it could not have: it must
+        not leave any more."""
+        self.stay("")
+        if self.stayed:
+            raise TransportError("call.transport", self.stayed, left=False)
+
+    @contextmanager
+    def on_cancel(self, callback: Callable[[], None]) -> Iterator[None]:
+        """While inside, `callback` runs when the call is given up, at once if it was before. It must not block."""
+        token = object()
+        with self._lock:
+            late = self._set
+            if not late:
+                self._callbacks[token] = callback
+        if late:
+            callback()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callbacks.pop(token, None)
+
+
+class Attempt(NamedTuple):
+    """One wire attempt, as a worker is asked to make it. `input` is the worker's own copy.
+
+    `traceparent` is the W3C header that names the attempt's span (docs/reference/protocols.md#export).
+    """
+
+    capability_id: str
+    member: Member
+    input: dict[str, Any]
+    effect: str
+    idempotency_key: str
+    run_id: str
+    step_id: str
+    number: int
+    deadline: float
+    cancel: Cancellation
+    traceparent: str = ""
+
+
+class ServiceNotice(NamedTuple):
+    """A server that was started, by a call of this run and step; without them one that was stopped."""
+
+    service_id: str
+    protocol: str
+    run_id: str = ""
+    step_id: str = ""
+    reason: str = ""
+    """Why a server was stopped before the end of the run."""
+
+
+class Answer(NamedTuple):
+    """What an attempt gave: the capability's outputs, checked; usage as reported; what went over the wire. `record`
+    holds members for the attempt's element in `attempts[]` (docs/reference/protocols.md#record), not yet masked."""
+
+    output: dict[str, Any]
+    usage: Mapping[str, int] | None = None
+    record: Mapping[str, Any] | None = None

@@ -1,0 +1,89 @@
+"""Names of files and folders that usually hold credentials, and of folders that belong to the user of a project
+(docs/reference/service.md#credential-files).
+
+A file system may give a name several spellings: `.GIT`, `.git.`, `.git `, `GIT~1` and `.g\\u200cit` are all `.git` on
+one system or another. All of them count, on every system.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from cogcli.base.errors import SafetyScopeError
+
+_SHOWN = 200
+
+_CREDENTIAL_FOLDERS = frozenset(
+    (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".password-store")
+)
+_CREDENTIAL_FILES = frozenset(
+    ".env .envrc .dev.vars .netrc .pgpass .npmrc .pypirc .git-credentials credentials.json .htpasswd .my.cnf"
+    " .vault-token secrets.yaml secrets.yml secrets.json secrets.toml shadow shadow- gshadow gshadow-"
+    " master.passwd".split()
+)
+_CREDENTIAL_ENDINGS = (
+    ".env", ".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore", ".tfstate", ".tfstate.backup",
+)  # fmt: skip
+_CREDENTIAL_STARTS = ("id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".env.")
+_USER_FOLDERS = frozenset((".git", ".hg", ".svn", ".cogcli"))
+_SHORT_NAMES = frozenset(("git", "hg", "svn", "cogcli"))
+_IGNORED = dict.fromkeys(
+    (
+        0xAD,
+        0x34F,
+        0x61C,
+        0x180E,
+        *range(0x200B, 0x2010),
+        *range(0x202A, 0x202F),
+        *range(0x2060, 0x2070),
+        0xFEFF,
+    )
+)
+"""Characters that a file system, or a reader, does not see in a name."""
+
+
+def credential_reason(real: str) -> str:
+    """Return why a path without links usually holds credentials; empty if its names do not say so."""
+    names = [_plain(part) for part in real.split(os.sep) if part]
+    if _CREDENTIAL_FOLDERS.intersection(names):
+        return "the folder usually holds credentials"
+    name = names[-1] if names else ""
+    if (
+        name in _CREDENTIAL_FILES
+        or name.endswith(_CREDENTIAL_ENDINGS)
+        or name.startswith(_CREDENTIAL_STARTS)
+    ):
+        return "files of this name usually hold credentials"
+    return ""
+
+
+def credential_error(path: str, reason: str) -> SafetyScopeError:
+    """The error for a file that is not read in a run that may reach a network, since it usually holds credentials."""
+    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in path[:_SHOWN])
+    return SafetyScopeError(
+        "safety.scope",
+        f"`{shown}` is not read: {reason}, and this run may reach a network or a model",
+        hint="type the path as an input of the run, if what the file holds may leave this machine",
+        left=False,
+    )
+
+
+def is_user_folder(name: str) -> bool:
+    """Whether a name is a spelling of `.git`, `.hg`, `.svn` or `.cogcli`."""
+    plain = _plain(name)
+    if plain in _USER_FOLDERS:
+        return True
+    short, tilde, number = plain.partition("~")
+    return bool(tilde) and short in _SHORT_NAMES and number.isdecimal()
+
+
+def has_user_folder(names: Iterable[str]) -> bool:
+    """Whether one of the parts of a path is such a folder."""
+    return any(map(is_user_folder, names))
+
+
+def _plain(name: str) -> str:
+    """A name as the file system of macOS or Windows may read it: lower case, no invisible characters, no stream, no dot
+    or space at its end."""
+    return name.translate(_IGNORED).partition(":")[0].casefold().rstrip(". ")

@@ -1,0 +1,157 @@
+"""What to write instead of what other languages have and expressions do not."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Final
+
+from cogcli.base.expression_functions import FUNCTIONS
+from cogcli.base.problems import did_you_mean
+
+_TEXT: Final = r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
+_PATH: Final = r"[A-Za-z_][\w.-]*"
+_CHOICE: Final = "a choice: `C and A or B`, where A counts as true, or a `router` on the step"
+_PATTERN: Final = "contains(text, part) or startswith(text, part); patterns are not matched"
+_QUOTES: Final = "text stands in ' or \""
+_INFIX: Final = {
+    "contains": "contains(a, b)", "includes": "contains(a, b)", "has": "contains(a, b)",
+    "startswith": "startswith(a, b)",
+    "matches": _PATTERN, "like": _PATTERN, "between": "`low <= x <= high`", "if": _CHOICE, "then": _CHOICE,
+    "eq": "`==`", "ne": "`!=`", "neq": "`!=`", "gt": "`>`", "ge": "`>=`", "gte": "`>=`",
+    "lt": "`<`", "le": "`<=`", "lte": "`<=`",
+}  # fmt: skip
+"""Words that stand between two values elsewhere, and what to write."""
+_FOREIGN: Final = re.compile(
+    rf"""{_TEXT}|(?P<braces>\$\{{+|\{{\{{|\$\.?(?={_PATH}\.))|(?P<symbol>&&|\|\||===|!==|=~|!~|=>|\?\?|\?\.|<>|[!=<>]=|[!=?;`“”‘’])"""
+    rf"""|\b(?P<word>AND|OR|NOT|IN|IS)\b|(?<![\w.'"])(?P<infix>{"|".join(_INFIX)})\b(?!\s*\()"""
+)
+_INSTEAD: Final = {
+    "&&": "`and`", "||": "`or`", "!": "`not`", "=": "`==`", "===": "`==`", "!==": "`!=`", "<>": "`!=`", "??": "`or`",
+    "=~": _PATTERN, "!~": _PATTERN, "?.": "`.`, and `is null` where it may lead nowhere",
+    "=>": "contains(list, value), or go over the list with `foreach` on a step",
+}  # fmt: skip
+_BRACES: Final = re.compile(rf"\$?\.?\{{*\s*({_PATH})")
+
+_OTHER_NAMES: Final = {
+    "length": "len", "size": "len", "count": "len", "tolower": "lower", "lowercase": "lower", "downcase": "lower",
+    "toupper": "upper", "uppercase": "upper", "upcase": "upper", "includes": "contains", "has": "contains",
+    "beginswith": "startswith", "concat": "join", "minimum": "min", "maximum": "max",
+    "some": "any", "every": "all", "total": "sum", "add": "sum", "sort": "sorted", "datetime": "date", "time": "date",
+    "timestamp": "date", "parsedate": "date", "before": "date", "after": "date",
+}  # fmt: skip
+
+
+_NO_VALUES: Final = {
+    "nil": "null", "undefined": "null", "nan": "null", "yes": "true", "on": "true", "no": "false", "off": "false",
+}  # fmt: skip
+_IS_THERE: Final = ("exists", "defined", "isdefined", "isset", "isnotnull", "notnull", "present")
+_IS_EMPTY: Final = ("isempty", "empty", "isblank", "blank")
+_IS_NULL: Final = ("isnull", "missing", "ismissing")
+_OF_PATTERNS: Final = (
+    "match",
+    "matches",
+    "ismatch",
+    "regex",
+    "regexp",
+    "test",
+    "like",
+    "search",
+    "fullmatch",
+)
+_NO_CLOCK: Final = ("now", "today", "utcnow", "currentdate", "currenttime")
+
+
+def foreign_value(name: str) -> str:
+    """What to write for a name that other languages have for a value; empty for any other."""
+    if name.lower() in _NO_CLOCK:
+        return "give the time as an input: an expression reads no clock"
+    instead = _NO_VALUES.get(name.lower(), "")
+    return f"write {instead}" if instead else ""
+
+
+def foreign_function(name: str, arguments: list[str]) -> str:
+    """What to write for a call of a function that is not there; empty where nothing is known."""
+    folded, first = name.lower().replace("_", ""), arguments[0] if arguments else "x"
+    forms = {
+        _IS_THERE: f"write {first} is not null", _IS_NULL: f"write {first} is null",
+        _IS_EMPTY: f"write len({first}) == 0", _OF_PATTERNS: f"write {_PATTERN}",
+        ("endswith", "hassuffix"): "ends are not compared: let a capability do it",
+        ("coalesce", "ifnull", "default", "nvl"): f"write {' or '.join(arguments[:2]) or 'a or b'}",
+        ("not",): f"write not {first}", ("if", "iif", "cond"): f"write {_CHOICE}",
+        ("exp", "abs", "floor", "ceil", "sqrt", "mod", "pow"): _ARITHMETIC,
+    }  # fmt: skip
+    found = next((form for names, form in forms.items() if folded in names), "")
+    return found or foreign_value(folded)
+
+
+_ARITHMETIC: Final = "arithmetic belongs into a capability"
+
+
+def foreign_operator(text: str) -> tuple[int, str, str]:
+    """The first sign of another language in a text: its offset, the sign, and what to write for it; an empty sign
+    where there is none."""
+    for found in _FOREIGN.finditer(text):
+        sign = found["braces"] or found["symbol"] or found["word"] or ""
+        if found["braces"]:
+            alone = _BRACES.match(text, found.start())
+            return (
+                found.start(),
+                sign,
+                f"a path stands alone: {alone[1] if alone else 'inputs.NAME'}",
+            )
+        if found["word"]:
+            return found.start(), sign, f"write `{sign.lower()}`"
+        if found["infix"]:
+            return found.start(), found["infix"], f"write {_INFIX[found['infix']]}"
+        if sign and sign in "`“”‘’":
+            return found.start(), sign, _QUOTES
+        if sign == ";":
+            return found.start(), sign, "one expression stands alone"
+        if sign == "?":
+            return found.start(), "?:", f"write {_CHOICE}"
+        if sign in _INSTEAD:
+            return found.start(), sign, f"write {_INSTEAD[sign]}"
+    return 0, "", ""
+
+
+def function_meant(name: str) -> list[str]:
+    """The functions that a name may have meant, likeliest first."""
+    folded = name.lower().replace("_", "")
+    known = _OTHER_NAMES.get(folded, folded)
+    return [known] if known in FUNCTIONS else did_you_mean(folded, FUNCTIONS)
+
+
+def hint_for(node: ast.expr) -> str:
+    """What to write instead of a part of Python's syntax that is not in the language; empty without advice."""
+    if isinstance(node, ast.IfExp):
+        return f"write {_CHOICE}"
+    if isinstance(node, ast.Set):
+        inner: ast.expr = node
+        while isinstance(inner, ast.Set) and len(inner.elts) == 1:
+            inner = inner.elts[0]
+        return f"a path stands alone: {ast.unparse(inner)[:60]}"
+    if isinstance(node, ast.JoinedStr):
+        return "write join([a, b])"
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.BitOr) and isinstance(node.right, ast.Name | ast.Call):
+            return _filter_hint(node, node.right)
+        if isinstance(node.op, ast.BitAnd | ast.BitOr):
+            return f"write `{'and' if isinstance(node.op, ast.BitAnd) else 'or'}`"
+        if isinstance(node.op, ast.Add):
+            return "write sum([a, b]) for numbers, join([a, b]) for texts"
+        return _ARITHMETIC
+    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp | ast.Lambda):
+        return "go over a list with `foreach` on a step"
+    if isinstance(node, ast.Dict):
+        return "read values by their paths: an expression makes no object"
+    return ""
+
+
+def _filter_hint(node: ast.BinOp, filtered: ast.Name | ast.Call) -> str:
+    left = ast.unparse(node.left)[:60]
+    if isinstance(filtered, ast.Call) and ast.unparse(filtered.func) == "default" and filtered.args:
+        return f"write {left} or {ast.unparse(filtered.args[0])[:60]}"
+    named = filtered.func if isinstance(filtered, ast.Call) else filtered
+    meant = function_meant(named.id) if isinstance(named, ast.Name) else []
+    return f"write {meant[0]}({left})" if meant else "nothing is filtered by `|`"

@@ -1,0 +1,55 @@
+"""The roots that bound which files functions read and write (docs/reference/service.md#roots)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from cogcli.base.terminal_text import visible
+
+Roots = tuple[tuple[str, ...], ...]
+"""Directories with links followed, by who declared them: a file lies in one root of each."""
+_SHOWN: Final = 200
+
+
+def roots_of(declared: Sequence[Sequence[str]]) -> Roots:
+    """Roots of absolute paths, their links followed."""
+    return tuple(tuple(os.path.realpath(path) for path in paths) for paths in declared)
+
+
+def is_within(real: str, roots: Roots) -> bool:
+    """Whether a path whose links are followed lies in a root of each declaration, or is one; True without any."""
+    return all(any(real == root or is_below(real, root) for root in paths) for paths in roots)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path lies below a folder."""
+    return path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def outside_text(path: str, setting: str) -> str:
+    """Why a path is refused that lies outside of the roots of a setting."""
+    return f"`{visible(path[:_SHOWN])}` is outside of `{setting}`"
+
+
+def written_path(path: str, roots: Roots) -> str:
+    """Where a file of this path is written, folders with links followed: below the working directory without roots.
+
+    Raises ValueError, which says why, for a path outside, and one whose last part is a link or anything but a regular
+    file.
+    """
+    folder, name = os.path.split(path)
+    if not name or name in (".", "..") or "\0" in path:
+        raise ValueError("the path names no file")
+    real = os.path.join(os.path.realpath(folder or os.curdir), name)
+    if not is_within(real, roots or roots_of([[os.getcwd()]])):
+        if roots:
+            raise ValueError(outside_text(path, "files.write_roots"))
+        shown = visible(path[:_SHOWN])
+        raise ValueError(
+            f"`{shown}` is not below the working directory; `files.write_roots` names no other place"
+        )
+    if os.path.islink(real) or (os.path.lexists(real) and not os.path.isfile(real)):
+        raise ValueError(f"`{visible(name[:_SHOWN])}` is not a regular file")
+    return real

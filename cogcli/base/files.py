@@ -1,0 +1,310 @@
+"""Reading a regular file within a limit, replacing a whole file at once, and being alone while that is done."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import sys
+
+from cogcli.base.links import BY_DESCRIPTOR, open_directory, require_inside
+
+# On the way of every command: importing `typing` would take longer than all the rest of this file.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO, Literal
+
+    Reason = Literal["missing", "not-regular", "too-large", "unreadable"]
+
+# Absent flags are those of systems without them; there the checks after opening still hold.
+_READ = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)  # opening a FIFO returns at once
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_CREATE = (
+    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+)
+_CHUNK = 1 << 20
+_MISSING = (errno.ENOENT, errno.ENOTDIR)
+_WRITE_HINTS = {
+    errno.ENOENT: "make its folder first",
+    **dict.fromkeys(
+        (errno.EEXIST, errno.ENOTDIR), "a file stands where a folder has to be: move it away"
+    ),
+    errno.EISDIR: "a folder stands where the file has to be: move it away",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EROFS: "nothing can be written on this file system: choose another place",
+    errno.ENOSPC: "free some space",
+    getattr(errno, "EDQUOT", errno.ENOSPC): "free some space",
+}
+_NOT_REGULAR = (errno.ENXIO, errno.ENODEV, errno.EISDIR)  # sockets, devices without a driver
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class FileRefused(Exception):
+    """A file that was not read: `path`, a `reason` for programs and a `message` for people."""
+
+    def __init__(self, path: str, reason: Reason, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+        self.path = path
+        self.reason: Reason = reason
+        self.message = message
+
+
+def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
+    """All bytes of the regular file at `path` (symbolic links are followed), at most `limit` of them.
+
+    Anything else is a `FileRefused`, at once: no open waits for a writer, no device is read, and the size
+    is judged before the first byte. A file that grows past the limit while it is read is refused as well.
+    """
+    name = os.fspath(path)
+    try:
+        handle = os.open(name, _READ)
+    except (OSError, ValueError) as error:
+        raise _refused(name, error) from error
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise FileRefused(name, "not-regular", _irregular(found.st_mode))
+        if found.st_size > limit:
+            raise FileRefused(
+                name, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed"
+            )
+        return _read_bounded(name, handle, limit)
+    except OSError as error:
+        raise _refused(name, error) from error
+    finally:
+        os.close(handle)
+
+
+def open_regular(path: str, *, limit: int) -> BinaryIO:
+    """A regular file of at most `limit` bytes, open for reading; a link at `path` is not followed. Raises
+    FileRefused."""
+    try:
+        handle = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
+    except (OSError, ValueError) as error:
+        raise _refused(path, error) from error
+    found = os.fstat(handle)
+    if stat.S_ISREG(found.st_mode) and found.st_size <= limit:
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISREG(found.st_mode):
+        raise FileRefused(
+            path, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed"
+        )
+    raise FileRefused(path, "not-regular", _irregular(found.st_mode))
+
+
+def measure_regular(path: str) -> tuple[int, str]:
+    """The bytes of a regular file and their SHA-256 in hex; a link at `path` is not followed. Raises FileRefused."""
+    size, digest = 0, hashlib.sha256()
+    with open_regular(path, limit=sys.maxsize) as file:
+        while chunk := file.read(1 << 20):
+            size += len(chunk)
+            digest.update(chunk)
+    return size, digest.hexdigest()
+
+
+def irregular(path: str) -> str:
+    """`is a named pipe, not a regular file` of what is at `path`, links followed and nothing opened; empty for a
+    regular file, and where nothing can be known."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return ""
+    return "" if stat.S_ISREG(mode) else _irregular(mode)
+
+
+def _irregular(mode: int) -> str:
+    return f"is {_KINDS.get(stat.S_IFMT(mode), 'something else')}, not a regular file"
+
+
+def _refused(name: str, error: OSError | ValueError) -> FileRefused:
+    if isinstance(error, ValueError):
+        return FileRefused(name, "missing", "no file has such a name")
+    if error.errno in _MISSING:
+        return FileRefused(name, "missing", "does not exist")
+    if error.errno in _NOT_REGULAR:
+        return FileRefused(name, "not-regular", "is not a regular file")
+    return FileRefused(name, "unreadable", f"cannot be read: {error.strerror or error}")
+
+
+def _read_bounded(name: str, handle: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    left = limit
+    while part := os.read(handle, min(_CHUNK, left + 1)):
+        parts.append(part)
+        left -= len(part)
+        if left < 0:
+            raise FileRefused(name, "too-large", f"has more than {limit:,} bytes")
+    return b"".join(parts)
+
+
+def write_atomic(
+    path: str | os.PathLike[str],
+    data: bytes,
+    *,
+    mode: int = 0o600,
+    replace: bool = True,
+    bound: str = "",
+) -> None:
+    """Make `data` the whole content of `path`, with exactly `mode`, on disk when this returns.
+
+    A reader sees the old file or the new one, never a part; a symbolic link at `path` is replaced, not
+    followed. A device, a pipe and a socket are never replaced, nor is a link to one: `OSError`. On an `OSError`
+    the old file is in place and no temporary file is left, unless the very last sync, of the directory,
+    failed: then the new file is in place but may not survive a power cut. Without `replace` nothing that is
+    there gives way, whoever made it in the meantime: `FileExistsError`.
+
+    No link leads the folder out of `bound` (`base/links.py`): EnvironmentRefusal `project.link`. A link that is made
+    in the meantime is not followed: `OSError`.
+    """
+    from contextlib import suppress
+
+    name = os.fspath(path)
+    folder = _WrittenFolder(
+        require_inside(os.path.dirname(name) or os.curdir, bound), strict=bool(bound)
+    )
+    # The dot keeps a file left by a power cut out of every listing of specs.
+    temporary, last = f".tmp-{os.urandom(8).hex()}", os.path.basename(name)
+    try:
+        _refuse_special(folder, last)
+        handle = os.open(folder.at(temporary), _CREATE, 0o600, dir_fd=folder.handle)
+        placed = False
+        try:
+            try:
+                _fill(handle, data, mode)
+            finally:
+                os.close(handle)
+            if replace or not _placed_new(folder, temporary, last):
+                os.replace(
+                    folder.at(temporary),
+                    folder.at(last),
+                    src_dir_fd=folder.handle,
+                    dst_dir_fd=folder.handle,
+                )
+                placed = True
+        finally:
+            if not placed:
+                with suppress(OSError):  # the error that came before is the one to raise
+                    os.unlink(folder.at(temporary), dir_fd=folder.handle)
+        folder.sync()
+    finally:
+        folder.close()
+
+
+class _WrittenFolder:
+    """The folder of a file that is written: open, where names can be resolved inside an open directory."""
+
+    def __init__(self, path: str, *, strict: bool) -> None:
+        """`strict`: the path is a real one, and a link on it is refused. Raises OSError."""
+        self._path = path
+        self.handle: int | None = None
+        if BY_DESCRIPTOR:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            self.handle = open_directory(path) if strict else os.open(path, flags)
+
+    def at(self, name: str) -> str:
+        """What names an entry together with `dir_fd=handle`."""
+        return name if self.handle is not None else os.path.join(self._path, name)
+
+    def sync(self) -> None:
+        """Put the entries on disk, where a directory can be opened. Raises OSError."""
+        if self.handle is not None:
+            os.fsync(self.handle)
+
+    def close(self) -> None:
+        """Close the directory."""
+        if self.handle is not None:
+            os.close(self.handle)
+
+
+def _placed_new(folder: _WrittenFolder, temporary: str, last: str) -> bool:
+    """Give a file a second name that nothing has; False on file systems where files have one name."""
+    try:
+        os.link(
+            folder.at(temporary),
+            folder.at(last),
+            src_dir_fd=folder.handle,
+            dst_dir_fd=folder.handle,
+        )
+    except FileExistsError:
+        raise
+    except OSError:
+        if _status(folder, last, follow_symlinks=False) is not None:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), last) from None
+        return False
+    return True
+
+
+def hint_for_write(error: OSError | ValueError) -> str:
+    """What helps where a file, or its folder, could not be written."""
+    return _WRITE_HINTS.get(getattr(error, "errno", None) or 0, "make the directory writable")
+
+
+def _status(
+    folder: _WrittenFolder, name: str, *, follow_symlinks: bool = True
+) -> os.stat_result | None:
+    """What a name is in a folder; None for nothing, and for a link to nothing."""
+    try:
+        return os.stat(folder.at(name), dir_fd=folder.handle, follow_symlinks=follow_symlinks)
+    except OSError:
+        return None
+
+
+def _refuse_special(folder: _WrittenFolder, name: str) -> None:
+    found = _status(folder, name)
+    kind = stat.S_IFREG if found is None else stat.S_IFMT(found.st_mode)
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        raise OSError(errno.EINVAL, f"is {_KINDS.get(kind, 'a device')}, not a regular file", name)
+
+
+def _fill(handle: int, data: bytes, mode: int) -> None:
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, mode)
+    rest = memoryview(data)
+    while rest:
+        written = os.write(handle, rest)
+        if not written:
+            raise OSError(errno.EIO, "the disk took no bytes")
+        rest = rest[written:]
+    os.fsync(handle)
+
+
+class Alone:
+    """While this is entered nobody else enters it for the same folder, in this process or another: who changes a file
+    there reads it first, writes it, and loses nobody's change.
+
+    Advisory, and no more than that where the system or the file system has no such locks. The folder must be there.
+    Raises OSError where it cannot be opened.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._handle = -1
+
+    def __enter__(self) -> None:
+        if not hasattr(os, "O_DIRECTORY"):
+            return
+        import fcntl
+
+        self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
+        except OSError:
+            return  # the file is still replaced as a whole
+
+    def __exit__(self, *what: object) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1

@@ -1,0 +1,542 @@
+"""HTTP: the one module that imports the HTTP library (docs/reference/service.md#http).
+
+1. No redirects, no cookies, no environment, TLS verified against the bundled authorities, no encoding asked for.
+2. Sockets come from `base/connections`: it judges addresses and keeps deadline, cancellation and `left`.
+3. A reply is read under a byte cap, its encoding undone piecewise under the same cap.
+4. Connections are kept for the run, apart by what addresses they were judged for; `close` leaves no socket.
+5. The library's exceptions end here.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple, cast
+
+import httpcore
+import httpx
+
+from cogcli.base import inflate
+from cogcli.base.addresses import literal_refusal
+from cogcli.base.allowed_hosts import allow_hint, host_refusal
+from cogcli.base.calls import Cancellation
+from cogcli.base.connections import (
+    GIVEN_UP,
+    MAX_HEAD,
+    PROXY_HINT,
+    Backend,
+    Resolve,
+    ResolvedAddress,
+    SocketExchange,
+    allowed_addresses,
+    limit_sockets,
+    resolve_name,
+    too_long_head,
+)
+from cogcli.base.errors import (
+    RequestMappingError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+    SafetyScopeError,
+    ServiceResolutionError,
+    TransportError,
+)
+
+MAX_BODY: Final = 10 * 1024 * 1024
+_IDLE_SECONDS: Final = 4.0
+"""Servers commonly drop idle connections after five seconds; a request must not meet that moment."""
+_BODILESS: Final = (204, 304)
+
+
+class HttpRequest(NamedTuple):
+    """One request. `url` is absolute, its path and query encoded as they are to be sent; `network` as in services."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    network: str = "public"
+    max_response_bytes: int = MAX_BODY
+
+
+class HttpReply(NamedTuple):
+    """One reply, whatever its status. `fault`: why the body of a failure could not be read."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    fault: str = ""
+
+    def header(self, name: str) -> str:
+        """The first value of a header, without regard to case; empty if it is not there."""
+        wanted = name.lower()
+        return next((value for key, value in self.headers if key.lower() == wanted), "")
+
+
+class Http:
+    """Sends requests from any thread. One per run.
+
+    With `proxies` (the environment's variables, by name) requests go through the proxy that those name, and addresses
+    are judged as far as they are written out: the proxy looks names up.
+    """
+
+    def __init__(
+        self, *, proxies: Mapping[str, str] | None = None, resolve: Resolve = resolve_name
+    ) -> None:
+        self._proxies = dict(proxies or {})
+        self._resolve = resolve
+        self._lock = threading.Lock()
+        self._tls: dict[bool, ssl.SSLContext] = {}
+        self._lanes: list[httpx.HTTPTransport] = []
+        self._free: dict[_Way, list[httpx.HTTPTransport]] = {}
+        self._exchanges: set[SocketExchange] = set()
+        self._closed = False
+
+    def send(self, request: HttpRequest, deadline: float, cancel: Cancellation) -> HttpReply:
+        """The reply, read whole. `deadline` is monotonic and covers everything from look-up to the last byte.
+
+        Raises, each with `left`: TransportError, CallTimeoutError, SafetyScopeError, RequestMappingError
+        `request.value`, ResponseMappingError `response.size` or (success whose encoding cannot be undone)
+        `response.not-json`.
+        """
+        with self.stream(request, deadline, cancel) as reply:
+            return reply.whole()
+
+    @contextmanager
+    def stream(
+        self, request: HttpRequest, deadline: float, cancel: Cancellation
+    ) -> Iterator[HttpStream]:
+        """The reply, its body still to be read. Raises as `send`; leaving before the end closes the connection."""
+        exchange = SocketExchange(deadline)
+        made, target = _library_request(request)
+        if refusal := host_refusal(made.url.host, made.url.port, request.network):
+            hint = allow_hint([_named(made.url.host, made.url.port)])
+            raise SafetyScopeError(
+                "safety.scope", f"{made.url.host} {refusal}", hint=hint, left=False
+            )
+        proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
+        if not proxy:
+            # Byte for byte ours: the library would normalise it. To a proxy it has to be the whole URL.
+            made.extensions["target"] = target
+        elif refusal := literal_refusal(made.url.host, request.network):
+            raise SafetyScopeError("safety.scope", f"{made.url.host} {refusal}", left=False)
+        way = _Way(made.url.scheme, made.url.host, made.url.port, request.network, proxy)
+        with (
+            _our_errors(exchange, cancel),
+            self._lane(way, exchange) as lane,
+            cancel.on_cancel(exchange.give_up),
+        ):
+            # Sockets keep the deadline; the library keeps it while it waits for a free connection.
+            made.extensions["timeout"] = {"pool": exchange.rest()}
+            with limit_sockets(exchange):
+                response = lane.handle_request(made)
+            response.request = made
+            try:
+                exchange.head = None
+                yield HttpStream(
+                    _head_of(response), response, exchange, cancel, request.max_response_bytes
+                )
+            finally:
+                with limit_sockets(exchange):
+                    response.close()
+
+    def close(self) -> None:
+        """Shut every socket down, those of exchanges still going on, too. Nothing is sent afterwards."""
+        with self._lock:
+            self._closed = True
+            going, self._exchanges = list(self._exchanges), set()
+            lanes, self._lanes = self._lanes, []
+            self._free.clear()
+        for exchange in going:
+            exchange.give_up()
+        for lane in lanes:
+            lane.close()
+
+    @contextmanager
+    def _lane(self, way: _Way, exchange: SocketExchange) -> Iterator[httpx.HTTPTransport]:
+        """A pool that nobody else uses meanwhile, the one used last if there is one. One pool for all would look at
+        every connection for every request, under one lock."""
+        with self._lock:
+            if self._closed:
+                raise TransportError("call.transport", GIVEN_UP, left=False)
+            free = self._free.setdefault(way, [])
+            lane = free.pop() if free else self._open_lane(way)
+            self._exchanges.add(exchange)
+        try:
+            yield lane
+        finally:
+            with self._lock:
+                self._exchanges.discard(exchange)
+                if not self._closed:
+                    free.append(lane)
+
+    def _open_lane(self, way: _Way) -> httpx.HTTPTransport:
+        """A new pool; the authorities are read once."""
+        plain = way.scheme == "http" and not way.proxy.startswith("https")
+        tls = self._tls.get(plain)
+        if tls is None:
+            tls = self._tls[plain] = _tls(self._proxies, plain=plain)
+        backend = Backend(None if way.proxy else way.network, httpcore.WriteError, self._resolve)
+        limits = httpx.Limits(
+            max_connections=1, max_keepalive_connections=1, keepalive_expiry=_IDLE_SECONDS
+        )
+        try:
+            transport = httpx.HTTPTransport(
+                verify=tls, trust_env=False, limits=limits, proxy=way.proxy or None
+            )
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            text = "the environment names a proxy of a kind that is not spoken"
+            raise ServiceResolutionError(
+                "env.extra", text, hint="use an http proxy", left=False
+            ) from error
+        # The library has no public way to hand a backend in; a test holds that this one is in use.
+        transport._pool._network_backend = backend  # type: ignore[assignment]
+        self._lanes.append(transport)
+        return transport
+
+
+class _Way(NamedTuple):
+    """What a connection was opened for: where it leads, and which addresses were allowed."""
+
+    scheme: str
+    host: str
+    port: int | None
+    network: str
+    proxy: str
+
+
+def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
+    """The proxy that an environment names for a URL, empty for none: `https_proxy`, `all_proxy`, `no_proxy`.
+    Lower-case names win over upper-case ones."""
+    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
+
+    def named(name: str) -> str:
+        return environ.get(name) or environ.get(name.upper()) or ""
+
+    if proxy_bypass_environment(host, {"no": named("no_proxy")}):
+        return ""
+    proxy = named(f"{scheme}_proxy") or named("all_proxy")
+    return proxy if "://" in proxy or not proxy else f"http://{proxy}"
+
+
+def proxy_without_user(proxy: str) -> str:
+    """A proxy as records show it: without the user info that it may hold."""
+    scheme, _, rest = proxy.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if proxy else ""
+
+
+def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
+    """Verification against the bundled authorities, or those an environment names that is to be trusted.
+
+    With `plain` nothing is loaded, so no certificate is accepted. The standard library's ready-made context would
+    read the process's environment.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if plain:
+        return context
+    file, folder = environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")
+    if not file and not folder:
+        import certifi
+
+        file = certifi.where()
+    try:
+        context.load_verify_locations(cafile=file or None, capath=folder or None)
+    except OSError as error:
+        text = f"the environment's certificates cannot be read: {error}"
+        raise ServiceResolutionError(
+            "env.missing", text, hint="unset SSL_CERT_FILE", left=False
+        ) from error
+    return context
+
+
+def _named(host: str, port: int | None) -> str:
+    """A host as `--allow-host` takes it: without a port that is one of http and https."""
+    return host if port in (None, 80, 443) else f"{host}:{port}"
+
+
+def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
+    """The library's request, and its target as it is to be sent."""
+    try:
+        url = httpx.URL(request.url)
+        if (
+            url.scheme not in ("http", "https")
+            or not url.host
+            or url.userinfo
+            or (url.port or 1) > 65535
+        ):
+            raise _unsendable("the URL is not an http or https URL without user info")
+        headers = [("Accept-Encoding", "identity"), *request.headers]
+        made = httpx.Request(request.method, url, headers=headers, content=request.body)
+        rest = request.url.partition("://")[2].partition("#")[0]
+        cut = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
+        target = rest[cut:]  # path and query, as written
+        return made, (target if target.startswith("/") else f"/{target}").encode("ascii")
+    except (httpx.InvalidURL, UnicodeError, ValueError) as error:
+        raise _unsendable(f"the request cannot be sent: {_error_words(error)}") from error
+
+
+def _head_of(response: httpx.Response) -> HttpReply:
+    """Status and headers. Raises ResponseMappingError `response.size`."""
+    raw = response.headers.raw
+    if sum(len(name) + len(value) + 4 for name, value in raw) > MAX_HEAD:
+        raise too_long_head()
+    headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
+    return HttpReply(response.status_code, headers, b"")
+
+
+@contextmanager
+def _our_errors(exchange: SocketExchange, cancel: Cancellation) -> Iterator[None]:
+    """What goes wrong inside, as errors of ours."""
+    try:
+        yield
+    except RuntimeErrorBase as error:
+        if not cancel.is_set:
+            raise
+        raise exchange.lost(GIVEN_UP) from error
+    except Exception as error:
+        raise _translate_error(error, exchange, given_up=cancel.is_set) from error
+
+
+class HttpStream:
+    """A reply that is read while it comes: its head, and its body, once, whole or in chunks."""
+
+    def __init__(
+        self,
+        head: HttpReply,
+        response: httpx.Response,
+        exchange: SocketExchange,
+        cancel: Cancellation,
+        cap: int,
+    ) -> None:
+        self.head = head
+        self._response = response
+        self._exchange = exchange
+        self._cancel = cancel
+        self._cap = cap
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes of the body, as they come. Raises as `Http.send`; a body under an encoding is
+        `response.not-json`: none was asked for."""
+        if self.head.header("content-encoding") not in ("", "identity"):
+            raise ResponseMappingError(
+                "response.not-json", "the reply is encoded, unasked", left=True
+            )
+        left, stream = self._cap, iter(cast("Iterable[bytes]", self._response.stream))
+        while True:
+            # Other exchanges of this thread may come between two chunks.
+            with _our_errors(self._exchange, self._cancel), limit_sockets(self._exchange):
+                chunk = next(stream, None)
+            if chunk is None:
+                return
+            left -= len(chunk)
+            if left < 0:
+                raise _too_large(self._cap)
+            yield chunk
+
+    def whole(self) -> HttpReply:
+        """The reply with its body, read to the end. Raises as `Http.send`."""
+        with _our_errors(self._exchange, self._cancel), limit_sockets(self._exchange):
+            return _read(self.head, self._response, self._cap)
+
+
+def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
+    chunks = cast("Iterable[bytes]", response.stream)
+    if reply.status in _BODILESS or response.request.method == "HEAD":
+        # What such a reply's headers announce never comes.
+        return reply._replace(body=inflate.decompress(chunks, "", cap))
+    announced = reply.header("content-length")
+    encoding = ", ".join(
+        value for name, value in reply.headers if name.lower() == "content-encoding"
+    )
+    try:
+        if announced.isdecimal() and len(announced) < 20 and int(announced) > cap:
+            raise inflate.TooLarge
+        return reply._replace(body=inflate.decompress(chunks, encoding, cap))
+    except inflate.TooLarge:
+        raise _too_large(cap) from None
+    except inflate.Damaged as fault:
+        if reply.status >= 300:
+            return reply._replace(fault=str(fault))
+        raise ResponseMappingError(
+            "response.not-json", f"the reply cannot be read: {fault}", left=True
+        ) from fault
+
+
+def _too_large(cap: int) -> ResponseMappingError:
+    return ResponseMappingError(
+        "response.size", f"the reply has more than {cap:,} bytes", left=True
+    )
+
+
+def _translate_error(
+    error: Exception, exchange: SocketExchange, *, given_up: bool
+) -> RuntimeErrorBase:
+    """The library's exceptions as ours."""
+    if given_up:
+        return exchange.lost(GIVEN_UP)
+    if isinstance(error, httpx.TimeoutException):
+        return exchange.late()
+    if (
+        isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol)
+        and not exchange.left
+    ):
+        return _unsendable(f"the request cannot be sent: {_error_words(error)}")
+    if isinstance(error, httpx.ProxyError):
+        refused = exchange.lost(f"the proxy does not lead there: {_error_words(error)}")
+        refused.hint = PROXY_HINT
+        return refused
+    if isinstance(error, httpx.RemoteProtocolError):
+        return exchange.lost(f"no valid HTTP came back: {_error_words(error)}")
+    if isinstance(error, httpx.HTTPError | OSError):
+        return exchange.lost(_error_words(error))
+    raise error
+
+
+def _unsendable(text: str) -> RequestMappingError:
+    return RequestMappingError("request.value", text, left=False)
+
+
+def _error_words(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return (text[0].lower() + text[1:]).rstrip(".")
+
+
+# -- for the MCP library ----------------------------------------------------------------------------------------------
+
+
+def async_client(
+    network: str,
+    headers: Mapping[str, str],
+    timeout: Any,
+    *,
+    environ: Mapping[str, str] | None = None,
+    proxy: str = "",
+    unanswered: Callable[[Any, Exception], bool] = lambda request, error: False,
+) -> Any:
+    """An `httpx2.AsyncClient` under the same rules: judged addresses, no redirects, no cookies, no environment.
+
+    `timeout` is seconds or the library's own `Timeout`. The MCP library takes no other client; deadlines are its
+    caller's. A refused address comes out of a request as SafetyScopeError. `unanswered` is called with the request and
+    the error of a connection that fails; where it returns true, the library gets status 503 in its place, since it
+    would end everything else that is under way. Raises ServiceResolutionError `env.extra`.
+    """
+    try:
+        import httpx2
+    except ImportError as error:
+        text = "this needs `httpx2`, which is not installed"
+        raise ServiceResolutionError(
+            "env.extra", text, hint="pip install 'cogcli[mcp]'", left=False
+        ) from error
+    from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+    class Transport(httpx2.AsyncHTTPTransport):
+        async def handle_async_request(self, request: Any) -> Any:
+            try:
+                return await super().handle_async_request(request)
+            except (httpx2.TransportError, RuntimeErrorBase) as error:
+                if isinstance(error, httpx2.TransportError):
+                    error.request = request  # as the library itself does, further up
+                if not unanswered(request, error):
+                    raise
+                return httpx2.Response(503, request=request)
+
+    transport = Transport(verify=_tls(environ or {}), trust_env=False, proxy=proxy or None)
+    transport._pool._network_backend = _async_backend(None if proxy else network)
+    return httpx2.AsyncClient(
+        transport=transport,
+        headers={"Accept-Encoding": "identity", **headers},
+        timeout=timeout,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        follow_redirects=False,
+        max_redirects=0,  # the MCP library would follow them within an origin, as often as this says
+        trust_env=False,
+    )
+
+
+def cap_body(response: Any, most: int, too_long: Callable[[], None]) -> None:
+    """Let an `httpx2` response's body, not yet read, end with the library's own error beyond so many bytes."""
+    import httpx2
+
+    async def capped(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in chunks:
+            size += len(chunk)
+            if size > most:
+                too_long()
+                raise httpx2.StreamError("the body is too long")
+            yield chunk
+
+    pass_body(response, capped)
+
+
+def pass_body(
+    response: Any, through: Callable[[AsyncIterable[bytes]], AsyncIterator[bytes]]
+) -> None:
+    """Let whoever reads an `httpx2` response's body, not yet read, get what `through` makes of its chunks."""
+    import httpx2
+
+    stream = response.stream
+
+    class Passed(httpx2.AsyncByteStream):
+        def __aiter__(self) -> AsyncIterator[bytes]:
+            return through(stream)
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    response.stream = Passed()
+
+
+async def read_body(response: Any) -> bytes:
+    """An `httpx2` response's body; empty where it cannot be read: the next reader gets the error."""
+    import httpx2
+
+    try:
+        return bytes(await response.aread())
+    except (httpx2.StreamError, httpx2.TransportError):
+        return b""
+
+
+def _lost_proxy(text: str) -> TransportError:
+    return TransportError("call.transport", f"the proxy {text}", hint=PROXY_HINT, left=False)
+
+
+def _async_backend(network: str | None) -> Any:
+    """The asynchronous sibling of `connections.Backend`; time limits are the library's."""
+    import anyio
+    from httpcore2 import AnyIOBackend, ConnectError, ConnectTimeout
+
+    class JudgingBackend(AnyIOBackend):
+        async def connect_tcp(self, host: str, port: int, *arguments: Any, **named: Any) -> Any:
+            try:
+                return await self.connect(host, port, *arguments, **named)
+            except (ConnectError, ConnectTimeout) as error:
+                if network is not None:
+                    raise
+                raise _lost_proxy(f"{host}:{port} cannot be reached") from error
+
+        async def connect(self, host: str, port: int, *arguments: Any, **named: Any) -> Any:
+            if network is not None and (refusal := host_refusal(host, port, network)):
+                hint = allow_hint([_named(host, port)])
+                raise SafetyScopeError("safety.scope", f"{host} {refusal}", hint=hint, left=False)
+            try:
+                rows = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            except (OSError, UnicodeError) as error:
+                text = f"{host}: the name is not known"
+                if network is None:
+                    raise _lost_proxy(text) from error
+                raise TransportError("call.transport", text, left=False) from error
+            places = [ResolvedAddress(row[0], row[4]) for row in rows]
+            good = [str(place.address[0]) for place in allowed_addresses(places, host, network)]
+            for address in good[:-1]:
+                with suppress(ConnectError, ConnectTimeout):
+                    return await super().connect_tcp(address, port, *arguments, **named)
+            return await super().connect_tcp(good[-1], port, *arguments, **named)
+
+        async def connect_unix_socket(self, *arguments: Any, **named: Any) -> Any:
+            raise SafetyScopeError("safety.scope", "local sockets are not called", left=False)
+
+    return JudgingBackend()

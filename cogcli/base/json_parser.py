@@ -1,0 +1,241 @@
+"""The JSON parser that decides and explains: by the rules of `base/strict_json`, a piece at a time, with causes and
+places. Slow: it reads what the fast one refused or may have softened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from cogcli.base.jsonvalue import MAX_INTEGER
+
+Refuse = Callable[[str, str, str, str, int], Exception]
+
+_SPACE = re.compile(r"[ \t\n\r]*+")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][-+]?[0-9]++)?")
+_TEXT = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WORD = re.compile(r"[^\s,:{}\[\]\"]++")
+_BARE_PAIR = re.compile(r"\s*([\w.-]+)\s*:\s*([^,{}\[\]\"]*)")
+_FILE_NAME = re.compile(r"[^\s{}\[\]\"]*\.json")
+_LITERALS: Final = {"true": True, "false": False, "null": None}
+_NOT_NUMBERS = {"nan", "infinity", "-infinity", "+infinity", "inf", "-inf", "+inf"}
+_ESCAPED_BLANK = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
+_SMART = "“”„‟‘’‚‛«»＂"
+
+
+class JsonParser:
+    """Recursive descent over one text; recursion is bounded by `max_depth`. `refuse` makes the error of a code, a
+    message, a hint, the text and a place in it."""
+
+    __slots__ = ("_at", "_left", "_max_depth", "_max_nodes", "_refuse", "_text")
+
+    def __init__(self, text: str, max_depth: int, max_nodes: int, refuse: Refuse) -> None:
+        self._text = text
+        self._at = 0
+        self._refuse = refuse
+        self._max_depth = max_depth
+        self._max_nodes = self._left = max_nodes
+
+    def document(self) -> Any:
+        """The value. Raises what `refuse` makes."""
+        self._skip()
+        value = self._value(0)
+        self._skip()
+        if self._at < len(self._text):
+            char = self._text[self._at]
+            if char in "{[":
+                self._fail(
+                    "a second JSON value after the first", "send one value, or a list of them"
+                )
+            word = _WORD.match(self._text, self._at)
+            self._fail(
+                f"`{_short(word[0] if word else char)}` after the end of the JSON value",
+                "remove it",
+            )
+        return value
+
+    def _skip(self) -> str:
+        """The next character that is not white space, or the empty string at the end; it is not consumed."""
+        match = _SPACE.match(self._text, self._at)
+        self._at = match.end() if match else self._at
+        return self._text[self._at : self._at + 1]
+
+    def _value(self, depth: int) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            self._fail(
+                f"more than {self._max_nodes:,} values",
+                "send less, or split the input",
+                "json.nodes",
+            )
+        char = self._text[self._at : self._at + 1]
+        if char == '"':
+            return self._string()
+        if char and char in "{[":
+            if depth == self._max_depth:
+                self._fail(
+                    f"nesting deeper than {self._max_depth}", "flatten the value", "json.depth"
+                )
+            self._at += 1
+            return self._object(depth + 1) if char == "{" else self._array(depth + 1)
+        word = _WORD.match(self._text, self._at)
+        if word and word[0] in _LITERALS:
+            self._at = word.end()
+            return _LITERALS[word[0]]
+        number = _NUMBER.fullmatch(word[0]) if word else None
+        return self._number(number) if number else self._no_value(char, word[0] if word else "")
+
+    def _array(self, depth: int) -> list[Any]:
+        values: list[Any] = []
+        if self._skip() == "]":
+            self._at += 1
+            return values
+        while True:
+            values.append(self._value(depth))
+            if self._separator("]", "a list"):
+                return values
+            if self._skip() == "]":
+                self._trailing_comma()
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        if self._skip() == "}":
+            self._at += 1
+            return values
+        while True:
+            start = self._at
+            char = self._text[self._at : self._at + 1]
+            key = self._string() if char == '"' else self._no_key(char)
+            if key in values:
+                self._at = start
+                self._fail(
+                    f"key `{_short(key)}` repeated", "keep one of them", "json.duplicate-key"
+                )
+            if self._skip() != ":":
+                self._fail(f"`:` expected after key `{_short(key)}`", "write `:` and a value")
+            self._at += 1
+            self._skip()
+            values[key] = self._value(depth)
+            if self._separator("}", "an object"):
+                return values
+            if self._skip() == "}":
+                self._trailing_comma()
+
+    def _separator(self, close: str, where: str) -> bool:
+        """Whether the container ends here; otherwise its comma is consumed."""
+        char = self._skip()
+        if char not in (close, ","):
+            self._quotes(char)
+            if not char:
+                self._fail(f"the text ends inside {where}", f"close it with {close}")
+            self._fail(
+                f"`,` or `{close}` expected, found `{_short(char)}`", "add a comma, or close it"
+            )
+        self._at += 1
+        return char == close
+
+    def _string(self) -> str:
+        match = _TEXT.match(self._text, self._at)
+        end = match.end() if match else self._at
+        if self._text[end : end + 1] != '"':
+            self._open_string(end)
+        raw = self._text[self._at : end + 1]
+        if "\\" not in raw:
+            self._at = end + 1
+            return raw[1:-1]
+        import json
+
+        text: str = json.loads(raw)
+        if _SURROGATE.search(text):
+            hint = "write a whole pair, or the character itself"
+            self._fail("half of a surrogate pair", hint, "json.surrogate")
+        self._at = end + 1
+        return text
+
+    def _number(self, match: re.Match[str]) -> int | float:
+        literal = match[0]
+        if match[1] is None and match[2] is None:
+            # Length first: int() of thousands of digits is slow, or refused by Python itself.
+            value: int | float = int(literal) if len(literal) <= 17 else MAX_INTEGER + 1
+            beyond = "2^53-1" if abs(value) > MAX_INTEGER else ""
+        else:
+            value = float(literal)
+            beyond = "every float" if abs(value) == float("inf") else ""
+        if beyond:
+            self._fail(
+                f"{_short(literal)} is beyond {beyond}", "send it as a string", "json.number"
+            )
+        self._at += len(literal)
+        return value
+
+    # What follows only explains.
+
+    def _fail(self, message: str, hint: str, code: str = "json.syntax") -> NoReturn:
+        raise self._refuse(code, message, hint, self._text, self._at)
+
+    def _trailing_comma(self) -> NoReturn:
+        self._at = self._text.rindex(",", 0, self._at)
+        self._fail("trailing comma", "remove the comma before the closing bracket")
+
+    def _quotes(self, char: str) -> None:
+        if char and char in "'`":
+            self._fail(
+                "single quotes, JSON has only double quotes", 'write "text" in double quotes'
+            )
+        if char and char in _SMART:
+            self._fail(
+                f"smart quote {char}, JSON has only straight ones",
+                'write "text" in straight quotes',
+            )
+        if char in ("#", "/"):
+            self._fail("JSON has no comments", "remove it")
+
+    def _no_value(self, char: str, word: str) -> NoReturn:
+        self._quotes(char)
+        if not char:
+            self._fail("the text ends where a value is expected", "complete it")
+        if not word:
+            self._fail(f"`{_short(char)}` where a value is expected", "write a value, or remove it")
+        if word in ("True", "False", "None"):
+            right = {"True": "true", "False": "false", "None": "null"}[word]
+            self._fail(f"`{word}` is Python, not JSON", f"write {right}")
+        if word.lower() in _NOT_NUMBERS:
+            self._fail(f"`{word}` is not a JSON number", "send null or a string", "json.number")
+        if self._text.strip() == word and _FILE_NAME.fullmatch(word):
+            self._fail("a file name, not JSON", f"use --input-file {word}")
+        if char in "+-.0123456789":
+            self._fail(
+                f"`{_short(word)}` is not a JSON number", "write a plain decimal, or quote it"
+            )
+        self._fail(f"text `{_short(word)}` without double quotes", f'write "{_short(word)}"')
+
+    def _no_key(self, char: str) -> NoReturn:
+        self._quotes(char)
+        if not char:
+            self._fail("the text ends inside an object", "close it with }")
+        pair = _BARE_PAIR.match(self._text, self._at)
+        if pair and '"' not in self._text:
+            given = f"{pair[1]}={pair[2].strip() or 'VALUE'}"
+            option = f'-p "{given}"' if re.search(r"[^\w=.,:@%+-]", given) else f"-p {given}"
+            self._fail("your shell removed the double quotes (PowerShell does)", f"use {option}")
+        if pair:
+            self._fail(f"key `{pair[1]}` without double quotes", f'write "{pair[1]}"')
+        self._fail(f"`{_short(char)}` where a key is expected", "write keys in double quotes")
+
+    def _open_string(self, end: int) -> NoReturn:
+        start, self._at = self._at, end
+        char = self._text[end : end + 1]
+        if not char:
+            self._at = start
+            self._fail("text is never closed", "add the closing double quote")
+        if char == "\\":
+            shown = self._text[end : end + 2]
+            self._fail(f"unknown escape `{_short(shown)}` in text", r"write \\ for a backslash")
+        name = _ESCAPED_BLANK.get(char, f"\\u{ord(char):04x}")
+        self._fail("control character in text", f"write {name}")
+
+
+def _short(text: str) -> str:
+    shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:40])
+    return shown if len(text) <= 40 else f"{shown}…"

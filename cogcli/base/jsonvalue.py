@@ -1,0 +1,192 @@
+"""JSON values: copying them, and admitting foreign Python values as such."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from cogcli.base.foreign_data import list_data, object_data, scalar_data
+
+NOTHING: Final[dict[Any, Any]] = {}
+"""The empty object as a default. All who are given none share it, so it is never changed."""
+MAX_DEPTH: Final = 100
+MAX_INTEGER: Final = 2**53 - 1
+_LONGEST_PLACE: Final = 80
+_SCALARS = (str, int, float, bool, type(None))
+
+
+def text_of(value: Any) -> str:
+    """The value where it is text; empty for any other, as for a member of another tool's log of a wrong type."""
+    return value if isinstance(value, str) else ""
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """The value where it is an object; an empty one for any other."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """The value where it is a list; an empty one for any other."""
+    return value if isinstance(value, list) else []
+
+
+class NotJson(ValueError):
+    """A Python value that JSON cannot hold; `place` is its dotted path, empty for the root."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        shown = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}…"
+        super().__init__(f"{reason} at `{shown}`" if place else reason)
+        self.place = place
+        self.reason = reason
+
+
+def holds_at_most(value: Any, most: int) -> bool:
+    """Whether a value consists of at most so many values, itself among them; no more of them are looked at."""
+    count, waiting = 0, [value]
+    while waiting and count <= most:
+        part = waiting.pop()
+        count += 1
+        waiting += (
+            part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
+        )
+    return count <= most
+
+
+def deep_copy(value: Any) -> Any:
+    """A copy that shares no list or dict with `value`; a tuple becomes a list."""
+    if type(value) is dict:
+        return {k: v if type(v) in _SCALARS else deep_copy(v) for k, v in value.items()}
+    if type(value) is list or type(value) is tuple:
+        return [v if type(v) in _SCALARS else deep_copy(v) for v in value]
+    return value
+
+
+def to_plain_json(value: Any, place: str = "", depth: int = 0) -> Any:
+    """`value` as plain JSON, sharing nothing with it: tuples become lists, subclasses what their base types hold, named
+    tuples and dataclasses objects (`base.foreign_data`). Raises NotJson naming the place."""
+    kind = type(value)
+    if kind is str:
+        return _text(value, place)
+    if kind is bool or value is None:
+        return value
+    if kind is int:
+        if -MAX_INTEGER <= value <= MAX_INTEGER:
+            return value
+        raise NotJson(place, "integer beyond 2^53-1")
+    if kind is float:
+        if value - value == 0.0:
+            return value
+        raise NotJson(place, "number that is not finite")
+    if kind is dict:
+        return _object(value.items(), place, depth)
+    if kind is list or kind is tuple:
+        return _list(value, place, depth)
+    return _foreign(value, place, depth)
+
+
+def _foreign(value: Any, place: str, depth: int) -> Any:
+    """A value of a type that is none of JSON's own."""
+    if (scalar := scalar_data(value)) is not None:
+        return to_plain_json(scalar, place, depth)
+    if (members := object_data(value)) is not None:
+        return _object(members, place, depth)
+    if (items := list_data(value)) is not None:
+        return _list(items, place, depth)
+    raise NotJson(place, f"`{type(value).__name__}`, no JSON value,")
+
+
+def _list(items: Iterable[Any], place: str, depth: int) -> list[Any]:
+    _require_depth(place, depth)
+    prefix = f"{place}." if place else ""
+    return [to_plain_json(item, f"{prefix}{n}", depth + 1) for n, item in enumerate(items)]
+
+
+def _object(members: Iterable[tuple[Any, Any]], place: str, depth: int) -> dict[str, Any]:
+    _require_depth(place, depth)
+    prefix = f"{place}." if place else ""
+    result: dict[str, Any] = {}
+    for name, item in members:
+        key = name if type(name) is str else _key(name, place)
+        if (
+            key in result
+        ):  # two keys of types that are not equal, as texts of another type may not be
+            raise NotJson(place, f"two keys `{key}`")
+        result[_text(key, place)] = to_plain_json(item, prefix + key, depth + 1)
+    return result
+
+
+def _key(name: Any, place: str) -> str:
+    key = scalar_data(name)
+    if not isinstance(key, str):
+        raise NotJson(place, f"key of type {type(name).__name__}")
+    return key
+
+
+def _require_depth(place: str, depth: int) -> None:
+    if depth >= MAX_DEPTH:
+        raise NotJson(place, f"nesting deeper than {MAX_DEPTH}")
+
+
+def _text(value: str, place: str) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise NotJson(place, "text with a lone surrogate") from None
+    return value
+
+
+def kind_of(value: Any) -> str:
+    """The word users see for a value's type: text, number, boolean, list, object or null."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    return _WORDS.get(type(value), type(value).__name__)
+
+
+_WORDS: Final = {
+    str: "text",
+    int: "number",
+    float: "number",
+    list: "list",
+    tuple: "list",
+    dict: "object",
+}
+
+
+def preview(value: Any, limit: int = 60) -> str:
+    """A value as one short line: its type word, and the value itself where it is a scalar."""
+    if isinstance(value, str):
+        text = value if len(value) <= limit else f"{value[: limit - 1]}…"
+        return f'text "{text}"'
+    if value is None or isinstance(value, list | dict):
+        return kind_of(value)
+    return f"{kind_of(value)} {str(value).lower() if isinstance(value, bool) else value}"[:limit]
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Deep equality without coercion: `1 == 1.0`, but `true` is not `1`."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(v, b[k]) for k, v in a.items())
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return bool(a == b)
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """Inside, nothing is collected but what nobody holds any more: JSON has no cycles, nor have specs, and
+    looking for them takes a third of the time that reading a large log takes, a fifth of checking many expressions.
+    After it all is as it was."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -1,0 +1,99 @@
+"""The merge strategies (docs/reference/execution.md#merge): whether one applies, and the merged value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.errors import OutputMappingError
+from cogcli.base.jsonvalue import equal, kind_of
+
+
+def require_mergeable(strategy: str, target: str, present: str | None, value: str) -> None:
+    """Raises OutputMappingError `output.merge` unless the kinds fit. `present` None means the target is absent."""
+    wanted = STRATEGIES[strategy].needs
+    if not wanted:
+        return
+    for side, kind in (("target holds", present), ("value is", value)):
+        if kind is not None and kind != wanted:
+            article = "an" if wanted == "object" else "a"
+            found = kind if kind == "null" else f"{'an' if kind == 'object' else 'a'} {kind}"
+            raise OutputMappingError(
+                "output.merge",
+                f"`{target}`: {strategy} needs {article} {wanted}, the {side} {found}",
+            )
+
+
+def merge(strategy: str, present: Any, value: Any) -> Any:
+    """The new value of the target. `present` is the state's own value or None when absent; `value` is kept."""
+    return value if present is None else STRATEGIES[strategy].combine(present, value)
+
+
+def is_replacing(strategy: str) -> bool:
+    """Whether a write of this strategy leaves nothing of what was there; not so of a strategy that is not known."""
+    row = STRATEGIES.get(strategy)
+    return row is not None and not row.keeps_present
+
+
+def _replace(present: Any, value: Any) -> Any:
+    return value
+
+
+def _append(present: list[Any], value: list[Any]) -> list[Any]:
+    # The list belongs to the state alone: every reader got a copy.
+    present.extend(value)
+    return present
+
+
+def _deep_merge(present: Any, over: Any) -> Any:
+    """`present` with `over` laid over it, recursively through objects. Where either is not an object, `over` wins."""
+    return _merge_objects(present, over) if type(present) is dict and type(over) is dict else over
+
+
+def _merge_objects(present: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    for key, value in over.items():
+        below = present.get(key)
+        if type(below) is dict and type(value) is dict:
+            _merge_objects(below, value)
+        else:
+            present[key] = value
+    return present
+
+
+def conflict(a: Any, b: Any, path: str = "") -> str | None:
+    """The first leaf that two concurrent deep merges set differently, as a dotted path, empty for the whole value; None
+    if they agree."""
+    if not (kind_of(a) == kind_of(b) == "object"):
+        return None if equal(a, b) else path
+    for key in a.keys() & b.keys():
+        inner = conflict(a[key], b[key], f"{path}.{key}" if path else key)
+        if inner is not None:
+            return inner
+    return None
+
+
+class Strategy(NamedTuple):
+    """How a value is written to a target that holds one already."""
+
+    combine: Callable[[Any, Any], Any]
+    """Gives the new value of the target from the state's own value, which it may change, and the one written."""
+    needs: str = ""
+    """The kind that both must have; empty if any kind will do."""
+    of_any_kind: bool = False
+    """Whether it combines values although it needs no kind."""
+    conflict: Callable[[Any, Any], str | None] | None = None
+    """Gives the first leaf that two concurrent writes set differently; None where no two can differ."""
+
+    @property
+    def keeps_present(self) -> bool:
+        """Whether the new value may hold parts of the present one."""
+        return bool(self.needs) or self.of_any_kind
+
+
+STRATEGIES: Final[dict[str, Strategy]] = {
+    "overwrite": Strategy(_replace),
+    "append": Strategy(_append, "list"),
+    "deep_merge": Strategy(_deep_merge, of_any_kind=True, conflict=conflict),
+    "replace": Strategy(_replace),
+}
+"""Every strategy of `merge_strategy`, in the order of messages and schemas. A new one is a row here."""

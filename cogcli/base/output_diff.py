@@ -1,0 +1,60 @@
+"""Comparing JSON values, such as outputs with those that a scenario expects (docs/reference/protocols.md#scenarios).
+
+- exact: equal as JSON, without coercion.
+- subset: every expected member is present; lists have the same length, their elements fit one by one.
+- shape: the same kinds of values; every element of a list has the kind of the first expected one.
+- same types: exact, and 1 is not 1.0; no scenario asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.jsonvalue import equal, kind_of
+
+ABSENT: Final = object()
+"""The value of an absent member."""
+EXACT, SUBSET, SHAPE, SAME_TYPES = "exact", "subset", "shape", "same types"
+_MOST: Final = 20
+
+
+class OutputDifference(NamedTuple):
+    """One place where the two differ: its dotted path, and both values, `ABSENT` where there is none."""
+
+    path: str
+    expected: Any
+    found: Any
+
+
+def differences(expected: Any, found: Any, match: str) -> list[OutputDifference]:
+    """At most 20 differences; none if the value is as expected."""
+    return list(islice(_compare(expected, found, match, ""), _MOST))
+
+
+def _compare(expected: Any, found: Any, match: str, path: str) -> Iterator[OutputDifference]:
+    pairs: Iterable[tuple[str | int, Any, Any]]
+    if isinstance(expected, dict) and isinstance(found, dict):
+        names = {**expected, **found} if match in (EXACT, SAME_TYPES) else expected
+        pairs = ((name, expected.get(name, ABSENT), found.get(name, ABSENT)) for name in names)
+    elif isinstance(expected, list) and isinstance(found, list):
+        first = expected[:1] * len(found)
+        both = (
+            zip(first, found, strict=False)
+            if match == SHAPE
+            else zip_longest(expected, found, fillvalue=ABSENT)
+        )
+        pairs = ((number, *pair) for number, pair in enumerate(both))
+    else:
+        if expected is ABSENT or found is ABSENT or not _is_equal(expected, found, match):
+            yield OutputDifference(path, expected, found)
+        return
+    for name, one, other in pairs:
+        yield from _compare(one, other, match, f"{path}.{name}" if path else str(name))
+
+
+def _is_equal(expected: Any, found: Any, match: str) -> bool:
+    if match == SHAPE:
+        return kind_of(expected) == kind_of(found)
+    return equal(expected, found) and (match != SAME_TYPES or type(expected) is type(found))

@@ -1,0 +1,243 @@
+"""Masking secrets before anything is written (docs/reference/episode.md#redaction).
+
+1. A value known to be secret is masked wherever it stands, in keys too, plain or in another form
+   (`base/secret_search.py`), and so are its parts that look random (`base/secret_parts.py`). Values shorter than 8
+   characters are not: they would hit plain words.
+2. A member whose key names a secret is masked whole, unless it is null, a boolean or empty. Keys are judged by their
+   words: `api_key`, `apiKey` and `X-Api-Key` are secret; `monkey`, `tokens_used` and `token_count` are not.
+3. So is the `value` of an object whose `target`, `key` or `name` does, by its last word after a dot.
+4. A string that is JSON itself, whole or cut off, is masked by the keys inside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from cogcli.base.secret_search import SecretSearch
+
+MASK: Final = "[masked]"
+MIN_LENGTH: Final = 8
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SECRET_WORDS: Final = frozenset(
+    """
+    password passwords passwd passphrase passphrases pwd secret secrets token credential credentials
+    authorization cookie cookies jwt otp apikey apikeys apitoken accesskey accesstoken authtoken
+    refreshtoken privatekey secretkey clientsecret sessiontoken
+    """.split()
+)
+_KEYED: Final = "api private access secret signing encryption master ssh session auth".split()
+_SECRET_PAIRS: Final = frozenset(
+    [(first, last) for first in _KEYED
+     for last in ("key", "keys")]
+    + [(first, "tokens") for first in ["api", "access", "refresh", "auth", "bearer", "session"]]
+    + [("pass", "word"), ("pass", "phrase"), ("auth", "header"), ("connection", "string")]
+)  # fmt: skip
+_ABOUT: Final = frozenset(
+    """
+    count counts used usage limit limits budget max min total length size type types kind name names id ids
+    index policy policies expires expiry expiration ttl required hint format estimate rate cost price
+    remaining left per issuer url uri endpoint scope scopes algorithm alg status state strategy enabled
+    present
+    """.split()
+)
+"""After a secret word these make the key tell something about the secret instead of being it."""
+_COUNTING: Final = frozenset(
+    "max min num n per avg mean total eos bos pad unk stop special".split()
+)
+"""Before `token` these make it a unit of text."""
+_PLAIN, _NAMED, _HOLDS, _VALUE = 1, 2, 3, 4
+"""Verdicts on a key: an ordinary one, one that names a secret, one that contains a known value, `value` itself."""
+_NAMING: Final = ("target", "key", "name")
+_CACHED_KEYS: Final = 10_000
+_CACHED_LENGTH: Final = 80
+_LEAST_NUMBER: Final = 10 ** (MIN_LENGTH - 1)
+_INNER_KEY = re.compile(r'"([^"\\]{1,64})"\s*:\s*')
+_INNER_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
+
+
+class Redactor:
+    """Masks what it knows to be secret. Values may be added while a run goes on, from any thread."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._values: frozenset[str] = frozenset()
+        self._built: tuple[frozenset[str], SecretSearch] | None = None
+        """The search for values, and for which: it is built when a text is first searched."""
+        self._plain: set[str] = set()
+        """Keys whose verdict is `_PLAIN`, in a set of their own: an object is compared with them in one operation."""
+        self._others: dict[str, int] = {}
+        self._clean: set[str] = set()
+        """Short texts without a secret: ids, words and times come again with each event."""
+        self.add(*secrets)
+
+    def add(self, *secrets: str) -> None:
+        """Know more secret values; ones too short to differ from plain words are passed over."""
+        stripped = {secret.strip() for secret in secrets}
+        values = self._values | {value for value in stripped if len(value) >= MIN_LENGTH}
+        if values == self._values:
+            return
+        self._values = values
+        self._plain, self._others, self._clean = set(), {}, set()
+
+    @property
+    def _search(self) -> SecretSearch:
+        # Values and search are replaced together: `add` may be called meanwhile.
+        values, built = self._values, self._built
+        if built is None or built[0] is not values:
+            from cogcli.base.secret_search import search_for
+
+            built = self._built = (values, search_for(values))
+        return built[1]
+
+    def mask(self, value: Any) -> Any:
+        """`value` without secrets, by value and by key name: the same object when there were none."""
+        return self._masked(value, True)
+
+    def mask_known(self, value: Any) -> Any:
+        """`value` without the secret values known: the same object when there were none."""
+        return value if not self._values else self._masked(value, False)
+
+    def mask_text(self, text: str) -> str:
+        """A text without the secret values known."""
+        return text if not self._values else self._search.mask(text)
+
+    def _masked(self, value: Any, named: bool) -> Any:
+        if not self._hit((value,), named):
+            return value
+        rebuilt = self._rebuilt(value, named=named)
+        return value if rebuilt == value else rebuilt
+
+    def _hit(self, values: Iterable[Any], named: bool) -> bool:
+        """Whether anything in these values has to be masked. The hot path: it builds nothing, and passes over an object
+        of plain keys, and texts where no value is known, without a call."""
+        known, clean = bool(self._values), self._clean
+        for value in values:
+            kind = type(value)
+            if kind is str:
+                if len(value) < MIN_LENGTH or value in clean or not (known or value[0] in "{["):
+                    continue
+                if self._hit_text(value, named):
+                    return True
+            elif kind is dict:
+                if not value.keys() <= self._plain and self._hit_key(value, named):
+                    return True
+                if self._hit(value.values(), named):
+                    return True
+            elif kind is list or kind is tuple:
+                if value and self._hit(value, named):
+                    return True
+            elif kind is int and known and self._is_secret_number(value):
+                return True
+        return False
+
+    def _is_secret_number(self, value: int) -> bool:
+        if value < _LEAST_NUMBER:
+            return False
+        numbers = self._search.numbers
+        return bool(numbers) and str(value) in numbers
+
+    def _hit_key(self, value: dict[str, Any], named: bool) -> bool:
+        """Whether a key of an object has to be masked, or betrays its member."""
+        for key, item in value.items():
+            verdict = self._verdict(key)
+            if verdict == _HOLDS or (
+                named and verdict != _PLAIN and _betrayed(verdict, value, item)
+            ):
+                return True
+        return False
+
+    def _hit_text(self, text: str, named: bool) -> bool:
+        clean = self._clean  # taken before the search: `add` replaces it after
+        if self._values and self._search.is_in(text):
+            return True
+        if text[0] in "{[":
+            return named and any(self._verdict(key) == _NAMED for key in _INNER_KEY.findall(text))
+        if len(text) <= _CACHED_LENGTH:
+            if len(clean) >= _CACHED_KEYS:
+                clean.clear()
+            clean.add(text)
+        return False
+
+    def _verdict(self, key: str) -> int:
+        """The verdict on a key, found once. Caches are taken before the search: `add` replaces them after it, so what
+        another thread found by the old search is forgotten with them."""
+        plain, others = self._plain, self._others
+        if key in plain:
+            return _PLAIN
+        if key in others:
+            return others[key]
+        if self._values and self._search.is_in(key):
+            verdict = _HOLDS
+        else:
+            verdict = _NAMED if names_secret(key) else _VALUE if key == "value" else _PLAIN
+        if len(plain) + len(others) >= _CACHED_KEYS:
+            plain.clear()
+            others.clear()
+        if verdict == _PLAIN:
+            plain.add(key)
+        else:
+            others[key] = verdict
+        return verdict
+
+    def _rebuilt(self, value: Any, *, named: bool) -> Any:
+        kind = type(value)
+        if kind is str:
+            text = self.mask_text(value)
+            return _inside_masked(text) if named and text[:1] in ("{", "[") else text
+        if kind is dict:
+            return {
+                self.mask_text(key): MASK
+                if named and _betrayed(self._verdict(key), value, item)
+                else self._rebuilt(item, named=named)
+                for key, item in value.items()
+            }
+        if kind is list or kind is tuple:
+            return [self._rebuilt(item, named=named) for item in value]
+        if kind is int and self._values and self._is_secret_number(value):
+            return MASK
+        return value
+
+
+def _betrayed(verdict: int, around: dict[str, Any], value: Any) -> bool:
+    """Whether a member is a secret by its key, or by the name that the object around it gives."""
+    if value is None or type(value) is bool or value in (MASK, "", [], {}):
+        return False
+    if verdict != _VALUE:
+        return verdict == _NAMED
+    names = [around[key] for key in _NAMING if key in around]
+    return any(type(name) is str and names_secret(name.rpartition(".")[2]) for name in names)
+
+
+BY_NAME: Final = Redactor()
+"""Masks what its key says is secret. It knows no value: none may be added to it."""
+
+
+def _inside_masked(text: str) -> str:
+    """JSON text with the values of secret keys masked; one that is no scalar takes the rest of the text along."""
+    parts, done = [], 0
+    for match in _INNER_KEY.finditer(text):
+        if match.start() < done or not names_secret(match[1]):
+            continue
+        value = _INNER_VALUE.match(text, match.end())
+        if value and value[0].strip() not in ("null", "true", "false", f'"{MASK}"', ""):
+            parts += [text[done : match.end()], f'"{MASK}"']
+            done = value.end()
+    return "".join(parts) + text[done:]
+
+
+@lru_cache(maxsize=10_000)
+def names_secret(key: str) -> bool:
+    """Whether a key's words say that its value is a secret."""
+    words = [word.lower() for word in _WORDS.findall(key)]
+    for n, word in enumerate(words):
+        pair = tuple(words[n - 1 : n + 1]) if n else ()
+        if word not in _SECRET_WORDS and pair not in _SECRET_PAIRS:
+            continue
+        counted = word == "token" and n > 0 and words[n - 1] in _COUNTING
+        if not counted and not _ABOUT.intersection(words[n + 1 :]):
+            return True
+    return False

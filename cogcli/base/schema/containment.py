@@ -1,0 +1,228 @@
+"""Whether every value that fits one schema fits another: proved, disproved by an example, or unknown
+(docs/reference/spec-files.md#schemas).
+
+1. YES is a proof. NO has a value that fits the narrow schema and breaks the wide one.
+2. Without jsonschema-rs only simple cases are decided: equal schemas, bare types, finite choices, disjoint types.
+   Equal are schemas that read the same once their references are followed, recursive ones included.
+3. UNKNOWN: a pattern or schema that cannot be applied, a failure of the library, or a proof that would take too long.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import chain, islice
+from typing import Any, Final, Literal, NamedTuple
+
+import orjson
+
+from cogcli.base.json_pointer import found_at, parse_reference
+from cogcli.base.schema.candidates import MAX_NODES, candidates, types_of
+from cogcli.base.schema.engine_choice import RUST, engine
+from cogcli.base.schema.engines import rust_options
+from cogcli.base.schema.equality import reads_same
+from cogcli.base.schema.normalizer import NormalizedSchema, normalize
+from cogcli.base.schema.validator import UNUSABLE, errors, fits
+from cogcli.base.schema.visitor import CHOICES, DEFINITIONS, subschemas
+
+_MAX_BYTES: Final = 64 * 1024
+"""Of larger schemas nothing is known but their types."""
+_MAX_PARTS: Final = 400
+_MAX_WAYS: Final = 64
+_MAX_WORK: Final = 5_000_000
+
+
+class Cover(NamedTuple):
+    """A verdict; `example` of `no` is a value that fits the narrow schema and not the wide one."""
+
+    verdict: Literal["yes", "no", "unknown"]
+    example: Any = None
+
+
+YES: Final = Cover("yes")
+UNKNOWN: Final = Cover("unknown")
+
+
+def covers(wide: Any, narrow: Any) -> Cover:
+    """Whether every value that fits `narrow` fits `wide`."""
+    pair = _normalized_pair(wide, narrow)
+    if pair is None:
+        bare = wide is True or (isinstance(wide, dict) and wide.keys() <= {"type"})
+        return (
+            YES
+            if bare and _is_too_large(narrow) and types_of(narrow) <= types_of(wide)
+            else UNKNOWN
+        )
+    plain = _simple_cover(pair, wide, narrow)
+    if plain is not None:
+        return plain
+    if not types_of(wide).isdisjoint(types_of(narrow)):
+        if engine() != RUST:
+            return UNKNOWN
+        if _is_proved(pair, disjoint=False):
+            return YES
+    return _search_counterexample(pair, wide, narrow)
+
+
+def disjoint(wide: Any, narrow: Any) -> bool:
+    """Whether it is proved that no value fits both schemas."""
+    pair = _normalized_pair(wide, narrow)
+    if pair is None:
+        return False
+    choices = _choices(narrow)
+    if choices is not None and len(choices) * _work(pair) <= _MAX_WORK:
+        return not any(fits(narrow, value) and fits(wide, value) for value in choices)
+    if types_of(wide).isdisjoint(types_of(narrow)):
+        return True
+    return engine() == RUST and _is_proved(pair, disjoint=True)
+
+
+def _is_too_large(schema: Any) -> bool:
+    return len(orjson.dumps(schema)) > _MAX_BYTES
+
+
+_Pair = tuple[NormalizedSchema, NormalizedSchema]
+
+
+def _normalized_pair(wide: Any, narrow: Any) -> _Pair | None:
+    """Both schemas normalized, None where nothing can be proved about them."""
+    if _is_too_large(wide) or _is_too_large(narrow):
+        return None
+    first, second = (_normalized(orjson.dumps(schema), engine()) for schema in (wide, narrow))
+    if first is None or second is None or first.refused_patterns or second.refused_patterns:
+        return None
+    # A value fits no unusable schema: that would prove anything.
+    unusable = any(("", UNUSABLE) in errors(schema, None) for schema in (wide, narrow))
+    return None if unusable else (first, second)
+
+
+def _work(pair: _Pair) -> int:
+    """The work of checking one node of a value by both schemas."""
+    return pair[0].work_per_node + pair[1].work_per_node
+
+
+def _simple_cover(pair: _Pair, wide: Any, narrow: Any) -> Cover | None:
+    """The answer in a simple case, None in any other; `pair` is `wide` and `narrow` normalized."""
+    first, second = pair[0].schema, pair[1].schema
+    if first is True or first == {}:
+        return YES
+    if any(reads_same(each, second) for each in (first, *_alternatives(first))):
+        return YES
+    choices = _choices(narrow)
+    if choices is not None and len(choices) * _work(pair) > _MAX_WORK:
+        return UNKNOWN
+    if choices is not None:
+        broken = [value for value in choices if fits(narrow, value) and not fits(wide, value)]
+        return Cover("no", broken[0]) if broken else YES
+    return YES if first.keys() <= {"type"} and types_of(narrow) <= types_of(wide) else None
+
+
+def _alternatives(schema: Any) -> list[Any]:
+    """The schemas of which a value has to fit one; none where more is asserted."""
+    if not isinstance(schema, dict) or schema.keys() - DEFINITIONS != {"anyOf"}:
+        return []
+    shared = {key: value for key, value in schema.items() if key in DEFINITIONS}
+    return [{**each, **shared} for each in schema["anyOf"] if isinstance(each, dict)]
+
+
+def _choices(schema: Any) -> list[Any] | None:
+    """The values of `const` or `enum`, None without one."""
+    if isinstance(schema, dict) and "const" in schema:
+        return [schema["const"]]
+    return (
+        schema["enum"]
+        if isinstance(schema, dict) and isinstance(schema.get("enum"), list)
+        else None
+    )
+
+
+def _search_counterexample(pair: _Pair, wide: Any, narrow: Any) -> Cover:
+    # Values at the bounds of the wide schema are the likeliest counterexamples.
+    most = max(10, _MAX_WORK // (MAX_NODES * _work(pair)))
+    for value in islice(chain(candidates(wide), candidates(narrow)), most):
+        if fits(narrow, value) and not fits(wide, value):
+            return Cover("no", value)
+    return UNKNOWN
+
+
+@lru_cache(maxsize=64)
+def _normalized(schema: bytes, engine: str) -> NormalizedSchema | None:
+    """The schema normalized. The engine is part of the key: patterns depend on it."""
+    return normalize(orjson.loads(schema))
+
+
+def _is_proved(pair: _Pair, *, disjoint: bool) -> bool:
+    """Whether the library proves that the first schema covers the second, or that they are disjoint."""
+    import jsonschema_rs
+
+    schemas = [each.schema for each in pair]
+    # The time of a proof grows with the product of all alternatives.
+    if any(count_parts(s) > _MAX_PARTS or count_alternatives(s) > _MAX_WAYS for s in schemas):
+        return False
+    try:
+        first, second = (jsonschema_rs.canonicalize(each, **rust_options()) for each in schemas)
+        if disjoint:
+            return first.intersect(second).kind is jsonschema_rs.canonical.CanonicalKind.FALSE
+        return first.covers(second) is jsonschema_rs.canonical.Containment.YES
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # a panic of the library derives from BaseException
+        return False
+
+
+_MAX_COUNT: Final = 10**6
+_MAX_DEPTH: Final = 64
+_NOT_MULTIPLIED: Final = DEFINITIONS | {*CHOICES, "unevaluatedItems", "unevaluatedProperties"}
+"""Keywords that are counted in another way, or that a proof does not open."""
+
+
+def count_parts(schema: Any) -> int:
+    """The number of JSON nodes of a schema."""
+    count, pending = 0, [schema]
+    while pending:
+        part = pending.pop()
+        count += 1
+        if isinstance(part, dict):
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+    return count
+
+
+def count_alternatives(schema: Any) -> int:
+    """The number of ways in which a value may fit a schema, its alternatives multiplied; at most a million."""
+    return _AlternativeCounter(schema).count(schema, 0)
+
+
+class _AlternativeCounter:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._counts: dict[int, int] = {}
+
+    def count(self, schema: Any, depth: int) -> int:
+        """The ways of one subschema; one in progress or nested deeper than 64 counts as one."""
+        if not isinstance(schema, dict):
+            return 1
+        counted = self._counts.get(id(schema))
+        if counted is not None or depth > _MAX_DEPTH:
+            return counted or 1
+        self._counts[id(schema)] = 1
+        total = min(_MAX_COUNT, self._count_own(schema, depth + 1))
+        self._counts[id(schema)] = total
+        return total
+
+    def _count_own(self, schema: dict[str, Any], depth: int) -> int:
+        own = schema.get("type")
+        total = len(own) if isinstance(own, list) else 1
+        for key in CHOICES:
+            parts = schema.get(key)
+            if isinstance(parts, list):
+                ways = sum(self.count(each, depth) for each in parts)
+                total *= min(_MAX_COUNT, ways * len(parts) if key == "oneOf" else ways)
+        for (keyword, *_), part in subschemas(schema):
+            if keyword not in _NOT_MULTIPLIED:
+                total *= self.count(part, depth) * (2 if keyword in ("not", "if") else 1)
+                total = min(_MAX_COUNT, total)
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            total *= self.count(found_at(self._root, parse_reference(reference)), depth)
+        return total

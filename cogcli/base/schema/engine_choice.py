@@ -1,0 +1,68 @@
+"""The engine that applies JSON Schemas: jsonschema-rs, or jsonschema where the other has no wheel (ADR 9).
+
+`COGCLI_SCHEMA_ENGINE` forces one of them.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Final
+
+from cogcli.base.errors import EnvironmentRefusal
+
+PYTHON: Final = "jsonschema"
+RUST: Final = "jsonschema-rs"
+_VARIABLE: Final = "COGCLI_SCHEMA_ENGINE"
+
+
+def engine() -> str:
+    """The engine in use: `jsonschema-rs` or `jsonschema`.
+
+    Raises EnvironmentRefusal `config.key` where `COGCLI_SCHEMA_ENGINE` names another, or one that is not installed.
+    """
+    return _engine(os.environ.get(_VARIABLE, ""))
+
+
+def require_engine() -> None:
+    """Check `COGCLI_SCHEMA_ENGINE` before a run needs an engine. Raises EnvironmentRefusal `config.key`."""
+    if os.environ.get(_VARIABLE):
+        engine()
+
+
+@lru_cache(maxsize=4)
+def _engine(forced: str) -> str:
+    if forced == PYTHON:
+        return PYTHON
+    if forced in ("", RUST) and is_rust_usable():
+        return RUST
+    if not forced:
+        return PYTHON
+    found = "which is not installed" if forced == RUST else f"expected {PYTHON} or {RUST}"
+    hint = "pip install 'jsonschema-rs>=0.60,<0.61'" if forced == RUST else "unset it"
+    raise EnvironmentRefusal(
+        "config.key", f"COGCLI_SCHEMA_ENGINE is `{forced[:40]}`, {found}", hint=hint
+    )
+
+
+def engine_key() -> str:
+    """A key of what the choice of an engine depends on, made without loading an engine."""
+    from importlib.util import find_spec
+
+    try:
+        found = find_spec("jsonschema_rs") is not None
+    except ValueError:  # a module that a caller has blocked
+        found = False
+    return f"{os.environ.get(_VARIABLE, '')}:{found:d}"
+
+
+def is_rust_usable() -> bool:
+    """Whether jsonschema-rs is installed, loads, and is of the version whose interface is known."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        import jsonschema_rs  # noqa: F401
+
+        return version("jsonschema-rs").startswith("0.60.")
+    except (ImportError, PackageNotFoundError):
+        return False

@@ -1,0 +1,88 @@
+"""The limits of a JSON Schema fragment in a spec file: local references, bounded size, linear-time patterns
+(docs/reference/spec-files.md#schemas)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cogcli.base.problems import KeyPath
+from cogcli.base.schema.normalizer import reference_faults
+from cogcli.base.schema.patterns import parse_pattern, refusal
+from cogcli.base.schema.regex_parser import (
+    Choice,
+    RegexPart,
+    Repetition,
+    Sequence,
+    UnsupportedRegex,
+)
+from cogcli.base.schema.validator import invalid
+from cogcli.base.schema.visitor import subschemas
+
+MAX_SUBSCHEMAS: Final = 500
+MAX_DEPTH: Final = 16
+
+
+def faults(schema: Any) -> list[tuple[KeyPath, str]]:
+    """The faults of a fragment as (path from its root, message); empty if it is allowed."""
+    found: list[tuple[KeyPath, str]] = []
+    parts: dict[tuple[str, ...], Any] = {}
+    for path, depth, part in _all_subschemas(schema, (), 1):
+        parts[tuple(map(str, path))] = part
+        if len(parts) > MAX_SUBSCHEMAS:
+            return [*found, ((), f"more than {MAX_SUBSCHEMAS} subschemas")]
+        if depth > MAX_DEPTH:
+            return [*found, (path, f"subschemas nested deeper than {MAX_DEPTH}")]
+        found.extend(_own_faults(part, path))
+    return found or invalid(schema) or reference_faults(parts)
+
+
+def _all_subschemas(schema: Any, path: KeyPath, depth: int) -> Iterator[tuple[KeyPath, int, Any]]:
+    yield path, depth, schema
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        return
+    for below, part in subschemas(schema):
+        yield from _all_subschemas(part, (*path, *below), depth + 1)
+    if "contentSchema" in schema:  # no engine applies it, but a reference may lead there
+        yield from _all_subschemas(schema["contentSchema"], (*path, "contentSchema"), depth + 1)
+
+
+def _own_faults(schema: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    if not isinstance(schema, dict):
+        return
+    if path and "$id" in schema:
+        yield (*path, "$id"), "`$id` inside a fragment changes what `#/...` means"
+    patterns: list[tuple[KeyPath, Any]] = [(("pattern",), schema.get("pattern"))]
+    properties = schema.get("patternProperties")
+    if isinstance(properties, dict):
+        patterns += [(("patternProperties", name), name) for name in properties]
+    for where, pattern in patterns:
+        reason = unsafe_reason(pattern) or refusal(pattern) if isinstance(pattern, str) else ""
+        if reason:
+            yield (*path, *where), f"pattern `{pattern}`: {reason}"
+
+
+def unsafe_reason(pattern: str) -> str:
+    """Why no engine may run a regular expression in a spec file; empty if it is allowed.
+
+    A quantifier inside a repeated group is refused, so that a spec means the same without jsonschema-rs.
+    """
+    try:
+        nested = _has_nested_quantifier(parse_pattern(pattern), repeated=False)
+    except UnsupportedRegex as error:
+        return str(error)
+    except RecursionError:
+        return "nested too deeply"
+    return "a quantifier inside a repeated group is not allowed" if nested else ""
+
+
+def _has_nested_quantifier(part: RegexPart, *, repeated: bool) -> bool:
+    """Whether a repeated group holds a quantifier. `repeated`: the part itself is in such a group."""
+    if isinstance(part, Repetition):
+        if repeated and part.least != part.most:
+            return True
+        is_group = part.most is None or part.most > 1
+        return _has_nested_quantifier(part.part, repeated=repeated or is_group)
+    if isinstance(part, Sequence | Choice):
+        return any(_has_nested_quantifier(each, repeated=repeated) for each in part.parts)
+    return False

@@ -1,0 +1,89 @@
+"""Messages about breaches of a schema, the same for both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.jsonvalue import preview
+
+_MAX_LENGTH: Final = 300
+_MAX_NAMES: Final = 10
+
+
+class Breach(NamedTuple):
+    """One breach of a schema: the place in the value, the keyword, and the keyword's value or the keys concerned."""
+
+    place: tuple[str | int, ...]
+    keyword: str
+    limit: Any
+
+
+def text_of(breach: Breach, value: Any) -> str:
+    """One sentence about a breach, at most 300 characters; `value` is the value at its place."""
+    write = _TEXTS.get(breach.keyword)
+    text = write(breach.limit, value) if write else f"does not fit `{breach.keyword}`"
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
+
+
+def _type(limit: Any, value: Any) -> str:
+    types = [limit] if isinstance(limit, str) else sorted(limit)
+    return f"expected {' or '.join(types)}, found {preview(value)}"
+
+
+def _enum(limit: Any, value: Any) -> str:
+    more = ", …" if len(limit) > _MAX_NAMES else ""
+    return f"expected one of {', '.join(map(preview, limit[:_MAX_NAMES]))}{more}, found {preview(value)}"
+
+
+def _number(limit: Any) -> str:
+    return (
+        f"{limit:g}"
+        if isinstance(limit, float) and limit.is_integer() and abs(limit) < 1e15
+        else str(limit)
+    )
+
+
+def _bound(words: str) -> Callable[[Any, Any], str]:
+    return lambda limit, value: f"expected {words} {_number(limit)}, found {preview(value)}"
+
+
+def _count(words: str, unit: str) -> Callable[[Any, Any], str]:
+    return lambda limit, value: f"expected {words} {_number(limit)} {unit}, found {len(value)}"
+
+
+def _keys(limit: Any, value: Any) -> str:
+    """The unknown keys: those of `limit`, or all where it is None."""
+    names = sorted(value if limit is None else limit)
+    return f"unknown: {', '.join(f'`{name}`' for name in names[:_MAX_NAMES])}{', …' if len(names) > _MAX_NAMES else ''}"
+
+
+_TEXTS: Final[dict[str, Callable[[Any, Any], str]]] = {
+    "type": _type,
+    "enum": _enum,
+    "const": lambda limit, value: f"expected {preview(limit)}, found {preview(value)}",
+    "minimum": _bound("at least"),
+    "maximum": _bound("at most"),
+    "exclusiveMinimum": _bound("more than"),
+    "exclusiveMaximum": _bound("less than"),
+    "multipleOf": _bound("a multiple of"),
+    "minLength": _count("at least", "characters"),
+    "maxLength": _count("at most", "characters"),
+    "minItems": _count("at least", "items"),
+    "maxItems": _count("at most", "items"),
+    "minProperties": _count("at least", "keys"),
+    "maxProperties": _count("at most", "keys"),
+    "pattern": lambda limit, value: f"expected text matching `{limit}`, found {preview(value)}",
+    "required": lambda limit, value: f"`{limit}` is missing",
+    "additionalProperties": _keys,
+    "propertyNames": lambda limit, value: f"key `{limit}` is not allowed",
+    "unevaluatedProperties": lambda limit, value: "has keys that nothing allows",
+    "unevaluatedItems": lambda limit, value: "has items that nothing allows",
+    "uniqueItems": lambda limit, value: "holds an item twice",
+    "contains": lambda limit, value: "holds too few or too many of the items that are asked for",
+    "not": lambda limit, value: f"{preview(value)} is excluded",
+    "anyOf": lambda limit, value: f"{preview(value)} fits none of the alternatives",
+    "oneOf": lambda limit, value: (
+        f"{preview(value)} fits {'more than one' if limit else 'none'} of the alternatives"
+    ),
+}

@@ -1,0 +1,225 @@
+"""A schema as the engines get it: what they would read differently is removed or rewritten.
+
+1. Patterns mean the same in both engines; one that cannot be run in linear time is not applied.
+2. `false` becomes `{"not": {}}` except for `unevaluatedItems` and the like: one engine reports a wrong place for it.
+3. References resolve inside the schema, and following them ends.
+4. `format`, `$id`, `$anchor` and unknown keywords are removed: they assert nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.json_pointer import parse_reference
+from cogcli.base.problems import KeyPath
+from cogcli.base.schema.patterns import pattern_of
+from cogcli.base.schema.visitor import ASSERTIONS, LISTS, MAPS, REFERENCES, SAME_VALUE, SINGLE
+
+_COUNTED: Final = frozenset(("additionalProperties", "unevaluatedItems", "unevaluatedProperties"))
+_COPIED: Final = (ASSERTIONS - {"pattern"}).union(REFERENCES)
+NOTHING: Final[dict[str, Any]] = {"not": {}}
+
+
+class NormalizedSchema(NamedTuple):
+    """A schema for the engine in use.
+
+    `refused_patterns`: the patterns that are not applied. `original_patterns`: a rewritten pattern to that of the
+    author. `work_per_node`: the most comparisons for one node of a value; `steps_per_character`: the most steps of the
+    patterns for one character.
+    """
+
+    schema: Any
+    refused_patterns: tuple[str, ...]
+    original_patterns: dict[str, str]
+    work_per_node: int
+    steps_per_character: int
+
+
+def normalize(schema: Any) -> NormalizedSchema | None:
+    """The schema for the engine in use, None if it cannot be applied."""
+    normalizer = _Normalizer()
+    try:
+        normalized = normalizer.part(schema, ())
+        if reference_faults(normalizer.parts):
+            return None
+        work = _most_work_per_node(normalizer.parts, _work_of)
+        steps = _most_work_per_node(normalizer.parts, _steps_of)
+    except (_Malformed, RecursionError):
+        return None
+    refused = tuple(dict.fromkeys(normalizer.refused_patterns))
+    return NormalizedSchema(normalized, refused, normalizer.original_patterns, work, steps)
+
+
+_SIZED_KEYWORDS: Final = ("required", "properties", "dependentRequired", "dependentSchemas")
+
+
+def _work_of(part: Any) -> int:
+    """The comparisons that a subschema alone makes for one node."""
+    if not isinstance(part, dict):
+        return 1
+    named = sum(len(part[key]) for key in _SIZED_KEYWORDS if isinstance(part.get(key), dict | list))
+    choices = part.get("enum")
+    return (
+        1
+        + named // 8
+        + (
+            (sum(10 * len(each) if isinstance(each, dict | list) else 1 for each in choices) // 8)
+            if isinstance(choices, list)
+            else 0
+        )
+    )
+
+
+def _steps_of(part: Any) -> int:
+    """The most steps that the patterns of a subschema alone take for one character."""
+    if not isinstance(part, dict):
+        return 0
+    own, names = part.get("pattern"), part.get("patternProperties")
+    texts = [own, *(names if isinstance(names, dict) else ())]
+    found = [pattern_of(text) for text in texts if isinstance(text, str)]
+    return sum(each.steps for each in found if each is not None)
+
+
+class _Malformed(Exception):
+    """A part that is not a schema."""
+
+
+class _Normalizer:
+    def __init__(self) -> None:
+        self.parts: dict[tuple[str, ...], Any] = {}
+        self.original_patterns: dict[str, str] = {}
+        self.refused_patterns: list[str] = []
+
+    def part(self, schema: Any, place: tuple[str, ...]) -> Any:
+        """One subschema, normalized. Raises _Malformed."""
+        self.parts[place] = schema
+        if isinstance(schema, bool):
+            return schema or NOTHING
+        if not isinstance(schema, dict):
+            raise _Malformed
+        result: dict[str, Any] = {}
+        for key, value in schema.items():
+            if key in _COPIED:
+                result[key] = value
+            elif key == "pattern" and isinstance(value, str):
+                text = self._pattern(value)
+                if text is not None:
+                    result[key] = text
+            elif key in SINGLE:
+                inner = self.part(value, (*place, key))
+                result[key] = False if value is False and key in _COUNTED else inner
+            elif key in LISTS:
+                if not isinstance(value, list):
+                    raise _Malformed
+                below = enumerate(value)
+                result[key] = [self.part(each, (*place, key, str(n))) for n, each in below]
+            elif key in MAPS:
+                result[key] = self._map(key, value, (*place, key))
+        return result
+
+    def _map(self, key: str, value: Any, place: tuple[str, ...]) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise _Malformed
+        result = {}
+        for name, each in value.items():
+            inner = self.part(each, (*place, name))
+            text = self._pattern(name) if key == "patternProperties" else name
+            if text is not None:
+                result[text] = inner
+        return result
+
+    def _pattern(self, text: str) -> str | None:
+        pattern = pattern_of(text)
+        if pattern is None:
+            self.refused_patterns.append(text)
+            return None
+        own = pattern.text
+        # A different pattern may have the same rewritten text.
+        while self.original_patterns.setdefault(own, text) != text:
+            own = f"(?:{own})"
+        return own
+
+
+# -- references: each resolves to a subschema, and following them ends -----------------------------------------------
+
+MAX_APPLIED: Final = 10_000
+"""The most subschemas that apply to one node of a value: references can double them at each level."""
+
+SubschemaMap = dict[tuple[str, ...], Any]
+"""All subschemas of a schema by path, list indices as text."""
+
+
+def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
+    """References that do not resolve, leave the fragment, or form a cycle: (path, message)."""
+    found: list[tuple[KeyPath, str]] = []
+    for path, part in parts.items():
+        for key in REFERENCES:
+            target = part.get(key) if isinstance(part, dict) else None
+            if not isinstance(target, str):
+                continue
+            if target != "#" and not target.startswith("#/"):
+                found.append(
+                    ((*path, key), f"`{key}` to `{target}`, expected `#/...` inside the fragment")
+                )
+            elif parse_reference(target) not in parts:
+                found.append(((*path, key), f"`{key}` to `{target}`: there is no such subschema"))
+    totals: dict[tuple[str, ...], int] = {}
+    for path in () if found else parts:
+        total = _total_work(path, parts, totals, lambda part: 1, MAX_APPLIED)
+        if total == 0:
+            return [(path, "a reference leads back here without going into the value")]
+        if total > MAX_APPLIED:
+            return [(path, f"more than {MAX_APPLIED:,} subschemas apply to one value")]
+    return found
+
+
+def _most_work_per_node(parts: SubschemaMap, work_of: Callable[[Any], int]) -> int:
+    """The most work for one node of a value; `work_of` gives that of one subschema. Only for parts without faults."""
+    totals: dict[tuple[str, ...], int] = {}
+    return max((_total_work(path, parts, totals, work_of, 10**9) for path in parts), default=0)
+
+
+def _total_work(
+    start: tuple[str, ...],
+    parts: SubschemaMap,
+    totals: dict[tuple[str, ...], int],
+    work_of: Callable[[Any], int],
+    most: int,
+) -> int:
+    """The work for one node of a value from `start` on, at most `most + 1`; 0 for an endless cycle. `work_of` gives the
+    work of one subschema."""
+    stack = [start]
+    in_progress: set[tuple[str, ...]] = set()
+    while stack:
+        path = stack[-1]
+        next_paths = list(_same_value_parts(path, parts[path]))
+        if path not in totals and path not in in_progress:
+            in_progress.add(path)
+            if any(below in in_progress for below in next_paths):
+                return 0
+            stack += [below for below in next_paths if below not in totals]
+            continue
+        stack.pop()
+        in_progress.discard(path)
+        totals[path] = min(
+            work_of(parts[path]) + sum(totals[below] for below in next_paths), most + 1
+        )
+    return totals[start]
+
+
+def _same_value_parts(path: tuple[str, ...], part: Any) -> Iterator[tuple[str, ...]]:
+    """The paths of the subschemas that apply to the same value as this one."""
+    if not isinstance(part, dict):
+        return
+    for key in REFERENCES:
+        if isinstance(part.get(key), str):
+            yield parse_reference(part[key])
+    for key in SAME_VALUE & part.keys():
+        value = part[key]
+        if isinstance(value, list):
+            yield from ((*path, key, str(n)) for n in range(len(value)))
+        elif key == "dependentSchemas":
+            yield from ((*path, key, name) for name in (value if isinstance(value, dict) else ()))
+        else:
+            yield (*path, key)

@@ -1,0 +1,187 @@
+"""The work of a regular expression, and whether a backtracking engine takes linear time for it.
+
+Backtracking is linear where the next character decides between alternatives: all but one fail at once. It is linear
+with a factor for a small number of alternatives, and for one unbounded repetition before parts of bounded width. Any
+other expression is not shown to be linear, even if it is.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import inf
+from typing import Final, NamedTuple
+
+from cogcli.base.schema import regex_parser
+from cogcli.base.schema.regex_parser import (
+    END,
+    START,
+    Anchor,
+    Chars,
+    Choice,
+    RegexPart,
+    Repetition,
+    Sequence,
+)
+
+MAX_STEPS: Final = 1_000
+"""The most steps for one character; a pattern that may take more is not shown to be linear."""
+
+
+def count_characters(part: RegexPart) -> int:
+    """The number of characters and classes in a part, its repetitions expanded."""
+    if isinstance(part, Sequence | Choice):
+        return 1 + sum(map(count_characters, part.parts))
+    if isinstance(part, Repetition):
+        return count_characters(part.part) * max(1, part.least if part.most is None else part.most)
+    return 1
+
+
+def trim_ends(part: RegexPart) -> RegexPart:
+    """A part found in the same texts: repetitions at its ends are reduced to their minimum."""
+    if isinstance(part, Choice):
+        return Choice(tuple(map(_trim_part, part.parts)))
+    return _trim_part(part)
+
+
+def most_steps(part: RegexPart) -> int | None:
+    """The most steps of a backtracking engine for one character when it searches a text for a part; None where linear
+    time is not shown."""
+    branches = part.parts if isinstance(part, Choice) else (part,)
+    try:
+        steps = sum(map(_search_steps, branches))
+    except _NotLinear:
+        return None
+    return int(steps) if steps <= MAX_STEPS else None
+
+
+class _NotLinear(Exception):
+    """It may take more than linear time."""
+
+
+class _After(NamedTuple):
+    """What may follow a part: its first characters, whether it always succeeds, its greatest width."""
+
+    begins: tuple[tuple[int, int], ...]
+    succeeds: bool
+    width: float
+
+
+_NOTHING: Final = _After((), True, 0)
+
+
+def _search_steps(part: RegexPart) -> float:
+    steps = _steps(part, _NOTHING, repeated=False)
+    if part == Anchor(START) or (isinstance(part, Sequence) and part.parts[:1] == (Anchor(START),)):
+        return steps
+    return steps * (_widths(part)[1] + 1)
+
+
+def _trim_part(part: RegexPart) -> RegexPart:
+    parts = list(part.parts) if isinstance(part, Sequence) else [part]
+    for end in (0, -1):
+        while parts and isinstance(last := parts[end], Repetition) and last.least != last.most:
+            rest = [Repetition(last.part, last.least, last.least, False)] if last.least else []
+            parts = [*rest, *parts[1:]] if end == 0 else [*parts[:-1], *rest]
+    return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+
+def _steps(part: RegexPart, after: _After, *, repeated: bool) -> float:
+    """The number of ways to match a part before `after`. `repeated`: whether it is inside a repetition."""
+    found: float = 1
+    if isinstance(part, Sequence):
+        for each in reversed(part.parts):
+            found *= _steps(each, after, repeated=repeated)
+            after = _prepend(each, after)
+    elif isinstance(part, Choice):
+        steps = [_steps(each, after, repeated=repeated) for each in part.parts]
+        begins = [_prepend(each, after).begins for each in part.parts]
+        overlapping = any(_overlap(one, other) for one, other in combinations(begins, 2))
+        if overlapping and repeated:
+            raise _NotLinear
+        found = sum(steps) if overlapping else max(steps)
+    elif isinstance(part, Repetition):
+        found = _repetition_steps(part, after, repeated=repeated)
+    if found > MAX_STEPS:
+        raise _NotLinear
+    return found
+
+
+def _repetition_steps(part: Repetition, after: _After, *, repeated: bool) -> float:
+    many = part.most is None or part.most > 1
+    if many and _widths(part.part)[0] == 0:
+        raise _NotLinear
+    inner = _steps(part.part, _after_inner(part, after), repeated=repeated or many)
+    if part.least == part.most:
+        return int(int(inner) ** part.least)
+    begins = _prepend(part.part, after).begins
+    if after.succeeds or not _overlap(begins, after.begins):
+        return inner
+    if repeated:
+        raise _NotLinear
+    return inner * ((after.width if part.most is None else part.most - part.least) + 1)
+
+
+def _after_inner(part: Repetition, after: _After) -> _After:
+    """What follows one iteration: another one, or what follows the repetition."""
+    if part.most == 1:
+        return after
+    begins = _union(_prepend(part.part, after).begins, after.begins)
+    return _After(begins, after.succeeds and part.least <= 1, _widths(part)[1] + after.width)
+
+
+def _prepend(part: RegexPart, after: _After) -> _After:
+    """What follows the part before this one: this part, then `after`."""
+    least, most = _widths(part)
+    width = most + after.width
+    if isinstance(part, Chars):
+        return _After(part.ranges, False, width)
+    if isinstance(part, Anchor):
+        return _After(() if part.kind == END else after.begins, False, width)
+    if isinstance(part, Sequence):
+        for each in reversed(part.parts):
+            after = _prepend(each, after)
+        return after
+    if isinstance(part, Choice):
+        found = [_prepend(each, after) for each in part.parts]
+        return _After(
+            _union(*(each.begins for each in found)), any(each.succeeds for each in found), width
+        )
+    begins = () if part.most == 0 else _prepend(part.part, after).begins
+    if least == 0:
+        return _After(_union(begins, after.begins), after.succeeds, width)
+    return _After(begins, False, width)
+
+
+def _widths(part: RegexPart) -> tuple[int, float]:
+    """The fewest and the most characters that a part matches; infinite is unbounded."""
+    if isinstance(part, Chars):
+        return 1, 1
+    if isinstance(part, Anchor):
+        return 0, 0
+    if isinstance(part, Repetition):
+        least, most = _widths(part.part)
+        times = (
+            inf if part.most is None else float(part.most)
+        )  # a float product becomes infinite, not large
+        return part.least * least, most * times if most and times else 0
+    below = [_widths(each) for each in part.parts]
+    if isinstance(part, Sequence):
+        return sum(least for least, _ in below), sum(most for _, most in below)
+    return min(least for least, _ in below), max(most for _, most in below)
+
+
+def _union(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    return tuple(regex_parser.merge_ranges([each for some in ranges for each in some]))
+
+
+def _overlap(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
+    """Whether two sorted classes share a character."""
+    first, second = 0, 0
+    while first < len(one) and second < len(other):
+        if one[first][0] <= other[second][1] and other[second][0] <= one[first][1]:
+            return True
+        if one[first][1] < other[second][1]:
+            first += 1
+        else:
+            second += 1
+    return False

@@ -1,0 +1,158 @@
+"""The one place that applies JSON Schema (docs/reference/spec-files.md#schemas): the same answer with both engines,
+in bounded time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.base.schema.engine_choice import PYTHON, RUST, engine
+from cogcli.base.schema.engines import (
+    DIALECT,
+    CompiledSchema,
+    Unusable,
+    compile_python,
+    compile_rust,
+)
+from cogcli.base.schema.messages import text_of
+from cogcli.base.schema.normalizer import NormalizedSchema, normalize
+from cogcli.base.schema.patterns import refusal
+
+MAX_ERRORS: Final = 20
+_MAX_BREACHES: Final = 1000
+"""The most breaches read; the first 20 of them in order are given."""
+UNUSABLE: Final = "the schema itself cannot be applied"
+TOO_MUCH: Final = "too large to be checked: the value times the schema"
+MAX_WORK: Final = {RUST: 30_000_000, PYTHON: 6_000_000}
+"""By engine: the most work of a check, nodes times work per node plus characters times steps per character; it takes
+seconds. A check cannot be interrupted, so that one with more work is refused before it begins."""
+_MAX_PATTERN: Final = 100
+_MAX_WORK_FOR_ALL: Final = 50_000
+"""Above this work only the first breach is given: a breach takes the engine a hundred times as long as a check."""
+
+
+def errors(schema: Any, value: Any) -> list[tuple[str, str]]:
+    """The breaches of a schema by a value, as (slash path, message); at most 20, empty if it fits.
+
+    A schema that cannot be applied gives `UNUSABLE` for every value, a check that would take too long `TOO_MUCH`.
+    """
+    ready = _compiled(orjson.dumps(schema), engine())
+    if ready is None:
+        return [("", UNUSABLE)]
+    if _exceeds_max_work(ready, value):
+        return [("", TOO_MUCH)]
+    few = (
+        _count_nodes(value, _MAX_WORK_FOR_ALL)[0] * ready.normalized.work_per_node
+        <= _MAX_WORK_FOR_ALL
+    )
+    messages = set()
+    for breach in islice(ready.compiled.breaches(value, not few), _MAX_BREACHES):
+        if breach.keyword == "pattern":
+            breach = breach._replace(
+                limit=ready.normalized.original_patterns.get(breach.limit, breach.limit)
+            )
+        messages.add((breach.place, text_of(breach, _value_at(value, breach.place))))
+    found = sorted(messages, key=_sort_key)[:MAX_ERRORS]
+    return [("/".join(map(str, place)), text) for place, text in found]
+
+
+def refused_patterns(schema: Any) -> tuple[str, ...]:
+    """A message per pattern that cannot be run in bounded time; no check applies these patterns."""
+    ready = _normalized(orjson.dumps(schema), engine())
+    return tuple(map(_refusal_text, ready.refused_patterns)) if ready is not None else ()
+
+
+def is_usable(schema: Any) -> bool:
+    """Whether a schema can be applied, apart from its patterns."""
+    return _compiled(orjson.dumps(schema), engine()) is not None
+
+
+def _refusal_text(pattern: str) -> str:
+    shown = pattern if len(pattern) <= _MAX_PATTERN else f"{pattern[: _MAX_PATTERN - 1]}…"
+    return f"the pattern `{shown}`, which cannot be run: {refusal(pattern)}"
+
+
+def fits(schema: Any, value: Any) -> bool:
+    """Whether a value fits a schema; False also where that cannot be checked."""
+    ready = _compiled(orjson.dumps(schema), engine())
+    if ready is None or _exceeds_max_work(ready, value):
+        return False
+    return ready.compiled.fits(value)
+
+
+def invalid(schema: Any) -> list[tuple[tuple[str | int, ...], str]]:
+    """The breaches of the meta-schema of 2020-12 by a schema, as (path, message); at most 20, empty if it is valid."""
+    found = _compiled_meta(engine()).breaches(schema, False)
+    messages = {
+        (b.place, text_of(b, _value_at(schema, b.place))) for b in islice(found, _MAX_BREACHES)
+    }
+    return sorted(messages, key=_sort_key)[:MAX_ERRORS]
+
+
+class _CompiledSchema(NamedTuple):
+    """A schema in the engine in use, and the most work of one check."""
+
+    compiled: CompiledSchema
+    normalized: NormalizedSchema
+    max_work: int
+
+
+@lru_cache(maxsize=512)
+def _compiled(schema: bytes, engine: str) -> _CompiledSchema | None:
+    """The schema in that engine, None if it cannot be applied."""
+    ready = _normalized(schema, engine)
+    if ready is None:
+        return None
+    try:
+        compiled = compile_rust(ready.schema) if engine == RUST else compile_python(ready.schema)
+    except Unusable:
+        return None
+    return _CompiledSchema(compiled, ready, MAX_WORK[engine])
+
+
+@lru_cache(maxsize=512)
+def _normalized(schema: bytes, engine: str) -> NormalizedSchema | None:
+    """The schema normalized, None if it cannot be applied. The engine is part of the key: patterns depend on it."""
+    return normalize(orjson.loads(schema))
+
+
+@lru_cache(maxsize=2)
+def _compiled_meta(engine: str) -> CompiledSchema:
+    return compile_rust(DIALECT) if engine == RUST else compile_python(DIALECT)
+
+
+def _exceeds_max_work(ready: _CompiledSchema, value: Any) -> bool:
+    (nodes, characters), schema = _count_nodes(value, ready.max_work), ready.normalized
+    return nodes * schema.work_per_node + characters * schema.steps_per_character > ready.max_work
+
+
+def _count_nodes(value: Any, max_work: int) -> tuple[int, int]:
+    """The numbers of nodes and characters of a value; counting stops above `max_work` nodes."""
+    nodes = characters = 0
+    pending = [value]
+    while pending and nodes <= max_work:
+        part = pending.pop()
+        nodes += 1
+        if isinstance(part, str):
+            characters += len(part)
+        elif isinstance(part, list):
+            pending += part
+        elif isinstance(part, dict):
+            characters += sum(map(len, part))
+            pending += part.values()
+    return nodes, characters
+
+
+def _sort_key(messages: tuple[tuple[str | int, ...], str]) -> Any:
+    """Order by place, list items by number; then by text."""
+    place, text = messages
+    return [(isinstance(part, str), part) for part in place], text
+
+
+def _value_at(value: Any, place: tuple[str | int, ...]) -> Any:
+    for part in place:
+        value = value[part]
+    return value

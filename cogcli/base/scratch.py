@@ -1,0 +1,48 @@
+"""Folders of temporary files: no end of the process leaves one behind, but for those that nothing can catch."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from cogcli.base.errors import EnvironmentRefusal
+
+_OPEN: dict[str, int] = {}
+"""The folders that are in use, with the process that made them."""
+_TRIES = 20
+
+
+@contextmanager
+def scratch_folder(purpose: str, *, keep: bool = False) -> Iterator[str]:
+    """The real path of a new folder, removed at the end; with `keep` only if it is empty, unless a signal ends the
+    process.
+
+    Raises EnvironmentRefusal `env.disk` where there can be none.
+    """
+    try:
+        folder = os.path.realpath(tempfile.mkdtemp(prefix=f"cogcli-{purpose}-"))
+    except OSError as error:
+        hint = "free some space, or set TMPDIR to a directory that is writable"
+        message = f"the directory of temporary files cannot be written: {error.strerror}"
+        raise EnvironmentRefusal("env.disk", message, hint=hint) from error
+    _OPEN[folder] = os.getpid()
+    try:
+        yield folder
+    finally:
+        del _OPEN[folder]
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # one that holds something
+            os.rmdir(folder)
+
+
+def remove_scratch_folders() -> None:
+    """Remove the folders in use, from a process that ends now, whatever its threads still write there."""
+    for folder in [folder for folder, process in list(_OPEN.items()) if process == os.getpid()]:
+        for _ in range(_TRIES):
+            shutil.rmtree(folder, ignore_errors=True)
+            if not os.path.lexists(folder):
+                break

@@ -1,0 +1,389 @@
+"""Finding secrets in a text, echoed in whatever form (docs/reference/episode.md#secret-forms).
+
+1. Encodings that change every character (base64, base32, hex, reversed) are enumerated once per set of secrets, and
+   one automaton searches a text for all of them.
+2. Escapes may stand for any character of a secret, so that they cannot be enumerated: they are decoded in the text,
+   which is then searched again. So are line breaks that wrap a value.
+3. Case does not count: forms and texts are folded.
+
+Time is linear in the length of a text, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from cogcli.base.secret_parts import find_parts
+
+MASK: Final = "[masked]"
+MIN_LENGTH: Final = 8
+"""Shorter values and forms would hit plain words."""
+_MAX_DECODED: Final = 4
+"""How often escapes are decoded: each may have been escaped again."""
+_DECODABLE: Final = re.compile(r"[%&\\\n]")
+_LATIN_BYTE: Final = 0xDC00
+_HEX: Final = "[0-9A-Fa-f]"
+_BYTES: Final = "(?:PC[CDcd]X|PC[Ee]XPC[89ABab]X|PC[Ff][0-7]PC[89ABab]XPC[89ABab]X)PC[89ABab]X|PCXX"
+"""One character as bytes of UTF-8, else one byte. `PC` begins each byte."""
+_ESCAPES: Final = {
+    "%": _BYTES.replace("PC", "%").replace("X", _HEX),
+    "\\": "|".join(
+        (
+            _BYTES.replace("PC", r"\\x").replace("X", _HEX),
+            r"\\u[Dd][89ABab]XX\\u[Dd][C-Fc-f]XX|\\uXXXX|\\u\{X{1,6}\}|\\UX{8}".replace("X", _HEX),
+            r"\\[abfnrtv!-/:-@\[-`{-~]",
+        )
+    ),
+    "&": r"&#[0-9]{1,8};?|&#[Xx][0-9A-Fa-f]{1,8};?|&[A-Za-z][A-Za-z0-9]{1,31};?",
+}
+"""By the sign that begins them: escapes of URLs, of programs and of HTML."""
+_ESCAPE: Final = re.compile("|".join(_ESCAPES.values()))
+_ESCAPE_OF: Final = {sign: re.compile(pattern) for sign, pattern in _ESCAPES.items()}
+_SHORT_ESCAPES: Final = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
+_MOST_KEPT: Final = 4096
+_LAST_CHARACTER: Final = 0x10FFFF
+
+
+class Change(NamedTuple):
+    """A place of a text that is written otherwise in a view of it: from `start` to `end`, then `length` characters."""
+
+    start: int
+    end: int
+    length: int
+
+
+class SecretSearch:
+    """Finds every form of some secret values and of their parts."""
+
+    def __init__(self, values: frozenset[str]) -> None:
+        known = values.union(*map(find_parts, values))
+        self.numbers: frozenset[str] = frozenset(filter(str.isdecimal, known))
+        """The secrets that a JSON number may be."""
+        forms = {form for value in known for form in find_forms(value)}
+        self._find = _build_automaton(forms)
+
+    def is_in(self, text: str) -> bool:
+        """Whether a form of a secret is in the text."""
+        if next(self._find(text.casefold()), None) is not None:
+            return True
+        if _DECODABLE.search(text) is None:
+            return False
+        return any(
+            next(self._find(view.text.casefold()), None) is not None for view in _list_views(text)
+        )
+
+    def mask(self, text: str) -> str:
+        """The text with every form of a secret masked; the same text where there is none."""
+        if not self.is_in(text):
+            return text
+        spans: list[tuple[int, int]] = []
+        for view in (_View(text, None), *_list_views(text)):
+            folded = view.fold()
+            for last, length in self._find(folded.text):
+                spans.append(folded.span_in_source(last + 1 - length, last + 1))
+        return _mask_spans(text, spans)
+
+
+@lru_cache(maxsize=8)
+def search_for(values: frozenset[str]) -> SecretSearch:
+    """The search for these values, built once: those who mask in one run know the same ones."""
+    return SecretSearch(values)
+
+
+def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
+    """The text with these places masked, each group of overlapping or touching ones by one mask."""
+    parts: list[str] = []
+    done = 0
+    covered = -1
+    for start, end in sorted(spans):
+        if start > covered:
+            parts += [text[done:start], MASK]
+        covered = done = max(end, covered)
+    return "".join([*parts, text[done:]])
+
+
+# -- views of a text --------------------------------------------------------------------------------------------------
+
+
+class _View:
+    """A text as rewritten from another, and where each part of it came from."""
+
+    def __init__(
+        self, text: str, source: _View | None, changes: Callable[[], Iterable[Change]] = lambda: ()
+    ) -> None:
+        self.text = text
+        self._source = source
+        self._changes = changes
+        self._places: tuple[list[int], list[Change]] | None = None
+
+    def fold(self) -> _View:
+        """This view without difference of case."""
+        text = self.text.casefold()
+        if len(text) == len(self.text):
+            return _View(text, self)
+        return _View(text, self, lambda: _find_foldings(self.text))
+
+    def decode(self, escape: re.Pattern[str]) -> _View:
+        """This view with these escapes decoded once."""
+        return _View(
+            escape.sub(_decode_match, self.text), self, lambda: _find_escapes(self.text, escape)
+        )
+
+    def unwrap(self) -> _View:
+        """This view with its lines joined, space around their ends left out."""
+        return _View(
+            "".join(map(str.strip, self.text.split("\n"))), self, lambda: _find_wrappings(self.text)
+        )
+
+    def span_in_source(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the first text of what stands here from `start` to `end`."""
+        view: _View = self
+        while view._source is not None:
+            first, last = view._place_of(start), view._place_of(end - 1)
+            start, end = first[0], last[1]
+            view = view._source
+        return start, end
+
+    def _place_of(self, position: int) -> tuple[int, int]:
+        """From where to where the source has what stands at a position here."""
+        if self._places is None:
+            self._places = _place_changes(self._changes())
+        starts, changes = self._places
+        index = bisect_right(starts, position) - 1
+        if index < 0:
+            return position, position + 1
+        change, after = changes[index], position - starts[index]
+        if after < change.length:
+            return change.start, change.end
+        place = change.end + after - change.length
+        return place, place + 1
+
+
+def _place_changes(changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
+    """Where each change begins in the rewritten text, and the changes."""
+    starts: list[int] = []
+    kept: list[Change] = []
+    shift = 0
+    for change in changes:
+        starts.append(change.start + shift)
+        kept.append(change)
+        shift += change.length - (change.end - change.start)
+    return starts, kept
+
+
+def _list_views(text: str) -> Iterator[_View]:
+    """The views of a text in which a secret may be found that is not found in the text."""
+    first = _View(text, None)
+    if "\n" in text:
+        yield first.unwrap()
+    signs = [sign for sign in _ESCAPES if sign in text]
+    if signs:
+        yield from _list_decoded_views(first, _ESCAPE)
+    if len(signs) > 1:
+        # A sign of one kind may be a character of the secret before an escape of another: `\%6E` is `\n` in a URL.
+        for sign in signs:
+            yield from _list_decoded_views(first, _ESCAPE_OF[sign])
+
+
+def _list_decoded_views(view: _View, escape: re.Pattern[str]) -> Iterator[_View]:
+    """The views with these escapes decoded once, twice and so on."""
+    for _ in range(_MAX_DECODED):
+        decoded = view.decode(escape)
+        if decoded.text == view.text:
+            return
+        yield decoded
+        if "\n" in decoded.text:
+            yield decoded.unwrap()
+        view = decoded
+
+
+def _find_foldings(text: str) -> Iterator[Change]:
+    for place, character in enumerate(text):
+        length = len(character.casefold())
+        if length != 1:
+            yield Change(place, place + 1, length)
+
+
+def _find_wrappings(text: str) -> Iterator[Change]:
+    """Each line break with the space around it, which is left out."""
+    place = left_out_from = 0
+    for line in text.split("\n"):
+        kept = line.strip()
+        begins = place + (len(line) - len(line.lstrip()))
+        if kept:
+            if begins > left_out_from:
+                yield Change(left_out_from, begins, 0)
+            left_out_from = begins + len(kept)
+        place += len(line) + 1
+    if len(text) > left_out_from:
+        yield Change(left_out_from, len(text), 0)
+
+
+def _find_escapes(text: str, escape: re.Pattern[str]) -> Iterator[Change]:
+    for match in escape.finditer(text):
+        yield Change(match.start(), match.end(), len(_decode_match(match)))
+
+
+class _Decoded(dict[str, str]):
+    """What each escape stands for, by the escape: the latest that were met."""
+
+    def __missing__(self, escape: str) -> str:
+        if len(self) >= _MOST_KEPT:
+            self.clear()
+        found = self[escape] = _decode(escape)
+        return found
+
+
+_decoded: Final = _Decoded()
+
+
+def _decode_match(match: re.Match[str]) -> str:
+    """What an escape stands for; the escape itself where it stands for nothing."""
+    return _decoded[match[0]]
+
+
+def _decode(escape: str) -> str:
+    head = escape[:2]
+    if head[0] == "&":
+        import html
+
+        return html.unescape(escape)
+    if head[0] == "%":
+        return _decode_bytes(bytes.fromhex(escape.replace("%", "")))
+    if head == "\\x":
+        return _decode_bytes(bytes.fromhex(escape.replace("\\x", "")))
+    if len(escape) == 2:
+        return _SHORT_ESCAPES.get(escape[1], escape[1])
+    if len(escape) == 12:
+        pair = int(escape[2:6], 16), int(escape[8:], 16)
+        return chr(0x10000 + ((pair[0] - 0xD800) << 10) + pair[1] - 0xDC00)
+    code = int(escape[2:].strip("{}"), 16)
+    return chr(code) if code <= _LAST_CHARACTER else escape
+
+
+def _decode_bytes(data: bytes) -> str:
+    """Bytes as UTF-8, those that are none as Latin-1."""
+    text = data.decode("utf-8", "surrogateescape")
+    return "".join(
+        chr(ord(each) - _LATIN_BYTE) if 0xDC80 <= ord(each) <= 0xDCFF else each for each in text
+    )
+
+
+# -- forms of a value -------------------------------------------------------------------------------------------------
+
+
+def find_forms(value: str) -> set[str]:
+    """The folded forms under which a value is looked for, those of under 8 characters left out."""
+    import unicodedata
+
+    texts = {value, _settle(value), "".join(map(str.strip, value.split("\n")))}
+    if not value.isascii():
+        texts |= {unicodedata.normalize("NFC", value), unicodedata.normalize("NFD", value)}
+        # UTF-8 read as Latin-1, as headers are.
+        texts.add(value.encode("utf-8", "surrogatepass").decode("latin-1"))
+    texts |= {"+".join(re.split(r"\s", text)) for text in texts}
+    texts |= {text[::-1] for text in texts}
+    texts.add("\0".join(value))  # UTF-16 read as bytes
+    raw = value.encode("utf-8", "surrogatepass")
+    texts.add(raw.hex())
+    texts |= _encode_base32(raw)
+    once = _encode_base64(raw)
+    texts |= once
+    for inner in once:
+        texts |= _encode_base64(inner.encode())
+    return {folded for text in texts if len(folded := text.casefold()) >= MIN_LENGTH}
+
+
+def _settle(text: str) -> str:
+    """A text with its escapes decoded as often as those of what is searched."""
+    for _ in range(_MAX_DECODED):
+        text = _ESCAPE.sub(_decode_match, text)
+    return text
+
+
+def _encode_base64(raw: bytes) -> set[str]:
+    """The whole encoding with and without padding, and what stays the same where the value is inside a longer one."""
+    import base64
+
+    found: set[str] = set()
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        whole = encode(raw).decode()
+        found |= {whole, whole.rstrip("=")}
+        found |= set(_encode_inside(encode, raw, bits=6, offsets=3))
+    return found
+
+
+def _encode_base32(raw: bytes) -> set[str]:
+    import base64
+
+    whole = base64.b32encode(raw).decode()
+    return {whole, whole.rstrip("="), *_encode_inside(base64.b32encode, raw, bits=5, offsets=5)}
+
+
+def _encode_inside(
+    encode: Callable[[bytes], bytes], raw: bytes, *, bits: int, offsets: int
+) -> Iterator[str]:
+    """The characters that depend on the value alone, wherever it stands in what is encoded."""
+    for shift in range(offsets):
+        text = encode(b"\0" * shift + raw).decode()
+        first = (shift * 8 + bits - 1) // bits
+        last = (shift + len(raw)) * 8 // bits
+        yield text[first:last]
+
+
+# -- the automaton ----------------------------------------------------------------------------------------------------
+
+_Find = Callable[[str], Iterator[tuple[int, int]]]
+"""Gives every form in a text, overlapping ones too: the position of its last character, and its length."""
+
+
+def _build_automaton(forms: set[str]) -> _Find:
+    try:
+        import ahocorasick
+    except ImportError:
+        return _search_plainly(forms)
+    automaton = ahocorasick.Automaton(ahocorasick.STORE_LENGTH)
+    for form in forms:
+        automaton.add_word(form)
+    automaton.make_automaton()
+    find: _Find = automaton.iter
+    return find
+
+
+def _search_plainly(forms: set[str]) -> _Find:
+    """The same search without the library: the first characters of all forms as one pattern, then whole forms."""
+    by_head: dict[str, list[str]] = {}
+    for form in forms:
+        by_head.setdefault(form[:MIN_LENGTH], []).append(form)
+    heads = re.compile(f"(?=({_join_in_trie(sorted(by_head))}))")
+
+    def find(text: str) -> Iterator[tuple[int, int]]:
+        for match in heads.finditer(text):
+            for form in by_head[match[1]]:
+                if text.startswith(form, match.start()):
+                    yield match.start() + len(form) - 1, len(form)
+
+    return find
+
+
+def _join_in_trie(words: list[str]) -> str:
+    """A pattern for any of these words of one length, common beginnings written once; they are sorted."""
+    if not words[0]:
+        return ""
+    below: dict[str, list[str]] = {}
+    for word in words:
+        below.setdefault(word[0], []).append(word[1:])
+    branches = [re.escape(first) + _join_in_trie(rest) for first, rest in below.items()]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"

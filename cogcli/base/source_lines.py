@@ -1,0 +1,36 @@
+"""Lines of files as they are shown: the values of secret keys are hidden (docs/reference/episode.md#redaction)."""
+
+from __future__ import annotations
+
+import re
+
+from cogcli.base.redact import names_secret
+
+_WORD = r"(?<![A-Za-z0-9_-])([A-Za-z_][A-Za-z0-9_-]*)"
+"""A whole word: looked for from each of its letters, a long one would take the square of its length."""
+_MEMBER = re.compile(
+    _WORD + r"""(["']?\s*:\s+)("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s,\]}{\[#&*|>][^,\]}#]*)"""
+)
+_LISTED = re.compile(_WORD + r"""(["']?\s*[:=]\s*)([\[{].*)""")
+_SET = re.compile(_WORD + r"""(["']?\s*=\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,\]}{\[#"']+)""")
+_FLAG = re.compile(
+    r"""(?<![A-Za-z0-9_-])(--?[A-Za-z][A-Za-z0-9_-]*)(["']?(?:\s*[,=]\s*|\s+)["']?)([^\s,"'\]]+)"""
+)
+_SCHEME = re.compile(r"\b(Bearer|Basic)(\s+)([^\s,\"'\]}$]{8,})", re.IGNORECASE)
+_TAKEN = re.compile(
+    r"[^ ]*\$\{|(?:inputs?|vars|outputs?|frame|working|extensions)\.|(?:true|false|null)$"
+)
+"""Prefixes of references: such a value is looked up elsewhere and is no secret itself."""
+
+
+def hide_secrets(text: str) -> str:
+    """A line with the values of secret keys replaced by stars, of the same length, so that columns stay right."""
+
+    def starred(found: re.Match[str]) -> str:
+        key, between, value = found.groups()
+        plain = not names_secret(key) or _TAKEN.match(value.strip("\"'"))
+        return found[0] if plain else f"{key}{between}{'*' * len(value)}"
+
+    for written in (_MEMBER, _SET, _LISTED, _FLAG):
+        text = written.sub(starred, text)
+    return _SCHEME.sub(lambda found: f"{found[1]}{found[2]}{'*' * len(found[3])}", text)

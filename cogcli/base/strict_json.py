@@ -1,0 +1,139 @@
+"""The one strict JSON parser for everything that comes in.
+
+Rules (docs/reference/spec-files.md#json):
+
+1. UTF-8, one leading byte order mark tolerated; one value; not a character after it but white space.
+2. No NaN, no Infinity, no float beyond the range of a double, no integer beyond 2^53-1 either way.
+3. No key twice in an object, no lone surrogate.
+4. At most `max_bytes` bytes, `max_depth` nested containers, `max_nodes` values (keys not counted).
+
+orjson reads what is plainly in order. Whatever it refuses, and whatever it takes but may have softened
+(it lets repeated keys pass and turns long integers into floats), is read again by `base/json_parser`, which
+alone decides and alone names causes and places.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from cogcli.base.jsonvalue import MAX_DEPTH, MAX_INTEGER
+
+MAX_BYTES: Final = 8 * 1024 * 1024
+MAX_NODES: Final = 50_000
+
+_BOM = b"\xef\xbb\xbf"
+_BLANK = " \t\n\r"
+_KEY_END = re.compile(rb'"[ \t\n\r]*+:')
+
+
+class JsonRefused(Exception):
+    """JSON that was not accepted: stable `code`, `message`, 1-based place (0 unknown) and a `hint`. Columns count code
+    points. Hints speak to the person who typed the JSON on a command line."""
+
+    def __init__(
+        self, code: str, message: str, *, line: int = 0, column: int = 0, hint: str = ""
+    ) -> None:
+        super().__init__(f"{message} (line {line}, column {column})" if line else message)
+        self.code = code
+        self.message = message
+        self.line = line
+        self.column = column
+        self.hint = hint
+
+
+def loads(
+    data: bytes | str,
+    *,
+    max_bytes: int = MAX_BYTES,
+    max_depth: int = MAX_DEPTH,
+    max_nodes: int = MAX_NODES,
+) -> Any:
+    """The value of one JSON text, in plain dicts, lists and scalars; `3.0` stays a float. Raises `JsonRefused` for
+    everything outside the rules above, and nothing else."""
+    raw = _encoded(data)
+    if len(raw) > max_bytes:
+        hint = "send less, or split the input"
+        raise JsonRefused(
+            "json.size", f"{len(raw):,} bytes, at most {max_bytes:,} are allowed", hint=hint
+        )
+    raw = raw.removeprefix(_BOM)
+    # No value lacks a comma or an opening bracket of its own, but for the first: a cheap upper bound, taken
+    # before anything is built, so that no text makes millions of objects.
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") < max_nodes:
+        import orjson
+
+        try:
+            value = orjson.loads(raw)
+        except ValueError:
+            pass
+        else:
+            if _is_plain(value, raw, max_depth):
+                return value
+    from cogcli.base.json_parser import (
+        JsonParser,
+    )  # rarely needed, and its patterns take time to compile
+
+    return JsonParser(_decoded(raw), max_depth, max_nodes, _refusal).document()
+
+
+def _encoded(data: bytes | str) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    try:
+        return data.encode()
+    except UnicodeEncodeError as error:
+        hint = "write a whole pair, or the character itself"
+        raise _refusal(
+            "json.surrogate", "half of a surrogate pair", hint, data, error.start
+        ) from error
+
+
+def _is_plain(value: Any, raw: bytes, max_depth: int) -> bool:
+    """Whether orjson's value is beyond doubt. Every key of the text ends in a quote and a colon, so as many distinct
+    keys as such endings means that none was repeated; a string that holds such an ending only causes a second look."""
+    keys = depth = 0
+    level: list[Any] = [value]
+    while level:
+        inner: list[Any] = []
+        for item in level:
+            kind = item.__class__
+            if kind is dict:
+                keys += len(item)
+                inner += item.values()
+            elif kind is list:
+                inner += item
+            elif (kind is int or kind is float) and not -MAX_INTEGER <= item <= MAX_INTEGER:
+                return False
+        # Scalars below the deepest container make one level more than there are containers.
+        depth += 1
+        if depth > max_depth and any(
+            item.__class__ is dict or item.__class__ is list for item in level
+        ):
+            return False
+        level = inner
+    return keys == len(_KEY_END.findall(raw))
+
+
+def _decoded(raw: bytes) -> str:
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or (
+        len(raw) > 3 and 0 in (max(raw[:8:2]), max(raw[1:8:2]))
+    ):
+        raise JsonRefused(
+            "json.encoding", "the text is UTF-16, expected UTF-8", hint="save it as UTF-8"
+        )
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode()
+        found = f"byte 0x{raw[error.start]:02X} is not UTF-8"
+        raise _refusal("json.encoding", found, "save it as UTF-8", before, len(before)) from error
+    if not text.strip(_BLANK):
+        raise JsonRefused("json.empty", "the text is empty, expected a JSON value", hint="write {}")
+    return text
+
+
+def _refusal(code: str, message: str, hint: str, text: str, offset: int) -> JsonRefused:
+    before = text[:offset]
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    return JsonRefused(code, message, line=line, column=column, hint=hint)

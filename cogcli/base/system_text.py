@@ -1,0 +1,59 @@
+"""Text that the system hands over: arguments, environment variables, names of directories.
+
+Python keeps bytes that are no UTF-8 as lone surrogates. No log, no document and no database can hold those, so they
+are refused where they enter, before anything is begun.
+"""
+
+from __future__ import annotations
+
+from cogcli.base.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LONGEST = 40
+
+
+def bad_byte(text: str) -> str:
+    """What is not UTF-8 in a text, as `byte 0xFF at 3`; empty where all is."""
+    if text.isascii():
+        return ""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        what = f"byte 0x{code - 0xDC00:02X}" if 0xDC80 <= code <= 0xDCFF else f"U+{code:04X}"
+        return f"{what} at {error.start}"
+    return ""
+
+
+def require_text(text: str, what: str, hint: str = "write it in UTF-8") -> str:
+    """The text itself. Raises UsageError `input.encoding` where it is not UTF-8; `what` names what it is."""
+    if found := bad_byte(text):
+        raise UsageError("input.encoding", f"{what} is not UTF-8: {found}", hint=hint)
+    return text
+
+
+def require_argument(argv: list[str], number: int) -> None:
+    """Judge one word of a command line. Raises UsageError `input.encoding`."""
+    word, before = argv[number], argv[number - 1] if number else ""
+    name = word.partition("=")[0]
+    if name.startswith("--") and not bad_byte(name):
+        what = f"`{name[:_LONGEST]}`"
+    elif before.startswith("-") and "=" not in before:
+        what = f"the word after `{before[:_LONGEST]}`"
+    else:
+        what = f"word {number + 1} of the command line"
+    require_text(word, what)
+
+
+def variable(environ: Mapping[str, str], name: str) -> str:
+    """An environment variable, empty where it is not set. Raises UsageError `input.encoding`."""
+    text = environ.get(name, "")
+    return text if text.isascii() else require_text(text, f"environment variable `{name}`")
+
+
+def parse_whole_number(text: str, digits: int = 18) -> int | None:
+    """The number that ASCII digits stand for; None for anything else, and for more digits than anybody needs."""
+    return int(text) if len(text) <= digits and text.isascii() and text.isdigit() else None

@@ -1,0 +1,240 @@
+"""Tasks for a confined process, from the side of the caller (docs/reference/service.md#isolation).
+
+One process does one task: no state passes from one call to the next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import IO, Any, Final, NamedTuple
+
+from cogcli.base.refusal import Reason, Refused
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.wall.enter import NO_WALL, Wall, package_folder, python_files
+from cogcli.base.wall.limits import MIB, ProcessLimits
+
+_START: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop());"
+    " from cogcli.base.wall.confined_main import main; main()"
+)
+NO_WALL_HINT: Final = (
+    "use Linux 5.13 or newer with Landlock, or permit user name spaces;"
+    " `cogcli doctor` shows what is missing"
+)
+_REASONS: Final[tuple[Reason, ...]] = (
+    "bad-data",
+    "too-large",
+    "unsupported",
+    "no-evidence",
+    "needs-model",
+)
+_MAX_TEXT: Final = 10_000
+_PROBE: Final = ProcessLimits(0, 512 * MIB, 10, 65536)
+_HEAD: Final = 12
+_LOOK_SECONDS: Final = 0.05
+_SCRATCH_FILES, _SCRATCH_BYTES = 4096, 16 * MIB
+
+
+class WallState(NamedTuple):
+    """The wall of this machine, None without one, and why there is none."""
+
+    wall: Wall | None
+    missing: str = ""
+
+
+class ProgramEnd(NamedTuple):
+    """How a program ended: its exit code or minus the signal, whether its time was over, and what it wrote."""
+
+    code: int
+    timed_out: bool
+    stdout: bytes
+    stderr: bytes
+    missing: str
+    """Why it did not run behind the wall, where that is required; else empty."""
+
+
+@cache
+def wall_state() -> WallState:
+    """Which wall this machine has. A process goes behind it to find out, once; nothing is taken for granted."""
+    task = {"function": "", "wall": "required", "read": python_files()}
+    try:
+        end = _run(task, b"", _PROBE)
+        found = loads(end.stdout)["result"]["wall"] if end.code == 0 else None
+    except (OSError, ValueError, KeyError, TypeError, JsonRefused) as error:
+        return WallState(None, f"a process could not be put behind it: {error}"[:_MAX_TEXT])
+    if found is None:
+        return WallState(None, end.missing or f"the process that tried it ended with {end.code}")
+    return WallState(Wall(int(found["landlock"]), bool(found["name_spaces"])))
+
+
+def call_function(
+    function: str,
+    limits: ProcessLimits,
+    arguments: Mapping[str, Any],
+    *,
+    content: bytes | None = None,
+    about: str = "",
+    read: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The result of `module:name`, called with the bytes and the arguments in a confined process; `about` begins the
+    messages. It reads the files and folders `read`.
+
+    Raises Refused as the function does, `bad-data` if the process breaks, `too-large` if it passes a limit, and
+    ModuleNotFoundError for a library that is not installed.
+    """
+    if content is not None and len(content) > limits.input_bytes:
+        raise Refused(
+            "too-large", f"{about}{len(content):,} bytes, at most {limits.input_bytes:,} are read"
+        )
+    task = {
+        "function": function,
+        "arguments": dict(arguments),
+        "has_content": content is not None,
+        "read": [*python_files(), *read],
+    }
+    end = _run(task, content or b"", limits)
+    if end.timed_out:
+        raise Refused("too-large", f"{about}not done after {limits.seconds} seconds")
+    try:
+        most = limits.output_bytes
+        answer = loads(end.stdout, max_bytes=most, max_nodes=most)
+    except (JsonRefused, ValueError):
+        bounds = f"{limits.seconds} seconds, {limits.memory_bytes // MIB} MB of memory"
+        text = (
+            f"{about}reading it broke off, or took more than {bounds} or {most:,} bytes of output"
+        )
+        raise Refused("too-large", text) from None
+    return _result(answer, about)
+
+
+def run_program(
+    command: Sequence[str],
+    limits: ProcessLimits,
+    *,
+    content: bytes | None = None,
+    read: Sequence[str] = (),
+    scratch: str = "",
+    environ: Mapping[str, str] | None = None,
+    required: bool = False,
+) -> ProgramEnd:
+    """How a program ended that ran behind the wall, with the bytes as its standard input, none for an empty one.
+
+    `required`: raise Refused `unsupported` where this machine has no wall, instead of running with limits alone.
+    """
+    task = {
+        "command": list(command),
+        "has_content": content is not None,
+        "wall": "required" if required else "if possible",
+        "read": list(read),
+        "scratch": scratch,
+        "environ": dict(environ or {}),
+    }
+    end = _run(task, content or b"", limits)
+    if end.missing:
+        why = end.missing
+        raise Refused(
+            "unsupported",
+            f"not run, since this machine has no wall to keep it apart: {why}",
+            NO_WALL_HINT,
+        )
+    return end
+
+
+def _result(answer: Any, about: str) -> dict[str, Any]:
+    """The result in an answer. The process may have written anything: nothing of it is taken for granted."""
+    if type(answer) is not dict:
+        raise Refused("bad-data", f"{about}reading it broke off")
+    if type(answer.get("result")) is dict:
+        result: dict[str, Any] = answer["result"]
+        return result
+    if type(module := answer.get("module")) is str:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+    reason: Reason = next((each for each in _REASONS if each == answer.get("reason")), "bad-data")
+    message, hint = (str(answer.get(key) or "")[:_MAX_TEXT] for key in ("message", "hint"))
+    raise Refused(reason, about + (message or "reading it broke off"), hint)
+
+
+def _run(task: dict[str, Any], content: bytes, limits: ProcessLimits) -> ProgramEnd:
+    mark = secrets.token_hex(16)  # only the process before its task knows it
+    defaults = {"function": "", "arguments": {}, "has_content": False, "command": [], "wall": "if possible",
+                "read": [], "scratch": "", "environ": {}, "limits": list(limits), "mark": mark}  # fmt: skip
+    head = json.dumps(defaults | task).encode()
+    command = [sys.executable, "-I", "-c", _START, json.dumps(_import_path())]
+    with (
+        tempfile.TemporaryFile() as source,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        source.write(str(len(head)).encode().ljust(_HEAD) + head)
+        source.write(content)
+        source.seek(0)
+        # No part of the command comes from data: our interpreter, our program, our import path.
+        process = subprocess.Popen(  # noqa: S603
+            command, stdin=source, stdout=out, stderr=err, env=_variables(), close_fds=True
+        )
+        try:
+            late = not _ends_in_time(process, limits.seconds, task.get("scratch", ""))
+        finally:
+            process.kill()
+            code = process.wait()
+        written, errors = (_start_of(file, limits.output_bytes) for file in (out, err))
+    begin = f"{mark} ".encode()
+    missing = ""
+    if code == NO_WALL and errors.startswith(begin):
+        missing = errors.removeprefix(begin).decode(errors="replace").strip()[:_MAX_TEXT]
+    return ProgramEnd(code, late, written, errors, missing)
+
+
+def _ends_in_time(process: subprocess.Popen[bytes], seconds: int, scratch: str) -> bool:
+    """Whether the process ends by itself within these seconds, without filling its scratch folder.
+
+    Name spaces give it a folder in memory with a bound. Without them the folder is on the disk, and is looked at.
+    """
+    end = time.monotonic() + seconds
+    while (rest := end - time.monotonic()) > 0:
+        try:
+            process.wait(min(rest, _LOOK_SECONDS) if scratch else rest)
+        except subprocess.TimeoutExpired:
+            if scratch and _is_full(scratch):
+                return True  # it is ended by the caller, as a full disk would end it
+        else:
+            return True
+    return False
+
+
+def _is_full(folder: str) -> bool:
+    """Whether a flat folder has more files or bytes than a task may write."""
+    count = size = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            count += 1
+            with suppress(FileNotFoundError):
+                size += entry.stat(follow_symlinks=False).st_size
+    return count > _SCRATCH_FILES or size > _SCRATCH_BYTES
+
+
+def _start_of(file: IO[bytes], most: int) -> bytes:
+    file.seek(0)
+    return file.read(most)
+
+
+def _variables() -> dict[str, str]:
+    """Windows starts no process without this one; elsewhere none is needed."""
+    return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
+
+
+def _import_path() -> list[str]:
+    """The import paths of this process, without the working directory, unless cogcli itself is there."""
+    own = os.path.dirname(package_folder())
+    return [
+        path for path in sys.path if (os.path.isabs(path) and path != os.getcwd()) or path == own
+    ]

@@ -1,0 +1,107 @@
+"""The confined process: limits itself, goes behind the wall, then does one task (docs/reference/service.md#isolation).
+
+Standard input is a line of JSON, the task, and then the foreign bytes. Standard output is a file. A task is a function
+of a module, `module:name`, a program that replaces this process, or neither, which shows what the wall is made of.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from typing import Any, NoReturn
+
+from cogcli.base.refusal import Refused
+from cogcli.base.wall.enter import NO_WALL, NoWall, die_with_parent, enter
+from cogcli.base.wall.limits import ProcessLimits, apply_limits
+
+_SHOWN = 10_000
+"""The longest message: far longer than what is shown, since secrets are masked before a text is cut for a screen."""
+
+
+def main() -> None:
+    """Do the task of standard input and end."""
+    task = json.loads(_line())
+    try:
+        if sys.platform == "linux":
+            die_with_parent()
+        apply_limits(ProcessLimits(*task["limits"]))
+        parts = _enter(task)
+    except NoWall as error:
+        if task["wall"] == "required":
+            _end_without_wall(task, str(error))
+        parts = {}
+    if task["command"]:
+        _replace_by_program(task)
+    answer = _answer(task) if task["function"] else {"result": {"wall": parts}}
+    _write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _line() -> bytes:
+    """The first line of standard input; nothing beyond it is read ahead, since a program may read the rest."""
+    parts = bytearray()
+    size = int(os.read(0, 12))
+    while len(parts) < size:
+        parts += os.read(0, size - len(parts))
+    return bytes(parts)
+
+
+def _enter(task: dict[str, Any]) -> dict[str, Any]:
+    wall = enter(task["read"], scratch=task["scratch"], programs=bool(task["command"]))
+    return wall._asdict()
+
+
+def _replace_by_program(task: dict[str, Any]) -> None:
+    if not task["has_content"]:
+        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    command = task["command"]
+    try:
+        os.execve(command[0], command, task["environ"])  # noqa: S606
+    except OSError as error:
+        _end_without_wall(task, f"{command[0]}: {error.strerror}")
+
+
+def _end_without_wall(task: dict[str, Any], text: str) -> NoReturn:
+    os.write(2, f"{task['mark']} {text}".encode("utf-8", "replace"))
+    os._exit(NO_WALL)
+
+
+def _answer(task: dict[str, Any]) -> dict[str, Any]:
+    module, _, name = task["function"].partition(":")
+    out, sys.stdout = sys.stdout, sys.stderr  # what a library prints is not part of the answer
+    try:
+        function = getattr(importlib.import_module(module), name)
+        content = sys.stdin.buffer.read()
+        given = {"content": content} if task["has_content"] else {}
+        return {"result": function(**given, **task["arguments"])}
+    except Refused as refused:
+        return {
+            "reason": refused.reason,
+            "message": refused.message[:_SHOWN],
+            "hint": refused.hint[:_SHOWN],
+        }
+    except ModuleNotFoundError as error:
+        return {"module": error.name}
+    except (MemoryError, RecursionError):
+        return {
+            "reason": "too-large",
+            "message": "it takes more memory than it is given",
+            "hint": "",
+        }
+    except Exception as error:
+        text = f"it cannot be read: {type(error).__name__}: {error}"[:_SHOWN]
+        return {"reason": "bad-data", "message": text, "hint": ""}
+    finally:
+        sys.stdout = out
+
+
+def _write(data: bytes) -> None:
+    """Write the answer; one that is larger than it may be ends the process with what was written so far."""
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[os.write(1, rest) :]
+    except OSError:
+        os._exit(1)
+    os._exit(0)

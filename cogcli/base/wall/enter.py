@@ -1,0 +1,240 @@
+"""Put this process behind the wall (docs/reference/service.md#isolation). It cannot be undone.
+
+The wall is a seccomp filter together with Landlock, or with name spaces, or with both, as far as the machine has them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Final, NamedTuple, NoReturn
+
+from cogcli.base.wall import landlock, name_spaces, system_calls
+
+NO_WALL: Final = 77
+"""The exit code of a process that could not be put behind a wall."""
+_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _DEATH_SIGNAL, _DROP_BOUND = 38, 22, 2, 1, 24
+_JOIN_SESSION_KEYRING: Final = 1
+_ENTERED: Final = "entered"
+_SET_CAPABILITIES: Final = {"x86_64": 126, "aarch64": 91}
+_CAPABILITIES_VERSION: Final = 0x20080522
+_MOST_CAPABILITIES: Final = 64
+_DEVICES: Final = ("/dev/zero", "/dev/urandom", "/dev/random")
+_SYSTEM: Final = (
+    "/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/lib32", "/etc/ld.so.cache", "/etc/localtime",
+    "/usr/share/zoneinfo", "/etc/mime.types", "/etc/ssl/openssl.cnf",
+)  # fmt: skip
+"""What programs and libraries read of the system; none of it belongs to a user."""
+
+
+class NoWall(Exception):
+    """This machine has no wall. The text says what is missing."""
+
+
+class Wall(NamedTuple):
+    """What the wall is made of: the version of Landlock, 0 without it, and whether name spaces are used."""
+
+    landlock: int
+    name_spaces: bool
+
+    @property
+    def text(self) -> str:
+        """The parts in words."""
+        parts = ["seccomp"]
+        parts += [f"Landlock {self.landlock}"] if self.landlock else []
+        parts += ["name spaces"] if self.name_spaces else []
+        return ", ".join(parts)
+
+    @property
+    def absent(self) -> str:
+        """The part that this machine does not have, empty if it has all."""
+        return (
+            ""
+            if self.landlock and self.name_spaces
+            else "name spaces"
+            if self.landlock
+            else "Landlock"
+        )
+
+
+def enter(
+    read: Sequence[str] = (),
+    *,
+    listed: Sequence[str] = (),
+    scratch: str = "",
+    programs: bool = False,
+    keep: Sequence[int] = (0, 1, 2),
+) -> Wall:
+    """Go behind the wall. From then on the process reads the files and folders `read` and what Python needs, writes in
+    the folder `scratch` alone, has no variables, network, keys or further processes, and only the descriptors `keep`.
+    The names in the folders `listed` can be seen, their files cannot be read.
+
+    With name spaces the caller goes on in a child; this process waits for it and ends as it does. `programs`: whether
+    the process may replace itself by a program. Raises NoWall; the process may have lost rights by then.
+    """
+    machine = _machine()
+    _close_others(keep)
+    os.environ.clear()
+    _join_new_keyring()
+    version = landlock.kernel_version()
+    visible = [*_SYSTEM, *_DEVICES, *map(os.path.abspath, read)]
+    has_spaces, missing = _enter_name_spaces(visible, scratch)
+    os.chdir(scratch or "/")
+    _drop_privileges()
+    if version:
+        try:
+            write = ["/dev/null", *([scratch] if scratch else [])]
+            landlock.restrict(version, visible, write, listed, programs=programs)
+        except OSError as error:
+            version, missing = 0, f"{missing}; Landlock: {error.strerror}"
+    else:
+        missing += "; Landlock: the kernel does not have it, or refuses it"
+    if not version and not has_spaces:
+        raise NoWall(missing)
+    _set_filter(machine, signals=landlock.keeps_signals(version), programs=programs)
+    return Wall(version, has_spaces)
+
+
+def die_with_parent() -> None:
+    """Let the kernel end this process when the thread that started it ends."""
+    _libc().prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+
+
+def package_folder() -> str:
+    """The folder of cogcli's own code."""
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def python_files() -> list[str]:
+    """The files and folders that Python imports from: its library, installed packages and this package.
+
+    A folder of the import path that is the user's home, or above it, or the working directory, is left out, and so is
+    a checkout of cogcli. The folder that cogcli is installed in holds the other packages, too: it stays.
+    """
+    import sysconfig
+
+    package = package_folder()
+    closed = {os.path.realpath(os.path.expanduser("~")), os.getcwd()}
+    if not os.path.isdir(os.path.join(package, "registry")):
+        closed.add(os.path.dirname(package))
+    paths = [package, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *sys.path]
+    library = sysconfig.get_config_var("LIBDIR")
+    shared = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
+    if library and os.path.isfile(os.path.join(library, shared)):
+        paths.append(library)
+    kept = [path for path in paths if os.path.isabs(path) and os.path.exists(path)]
+    return sorted({path for path in kept if not any(_holds(path, place) for place in closed)})
+
+
+def _holds(folder: str, path: str) -> bool:
+    """Whether a path is this folder or lies below it."""
+    real = os.path.realpath(folder)
+    return path == real or path.startswith(real.rstrip(os.sep) + os.sep)
+
+
+def _machine() -> system_calls.Machine:
+    machine = system_calls.MACHINES.get(platform.machine()) if sys.platform == "linux" else None
+    if machine is None or struct.calcsize("P") != 8:
+        raise NoWall(
+            f"{sys.platform} on {platform.machine() or 'an unknown machine'} has no wall that is used"
+        )
+    return machine
+
+
+def _close_others(keep: Sequence[int]) -> None:
+    lowest = 0
+    for each in sorted(set(keep)):
+        if lowest < each:  # an empty range would be taken for one without end
+            os.closerange(lowest, each)
+        lowest = each + 1
+    most = os.sysconf("SC_OPEN_MAX")
+    os.closerange(lowest, most if 0 < most <= 1 << 20 else 1 << 20)
+
+
+def _join_new_keyring() -> None:
+    """Leave the session's keys behind. A kernel without keys has none to leave."""
+    number = system_calls.KEYCTL[platform.machine()]
+    _libc().syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)
+
+
+def _enter_name_spaces(visible: Sequence[str], scratch: str) -> tuple[bool, str]:
+    """Whether this process is in name spaces of its own now, and if not, why.
+
+    Two children: the first leaves the name spaces of the system, the second is the first process of the new ones and
+    goes on. Where one of them fails, the caller continues without name spaces: it has not left anything.
+    """
+    read, write = os.pipe()
+    outer = os.fork()
+    if outer:
+        os.close(write)
+        answer = _read_to_end(read)
+        if answer == _ENTERED:
+            _wait_for(outer)
+        os.waitpid(outer, 0)
+        return False, f"name spaces: {answer or 'the system ended the process'}"
+    try:
+        os.close(read)
+        die_with_parent()
+        name_spaces.leave()
+        if inside := os.fork():
+            os.close(write)
+            _wait_for(inside)
+        die_with_parent()
+        name_spaces.build_root([*visible, "/dev/null"], scratch)
+    except OSError as error:
+        os.write(write, str(error.strerror or error).encode())
+        os._exit(NO_WALL)
+    os.write(write, _ENTERED.encode())
+    os.close(write)
+    return True, ""
+
+
+def _read_to_end(descriptor: int) -> str:
+    parts = []
+    while part := os.read(descriptor, 4096):
+        parts.append(part)
+    os.close(descriptor)
+    return b"".join(parts).decode(errors="replace")
+
+
+def _wait_for(inside: int) -> NoReturn:
+    """End as the process inside does."""
+    os.closerange(0, 4096)
+    _, status = os.waitpid(inside, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL) if -code not in (
+            signal.SIGKILL,
+            signal.SIGSTOP,
+        ) else None
+        os.kill(os.getpid(), -code)
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def _drop_privileges() -> None:
+    """Give up all capabilities, also of root, for good."""
+    libc = _libc()
+    for number in range(_MOST_CAPABILITIES):
+        libc.prctl(_DROP_BOUND, number, 0, 0, 0)
+    head = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
+    libc.syscall(ctypes.c_long(_SET_CAPABILITIES[platform.machine()]), head, bytes(24))
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        raise NoWall("the kernel does not let a process give up privileges")
+
+
+def _set_filter(machine: system_calls.Machine, *, signals: bool, programs: bool) -> None:
+    code = system_calls.filter_program(machine, signals=signals, programs=programs)
+    lines = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))
+    if _libc().prctl(_SECCOMP, _FILTER, program, 0, 0):
+        number = ctypes.get_errno()
+        raise NoWall(f"seccomp: {os.strerror(number)}")
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

@@ -1,0 +1,301 @@
+"""Plain values from the events of a parser.
+
+Values are built from events, not by the library's composer: limits apply before anything is built, and repeated keys,
+aliases and tags are still visible. All problems that can be found are collected.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, NoReturn
+
+from cogcli.base.json_pointer import pointer_of
+from cogcli.base.problems import Problem
+from cogcli.base.yaml.text_faults import (
+    LONG_KEY,
+    MAX_KEY,
+    MAX_PROBLEMS,
+    UNSAFE,
+    character_fault,
+    excerpt,
+)
+
+MAX_INT: Final = 2**53 - 1
+
+
+class Limits(NamedTuple):
+    """The limits of one file."""
+
+    bytes: int
+    depth: int
+    nodes: int
+
+
+_WORDS: Final[dict[str, bool | None]] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "~", ""), None),
+}
+_OTHER_WORDS: Final = frozenset(("yes", "no", "on", "off"))
+_LONGEST_WORD: Final = 5
+_QUOTES: Final = "'\""
+_NUMERIC: Final = frozenset("0123456789+-.")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_LOOK_ALIKE = re.compile(
+    r"""[-+]?\.(?:inf|nan)
+    |[-+]?0(?:x[0-9a-f_]+|o[0-7_]+|b[01_]+)
+    |[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?
+    |[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:e[-+]?[0-9]+)?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Plain text that is not a key: code, message, hint.
+_NO_KEYS: Final = {
+    "<<": ("yaml.alias", "merge key `<<` is not allowed", "write the keys out"),
+    "": ("yaml.key", "a key is missing before `:`", "write the key, or quote the text"),
+}
+
+
+class _StopReading(Exception):
+    """Ends reading: no further problem of this file can be found."""
+
+
+class ValueBuilder:
+    """Builds the value of one event stream, and collects its problems."""
+
+    def __init__(self, take: Callable[[], Any], text: str, file: str, limits: Limits) -> None:
+        from ruamel.yaml import events as kinds
+
+        self._take = take
+        self._alias = kinds.AliasEvent
+        self._map = kinds.MappingStartEvent
+        self._map_end = kinds.MappingEndEvent
+        self._scalar = kinds.ScalarEvent
+        self._seq_end = kinds.SequenceEndEvent
+        self._file = file
+        # Hardly two nodes fit in one character: a short text needs no counting.
+        self._counts = len(text) > limits.nodes // 4
+        self._limits = limits
+        self._left = limits.nodes - 1  # the root
+        self._path: list[str | int] = []
+        self._end: Any = None
+        self.problems: list[Problem] = []
+        self.spans = False  # whether quoted text, or what stands in brackets, has several lines
+        self.whole = False  # whether all was read
+
+    def document(self) -> Any:
+        """The value of the only document. Syntax errors are the parser's exceptions."""
+        try:
+            return self._document()
+        except _StopReading:
+            return None
+
+    def _document(self) -> Any:
+        self._take()  # the stream starts
+        if not hasattr(self._take(), "explicit"):
+            self._stop_empty()
+        root, value = self._take(), None
+        is_text = root.__class__ is self._scalar
+        if is_text and not root.value and not root.style:
+            self._stop_empty()
+        if not is_text:
+            if root.__class__ not in (self._map, self._alias):
+                self._report_root(root, "a list")
+            value = self._value(root)
+        self._take()  # the document ends
+        if is_text:
+            # Only now: text before a syntax error was meant to be something else.
+            self._report_root(root, "text")
+        after = self._take()
+        if hasattr(after, "explicit"):
+            hint = "keep one document in a file"
+            self._stop("yaml.documents", after, "a second document starts here", hint)
+        self.whole = True
+        return value
+
+    def _report_root(self, root: Any, found: str) -> None:
+        self._report(
+            "yaml.root", root, f"found {found}, expected a mapping", "start with `key: value`"
+        )
+
+    def _mapping(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        seen: dict[str, Any] = {}
+        take, end, scalar = self._take, self._map_end, self._scalar
+        while (event := take()).__class__ is not end:
+            # Most keys are plain words: judged here, for a call each would cost a tenth of the time.
+            plain = (
+                event.__class__ is scalar and not event.style and event.ctag is event.anchor is None
+            )
+            key: str | None = event.value if plain else None
+            if key is None or key in _NO_KEYS or len(key) > MAX_KEY:
+                key = self._key(event)
+            if self._counts:
+                self._count(event, 2)
+            after = take()
+            step = getattr(event, "value", "?") if key is None else key
+            value = (
+                self._text(after, step) if after.__class__ is scalar else self._value(after, step)
+            )
+            if key is not None and seen.setdefault(key, event) is event:
+                values[key] = value
+            elif key is not None:
+                line = seen[key].start_mark.line + 1
+                message = f"key `{excerpt(key)}` repeated, first at line {line}"
+                self._report("yaml.duplicate-key", event, message, "keep one of them", key)
+        self._end = event
+        return values
+
+    def _sequence(self) -> list[Any]:
+        values: list[Any] = []
+        take, end, scalar = self._take, self._seq_end, self._scalar
+        while (event := take()).__class__ is not end:
+            if self._counts:
+                self._count(event, 1)
+            step = len(values)
+            values.append(
+                self._text(event, step) if event.__class__ is scalar else self._value(event, step)
+            )
+        self._end = event
+        return values
+
+    def _value(self, event: Any, *step: str | int) -> Any:
+        if event.__class__ is self._alias:
+            self._report_alias(event, *step)
+            return None
+        self._path += step
+        depth = self._limits.depth
+        if len(self._path) >= depth:
+            self._stop("yaml.limit", event, f"nesting deeper than {depth}", "flatten the value")
+        self._refuse_decoration(event)
+        value = self._mapping() if event.__class__ is self._map else self._sequence()
+        if event.flow_style and self._end.end_mark.line != event.start_mark.line:
+            self.spans = True
+        del self._path[len(self._path) - len(step) :]
+        return value
+
+    def _text(self, event: Any, step: str | int) -> Any:
+        text: str = event.value
+        if event.ctag is not None or event.anchor is not None:
+            self._refuse_decoration(event, step)
+        elif not event.style:
+            if text[:1] in _NUMERIC:
+                return self._number(event, text, step)
+            if len(text) <= _LONGEST_WORD:
+                if text in _WORDS:
+                    return _WORDS[text]
+                if text.lower() in _OTHER_WORDS:
+                    self._ambiguous(event, text, step)
+        elif event.style == '"':
+            self._safe(event, text, step)
+        if event.style and event.style in _QUOTES and event.start_mark.line != event.end_mark.line:
+            self.spans = True
+        return text
+
+    def _number(self, event: Any, text: str, step: str | int) -> str | int | float | None:
+        match = _NUMBER.fullmatch(text)
+        if match is None:
+            if _LOOK_ALIKE.fullmatch(text):
+                self._ambiguous(event, text, step)
+            return text
+        value = _exact_number(match)
+        if value is None:
+            kind = (
+                "an integer beyond 2^53-1" if match[1] is match[2] is None else "beyond every float"
+            )
+            self._report(
+                "yaml.number", event, f"{excerpt(text)} is {kind}", "write it in quotes", step
+            )
+        return value
+
+    def _ambiguous(self, event: Any, text: str, step: str | int) -> None:
+        found = f"`{excerpt(text)}` is read differently by different programs"
+        hint = "write true/false, a decimal number, or quote it"
+        self._report("yaml.ambiguous", event, found, hint, step)
+
+    def _key(self, event: Any) -> str | None:
+        """The text of a key as written; None, with a problem, for one that is not text."""
+        if event.__class__ is self._alias:
+            self._report_alias(event)
+            return None
+        if event.__class__ is not self._scalar:
+            found = "a mapping" if event.__class__ is self._map else "a list"
+            hint = "write the key as text; quote text that starts with a bracket or brace"
+            if found == "a mapping":
+                hint += "; {{ x }} reads no value: write its path alone"
+            self._report("yaml.key", event, f"the key is {found}, expected text", hint)
+            self._value(event, "?")
+            return None
+        key: str = event.value
+        before = len(self.problems)
+        self._refuse_decoration(event, key)
+        if len(key) > MAX_KEY:
+            self._report("yaml.limit", event, *LONG_KEY)
+        if event.style == '"':
+            self._safe(event, key, key)
+        elif not event.style and key in _NO_KEYS:
+            code, message, hint = _NO_KEYS[key]
+            self._report(code, event, message, hint)
+        return key if len(self.problems) == before else None
+
+    def _report_alias(self, event: Any, *step: str | int) -> None:
+        hint = "write the value out, or quote text that starts with `*`"
+        self._report(
+            "yaml.alias", event, f"alias `*{excerpt(event.anchor)}` is not allowed", hint, *step
+        )
+
+    def _refuse_decoration(self, event: Any, *step: str | int) -> None:
+        if event.anchor is not None:
+            hint = "remove it and write the value out where it is needed"
+            message = f"anchor `&{excerpt(event.anchor)}` is not allowed"
+            self._report("yaml.alias", event, message, hint, *step)
+        if event.ctag is not None:
+            hint = "remove it, or quote text that starts with `!`"
+            self._report(
+                "yaml.tag", event, f"tag `{excerpt(str(event.ctag))}` is not allowed", hint, *step
+            )
+
+    def _safe(self, event: Any, text: str, step: str | int) -> None:
+        unsafe = UNSAFE.search(text)
+        if unsafe:
+            self._report("yaml.characters", event, *character_fault(unsafe[0]), step)
+
+    def _count(self, event: Any, nodes: int) -> None:
+        self._left -= nodes
+        if self._left < 0:
+            self._stop(
+                "yaml.limit", event, f"more than {self._limits.nodes:,} nodes", "split the file"
+            )
+
+    def _stop_empty(self) -> NoReturn:
+        self._stop(
+            "yaml.empty", None, "the file is empty, expected a mapping", "write `key: value`"
+        )
+
+    def _stop(self, code: str, event: Any, message: str, hint: str) -> NoReturn:
+        self._report(code, event, message, hint)
+        raise _StopReading
+
+    def _report(self, code: str, event: Any, message: str, hint: str, *step: str | int) -> None:
+        mark = event and event.start_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        path = pointer_of((*self._path, *step))
+        self.problems.append(Problem(code, "E", self._file, line, column, path, message, hint))
+        if len(self.problems) == MAX_PROBLEMS:
+            message = f"more than {MAX_PROBLEMS} problems, the rest is not told"
+            many = Problem(
+                "yaml.limit", "E", self._file, line, column, "", message, "mend these first"
+            )
+            self.problems.append(many)
+            raise _StopReading
+
+
+def _exact_number(match: re.Match[str]) -> int | float | None:
+    """The number, or None for one that not every reader keeps exactly."""
+    if match[1] is None and match[2] is None:
+        # Length first: int() of thousands of digits is slow, or refused by Python itself.
+        integer = int(match[0]) if len(match[0]) <= 17 else MAX_INT + 1
+        return integer if abs(integer) <= MAX_INT else None
+    decimal = float(match[0])
+    return decimal if math.isfinite(decimal) else None

@@ -1,0 +1,154 @@
+"""The positions of keys and values in a YAML or JSON text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from cogcli.base.yaml.parsers import event_streams
+
+Path = tuple[str | int, ...]
+_MOST_NODES: Final = 50_000
+_DEEPEST: Final = 33
+"""Positions beyond these limits of spec files are those of what is around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range in a text: 1-based line and column of its first character, and of the one after its last."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def column_of(self, text: str, offset: int) -> int:
+        """The column of an offset in a value; the start of a value that the file does not write literally."""
+        if self.line != self.end_line:
+            return self.column
+        around = self.end_column - self.column - len(text)
+        return self.column + offset + around // 2 if around in (0, 2) else self.column
+
+
+_START: Final = Span(1, 1, 1, 1)
+
+
+class Places:
+    """The positions of the keys and values of one text by path: `("steps", 0, "uses")`.
+
+    A missing path has the position of its nearest existing ancestor, so that a missing key is reported there. An empty
+    value (`key:`) has that of its key. The text is parsed for positions at the first lookup, which most files never
+    get.
+    """
+
+    __slots__ = ("_root", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._root: _Place | None = None
+
+    def value(self, path: Path) -> Span:
+        """The position of the value at `path`."""
+        return self._nearest(path)[0].value
+
+    def key(self, path: Path) -> Span:
+        """The position of the last key of `path`; for a list item and the root that of the value."""
+        place, found = self._nearest(path)
+        return place.key if found and place.key else place.value
+
+    def at_pointer(self, pointer: Sequence[str]) -> Span:
+        """The position of the value at the parts of a JSON pointer, or of its nearest existing ancestor."""
+        place = self._nearest(())[0]
+        for part in pointer:
+            inner = place.children.get(part) or place.children.get(
+                int(part) if part.isdecimal() else -1
+            )
+            if inner is None:
+                break
+            place = inner
+        return place.value
+
+    def _nearest(self, path: Path) -> tuple[_Place, bool]:
+        if self._root is None:
+            self._root = _read_places(self._text)
+        place = self._root
+        for step in path:
+            inner = place.children.get(step)
+            if inner is None:
+                return place, False
+            place = inner
+        return place, True
+
+
+@dataclass(slots=True)
+class _Place:
+    key: Span | None
+    value: Span
+    children: dict[str | int, _Place] = field(default_factory=dict)
+
+
+def _read_places(text: str) -> _Place:
+    """The positions in a text, as far as it can be parsed within the limits."""
+    from ruamel.yaml.error import YAMLError
+
+    root = _Place(None, _START)
+    for begin in event_streams(text):
+        take = begin()
+        try:
+            for event in iter(take, None):
+                if hasattr(event, "anchor"):
+                    root = _place_of(event, None)
+                    _fill_places(root, event, take, [_MOST_NODES], 1)
+                    break
+        except YAMLError:
+            continue
+        except _TooLarge:
+            pass
+        break
+    return root
+
+
+def _fill_places(
+    place: _Place, start: Any, take: Callable[[], Any], left: list[int], depth: int
+) -> None:
+    """Add the positions inside the node of the event `start`, and its end."""
+    left[0] -= 1
+    if left[0] < 0 or depth > _DEEPEST:
+        raise _TooLarge
+    if not hasattr(start, "flow_style"):
+        return
+    last = place.value
+    keyed = start.__class__.__name__ == "MappingStartEvent"
+    while hasattr(event := take(), "anchor"):
+        step: Any = len(place.children)
+        key: Span | None = None
+        if keyed:
+            step, key = getattr(event, "value", None), _span(event)
+            _fill_places(
+                _Place(key, key), event, take, left, depth + 1
+            )  # a key that is a collection leads nowhere
+            event = take()
+        inner = _place_of(event, key)
+        if step is not None:
+            place.children.setdefault(step, inner)
+        _fill_places(inner, event, take, left, depth + 1)
+        last = inner.value
+    # The end of an indented block has no width: it is found where the next thing starts.
+    if event.start_mark.column != event.end_mark.column:
+        last = _span(event)
+    place.value = Span(place.value.line, place.value.column, last.end_line, last.end_column)
+
+
+def _place_of(event: Any, key: Span | None) -> _Place:
+    unwritten = getattr(event, "value", None) == "" and not event.style
+    return _Place(key, key if key and unwritten else _span(event))
+
+
+def _span(event: Any) -> Span:
+    start, end = event.start_mark, event.end_mark
+    return Span(start.line + 1, start.column + 1, end.line + 1, end.column + 1)
+
+
+class _TooLarge(Exception):
+    """The text is beyond the limits."""

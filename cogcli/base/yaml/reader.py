@@ -1,0 +1,147 @@
+"""Strict YAML, and the JSON of the one file that people edit, to plain values with positions.
+
+1. Problems are values. All that can be found are reported together, and then there is no value.
+2. Lines and columns are 1-based and count code points.
+3. Where the C parser is too lenient, `strictness` decides: the result is the same with the C parser and without.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.jsonvalue import preview
+from cogcli.base.problems import Problem, sort_problems
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.yaml.builder import Limits, ValueBuilder
+from cogcli.base.yaml.parsers import event_streams
+from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.strictness import SUSPECT, first_slip
+from cogcli.base.yaml.text_faults import LONE_RETURN, clean_text, line_column, syntax_problem
+
+MAX_BYTES: Final = 256 * 1024
+MAX_DEPTH: Final = 32
+MAX_NODES: Final = 50_000
+SPEC: Final = Limits(MAX_BYTES, MAX_DEPTH, MAX_NODES)
+DOCUMENT: Final = Limits(4 * 1024 * 1024, 100, 500_000)
+"""The limits of API documents (docs/reference/spec-files.md#yaml)."""
+REPEATED_KEY: Final = "yaml.duplicate-key"
+_SAVE: Final = "save the file as UTF-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The result of one file: its mapping, its positions, and its problems. `value` is None if one is an error."""
+
+    value: dict[str, Any] | None
+    places: Places
+    problems: list[Problem]
+
+
+def read_file(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed]:
+    """The bytes of a file and their parsed content; `file` is the name used in problems.
+
+    A file that cannot be read gives no bytes and a problem `yaml.io` or `yaml.size`.
+    """
+    try:
+        data = read_regular(path, limit=MAX_BYTES)
+    except FileRefused as refused:
+        if refused.reason == "too-large":
+            return b"", _no_value("yaml.size", file, refused.message, "split the file")
+        return b"", _no_value(
+            "yaml.io", file, refused.message, "name a regular file that you may read"
+        )
+    return data, parse(data, file=file)
+
+
+def parse(
+    data: bytes,
+    *,
+    file: str,
+    limits: Limits = SPEC,
+    tolerate: Callable[[Problem], bool] = lambda problem: False,
+) -> Parsed:
+    """The mapping in a YAML file, by the rules of docs/reference/spec-files.md#yaml; problems are in the result. A
+    repeated key that is tolerated is a warning, and its first value counts. Raises nothing."""
+    if len(data) > limits.bytes:
+        found = f"has {len(data):,} bytes, at most {limits.bytes:,} are allowed"
+        return _no_value("yaml.size", file, found, "split the file")
+    if _is_utf16(data):
+        return _no_value("yaml.encoding", file, "the file is UTF-16, expected UTF-8", _SAVE, (1, 1))
+    try:
+        text = data.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        at = line_column(data[: error.start].decode().removeprefix("\ufeff"), None)
+        return _no_value(
+            "yaml.encoding", file, f"byte 0x{data[error.start]:02X} is not UTF-8", _SAVE, at
+        )
+    if text.startswith("\ufeff"):
+        return _no_value(
+            "yaml.encoding", file, "more than one byte order mark", "keep one at most", (1, 1)
+        )
+    lone_return = LONE_RETURN.search(text)
+    if lone_return:  # parsers count lines by it, editors do not: no other place would be right
+        at, found = line_column(text, lone_return.start()), "carriage return without a line feed"
+        return _no_value("yaml.characters", file, found, "end lines with a line feed", at)
+    problems, text = clean_text(text, file)
+    value, found_inside = _build(text, file, limits)
+    problems = [_weigh(problem, tolerate) for problem in sort_problems(problems + found_inside)]
+    refused = any(problem.severity == "E" for problem in problems)
+    return Parsed(None if refused else value, Places(text), problems)
+
+
+def _weigh(problem: Problem, tolerate: Callable[[Problem], bool]) -> Problem:
+    tolerated = problem.code == REPEATED_KEY and tolerate(problem)
+    return problem._replace(severity="W") if tolerated else problem
+
+
+def parse_json(data: bytes, *, file: str) -> Parsed:
+    """The object in a JSON file, by the rules of `base.strict_json`; problems are in the result. Raises nothing."""
+    try:
+        value: Any = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
+    except JsonRefused as refused:
+        at = (refused.line, refused.column)
+        return _no_value(refused.code, file, refused.message, refused.hint, at)
+    # Whatever is strict JSON is YAML, too: its reader knows where each value is.
+    places = Places(data.decode().removeprefix("\ufeff"))
+    if isinstance(value, dict):
+        return Parsed(value, places, [])
+    message = f"found {preview(value)}, expected object"
+    return Parsed(None, places, [Problem("json.type", "E", file, 1, 1, "", message, "write {}")])
+
+
+def _no_value(
+    code: str, file: str, message: str, hint: str, at: tuple[int, int] = (0, 0)
+) -> Parsed:
+    return Parsed(None, Places(""), [Problem(code, "E", file, *at, "", message, hint)])
+
+
+def _is_utf16(data: bytes) -> bool:
+    every_other_nul = len(data) > 3 and not (any(data[:8:2]) and any(data[1:8:2]))
+    return every_other_nul or data[:2] in (b"\xff\xfe", b"\xfe\xff")
+
+
+def _build(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
+    from ruamel.yaml.error import YAMLError
+
+    stopped: Any = None
+    problems: list[Problem] = []
+    for begin in event_streams(text):
+        builder = ValueBuilder(begin(), text, file, limits)
+        problems = builder.problems
+        try:
+            value = builder.document()
+            if builder.whole and (builder.spans or SUSPECT.search(text)):
+                slip = first_slip(text, begin())
+                if slip is not None:
+                    at = line_column(text, slip.offset)
+                    problems.append(
+                        Problem("yaml.syntax", "E", file, *at, "", slip.message, slip.hint)
+                    )
+            return value, problems
+        except YAMLError as error:
+            stopped = error
+    return None, [*problems, syntax_problem(stopped, text, file)]

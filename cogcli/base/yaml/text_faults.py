@@ -1,0 +1,186 @@
+"""Faults of a text that are found before its value: characters, directives, and what the parsers' errors mean."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.problems import Problem
+
+MAX_PROBLEMS: Final = 100
+_CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+_BIDI_CONTROL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+LONE_RETURN = re.compile(r"\r(?!\n)")
+# In a file, what only some programs take for the end of a line could hide a key behind a comment.
+_UNSEEN = re.compile(f"[{_CONTROL}{_BIDI_CONTROL}\u2028\u2029\ufeff\ufffe\uffff]")
+# In text that was written with escapes.
+UNSAFE = re.compile(f"[{_CONTROL}{_BIDI_CONTROL}\r\ud800-\udfff]")
+_HARMLESS = bytes((9, 10, *range(32, 127)))
+_DIRECTIVES = re.compile(r"(?:[ \t]*(?:#[^\n]*|\r)?\n|%[^\n]*\n?)*+")
+_DIRECTIVE = re.compile(r"^%[^\r\n]*", re.MULTILINE)
+
+
+def line_column(text: str, offset: int | None) -> tuple[int, int]:
+    before = text[:offset]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def clean_text(text: str, file: str) -> tuple[list[Problem], str]:
+    """The problems of single characters and directives, and the text without them, its lines unchanged in number."""
+    problems: list[Problem] = []
+    suspect = text.encode().translate(None, _HARMLESS)
+    for match in islice(_UNSEEN.finditer(text), MAX_PROBLEMS) if suspect else ():
+        found, hint = character_fault(match[0])
+        problems.append(
+            Problem(
+                "yaml.characters", "E", file, *line_column(text, match.start()), "", found, hint
+            )
+        )
+    if problems:
+        # For private characters, each its own: distinct keys stay distinct.
+        text = _UNSEEN.sub(lambda match: chr(0xF0000 + ord(match[0])), text)
+    head = _DIRECTIVES.match(text)
+    end = head.end() if head else 0
+    for match in islice(_DIRECTIVE.finditer(text, 0, end), MAX_PROBLEMS):
+        found = f"directive `{excerpt(match[0])}` is not allowed"
+        at = line_column(text, match.start())
+        problems.append(Problem("yaml.directive", "E", file, *at, "", found, "remove the line"))
+    return problems, _DIRECTIVE.sub("#", text[:end]) + text[end:] if problems else text
+
+
+def character_fault(char: str) -> tuple[str, str]:
+    kind = "invisible character"
+    if char < "\xa0":
+        kind = "control character"
+    elif char in _BIDI_CONTROL:
+        kind = "bidi control character"
+    elif "\ud800" <= char <= "\udfff":
+        kind = "half of a surrogate pair,"
+    return f"{kind} U+{ord(char):04X} is not allowed", "remove it"
+
+
+def excerpt(text: str) -> str:
+    shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:40])
+    return shown if len(text) <= 40 else f"{shown}…"
+
+
+# -- syntax: what the parsers' errors mean -----------------------------------------------------------------------------
+
+MAX_KEY: Final = 256
+LONG_KEY: Final = (f"key longer than {MAX_KEY} characters", "shorten it")
+
+
+class _Explanation(NamedTuple):
+    """Part of a parser's message, our message, our hint, and whether the problem is at the start of the construct."""
+
+    part: str
+    message: str
+    hint: str
+    at_start: bool = False
+
+
+_BAD_TAG: Final = _Explanation(
+    "", "a tag is not allowed", "remove it, or quote text that starts with `!`"
+)
+_BAD_ALIAS: Final = _Explanation(
+    "", "an anchor or alias is not allowed", "quote text that starts with `*` or `&`"
+)
+_LONG_KEY: Final = _Explanation("", *LONG_KEY)
+
+_FILLED: Final = re.compile(r"\$\{\s*([A-Za-z_][\w-]*(?:\.[\w-]+)+)\s*\}")
+"""A reference as texts are filled with; a name alone is a variable of a service."""
+# The first that fits.
+_SYNTAX: Final = (
+    _Explanation(
+        "values are not allowed",
+        "`: ` is not expected here",
+        "quote text that holds `: `, or fix the line above",
+    ),
+    _Explanation(
+        "could not find expected ':'",
+        "a line that is no `key: value`",
+        "write `key: value`, or indent it",
+        True,
+    ),
+    _Explanation(r"'\t'", "a tab where only spaces are allowed", "indent and separate with spaces"),
+    _Explanation(
+        "cannot start any token", "text cannot start with this character", "quote the text"
+    ),
+    _Explanation(
+        "unexpected end of stream", "quoted text is never closed", "add the closing quote", True
+    ),
+    _Explanation(
+        "unexpected document separator",
+        "quoted text is never closed",
+        "add the closing quote",
+        True,
+    ),
+    _Explanation(
+        "entries are not allowed",
+        "`- ` is not expected here",
+        "start the list on a line of its own",
+    ),
+    _Explanation("got '<stream end>'", "a bracket or brace is never closed", "close it", True),
+    _Explanation(
+        "expected ',' or", "a comma or the closing bracket is missing", "add it, or quote the text"
+    ),
+    _Explanation(
+        "found '<scalar>'",
+        "text after the end of a value",
+        "quote the whole text, or line up the keys",
+    ),
+    _Explanation(
+        "expected <block end>",
+        "this does not fit the lines above",
+        "line up keys and `- ` of one level",
+    ),
+    _Explanation(
+        "block scalar", "`|` or `>` must end its line", "put the text on the next line, indented"
+    ),
+    _Explanation("chr()", "no such character", "write a character that exists"),
+    _Explanation(
+        "escape",
+        "unknown escape in double quotes",
+        r"write \\ for a backslash, or use single quotes",
+    ),
+    _Explanation(
+        "the node content", "a value is missing here", "write it, or remove what announces it"
+    ),
+    _Explanation("document", "text after the end of the document", "remove it"),
+)
+
+
+def syntax_problem(error: Any, text: str, file: str) -> Problem:
+    """The problem of a parser's error."""
+    code, known = _explain_syntax(error, text)
+    mark = (known.at_start and getattr(error, "context_mark", None)) or getattr(
+        error, "problem_mark", None
+    )
+    line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+    return Problem(code, "E", file, line, column, "", known.message, known.hint)
+
+
+def _explain_syntax(error: Any, text: str) -> tuple[str, _Explanation]:
+    mark, problem = getattr(error, "problem_mark", None), str(getattr(error, "problem", None))
+    words = f"{getattr(error, 'context', None)}: {problem}"
+    if "a tag" in words or "tag handle" in words:
+        return "yaml.tag", _BAD_TAG
+    if "an anchor" in words or "an alias" in words:
+        return "yaml.alias", _BAD_ALIAS
+    if mark is not None and ("':'" in problem or "values are not allowed" in problem):
+        # No parser reads more than 1,024 characters as a key.
+        before = "".join(text.split("\n")[mark.line : mark.line + 1])[: mark.column]
+        if len(before) > 1024 and ": " not in before[-1024:]:
+            return "yaml.limit", _LONG_KEY
+    if mark is not None and "expected ',' or" in words:
+        line = "".join(text.split("\n")[mark.line : mark.line + 1])
+        filled = _FILLED.match(line, max(mark.column - 1, 0))
+        if filled:
+            path = filled[1]
+            hint = f'write {path}, or {{$text: "... ${{{path}}}"}} for a text with it'
+            return "yaml.syntax", _Explanation(
+                "", f"`${{{path}}}` cannot stand here without quotes", hint
+            )
+    unknown = _Explanation("", f"not YAML: {excerpt(words)}", "see the line before as well")
+    return "yaml.syntax", next((known for known in _SYNTAX if known.part in words), unknown)

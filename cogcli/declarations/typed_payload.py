@@ -1,0 +1,60 @@
+"""The payload of an event of any log as a record: what folds read instead of its JSON."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import (
+    PAYLOAD_OF,
+    UNKNOWN,
+    PlanCreated,
+    RunStarted,
+    RunTerminated,
+    StepFinished,
+    StepStarted,
+)
+from cogcli.declarations.reading import read_record
+
+
+class OtherPayload(Payload):
+    """Of an event type that is not in the table: another tool's, or a later version's."""
+
+    event = UNKNOWN
+
+
+_BY_PHASE: Final[dict[str, type[Payload]]] = {
+    "start": RunStarted,
+    "plan": PlanCreated,
+    "terminate": RunTerminated,
+}
+"""What an event says that has no type of ours, as the events of other tools."""
+
+
+def read_payload(event: Event, *, whole: bool = False) -> Payload:
+    """The payload as the record of its type, members of other types left out (`declarations.reading`).
+
+    All events that end a step give a `StepFinished`, so that its status is the recorded one. Raises ValueError for a
+    payload of a known type that lacks a required member if it is to be `whole`.
+    """
+    return read_record(
+        _record_of(event), event.payload, whole=whole and event.event_type in PAYLOAD_OF
+    )
+
+
+def recorded_payload(event: Event) -> Payload:
+    """The payload as the record of its type, in a log that has been checked: nothing is checked again."""
+    return PAYLOAD_OF.get(event.event_type or "", OtherPayload).of(event.payload)
+
+
+def _record_of(event: Event) -> type[Payload]:
+    record = PAYLOAD_OF.get(event.event_type or "")
+    if record is not None:
+        return StepFinished if record.event.closes else record
+    if event.phase != "act":
+        return _BY_PHASE.get(event.phase, OtherPayload)
+    status = event.payload.get("step_status") if type(event.payload) is dict else None
+    if type(status) is not str:
+        return OtherPayload
+    return StepStarted if status == "running" else StepFinished

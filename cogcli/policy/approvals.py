@@ -1,0 +1,105 @@
+"""Approvals: a person's yes to one exact action (docs/reference/execution.md#approvals). Pure.
+
+1. An approval names the action by hash: capability, binding, step, input and evidence. Anything else is not approved.
+2. It is used once. A repeat of the same call asks again.
+3. It expires, and is invalid before it was given: setting the clock back does not renew it.
+4. A rejection vetoes the step.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase, SafetyGateFailedError
+
+
+class Asked(NamedTuple):
+    """One request for approval, as it stands in `approval.requested`."""
+
+    approval_id: str
+    capability: str
+    step_id: str
+    action_hash: str
+    evidence_hash: str
+    expires_at: str
+    gate: str = ""
+
+
+class Answered(NamedTuple):
+    """A person's answer to a request: granted or not, by whom, why and when."""
+
+    asked: Asked
+    granted: bool
+    by: str
+    reason: str
+    at: str
+    used: bool = False
+    """Whether the log has the start of the call it allowed, or the decision that it led to: then it was valid, and no
+    longer expires."""
+    event: str = ""
+    """The id of the event that holds it."""
+
+
+def action_hash(
+    *, run_id: str, capability: str, binding: str, step_id: str, values: dict[str, Any]
+) -> str:
+    """The digest that names one action; equal JSON gives an equal digest, `1` and `true` differ."""
+    return digest_of(
+        {
+            "run": run_id,
+            "capability": capability,
+            "binding": binding,
+            "step": step_id,
+            "input": values,
+        }
+    )
+
+
+class Approvals:
+    """The answers a run may use, each once, by step."""
+
+    def __init__(self, answers: tuple[Answered, ...] = ()) -> None:
+        self._answers: dict[str, list[Answered]] = {}
+        for answer in answers:
+            self._answers.setdefault(answer.asked.step_id, []).append(answer)
+
+    def use(
+        self, step_id: str, action: str, evidence: str, now: str
+    ) -> Answered | RuntimeErrorBase | None:
+        """The approval of this action, used up by that; the error of a rejection, or of the last invalid approval; None
+        where there is no answer. An invalid approval is dropped for a later one."""
+        waiting = self._answers.get(step_id, [])
+        error: RuntimeErrorBase | None = None
+        while waiting:
+            answer = waiting.pop(0)
+            if not answer.granted:
+                why = f": {answer.reason}" if answer.reason else ""
+                return SafetyGateFailedError("safety.rejected", f"rejected by {answer.by}{why}")
+            error = self._stale(answer, action, evidence, now)
+            if error is None:
+                return answer
+        return error
+
+    def _stale(
+        self, answer: Answered, action: str, evidence: str, now: str
+    ) -> PolicyApprovalError | None:
+        """Why an approval is not valid for this action now; None if it is."""
+        hint = "look at what is asked now, and approve that"
+        if answer.asked.action_hash != action or answer.asked.evidence_hash != evidence:
+            text = "what is about to be done is not what was approved"
+            return PolicyApprovalError("policy.approval", text, hint=hint)
+        if not answer.used and (now >= answer.asked.expires_at or now < answer.at):
+            text = f"the approval expired at {answer.asked.expires_at}"
+            return PolicyApprovalError("policy.approval", text, hint=hint)
+        return None
+
+
+class ReplayedApprovals(Approvals):
+    """The answers of a recorded run, for its replay. One that was used stays valid whatever its hash: the log may
+    hold a masked input, which has another."""
+
+    def _stale(
+        self, answer: Answered, action: str, evidence: str, now: str
+    ) -> PolicyApprovalError | None:
+        return None if answer.used else super()._stale(answer, action, evidence, now)

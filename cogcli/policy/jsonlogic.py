@@ -1,0 +1,160 @@
+"""JsonLogic rules, compiled once to closures and evaluated so that they fail closed.
+
+Pure; docs/reference/pack.md#rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.canonical import canonical
+from cogcli.base.json_pointer import pointer_of
+from cogcli.policy.evaluation import (
+    MAX_BYTES,
+    MAX_OPERATIONS,
+    Broken,
+    Evaluate,
+    Evaluation,
+    OperatorCall,
+    Path,
+    boolean_of,
+    describe,
+)
+from cogcli.policy.operators import MAKES_LIST, OPERATORS
+
+MAX_DEPTH: Final = 64
+
+
+class Matched(NamedTuple):
+    """The result of a rule, and each path that it read with the value found there, None where there was none."""
+
+    result: bool
+    reads: dict[str, Any]
+
+
+class RuleError(NamedTuple):
+    """Why a rule has no result: `code` is one of missing, type, range, limit, invalid; `pointer` names the operator."""
+
+    code: str
+    pointer: str
+    message: str
+    reads: dict[str, Any]
+    missing: str = ""
+    """The path of the fact that is missing; for a member of an item, of the list that the item is in."""
+
+
+class RuleFault(NamedTuple):
+    """What makes a rule no rule, found without data."""
+
+    path: Path
+    message: str
+
+    def refuse(self, evaluation: Evaluation, scope: Any) -> Any:
+        """What a rule with this fault evaluates to: an error, whichever of its parts would be reached."""
+        raise Broken("invalid", self.message, path=self.path)
+
+
+class Rule(NamedTuple):
+    """A compiled rule. One with faults never has a result."""
+
+    run: Evaluate
+    paths: frozenset[str]
+    """What `var` and `missing` name outside of loops."""
+    computed: bool
+    """Whether `missing` takes names that are worked out."""
+    faults: tuple[RuleFault, ...]
+
+
+def evaluate(rule: Rule, data: dict[str, Any]) -> Matched | RuleError:
+    """Whether a rule matches these facts; never raises."""
+    evaluation = Evaluation(data)
+    found = evaluate_in(rule, evaluation)
+    return found if isinstance(found, RuleError) else Matched(found, evaluation.reads)
+
+
+def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:
+    """The same in an evaluation that other rules share: its reads are of all of them, its operations of this one."""
+    evaluation.left, evaluation.last = MAX_OPERATIONS, ""
+    try:
+        result = rule.run(evaluation, evaluation.data)
+    except Broken as broken:
+        pointer = pointer_of(broken.path or ())
+        return RuleError(broken.code, pointer, broken.message, evaluation.reads, broken.name)
+    if isinstance(result, bool):
+        return result
+    message = f"the result is {describe(result)}, expected true or false"
+    return RuleError("type", "", message, evaluation.reads)
+
+
+def compile_rule(source: Any, *, depth: int = MAX_DEPTH) -> Rule:
+    """The rule of a JSON value that nests at most `depth` deep; what is wrong with it is in `faults`."""
+    compiler = _Compiler(depth)
+    if len(canonical(source)) > MAX_BYTES:
+        run = compiler.fault((), f"longer than {MAX_BYTES} bytes")
+    else:
+        run = compiler.expression(source, (), 1, at_root=True)
+    faults = tuple(compiler.faults)
+    return Rule(
+        faults[0].refuse if faults else run, frozenset(compiler.paths), compiler.computed, faults
+    )
+
+
+class _Compiler:
+    """Turns expressions into closures, collecting faults and the paths that are read."""
+
+    def __init__(self, depth: int) -> None:
+        self.faults: list[RuleFault] = []
+        self.paths: set[str] = set()
+        self.computed = False
+        self._depth = depth
+
+    def fault(self, path: Path, message: str) -> Evaluate:
+        fault = RuleFault(path, message)
+        self.faults.append(fault)
+        return fault.refuse
+
+    def expression(self, source: Any, path: Path, depth: int, *, at_root: bool) -> Evaluate:
+        """The closure of an expression: an operator with its arguments, a list of expressions, or a constant."""
+        if not isinstance(source, dict | list):
+            return lambda evaluation, scope: source
+        if depth > self._depth:
+            return self.fault(path, f"nested more than {self._depth} deep")
+        if isinstance(source, list):
+            parts = [
+                self.expression(item, (*path, i), depth + 1, at_root=at_root)
+                for i, item in enumerate(source)
+            ]
+            return lambda evaluation, scope: [part(evaluation, scope) for part in parts]
+        if len(source) != 1:
+            return self.fault(path, "expected one operator in each object")
+        name, arguments = next(iter(source.items()))
+        operator = OPERATORS.get(name)
+        if operator is None:
+            return self.fault((*path, name), f"no operator `{name}`")
+        given = arguments if isinstance(arguments, list) else [arguments]
+        if not operator.least <= len(given) <= (operator.most or len(given)):
+            return self.fault((*path, name), f"`{name}` takes {operator.takes}, found {len(given)}")
+        call = OperatorCall(self, given, (*path, name), depth, isinstance(arguments, list), at_root)
+        return _guarded(operator.build(call), call.path)
+
+    def truth_of(self, source: Any) -> Callable[[Any], bool]:
+        """What the truth of an expression's value is: of a list that is written out or made, whether it has items."""
+        if isinstance(source, list) or (
+            isinstance(source, dict) and next(iter(source), None) in MAKES_LIST
+        ):
+            return bool
+        return boolean_of
+
+
+def _guarded(run: Evaluate, path: Path) -> Evaluate:
+    """An operator that counts as one operation and puts its place on an error that has none."""
+
+    def guarded(evaluation: Evaluation, scope: Any) -> Any:
+        try:
+            evaluation.spend(1)
+            return run(evaluation, scope)
+        except Broken as broken:
+            broken.path = path if broken.path is None else broken.path
+            raise
+
+    return guarded

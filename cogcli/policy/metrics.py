@@ -1,0 +1,260 @@
+"""The metrics of agents' runs, from their logs and decision records (docs/reference/agent-run.md#metrics). Pure.
+
+1. A call is one that left: its attempt was on disk before. Gates and probes are questions, and a call that policy
+   refused never left.
+2. A ratio over nothing is null, never 0 or 1.
+3. What a record lacks counts as a no: a call without a decision complies with nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import row_of
+from cogcli.declarations.governance_events import IN_DOUBT
+from cogcli.policy.verdict import is_above
+from cogcli.specs.pack import MODES, MetricTarget
+
+UNKNOWN_INTENT: Final = "unknown_intent"
+_Key = tuple[str | None, str | None]
+
+
+class MeasuredCall(NamedTuple):
+    """One call that left. `complies`: policy allowed it, people said yes at its gates, its mode was in the ceiling."""
+
+    complies: bool
+    ended: bool = False
+    done: bool = False
+    failed_first: bool = False
+    """Whether its first attempt failed."""
+
+
+class MeasuredRun(NamedTuple):
+    """What metrics ask of one run."""
+
+    pack_ref: str
+    intent: str
+    """Empty where none was known."""
+    status: str
+    verdicts: tuple[str, ...] = ()
+    """What the critic said of each plan."""
+    gates: tuple[str, ...] = ()
+    """The state of each required piece of evidence, at the end."""
+    calls: tuple[MeasuredCall, ...] = ()
+    tripped: bool = False
+    duration_ms: float | None = None
+
+    @property
+    def complies(self) -> bool:
+        """Whether all its calls did."""
+        return all(call.complies for call in self.calls)
+
+
+class RunMeter:
+    """What a run did, event by event. `ceiling` is its safety mode."""
+
+    def __init__(self, ceiling: str) -> None:
+        self._ceiling = ceiling
+        self._decisions: dict[_Key, list[dict[str, Any]]] = defaultdict(list)
+        self._requests: dict[Any, Any] = {}
+        self._granted: dict[_Key, set[Any]] = defaultdict(set)
+        self._calls: dict[_Key, MeasuredCall] = {}
+        self._tripped = False
+
+    def apply(self, event: Event) -> None:
+        """Take one event of the tree into account, in order of the log."""
+        payload, row, key = (
+            object_of(event.payload),
+            row_of(event.event_type),
+            (event.run_id, event.step_id),
+        )
+        if event.event_type == "policy.decided":
+            self._decide(key, payload)
+        elif row.asks:
+            self._requests[payload.get("approval_id")] = payload.get("gate")
+        elif event.event_type == "approval.granted":
+            self._granted[key].add(self._requests.get(payload.get("approval_id")))
+        elif (
+            row.starts
+            and payload.get("binding")
+            and event.step_id
+            and not StepPath(event.step_id).in_call
+        ):
+            self._calls.setdefault(key, MeasuredCall(self._complies(key)))
+        elif row.closes and key in self._calls:
+            self._calls[key] = _ended(self._calls[key], payload)
+        elif event.event_type == "loop.detected":
+            self._tripped = True
+
+    def _decide(self, key: _Key, payload: dict[str, Any]) -> None:
+        """Take up a decision about a call; one that asks wants a new yes at its gate."""
+        if (
+            payload.get("rule") == IN_DOUBT
+        ):  # a person's word about what happened is not a permission
+            return
+        self._decisions[key].append(payload)
+        if payload.get("verdict") in ("allow_with_gate", "escalate"):
+            self._granted[key].discard(payload.get("gate"))
+
+    def _complies(self, key: _Key) -> bool:
+        """Whether a call that leaves now may: by the last decision about it, every gate that was named before it, and
+        its mode."""
+        decisions = self._decisions.get(key)
+        if not decisions:
+            return False
+        last = decisions[-1]
+        mode, gates = (
+            last.get("approval_mode"),
+            {each["gate"] for each in decisions if each.get("gate")},
+        )
+        within = mode in MODES and not is_above(mode, self._ceiling)
+        return last.get("decision") in ("allow", "audit") and within and gates <= self._granted[key]
+
+    def measured(self, record: Mapping[str, Any], duration_ms: float | None) -> MeasuredRun:
+        """The run, with what its decision record says, and the time that it took."""
+        return MeasuredRun(
+            record["lineage"]["pack_ref"] or "",
+            record["intent"],
+            record["status"],
+            tuple(each["verdict"] for each in record["critic"]["verify"]),
+            tuple(each["status"] for each in record["evidence_gates"]),
+            tuple(self._calls.values()),
+            self._tripped,
+            duration_ms,
+        )
+
+
+def _ended(call: MeasuredCall, payload: dict[str, Any]) -> MeasuredCall:
+    """The call with how it ended. An attempt that was skipped is none."""
+    statuses = [object_of(each).get("status") for each in payload.get("attempts") or ()]
+    made = [status for status in statuses if status != "skipped"]
+    done = payload.get("step_status") == "done"
+    return call._replace(ended=True, done=done, failed_first=made[:1] not in ([], ["success"]))
+
+
+class Ratio(NamedTuple):
+    """A metric over some runs."""
+
+    numerator: float
+    denominator: int
+
+    @property
+    def value(self) -> float | None:
+        """The quotient; None over nothing."""
+        return self.numerator / self.denominator if self.denominator else None
+
+
+Runs = Sequence[MeasuredRun]
+
+
+def _share(found: Iterable[bool]) -> Ratio:
+    """How many of these hold."""
+    held = list(found)
+    return Ratio(sum(held), len(held))
+
+
+def _calls(runs: Runs) -> Iterator[MeasuredCall]:
+    return (call for run in runs for call in run.calls)
+
+
+def _mean_time(runs: Runs) -> Ratio:
+    safe = [run for run in runs if run.status == "completed" and run.complies]
+    times = [run.duration_ms for run in safe if run.duration_ms is not None]
+    return Ratio(sum(times), len(times))
+
+
+METRICS: Final[dict[str, Callable[[Runs], Ratio]]] = {
+    # Verifications that found nothing wrong / verifications.
+    "plan_verification_pass_rate": lambda runs: _share(
+        word == "ok" for run in runs for word in run.verdicts
+    ),
+    # Calls finally done / calls that ended.
+    "tool_success_rate": lambda runs: _share(call.done for call in _calls(runs) if call.ended),
+    # Failed first and done later / failed first.
+    "recovery_rate": lambda runs: _share(call.done for call in _calls(runs) if call.failed_first),
+    # Completed with all required evidence satisfied / completed.
+    "evidence_backed_rate": lambda runs: _share(
+        all(gate == "satisfied" for gate in run.gates) for run in runs if run.status == "completed"
+    ),
+    # Calls with an allowing decision, a yes at each gate, and a mode in the ceiling / calls.
+    "policy_compliance_rate": lambda runs: _share(call.complies for call in _calls(runs)),
+    # Milliseconds of completed runs that complied, without waiting between sittings / those runs.
+    "mean_time_to_safe_completion_ms": _mean_time,
+    # Runs with a trip of the loop guard / runs.
+    "loop_guard_trip_rate": lambda runs: _share(run.tripped for run in runs),
+}
+"""The metrics in the order in which they are shown."""
+
+
+class Measure(NamedTuple):
+    """A metric over the runs of one intent, or of all where it is None."""
+
+    metric: str
+    intent: str | None
+    ratio: Ratio
+
+    def to_payload(self) -> dict[str, Any]:
+        """The measure as JSON."""
+        return {"metric": self.metric, "intent": self.intent, **_figures(self.ratio)}
+
+
+def measure(runs: Runs) -> list[Measure]:
+    """Every metric over all runs, then over those of each intent."""
+    intents = sorted({run.intent for run in runs})
+    groups: list[tuple[str | None, Runs]] = [(None, runs)]
+    groups += [
+        (intent or UNKNOWN_INTENT, [run for run in runs if run.intent == intent])
+        for intent in intents
+    ]
+    return [
+        Measure(name, intent, METRICS[name](chosen))
+        for name in METRICS
+        for intent, chosen in groups
+    ]
+
+
+class TargetResult(NamedTuple):
+    """What a pack wants of a metric, and what its runs gave."""
+
+    pack_ref: str
+    target: MetricTarget
+    ratio: Ratio
+
+    @property
+    def status(self) -> str:
+        """met, missed, or unmeasured where there is nothing to measure."""
+        value = self.ratio.value
+        return "unmeasured" if value is None else "missed" if value < self.target.min else "met"
+
+    def to_payload(self) -> dict[str, Any]:
+        """The result as JSON."""
+        target = {**self.target._asdict(), "intent": self.target.intent or None}
+        return {"pack_ref": self.pack_ref, **target, "status": self.status, **_figures(self.ratio)}
+
+
+def judge(runs: Runs, targets: Mapping[str, Iterable[MetricTarget]]) -> list[TargetResult]:
+    """The targets of each pack over the runs under exactly that pack."""
+    found = []
+    for pack_ref, wanted in targets.items():
+        for target in wanted:
+            chosen = [
+                run
+                for run in runs
+                if run.pack_ref == pack_ref and target.intent in ("", run.intent)
+            ]
+            formula = METRICS.get(
+                target.metric
+            )  # a pack of another version may want what this one does not know
+            found.append(
+                TargetResult(pack_ref, target, formula(chosen) if formula else Ratio(0, 0))
+            )
+    return found
+
+
+def _figures(ratio: Ratio) -> dict[str, Any]:
+    return {"numerator": ratio.numerator, "denominator": ratio.denominator, "value": ratio.value}

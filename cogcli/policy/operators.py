@@ -1,0 +1,351 @@
+"""The operators of JsonLogic rules, one row each (docs/reference/pack.md#rules). Pure.
+
+What differs from the public operator table, so that no value and no lack of one can widen a verdict:
+
+1. A missing variable without a default is an error, and null is missing.
+2. Nothing is coerced: ordering and arithmetic take numbers, `cat` and `substr` text, loops lists; `==` is `===`,
+   and equality or `in` across JSON types is an error.
+3. Truth is a boolean, or whether a list that an operator made has items; the result of a rule is a boolean.
+4. Paths of `var` are written out, `and`, `or` and `if` are not empty, and no other operator exists.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.refs import MISSING
+from cogcli.policy.evaluation import (
+    MAX_BYTES,
+    Broken,
+    Evaluate,
+    Evaluation,
+    OperatorCall,
+    in_range,
+    list_of,
+    number_of,
+    same,
+    segments_of,
+    text_of,
+    whole_of,
+)
+
+
+def _var(call: OperatorCall) -> Evaluate:
+    written, default = call.arguments[0], call.argument(1) if len(call.arguments) == 2 else None
+    path = _name_of(written)
+    if path is None:
+        return call.fault("the path of `var` is not written out")
+    if call.at_root:
+        call.compiler.paths.add(path)
+    segments = segments_of(path)
+
+    def read(evaluation: Evaluation, scope: Any) -> Any:
+        value = evaluation.look_up(scope, path, segments)
+        if value is not MISSING:
+            return value
+        if default is None:
+            raise Broken("missing", f"no value at `{path}`", evaluation.last)
+        return default(evaluation, scope)
+
+    return read
+
+
+def _name_of(value: Any) -> str | None:
+    """The path that a value names: text, or a whole number; None for any other."""
+    if isinstance(value, str):
+        return value
+    whole = type(value) is int or (type(value) is float and value.is_integer())
+    return str(int(value)) if whole else None
+
+
+def _note_names(call: OperatorCall, written: list[Any]) -> None:
+    """Note which facts the names of `missing` are; names that are worked out may be any."""
+    if call.at_root:
+        paths = map(_name_of, written)
+        call.compiler.paths.update(path for path in paths if path is not None)
+        call.compiler.computed |= any(isinstance(name, dict | list) for name in written)
+
+
+def _absent(evaluation: Evaluation, scope: Any, names: list[Any]) -> list[Any]:
+    """Those of some names that nothing is at."""
+    evaluation.spend(len(names))
+    absent = []
+    for name in names:
+        path = _name_of(name)
+        path = text_of(name) if path is None else path
+        if evaluation.look_up(scope, path, segments_of(path)) is MISSING:
+            absent.append(name)
+    return absent
+
+
+def _missing(call: OperatorCall) -> Evaluate:
+    """The names are the arguments, or those of one list."""
+    parts, written = call.every(), call.arguments
+    one = len(written) == 1 and isinstance(written[0], list)
+    _note_names(call, written[0] if one else written)
+
+    def missing(evaluation: Evaluation, scope: Any) -> list[Any]:
+        values = [part(evaluation, scope) for part in parts]
+        one = len(values) == 1 and isinstance(values[0], list)
+        return _absent(evaluation, scope, values[0] if one else values)
+
+    return missing
+
+
+def _missing_some(call: OperatorCall) -> Evaluate:
+    """The names are those of a list."""
+    needed, names = call.every()
+    written = call.arguments[1]
+    _note_names(call, written if isinstance(written, list) else [written])
+
+    def missing_some(evaluation: Evaluation, scope: Any) -> list[Any]:
+        least, wanted = needed(evaluation, scope), names(evaluation, scope)
+        absent = _absent(evaluation, scope, list_of(wanted))
+        return [] if len(wanted) - len(absent) >= whole_of(least) else absent
+
+    return missing_some
+
+
+def _if(call: OperatorCall) -> Evaluate:
+    last = len(call.arguments) - len(call.arguments) % 2
+    cases = [(call.condition(number), call.argument(number + 1)) for number in range(0, last, 2)]
+    otherwise = call.argument(last) if last < len(call.arguments) else None
+
+    def choose(evaluation: Evaluation, scope: Any) -> Any:
+        for condition, value in cases:
+            if condition(evaluation, scope):
+                return value(evaluation, scope)
+        return otherwise(evaluation, scope) if otherwise else None
+
+    return choose
+
+
+def _until(decisive: bool) -> Callable[[OperatorCall], Evaluate]:
+    """`and`, `or`: the first value whose truth decides, else the last one; what is after it is not looked at."""
+
+    def build(call: OperatorCall) -> Evaluate:
+        parts = [call.valued_condition(number) for number in range(len(call.arguments))]
+
+        def run(evaluation: Evaluation, scope: Any) -> Any:
+            value = None
+            for part, truth in parts:
+                value = part(evaluation, scope)
+                if truth(value) is decisive:
+                    break
+            return value
+
+        return run
+
+    return build
+
+
+def _truth(call: OperatorCall) -> Evaluate:
+    return call.condition(0)
+
+
+def _not(call: OperatorCall) -> Evaluate:
+    condition = call.condition(0)
+    return lambda evaluation, scope: not condition(evaluation, scope)
+
+
+def _eager(function: Callable[..., Any]) -> Callable[[OperatorCall], Evaluate]:
+    """An operator that is a function of the values of all its arguments."""
+
+    def build(call: OperatorCall) -> Evaluate:
+        parts = call.every()
+        if len(parts) == 2:  # most are, and this is the hot path of a rule
+            first, second = parts
+            return lambda evaluation, scope: function(
+                first(evaluation, scope), second(evaluation, scope)
+            )
+        return lambda evaluation, scope: function(*[part(evaluation, scope) for part in parts])
+
+    return build
+
+
+def _ordered(holds: Callable[[float, float], bool]) -> Callable[[OperatorCall], Evaluate]:
+    """A comparison of two numbers, or of three as `between`."""
+
+    def compare(first: Any, second: Any, third: Any = MISSING) -> bool:
+        held = holds(number_of(first), number_of(second))
+        return held if third is MISSING else holds(second, number_of(third)) and held
+
+    return _eager(compare)
+
+
+def _subtract(first: Any, second: Any = MISSING) -> int | float:
+    return in_range(
+        -number_of(first) if second is MISSING else number_of(first) - number_of(second)
+    )
+
+
+def _divide(dividend: Any, divisor: Any) -> int | float:
+    a, b = number_of(dividend), _divisor(divisor)
+    return in_range(a // b if a % b == 0 else a / b)
+
+
+def _remainder(dividend: Any, divisor: Any) -> int | float:
+    """The remainder with the sign of the dividend."""
+    a, b = number_of(dividend), _divisor(divisor)
+    rest = math.fmod(a, b)
+    return int(rest) if type(a) is int and type(b) is int else rest
+
+
+def _divisor(value: Any) -> int | float:
+    if number_of(value) == 0:
+        raise Broken("range", "division by zero")
+    return number_of(value)
+
+
+def _total(combine: Callable[[Iterable[Any]], Any]) -> Callable[[OperatorCall], Evaluate]:
+    return _eager(lambda *values: in_range(combine([number_of(value) for value in values])))
+
+
+def _product(numbers: Iterable[Any]) -> int | float:
+    product: int | float = 1
+    for number in numbers:
+        product = in_range(product * number)
+    return product
+
+
+def _cat(*values: Any) -> str:
+    text = "".join(map(text_of, values))
+    if len(text) > MAX_BYTES:
+        raise Broken("limit", f"text longer than {MAX_BYTES} characters")
+    return text
+
+
+def _substr(value: Any, start: Any, length: Any = MISSING) -> str:
+    """Part of a text; a negative start counts from the end, a negative length leaves so much off there."""
+    rest = text_of(value)[whole_of(start) :]
+    return rest if length is MISSING else rest[: whole_of(length)]
+
+
+def _in(call: OperatorCall) -> Evaluate:
+    needle, haystack = call.every()
+
+    def contains(evaluation: Evaluation, scope: Any) -> bool:
+        wanted, among = needle(evaluation, scope), haystack(evaluation, scope)
+        if isinstance(among, str):
+            return text_of(wanted) in among
+        evaluation.spend(len(list_of(among)))
+        return True in [same(wanted, item) for item in among]
+
+    return contains
+
+
+def _merge(call: OperatorCall) -> Evaluate:
+    """Lists joined; a constant that is not a list is one item."""
+    sources = call.arguments
+    parts = [
+        call.argument(number)
+        if isinstance(source, dict | list)
+        else (lambda item: lambda *_: [item])(source)
+        for number, source in enumerate(sources)
+    ]
+
+    def merge(evaluation: Evaluation, scope: Any) -> list[Any]:
+        joined = [item for part in parts for item in list_of(part(evaluation, scope))]
+        evaluation.spend(len(joined))
+        return joined
+
+    return merge
+
+
+def _loop(
+    walk: Callable[[Iterable[tuple[Any, Any]]], Any], *, condition: bool
+) -> Callable[[OperatorCall], Evaluate]:
+    """An operator that evaluates its second argument for each item of its first, with the item in scope."""
+
+    def build(call: OperatorCall) -> Evaluate:
+        items = call.argument(0)
+        body = call.condition(1, at_root=False) if condition else call.argument(1, at_root=False)
+        return lambda evaluation, scope: walk(
+            (item, body(evaluation, item)) for item in list_of(items(evaluation, scope))
+        )
+
+    return build
+
+
+def _held(results: Iterable[tuple[Any, Any]]) -> list[bool]:
+    """Of each item whether it holds. All are asked: one that cannot be is an error wherever it is."""
+    return [holds for _, holds in results]
+
+
+def _all(results: Iterable[tuple[Any, Any]]) -> bool:
+    """Whether it holds of each item, and there is one."""
+    held = _held(results)
+    return bool(held) and False not in held
+
+
+def _reduce(call: OperatorCall) -> Evaluate:
+    items, body, start = call.argument(0), call.argument(1, at_root=False), call.argument(2)
+
+    def reduce(evaluation: Evaluation, scope: Any) -> Any:
+        listed, accumulator = list_of(items(evaluation, scope)), start(evaluation, scope)
+        for item in listed:
+            accumulator = body(evaluation, {"current": item, "accumulator": accumulator})
+        return accumulator
+
+    return reduce
+
+
+class Operator(NamedTuple):
+    """How many arguments an operator takes, and what makes its closure."""
+
+    least: int
+    most: int | None
+    build: Callable[[OperatorCall], Evaluate]
+
+    @property
+    def takes(self) -> str:
+        """The number of arguments in words."""
+        if self.most is None:
+            return f"{self.least} or more arguments"
+        many = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+        return f"{many} argument" + ("s" if self.most > 1 else "")
+
+
+OPERATORS: Final[dict[str, Operator]] = {
+    "var": Operator(1, 2, _var),
+    "missing": Operator(1, None, _missing),
+    "missing_some": Operator(2, 2, _missing_some),
+    "if": Operator(2, None, _if),
+    "?:": Operator(3, 3, _if),
+    "==": Operator(2, 2, _eager(same)),
+    "===": Operator(2, 2, _eager(same)),
+    "!=": Operator(2, 2, _eager(lambda a, b: not same(a, b))),
+    "!==": Operator(2, 2, _eager(lambda a, b: not same(a, b))),
+    "!": Operator(1, 1, _not),
+    "!!": Operator(1, 1, _truth),
+    "and": Operator(1, None, _until(False)),
+    "or": Operator(1, None, _until(True)),
+    "<": Operator(2, 3, _ordered(operator.lt)),
+    "<=": Operator(2, 3, _ordered(operator.le)),
+    ">": Operator(2, 2, _ordered(operator.gt)),
+    ">=": Operator(2, 2, _ordered(operator.ge)),
+    "+": Operator(1, None, _total(sum)),
+    "-": Operator(1, 2, _eager(_subtract)),
+    "*": Operator(1, None, _total(_product)),
+    "/": Operator(2, 2, _eager(_divide)),
+    "%": Operator(2, 2, _eager(_remainder)),
+    "min": Operator(1, None, _total(min)),
+    "max": Operator(1, None, _total(max)),
+    "map": Operator(2, 2, _loop(lambda results: [value for _, value in results], condition=False)),
+    "filter": Operator(
+        2, 2, _loop(lambda results: [item for item, kept in results if kept], condition=True)
+    ),
+    "reduce": Operator(3, 3, _reduce),
+    "all": Operator(2, 2, _loop(_all, condition=True)),
+    "some": Operator(2, 2, _loop(lambda results: True in _held(results), condition=True)),
+    "none": Operator(2, 2, _loop(lambda results: True not in _held(results), condition=True)),
+    "merge": Operator(1, None, _merge),
+    "in": Operator(2, 2, _in),
+    "cat": Operator(1, None, _eager(_cat)),
+    "substr": Operator(2, 3, _eager(_substr)),
+}
+MAKES_LIST: Final = frozenset(("missing", "missing_some", "map", "filter", "merge"))
+"""Operators whose result is a list whatever the facts are: only of such a list emptiness is a truth value."""

@@ -1,0 +1,197 @@
+"""What is wrong with a pack as a whole: references, rules, contradictions; and the tests of its rules
+(docs/reference/pack.md#check). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.canonical import canonical
+from cogcli.base.problems import suggestion
+from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.policy.pack_policy import MASK, OBLIGATIONS, applies
+from cogcli.specs.pack import BUILT_IN_GATE, Pack, PolicyRule
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.skill import NESTED
+
+_RULES: Final = ("policy_layer", "rules")
+_DECISIONS: Final = "decision_layer"
+
+Path = tuple[str | int, ...]
+
+
+def check_references(
+    pack: Pack, report: ProblemReport, capabilities: Collection[str] | None
+) -> None:
+    """Report names that nothing has: capabilities, skills, gates, intents, decisions, templates, outcomes and slots;
+    without `capabilities` those of capabilities and skills are passed over."""
+    for path, kind, name, known in _references(pack, capabilities):
+        if known is not None and name not in known:
+            hint = suggestion(name, known)
+            report.error("pack.reference", path, f"no {kind} `{name}`", hint=hint)
+
+
+_Reference = tuple[Path, str, str, Collection[str] | None]
+"""A name of a pack that refers to something: path, kind, name, and the names that exist; None if they are not known."""
+
+
+def _references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
+    yield from _policy_references(pack, capabilities)
+    for id in pack.tooling.capabilities:
+        yield ("tooling_layer", "capabilities", id), _kind_of(id), id, capabilities
+    yield from _intent_references(pack, capabilities)
+    yield from _slot_references(pack)
+    yield from _template_references(pack)
+    intents = pack.decisions.intents
+    for number, objective in enumerate(pack.decisions.objectives):
+        for place, intent in enumerate(objective.intents):
+            yield (_DECISIONS, "objectives", number, "intents", place), "intent", intent, intents
+    for number, target in enumerate(pack.targets):
+        if target.intent:
+            yield (
+                ("evaluation_layer", "targets", number, "intent"),
+                "intent",
+                target.intent,
+                intents,
+            )
+
+
+def _policy_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
+    policy, intents = pack.policy, pack.decisions.intents
+    gates = (*policy.gates, BUILT_IN_GATE)
+    for number, (role, allowed) in enumerate(policy.permissions.items()):
+        for place, id in enumerate(allowed):
+            path: Path = ("policy_layer", "permissions", number, "allow", place)
+            yield path, f"{_kind_of(id)} for `{role}`", id, capabilities
+    for kind, guardrails in (
+        ("must_refuse", policy.must_refuse),
+        ("must_escalate", policy.must_escalate),
+    ):
+        for number, guardrail in enumerate(guardrails):
+            yield ("policy_layer", "guardrails", kind, number), "gate", guardrail.gate, gates
+    for number, rule in enumerate(policy.rules):
+        if rule.gate:
+            yield (*_RULES, number, "then", "gate"), "gate", rule.gate, gates
+        for place, intent in enumerate(rule.scope.intents):
+            if "*" not in intent:
+                yield (*_RULES, number, "applies_to", "intents", place), "intent", intent, intents
+
+
+def _intent_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
+    for number, intent in enumerate(pack.decisions.intents.values()):
+        path: Path = (_DECISIONS, "intents", number)
+        for place, id in enumerate(intent.capabilities):
+            yield (*path, "capabilities", place), _kind_of(id), id, capabilities
+        for place, id in enumerate(intent.templates):
+            yield (*path, "templates", place), "template", id, pack.decisions.task_templates
+
+
+def _slot_references(pack: Pack) -> Iterator[_Reference]:
+    slots = {slot for intent in pack.decisions.intents.values() for slot in intent.slots}
+    for id, tool in pack.tooling.capabilities.items():
+        for name in tool.facts:
+            yield (
+                ("tooling_layer", "capabilities", id, "facts", name),
+                "slot",
+                name.partition(".")[0],
+                slots,
+            )
+    for number, decision in enumerate(pack.decisions.decisions.values()):
+        for place, name in enumerate(decision.required_evidence):
+            path: Path = (_DECISIONS, "decisions", number, "required_evidence", place)
+            yield path, "slot", name.partition(".")[0], slots
+
+
+def _template_references(pack: Pack) -> Iterator[_Reference]:
+    decisions = pack.decisions.decisions
+    for number, template in enumerate(pack.decisions.task_templates.values()):
+        path: Path = (_DECISIONS, "task_templates", number)
+        if template.decision:
+            yield (*path, "decision"), "decision", template.decision, decisions
+        decision = decisions.get(template.decision)
+        if decision:
+            for key, outcome in template.outcome.items():
+                yield (*path, "outcome", key), "outcome", outcome, decision.outcomes
+
+
+def _kind_of(id: str) -> str:
+    return "skill" if id.startswith(NESTED) else "capability"
+
+
+def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:
+    """Report obligations that nobody knows, rules that never apply or contradict."""
+    seen: dict[bytes, PolicyRule] = {}
+    for number, rule in enumerate(pack.policy.rules):
+        path: Path = (*_RULES, number)
+        about = report.part(f"rule `{rule.rule_id}`", *path)
+        for place, each in enumerate(rule.obligations):
+            if each not in OBLIGATIONS and not each.startswith(MASK):
+                hint = suggestion(each, OBLIGATIONS)
+                about.error(
+                    "policy.obligation",
+                    ("then", "obligations", place),
+                    f"no obligation `{each}`",
+                    hint=hint,
+                )
+        if not any(applies(rule.scope.capabilities, id) for id in capabilities):
+            about.warn(
+                "policy.unused", ("applies_to",), "no capability of the registry fits", key=True
+            )
+        _check_contradiction(rule, seen, about)
+
+
+def _check_contradiction(
+    rule: PolicyRule, seen: dict[bytes, PolicyRule], report: ProblemReport
+) -> None:
+    """Report an enforced rule whose scope and condition an earlier one has with another verdict."""
+    if not rule.is_enforced:
+        return
+    key = canonical([rule.condition, rule.scope.intents, rule.scope.capabilities])
+    earlier = seen.setdefault(key, rule)
+    if earlier.verdict != rule.verdict:
+        message = f"says {rule.verdict} where `{earlier.rule_id}` says {earlier.verdict}"
+        report.warn(
+            "policy.contradiction",
+            ("then", "verdict"),
+            message,
+            hint="the strictest one counts; remove the other",
+        )
+
+
+class RuleTest(NamedTuple):
+    """One test of a rule. `found` is match, no_match or error, `expected` too."""
+
+    rule_id: str
+    number: int
+    expected: str
+    found: str
+    message: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the rule did what the test says."""
+        return self.found == self.expected
+
+
+def run_tests(rules: Iterable[PolicyRule]) -> list[RuleTest]:
+    """The tests of some rules. An enforced rule without a match, or without a no_match, fails a test of number 0."""
+    return [test for rule in rules for test in (*_tests_of(rule), *_lacking(rule))]
+
+
+def _tests_of(rule: PolicyRule) -> Iterator[RuleTest]:
+    compiled = compile_rule(rule.condition)
+    for number, test in enumerate(rule.tests, 1):
+        result = evaluate(compiled, test["data"])
+        if isinstance(result, Matched):
+            yield RuleTest(
+                rule.rule_id, number, test["expect"], "match" if result.result else "no_match"
+            )
+        else:
+            yield RuleTest(rule.rule_id, number, test["expect"], "error", result.message)
+
+
+def _lacking(rule: PolicyRule) -> Iterator[RuleTest]:
+    expected: set[Any] = {test["expect"] for test in rule.tests}
+    for needed in ("match", "no_match"):
+        if rule.is_enforced and needed not in expected:
+            yield RuleTest(rule.rule_id, 0, needed, "absent", f"no test that expects {needed}")

@@ -1,0 +1,89 @@
+"""What differs between the policies of two packs, member by member (docs/reference/pack.md#diff). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from cogcli.base.jsonvalue import equal
+from cogcli.specs.pack import Pack, PolicyRule
+
+
+class PolicyChange(NamedTuple):
+    """One part of a policy that was added, removed or changed; `members` maps what differs to (before, after)."""
+
+    kind: str
+    id: str
+    change: str
+    members: dict[str, tuple[Any, Any]]
+
+    def to_payload(self) -> dict[str, Any]:
+        """As JSON."""
+        members = {name: {"before": old, "after": new} for name, (old, new) in self.members.items()}
+        return {**self._asdict(), "members": members}
+
+
+def diff_packs(old: Pack, new: Pack) -> list[PolicyChange]:
+    """What of the new pack decides about calls otherwise than the old one, in the order of the parts of a pack. Texts,
+    tests and rationales do not count."""
+    before, after = _parts(old), _parts(new)
+    return [change for kind in before for change in _changes(kind, before[kind], after[kind])]
+
+
+def _parts(pack: Pack) -> dict[str, dict[str, dict[str, Any]]]:
+    """By kind and id all that decides about calls."""
+    layer, decisions = pack.policy, pack.decisions
+    guardrails = {"must_refuse": layer.must_refuse, "must_escalate": layer.must_escalate}
+    return {
+        "rule": {rule.rule_id: _rule(rule) for rule in layer.rules},
+        "gate": {name: _plain(gate._asdict()) for name, gate in layer.gates.items()},
+        "guardrail": {
+            f"{kind}.{each.id}": _plain(each._asdict()) for kind, found in guardrails.items() for each in found
+        },
+        "permission": {role: {"allow": sorted(allowed)} for role, allowed in layer.permissions.items()},
+        "capability": {id: _plain(tool._asdict()) for id, tool in pack.tooling.capabilities.items()},
+        "intent": {id: {"capabilities": sorted(each.capabilities)} for id, each in decisions.intents.items()},
+        "decision": {
+            key: {"required_evidence": list(each.required_evidence)} for key, each in decisions.decisions.items()
+        },
+        "setting": {
+            "safety_mode": {"value": pack.defaults.safety_mode},
+            "budget": {"value": pack.defaults.budget},
+            "hosts": {"value": None if pack.tooling.hosts is None else sorted(pack.tooling.hosts)},
+            "read_only_actions": {"value": layer.read_only_actions},
+        },
+    }  # fmt: skip
+
+
+def _rule(rule: PolicyRule) -> dict[str, Any]:
+    return {
+        "mode": rule.mode,
+        "applies_to": _plain(rule.scope._asdict()),
+        "if": rule.condition,
+        "verdict": rule.verdict,
+        "gate": rule.gate,
+        "obligations": list(rule.obligations),
+        "args": dict(rule.limits),
+    }
+
+
+def _plain(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in members.items()
+    }
+
+
+def _changes(
+    kind: str, before: Mapping[str, dict[str, Any]], after: Mapping[str, dict[str, Any]]
+) -> Iterator[PolicyChange]:
+    for id in dict.fromkeys((*before, *after)):
+        old, new = before.get(id, {}), after.get(id, {})
+        names = dict.fromkeys((*old, *new))
+        members = {
+            name: (old.get(name), new.get(name))
+            for name in names
+            if not equal(old.get(name), new.get(name))
+        }
+        word = "removed" if id not in after else "added" if id not in before else "changed"
+        if members or word != "changed":
+            yield PolicyChange(kind, id, word, members)

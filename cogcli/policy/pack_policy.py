@@ -1,0 +1,332 @@
+"""The three checks before a call: permission, rule, situation (docs/reference/pack.md#checks). Pure.
+
+A rule that reads neither facts nor arguments belongs to the second check, any other to the third. The strictest
+enforced match counts; a rule without a result denies. Rules are compiled once, and found by capability.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.canonical import canonical
+from cogcli.base.jsonvalue import equal
+from cogcli.declarations.value_types import IntuitionMode
+from cogcli.policy.evaluation import Evaluation
+from cogcli.policy.jsonlogic import Rule, RuleError, compile_rule, evaluate_in
+from cogcli.policy.verdict import Verdict, is_above, is_stricter
+from cogcli.specs.pack import BUILT_IN_GATE, Pack, PackIntent, PolicyRule
+
+KNOWN_BEFORE: Final = frozenset(("request", "user", "agent", "run", "call"))
+"""The parts of a rule's data that are known before any fact and any argument."""
+STATE_PARTS: Final = frozenset(("goal", "plan", "memory", "outcomes"))
+"""The parts of a run's `state` that rules may read."""
+OBLIGATIONS: Final = frozenset(("idempotency_key", "named_user", "evidence"))
+MASK: Final = "mask:"
+"""Begins an obligation that masks a path of the output."""
+
+
+class GovernedCall(NamedTuple):
+    """A call as the checks see it. `arguments` None: they are not known yet, so rules on them wait."""
+
+    capability: str
+    approval_mode: str
+    role: str
+    safety_mode: str
+    arguments: Mapping[str, Any] | None = None
+    named_user: bool = True
+    """Whether a user is named, other than the default one."""
+    host: str = ""
+    """The host that the call goes to; empty for one that stays on this machine."""
+    inside: tuple[str, ...] = ()
+    """The skill tools that it is made in."""
+    asks_inside: bool = False
+    """Whether what makes it destructive are calls in it, which ask by themselves."""
+
+
+class CompiledPolicyRule(NamedTuple):
+    """A rule of a pack with its compiled condition."""
+
+    declared: PolicyRule
+    condition: Rule
+    stage: str
+    """`rule`, or `situation` where it reads facts or arguments, or limits arguments."""
+    needs_arguments: bool
+    """Whether it reads or limits arguments."""
+
+
+_Rules = tuple[CompiledPolicyRule, ...]
+
+
+def _compiled(declared: PolicyRule) -> CompiledPolicyRule:
+    condition = compile_rule(declared.condition)
+    heads = {path.partition(".")[0] for path in condition.paths}
+    situational = condition.computed or bool(declared.limits) or not heads <= KNOWN_BEFORE
+    stage = "situation" if situational else "rule"
+    return CompiledPolicyRule(declared, condition, stage, bool(declared.limits) or "args" in heads)
+
+
+def _may_read_state(declared: PolicyRule) -> bool:
+    """Whether a condition has what reads state: a text that begins with the word, the path of the whole, or names that
+    are worked out. Looked for in its bytes: to compile each rule of a large pack takes longer than a run."""
+    text = canonical(declared.condition)
+    return any(part in text for part in (b'"state', b'""', b'"missing'))
+
+
+def _state_parts(condition: Rule) -> frozenset[str]:
+    """What of `state` a condition may read: what it names, all of it where it names the whole, or works names out."""
+    if condition.computed or not condition.paths.isdisjoint(("", "state")):
+        return STATE_PARTS
+    named = (path.split(".") for path in condition.paths)
+    return STATE_PARTS & {segments[1] for segments in named if segments[0] == "state"}
+
+
+class Policy:
+    """The permissions, intents and rules of the packs of a run."""
+
+    def __init__(
+        self,
+        *,
+        permissions: Mapping[str, Sequence[str]],
+        intents: Mapping[str, PackIntent],
+        rules: Sequence[PolicyRule],
+        hosts: Sequence[str] | None = None,
+    ) -> None:
+        self._permissions = {role: frozenset(allowed) for role, allowed in permissions.items()}
+        self._intents = intents
+        self._hosts = None if hosts is None else frozenset(hosts)
+        self._rules = tuple(rules)
+        self._compiled: dict[int, CompiledPolicyRule] = {}
+        """By place in the pack; most rules of a large pack are for other capabilities and never needed."""
+        self._by_name: dict[str, list[int]] = defaultdict(list)
+        """The places of rules that name capabilities in full, by capability."""
+        self._by_pattern: list[int] = []
+        """The places of the other rules."""
+        for place, rule in enumerate(self._rules):
+            self._index(place, rule.scope.capabilities)
+        self._by_call: dict[tuple[str, str], tuple[_Rules, _Rules]] = {}
+
+    def _index(self, place: int, capabilities: Sequence[str]) -> None:
+        if not capabilities or any("*" in name for name in capabilities):
+            self._by_pattern.append(place)
+        else:
+            for name in dict.fromkeys(capabilities):
+                self._by_name[name].append(place)
+
+    @classmethod
+    def of(cls, pack: Pack) -> Policy:
+        """The policy of one pack."""
+        layer, intents = pack.policy, pack.decisions.intents
+        return cls(
+            permissions=layer.permissions,
+            intents=intents,
+            rules=layer.rules,
+            hosts=pack.tooling.hosts,
+        )
+
+    @property
+    def intuition_mode(self) -> IntuitionMode:
+        """How rules take part in a run: `interventive` where each is enforced, `hybrid` where some are, else
+        `advisory`."""
+        enforced = {rule.is_enforced for rule in self._rules}
+        return "hybrid" if len(enforced) > 1 else "interventive" if True in enforced else "advisory"
+
+    @property
+    def state_parts(self) -> frozenset[str]:
+        """The parts of the run's `state` that any rule may read."""
+        able = [place for place, rule in enumerate(self._rules) if _may_read_state(rule)]
+        return frozenset[str]().union(
+            *[_state_parts(self._rule(place).condition) for place in able]
+        )
+
+    def rules_for(self, intent: str, capability: str) -> _Rules:
+        """The rules that apply to a capability under an intent, in the order of the pack."""
+        places = sorted((*self._by_name.get(capability, ()), *self._by_pattern))
+        return tuple(
+            self._rule(place) for place in places if self._applies(place, intent, capability)
+        )
+
+    def _by_stage(self, intent: str, capability: str) -> tuple[_Rules, _Rules]:
+        """The same of the second check, and of the third, found once."""
+        key = intent, capability
+        if key not in self._by_call:
+            rules = self.rules_for(intent, capability)
+            second, third = (
+                tuple(r for r in rules if r.stage == stage) for stage in ("rule", "situation")
+            )
+            self._by_call[key] = second, third
+        return self._by_call[key]
+
+    def _applies(self, place: int, intent: str, capability: str) -> bool:
+        scope = self._rules[place].scope
+        return applies(scope.intents, intent) and applies(scope.capabilities, capability)
+
+    def _rule(self, place: int) -> CompiledPolicyRule:
+        if place not in self._compiled:
+            self._compiled[place] = _compiled(self._rules[place])
+        return self._compiled[place]
+
+    def decide(self, intent: str, call: GovernedCall, data: dict[str, Any]) -> Verdict:
+        """The verdict on a call. Rules see `data`: what is known before, slots with their facts, `args`, run state."""
+        by_tool = any(self.offers(intent, call.role, tool) for tool in call.inside)
+        refusal = self._permission(call, by_tool=by_tool)
+        if refusal:
+            return self._no("permission", refusal, call)
+        if not by_tool and not self._lists(intent, call.capability):
+            return self._no("rule", "not_in_intent", call)
+        judged = _Judgment(call, data)
+        for rules in self._by_stage(intent, call.capability):
+            for rule in rules:
+                judged.judge(rule)
+            if judged.verdict in ("deny", "refuse"):
+                break
+        return judged.result(self._hosts)
+
+    def offers(self, intent: str, role: str, id: str) -> bool:
+        """Whether a role is permitted a capability or skill, and the intent lists it."""
+        return self._permits(role, id) and self._lists(intent, id)
+
+    def _permits(self, role: str, id: str) -> bool:
+        return id in self._permissions.get(role, ())
+
+    def _lists(self, intent: str, id: str) -> bool:
+        listed = self._intents.get(intent)
+        return listed is not None and id in listed.capabilities
+
+    def _permission(self, call: GovernedCall, *, by_tool: bool) -> str:
+        if not by_tool and not self._permits(call.role, call.capability):
+            return "permission_denied"
+        return "above_safety_mode" if is_above(call.approval_mode, call.safety_mode) else ""
+
+    @staticmethod
+    def _no(stage: str, reason: str, call: GovernedCall) -> Verdict:
+        return Verdict("deny", stage, reason, approval_mode=call.approval_mode)
+
+
+class _Judgment:
+    """The verdict on one call while its rules are judged."""
+
+    def __init__(self, call: GovernedCall, data: dict[str, Any]) -> None:
+        self.verdict, self._stage, self._reason = "allow", "situation", "no_rule"
+        self._call, self._evaluation = call, Evaluation(data)
+        self._rule = self._gate = ""
+        self._matched: list[str] = []
+        self._would: list[dict[str, str]] = []
+        self._errors: list[dict[str, str]] = []
+        self._obligations: dict[str, None] = {}
+
+    def judge(self, rule: CompiledPolicyRule) -> None:
+        """Take up one rule."""
+        declared, stage = rule.declared, rule.stage
+        if rule.needs_arguments and self._call.arguments is None:
+            return
+        found = evaluate_in(rule.condition, self._evaluation)
+        if found is False:
+            return
+        if found is not True:
+            self._errors.append(
+                {"rule": declared.rule_id, "code": found.code, "pointer": found.pointer}
+            )
+            verdict, reason = "deny", _reason_of(found, stage)
+        elif broken := self._broken_obligation(declared):
+            verdict, reason = "deny", broken
+        else:
+            verdict, reason = declared.verdict, declared.rule_id
+        if not declared.is_enforced:
+            self._would.append({"rule": declared.rule_id, "verdict": verdict})
+            return
+        if found is True:
+            self._matched.append(declared.rule_id)
+            self._obligations.update(dict.fromkeys(declared.obligations))
+        if is_stricter(verdict, self.verdict) or not self._rule:
+            self.verdict, self._stage, self._reason = verdict, stage, reason
+            self._rule, self._gate = (
+                declared.rule_id,
+                declared.gate if verdict == declared.verdict else "",
+            )
+
+    def result(self, hosts: frozenset[str] | None) -> Verdict:
+        """The verdict, with what its approval mode adds."""
+        mode = self._call.approval_mode
+        if self.verdict in ("allow", "allow_with_gate"):
+            self._require_of_mode(mode, hosts)
+        if self.verdict == "allow" and mode == "destructive" and not self._call.asks_inside:
+            self.verdict, self._reason = "allow_with_gate", "destructive"
+        if self.verdict in ("allow_with_gate", "escalate"):
+            self._gate = self._gate or BUILT_IN_GATE
+        return Verdict(
+            self.verdict,
+            self._stage,
+            self._reason,
+            self._rule,
+            self._gate,
+            mode,
+            tuple(self._matched),
+            tuple(self._would),
+            tuple(self._errors),
+            tuple(self._obligations),
+            self._evaluation.reads,
+        )
+
+    def _require_of_mode(self, mode: str, hosts: frozenset[str] | None) -> None:
+        """Add the obligations of an approval mode; deny what it forbids."""
+        if is_above(mode, "read_only"):
+            self._obligations["idempotency_key"] = None
+        if is_above(mode, "network"):
+            self._obligations["named_user"] = None
+        refusal = ""
+        if hosts is not None and self._call.host and self._call.host not in hosts:
+            refusal = "host_not_listed"
+        elif "named_user" in self._obligations and not self._call.named_user:
+            refusal = "named_user"
+        if refusal:
+            self.verdict, self._stage, self._reason = "deny", "situation", refusal
+            self._rule = self._gate = ""
+
+    def _broken_obligation(self, rule: PolicyRule) -> str:
+        """Why a matching rule denies whatever its verdict: an unknown obligation, or a limit that is broken."""
+        arguments = self._call.arguments or {}
+        for name, limit in rule.limits.items():
+            if name not in arguments or not _within(arguments[name], limit):
+                return rule.rule_id
+        if not all(each in OBLIGATIONS or each.startswith(MASK) for each in rule.obligations):
+            return "policy_eval_error"
+        return ""
+
+
+def _within(value: Any, limit: Mapping[str, Any]) -> bool:
+    """Whether an argument keeps its limits; one that is not a number keeps no bound."""
+    if "enum" in limit and not any(equal(value, allowed) for allowed in limit["enum"]):
+        return False
+    if "max" not in limit and "min" not in limit:
+        return True
+    if type(value) is not int and type(value) is not float:
+        return False
+    return bool(limit.get("min", value) <= value <= limit.get("max", value))
+
+
+def _reason_of(error: RuleError, stage: str) -> str:
+    """The reason of a rule without a result: the evidence that it lacks, if that is why."""
+    if error.code == "missing" and stage == "situation":
+        return f"evidence_missing:{error.missing}"
+    return "policy_eval_error"
+
+
+def applies(patterns: Sequence[str], name: str) -> bool:
+    """Whether a name fits one of some patterns in which `*` stands for any text; no patterns fit all."""
+    return not patterns or any(_fits(pattern.split("*"), name) for pattern in patterns)
+
+
+def _fits(pieces: list[str], name: str) -> bool:
+    """Whether a name is these pieces in order with any text between them; the earliest place of each piece will do."""
+    first, *rest = pieces
+    if not rest:
+        return name == first
+    at = len(first)
+    for piece in rest[:-1]:
+        found = name.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return name.startswith(first) and name.endswith(rest[-1]) and len(name) - len(rest[-1]) >= at

@@ -1,0 +1,184 @@
+"""What of a policy can never decide: rules that no call reaches or that a stricter one always overrules, gates that
+nobody asks for or can answer, roles that no agent has (docs/reference/pack.md#policy-check). Pure.
+
+Only what follows from the pack alone is told: rules over numbers that are compared with constants, joined by `and`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+from math import inf
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.jsonvalue import NOTHING, list_of
+from cogcli.policy.comparisons import MIRRORED, path_of
+from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.policy.pack_policy import applies
+from cogcli.policy.verdict import is_stricter
+from cogcli.specs.capability import Capability
+from cogcli.specs.pack import Pack, PolicyRule
+from cogcli.specs.problem_report import ProblemReport
+
+_LAYER: Final = "policy_layer"
+Calls = frozenset[tuple[str, str]]
+"""The calls that a rule is asked about: an intent and a capability that it lists."""
+
+
+class Interval(NamedTuple):
+    """Numbers from `low` to `high`; `open_low` and `open_high` leave the ends out."""
+
+    low: float = -inf
+    high: float = inf
+    open_low: bool = False
+    open_high: bool = False
+
+    def holds_all_of(self, other: Interval) -> bool:
+        """Whether each number of the other one is in this one."""
+        low = self.low < other.low or (self.low == other.low and self.open_low <= other.open_low)
+        high = self.high > other.high or (
+            self.high == other.high and self.open_high <= other.open_high
+        )
+        return low and high
+
+    def meet(self, other: Interval) -> Interval:
+        """The numbers of both."""
+        low = max((self.low, self.open_low), (other.low, other.open_low))
+        high = min((self.high, not self.open_high), (other.high, not other.open_high))
+        return Interval(low[0], high[0], low[1], not high[1])
+
+
+Bounds = dict[str, Interval]
+"""By path the numbers with which a condition holds."""
+
+
+def check_reach(
+    pack: Pack,
+    report: ProblemReport,
+    capabilities: Collection[str],
+    tools: Mapping[str, Capability] = NOTHING,
+) -> None:
+    """Report what of a pack's policy can never decide, as warnings. `tools` are the contracts of its skills."""
+    _check_roles(pack, report)
+    _check_gates(pack, report)
+    reached = [_calls_of(pack, rule, capabilities, tools) for rule in pack.policy.rules]
+    bounds = [_bounds(rule.condition) if rule.is_enforced else None for rule in pack.policy.rules]
+    for number, rule in enumerate(pack.policy.rules):
+        about = report.part(f"rule `{rule.rule_id}`", _LAYER, "rules", number)
+        fits = any(applies(rule.scope.capabilities, id) for id in capabilities)
+        if fits and not reached[number]:
+            text = "applies to no capability that an intent of it lists and a role may call"
+            about.warn("policy.unreachable", ("applies_to",), text, key=True)
+        elif _never_holds(rule):
+            about.warn("policy.unreachable", ("if",), "never holds, whatever the facts are")
+        elif above := _overruling(pack.policy.rules, reached, bounds, number):
+            text = f"says {rule.verdict} only where `{above.rule_id}` says {above.verdict}"
+            about.warn(
+                "policy.unreachable",
+                ("then", "verdict"),
+                text,
+                hint="remove it, or narrow the other",
+            )
+
+
+def _check_roles(pack: Pack, report: ProblemReport) -> None:
+    own = pack.tone.role
+    for number, role in enumerate(pack.policy.permissions):
+        if role != own:
+            text = f"role `{role}`: the agent's is `{own}`, so nobody has it"
+            report.warn("policy.role", (_LAYER, "permissions", number, "role"), text)
+    if own not in pack.policy.permissions:
+        text = f"the agent's role `{own}` may call nothing"
+        report.warn("policy.role", (_LAYER, "permissions"), text, key=True)
+
+
+def _check_gates(pack: Pack, report: ProblemReport) -> None:
+    layer = pack.policy
+    asked = {rule.gate for rule in layer.rules}
+    asked |= {guardrail.gate for guardrail in (*layer.must_refuse, *layer.must_escalate)}
+    for name, gate in layer.gates.items():
+        about = report.part(f"gate `{name}`", _LAYER, "gates", name)
+        if set(gate.approver_roles) == {pack.tone.role}:
+            text = "only the agent's own role may answer it, and an agent answers nothing"
+            about.warn("policy.gate", ("approver_roles",), text)
+        if name not in asked:
+            about.warn("policy.gate", (), "no rule or guardrail asks for it", key=True)
+
+
+def _calls_of(
+    pack: Pack, rule: PolicyRule, capabilities: Collection[str], tools: Mapping[str, Capability]
+) -> Calls:
+    permitted = {id for allowed in pack.policy.permissions.values() for id in allowed}
+    return frozenset(
+        (intent.id, called)
+        for intent in pack.decisions.intents.values()
+        if applies(rule.scope.intents, intent.id)
+        for id in intent.capabilities
+        if id in permitted and id in capabilities
+        for called in (id, *(each.id for each in (tools[id].reaches if id in tools else ())))
+        if applies(rule.scope.capabilities, called)
+    )
+
+
+def _never_holds(rule: PolicyRule) -> bool:
+    """Whether a condition that reads nothing is false."""
+    compiled = compile_rule(rule.condition)
+    found = None if compiled.paths or compiled.computed else evaluate(compiled, {})
+    return isinstance(found, Matched) and not found.result
+
+
+def _overruling(
+    rules: tuple[PolicyRule, ...], reached: list[Calls], bounds: list[Bounds | None], number: int
+) -> PolicyRule | None:
+    """An enforced rule that is stricter, and matches wherever this one does; None where there is none, and for a rule
+    that asks for more than its verdict. `bounds` are those of the enforced rules."""
+    rule, own = rules[number], bounds[number]
+    if own is None or rule.obligations or rule.limits:
+        return None
+    for other, calls, theirs in zip(rules, reached, bounds, strict=True):
+        if (
+            theirs is None
+            or not is_stricter(other.verdict, rule.verdict)
+            or not reached[number] <= calls
+        ):
+            continue
+        if all(path in own and within.holds_all_of(own[path]) for path, within in theirs.items()):
+            return other
+    return None
+
+
+def _bounds(condition: Any) -> Bounds | None:
+    """By path the numbers with which a condition holds; None where that is not all that it asks."""
+    if condition is True:
+        return {}
+    if not isinstance(condition, dict) or len(condition) != 1:
+        return None
+    name, given = next(iter(condition.items()))
+    if name == "and":
+        parts = [_bounds(part) for part in list_of(given)]
+    else:
+        parts = [_bound(name, *pair) for pair in pairwise(list_of(given))]
+    met: Bounds = {}
+    for part in parts:
+        if part is None:
+            return None
+        for path, interval in part.items():
+            met[path] = met.get(path, Interval()).meet(interval)
+    return met if parts else None
+
+
+def _bound(operator: str, left: Any, right: Any) -> Bounds | None:
+    path, value, word = path_of(left), right, operator
+    if not path:
+        path, value, word = path_of(right), left, MIRRORED.get(operator, operator)
+    if not path or type(value) not in (int, float):
+        return None
+    intervals = {
+        "<": Interval(high=value, open_high=True),
+        "<=": Interval(high=value),
+        ">": Interval(low=value, open_low=True),
+        ">=": Interval(low=value),
+        "==": Interval(value, value),
+        "===": Interval(value, value),
+    }
+    return {path: intervals[word]} if word in intervals else None

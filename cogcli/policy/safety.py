@@ -1,0 +1,95 @@
+"""Safety levels (docs/reference/execution.md#safety): their order, trust ranks and what a gate's answer means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.errors import (
+    RuntimeErrorBase,
+    SafetyConfirmationRequiredError,
+    SafetyGateFailedError,
+    SafetyTrustLevelError,
+)
+from cogcli.policy.approvals import Asked
+from cogcli.specs.capability import TRUST_RANKS, Gate, Safety
+
+
+class GateVerdict(NamedTuple):
+    """What a gate's answer leads to: pass, warn, degrade, block or require_human; and why."""
+
+    outcome: str
+    reason: str
+
+
+def refusal_before(
+    capability_id: str, safety: Safety, *, trust_level: str, confirmed: Collection[str]
+) -> RuntimeErrorBase | None:
+    """The error that trust or a missing confirmation raises before a call, or None."""
+    if TRUST_RANKS[safety.trust_level] > TRUST_RANKS[trust_level]:
+        return SafetyTrustLevelError(
+            "safety.trust",
+            f"`{capability_id}` needs {safety.trust_level}, run has {trust_level}",
+            hint=f"run again with --trust-level {safety.trust_level} if you mean to allow it",
+        )
+    if safety.requires_confirmation and capability_id not in confirmed:
+        return SafetyConfirmationRequiredError(
+            "safety.confirmation",
+            f"`{capability_id}` needs confirmation by a person",
+            hint=f"run again with --confirm {capability_id} if you mean to allow it",
+        )
+    return None
+
+
+def refusal_of_asked(capability_id: str, asked: Asked | None) -> RuntimeErrorBase | None:
+    """SafetyConfirmationRequiredError where a person was asked about this step before its specs changed; else None. A
+    gate of the same capability asks again by itself and is left out."""
+    if asked is None or (asked.gate and asked.capability == capability_id):
+        return None
+    return SafetyConfirmationRequiredError(
+        "safety.confirmation",
+        f"`{capability_id}` needs confirmation by a person, who was asked before",
+    )
+
+
+def judge_gate(gate: Gate, reply: Mapping[str, Any]) -> GateVerdict:
+    """A gate passes only with `allowed` exactly true; false leads to its `on_fail`; anything else blocks."""
+    allowed = reply.get("allowed")
+    if allowed is True:
+        return GateVerdict("pass", "")
+    if allowed is False:
+        return GateVerdict(gate.on_fail, _reason_in(reply) or "not allowed")
+    return GateVerdict("error", "answered without a boolean `allowed`")
+
+
+def _reason_in(reply: Mapping[str, Any]) -> str:
+    """The gate's `reason`, else the first of its `reasons`; empty without a text."""
+    reason, several = reply.get("reason"), reply.get("reasons")
+    if isinstance(reason, str) and reason:
+        return reason
+    listed = several if isinstance(several, list) else []
+    return "; ".join(each for each in listed[:_MOST_REASONS] if isinstance(each, str))
+
+
+_MOST_REASONS: Final = 5
+_STRICTNESS: Final = ("pass", "warn", "degrade", "require_human", "block", "error")
+
+
+def stricter(a: GateVerdict, b: GateVerdict) -> GateVerdict:
+    """The stricter of two verdicts, the first on a tie."""
+    return b if _STRICTNESS.index(b.outcome) > _STRICTNESS.index(a.outcome) else a
+
+
+def refusal_of(gate_id: str, verdict: GateVerdict) -> RuntimeErrorBase | None:
+    """The error of a gate's verdict; None for pass, warn and degrade."""
+    if verdict.outcome == "block":
+        return SafetyGateFailedError("safety.gate", f"gate `{gate_id}` refused: {verdict.reason}")
+    if verdict.outcome == "error":
+        return SafetyGateFailedError(
+            "safety.gate-error", f"gate `{gate_id}` gave no answer: {verdict.reason}"
+        )
+    if verdict.outcome == "require_human":
+        return SafetyConfirmationRequiredError(
+            "safety.confirmation", f"gate `{gate_id}` asks for a person: {verdict.reason}"
+        )
+    return None

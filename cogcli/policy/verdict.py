@@ -1,0 +1,121 @@
+"""What policy says of one call (docs/reference/pack.md#verdicts). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.specs.capability import Capability
+from cogcli.specs.pack import MODES, VERDICTS, PackTool
+
+_STRICTNESS: Final = {verdict: rank for rank, verdict in enumerate(reversed(VERDICTS))}
+_RANK: Final = {mode: rank for rank, mode in enumerate(MODES)}
+_OF_EFFECT: Final = {
+    "none": "read_only",
+    "idempotent": "local_write",
+    "effect": "network",
+    "unknown": "network",
+}
+_OF_TRUST: Final = {"elevated": "delegated", "privileged": "destructive"}
+
+
+class Verdict(NamedTuple):
+    """The strictest answer of the checks, and what led to it.
+
+    `stage`: permission, rule or situation, the check that decided. `reason`: a word of the reference or a rule's id.
+    """
+
+    verdict: str
+    stage: str
+    reason: str
+    rule: str = ""
+    gate: str = ""
+    approval_mode: str = "read_only"
+    matched: tuple[str, ...] = ()
+    """The enforced rules that matched."""
+    would: tuple[dict[str, str], ...] = ()
+    """What shadow rules would have said, as `{rule, verdict}`."""
+    rule_errors: tuple[dict[str, str], ...] = ()
+    """Rules without a result, as `{rule, code, pointer}`."""
+    obligations: tuple[str, ...] = ()
+    reads: dict[str, Any] = NOTHING
+
+    @property
+    def allows(self) -> bool:
+        """Whether the call may be made, perhaps after a person's yes."""
+        return self.verdict in ("allow", "allow_with_gate")
+
+    def lifted(self) -> Verdict:
+        """The verdict once a person has said yes at its gate."""
+        return self._replace(verdict="allow", reason="approved")
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person decides."""
+        return self.verdict in ("allow_with_gate", "escalate")
+
+    @property
+    def decision(self) -> str:
+        """veto, audit where a shadow rule would have been stricter, else allow."""
+        if not self.allows:
+            return "veto"
+        return (
+            "audit"
+            if any(is_stricter(each["verdict"], self.verdict) for each in self.would)
+            else "allow"
+        )
+
+    def to_payload(self) -> dict[str, Any]:
+        """The members of `policy.decided` that the checks know."""
+        optional = {"rule": self.rule, "gate": self.gate}
+        return {
+            "decision": self.decision,
+            "verdict": self.verdict,
+            "stage": self.stage,
+            "reason": self.reason,
+            **{name: value for name, value in optional.items() if value},
+            "enforced": True,
+            "approval_mode": self.approval_mode,
+            "matched": list(self.matched),
+            "would": list(self.would),
+            "rule_errors": list(self.rule_errors),
+            "obligations": list(self.obligations),
+            "reads": self.reads,
+        }
+
+
+def is_stricter(verdict: str, other: str) -> bool:
+    """Whether the first verdict permits less than the second."""
+    return _STRICTNESS[verdict] > _STRICTNESS[other]
+
+
+def is_above(mode: str, ceiling: str) -> bool:
+    """Whether an approval mode is above a safety mode."""
+    return _RANK[mode] > _RANK[ceiling]
+
+
+def highest_mode(modes: list[str]) -> str:
+    """The highest of some approval modes; `read_only` of none."""
+    return max(modes, key=_RANK.__getitem__, default=MODES[0])
+
+
+def approval_mode(capability: Capability, declared: str = "") -> str:
+    """The approval mode of a capability: the highest that its effect class, its trust level, an irreversible effect and
+    the pack's declaration ask for."""
+    modes = [_OF_EFFECT[capability.effect], *([declared] if declared else [])]
+    if capability.safety:
+        modes.append(_OF_TRUST.get(capability.safety.trust_level, MODES[0]))
+        if capability.effect != "none" and capability.safety.declared.get("reversible") is False:
+            modes.append("destructive")
+    return highest_mode(modes)
+
+
+def mode_under(tools: Mapping[str, PackTool], capability: Capability) -> str:
+    """The approval mode of a capability under what a pack says of its tools; of a skill the highest of all that it
+    reaches."""
+    modes = []
+    for each in (capability, *capability.reaches):
+        declared = tools.get(each.id)
+        modes.append(approval_mode(each, declared.approval_mode if declared else ""))
+    return highest_mode(modes)

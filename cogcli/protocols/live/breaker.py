@@ -1,0 +1,114 @@
+"""The circuit breaker: a service that keeps failing is not called for a while (docs/reference/execution.md#breaker).
+
+1. Faults of the service count: unreachable, late, overloaded, failed. Faults of the caller, mapping and safety neither
+   count nor end a row.
+2. The fifth fault in a row opens the circuit for 30 seconds. While it is open nothing is sent.
+3. After that one call is let through to probe the service, the others are still refused. Success closes the circuit, a
+   fault opens it again; whatever else happens leaves it to the next call to probe.
+4. What was sent before the circuit opened opens it no longer, but success closes it.
+5. Circuits belong to the process, not to a run. A run's log holds each refusal as the attempt it stood for, so neither
+   resume nor replay needs to know how a circuit was.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from cogcli.base.errors import TransportError
+from cogcli.specs.service import Service
+
+THRESHOLD: Final = 5
+OPEN_SECONDS: Final = 30.0
+FAULTS: Final = frozenset(
+    ("call.transport", "call.timeout", "call.overloaded", "call.server-error")
+)
+
+
+class Passage:
+    """One call that a circuit let through. The first result reported for it counts, later ones are dropped."""
+
+    def __init__(self, circuit: Circuit, *, probing: bool) -> None:
+        self._circuit = circuit
+        self._probing = probing
+        self._reported = False
+
+    def note_success(self) -> None:
+        """The service answered, and with what was asked for."""
+        self._report("success")
+
+    def note_failure(self, code: str) -> None:
+        """The call ended with this error code."""
+        self._report("fault" if code in FAULTS else "neither")
+
+    def note_abandoned(self) -> None:
+        """Nobody waits for the call any more, whatever comes of it."""
+        self._report("neither")
+
+    def _report(self, what: str) -> None:
+        with self._circuit.lock:
+            if not self._reported:
+                self._reported = True
+                self._circuit.count(what, probing=self._probing)
+
+
+class Circuit:
+    """The circuit of one service."""
+
+    def __init__(self, service_id: str, now: Callable[[], float]) -> None:
+        self.lock = threading.Lock()
+        self._service_id = service_id
+        self._now = now
+        self._faults = 0
+        self._open_until: float | None = None
+        self._probed = False
+
+    def passage(self) -> Passage:
+        """The passage of one more call. Raises TransportError `call.circuit-open` where the circuit is open."""
+        with self.lock:
+            if self._open_until is None:
+                return Passage(self, probing=False)
+            rest = self._open_until - self._now()
+            if rest > 0 or self._probed:
+                when = f"for {math.ceil(rest)} s more" if rest > 0 else "while one call probes it"
+                text = f"service `{self._service_id}` failed {THRESHOLD} times in a row and is left alone {when}"
+                raise TransportError("call.circuit-open", text, left=False)
+            self._probed = True
+            return Passage(self, probing=True)
+
+    def count(self, what: str, *, probing: bool) -> None:
+        """Count how a call ended: success, fault or neither. The caller holds the lock."""
+        if probing:
+            self._probed = False
+        if what == "success":
+            self._faults, self._open_until = 0, None
+        elif what == "fault" and (probing or self._open_until is None):
+            self._faults += 1
+            if probing or self._faults >= THRESHOLD:
+                self._open_until = self._now() + OPEN_SECONDS
+
+
+class Circuits:
+    """One circuit per service; services of one id in different layers or folders have one each."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._circuits: dict[tuple[str, str, str], Circuit] = {}
+
+    def passage(self, service: Service) -> Passage:
+        """The passage of one more call to a service. Raises TransportError `call.circuit-open`."""
+        key = (service.layer, service.root, service.id)
+        circuit = self._circuits.get(key)
+        if circuit is None:
+            circuit = self._circuits.setdefault(key, Circuit(service.id, self._now))
+        return circuit.passage()
+
+
+@cache
+def process_circuits() -> Circuits:
+    """The circuits that all runs of this process share."""
+    return Circuits()

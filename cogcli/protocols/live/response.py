@@ -1,0 +1,146 @@
+"""From a service's answer to a capability's outputs, strictly (docs/reference/binding.md#response), and that of a
+failed call to one line of text (docs/reference/command-line.md#errors)."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final
+
+from cogcli.base.canonical import compact
+from cogcli.base.errors import ResponseMappingError
+from cogcli.base.jsonvalue import NOTHING, deep_copy, kind_of
+from cogcli.base.problems import did_you_mean, meant_hint
+from cogcli.base.refs import MISSING
+from cogcli.base.terminal_text import visible
+from cogcli.protocols.secrets import Secrets
+from cogcli.specs.fields import Fields, fit_values
+from cogcli.state.namespaces import walk
+
+_PATH: Final = re.compile(r"response(?:\.[^.]+)*")
+_VARIABLE: Final = re.compile(r"\$\{service\.([A-Za-z_][A-Za-z0-9_]*)\}")
+_SEGMENT: Final = re.compile(r"[^.\s]+")
+_LONGEST: Final = 120
+_MASKED_LENGTH: Final = 64 * 1024
+"""Characters. Longer replies are not excerpted: masking a part could leave half a secret."""
+
+
+def map_response(
+    response: dict[str, Any], body: Any, outputs: Fields, variables: Mapping[str, str] = NOTHING
+) -> dict[str, Any]:
+    """The outputs that a body gives, checked and with defaults; shares nothing with `body`. Literals may name
+    `variables`, those of the service.
+
+    Raises ResponseMappingError `response.missing` where a required output's path leads nowhere, `response.type` where
+    a value breaks the contract.
+    """
+    values = {}
+    for name, source in response.items():
+        if name not in outputs:
+            continue  # a warning of the checks
+        value = _value(source, body, variables)
+        if value is MISSING:
+            field = outputs.get(name)
+            if field is not None and field.required and field.default is None:
+                raise _missing(name, source, body)
+        else:
+            values[name] = value
+    kept, violations = fit_values(outputs, values)
+    if violations:
+        first = violations[0]
+        code = "response.missing" if first.kind == "missing" else "response.type"
+        error = ResponseMappingError(
+            code, "; ".join(f"output {v.message}" for v in violations), left=True
+        )
+        error.place = ("response", first.place.partition("/")[0])
+        raise error
+    return kept
+
+
+def _value(source: Any, body: Any, variables: Mapping[str, str]) -> Any:
+    if not isinstance(source, str) or not _PATH.fullmatch(source):
+        return (
+            _VARIABLE.sub(lambda m: variables.get(m[1], m[0]), source)
+            if isinstance(source, str)
+            else deep_copy(source)
+        )
+    value = walk(body, tuple(source.split(".")[1:]))
+    return value if value is MISSING else deep_copy(value)
+
+
+def _missing(name: str, source: str, body: Any) -> ResponseMappingError:
+    """The error of an output whose path leads nowhere: how far it led, and what stands there instead."""
+    *_, last = source.split(".")
+    reached, value = "response", body
+    for segment in source.split(".")[1:]:
+        below = walk(value, (segment,))
+        if below is MISSING:
+            last = segment
+            break
+        reached, value = f"{reached}.{segment}", below
+    keys = tuple(sorted(value)[:10]) if isinstance(value, dict) else ()
+    present = ", ".join(keys) if isinstance(value, dict) else kind_of(value)
+    meant = _meant_path(body, reached, value, source)
+    error = ResponseMappingError(
+        "response.missing",
+        f"the service answered, but without `{source}`: `{reached}` holds {present or 'nothing'}",
+        hint=meant_hint([meant] if meant else []),
+        left=True,
+    )
+    error.place = ("response", name)
+    error.expected, error.lacking, error.present = source, last, keys
+    return error
+
+
+def reply_line(record: Mapping[str, Any] | None, secrets: Secrets) -> str:
+    """Status, size and beginning of the reply in an attempt's record (`CallMeta.to_payload`), masked; empty without
+    one."""
+    reply = (record or {}).get("reply")
+    if record is None or not isinstance(reply, Mapping):
+        return ""
+    status, size = record.get("status_code"), record.get("response_bytes")
+    head = [f"HTTP {status}"] if status else []
+    head += [f"{size:,} bytes"] if size is not None else []
+    body, line = reply.get("body"), ""
+    if body not in (None, "", {}):
+        text = body if isinstance(body, str) else compact(secrets.mask_value(body)).decode()
+        if len(text) <= _MASKED_LENGTH:
+            line = visible(" ".join(secrets.mask_text(text).split()))
+    line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return "  ".join(filter(None, [", ".join(head), line]))
+
+
+_LOOKED_AT: Final = 200
+"""Members of a reply among which a name is looked for."""
+
+
+def _meant_path(body: Any, reached: str, value: Any, source: str) -> str:
+    """A path that leads somewhere instead of `source`, which leads to `value` at `reached` and no further: one segment
+    spelt otherwise, else the rest of the path below another member, else the last name elsewhere; or the empty text."""
+    failed, *rest = source.removeprefix(f"{reached}.").split(".")
+    if not isinstance(value, dict):
+        return ""
+    near = did_you_mean(failed, value)
+    for key in (*near, *islice(value, _LOOKED_AT if rest else 0)):
+        if _SEGMENT.fullmatch(key) and walk(value[key], tuple(rest)) is not MISSING:
+            return ".".join((reached, key, *rest))
+    elsewhere = _find_name(body, (rest or [failed])[-1])
+    return elsewhere or (f"{reached}.{near[0]}" if near else "")
+
+
+def _find_name(body: Any, name: str) -> str:
+    """The path of the first member of this name, the nearest to the root; empty without one."""
+    waiting = deque([("response", body)])
+    for _ in range(_LOOKED_AT):
+        if not waiting:
+            break
+        path, value = waiting.popleft()
+        members = islice(value.items(), _LOOKED_AT) if isinstance(value, dict) else ()
+        for key, member in members:
+            if key == name:
+                return f"{path}.{key}"
+            if isinstance(member, dict) and _SEGMENT.fullmatch(key):
+                waiting.append((f"{path}.{key}", member))
+    return ""

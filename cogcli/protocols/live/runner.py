@@ -1,0 +1,282 @@
+"""Live calls: the pinned chain of each capability, and one attempt from input to checked outputs."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cogcli.base.calls import (
+    NOT_BEGUN,
+    Answer,
+    Attempt,
+    BindingChain,
+    Member,
+    PassedOver,
+    ServiceNotice,
+)
+from cogcli.base.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
+from cogcli.base.terminal_text import visible_block
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.invoker import CallLimits, InvocationRequest, Invoker, InvokerContext
+from cogcli.protocols.live import request as request_mapping
+from cogcli.protocols.live import response as response_mapping
+from cogcli.protocols.live.answer_checks import check_answer
+from cogcli.protocols.live.breaker import Circuits, Passage
+from cogcli.protocols.live.request import Surroundings
+from cogcli.protocols.sent_file import read_file
+from cogcli.specs.binding import Binding
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.eligibility import lower_trust
+from cogcli.specs.selection import Selection
+from cogcli.specs.service import Service
+
+DEFAULT_TIMEOUT: Final = 30.0
+START_TIMEOUT: Final = 60.0
+"""For the start of a program whose service says nothing: `npx` and `uvx` fetch what they start, the first time."""
+
+Choose = Callable[[str], Selection]
+"""Selects the binding chain of a capability id. Raises BindingResolutionError."""
+
+
+class LiveRunner:
+    """Calls services. Chains are chosen once and stay for the run.
+
+    `selected`: on resume, the chains chosen when the run began. Nothing else is called, and of them only the bindings
+    that are still eligible.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        choose: Choose,
+        context: InvokerContext,
+        circuits: Circuits | None = None,
+        selected: Mapping[str, BindingChain] | None = None,
+    ) -> None:
+        self._catalog = catalog
+        self._circuits = circuits or Circuits()
+        self.service_changes: deque[ServiceNotice] = deque()
+        """Starts and stops of services that no log has taken yet."""
+        self._context = context._replace(note_service=self.service_changes.append)
+        self._choose = choose
+        self._selected = selected or {}
+        self._chains: dict[str, BindingChain] = {}
+        self._templates: dict[str, request_mapping.Template] = {}
+        self._invokers: dict[str, Invoker] = {}
+        self.leftovers: list[str] = []
+        """After `close`: the processes of servers that had to be killed."""
+
+    def chain(self, capability_id: str) -> BindingChain:
+        chain = self._chains.get(capability_id)
+        if chain is None:
+            chain = self._chains[capability_id] = self._choose_chain(capability_id)
+        return chain
+
+    def pinned(self) -> dict[str, Any]:
+        """By capability id its chain and why it was chosen; without an eligible binding it is left out."""
+        chains: dict[str, Any] = {}
+        for capability_id in self._catalog.capabilities:
+            try:
+                chain = self.chain(capability_id)
+            except RuntimeErrorBase:
+                continue  # not needed by any step, or reported by the checks before the run
+            chains[capability_id] = chain.to_payload()
+        return chains
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        attempt.cancel.stay(NOT_BEGUN)
+        binding = self._catalog.bindings[attempt.member.binding_id]
+        service, binding = lower_trust(self._catalog.services[binding.service], binding)
+        if not service.trusted:
+            service = service._replace(allow_hosts=self._context.allow_hosts)
+        payload = self._template(binding, service)(attempt.input)
+        request = InvocationRequest(
+            service=service,
+            binding=binding,
+            operation=binding.operation,
+            payload=payload,
+            effect=attempt.effect,
+            idempotency_key=attempt.idempotency_key,
+            capability_id=attempt.capability_id,
+            run_id=attempt.run_id,
+            step_id=attempt.step_id,
+            attempt=attempt.number,
+            traceparent=attempt.traceparent,
+        )
+        seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
+        limits = CallLimits(attempt.deadline, attempt.cancel, *seconds)
+        passage = self._circuits.passage(service)
+        with attempt.cancel.on_cancel(lambda: _report_abandoned(passage, attempt.deadline)):
+            try:
+                answer = self._answer(attempt, binding, request, limits)
+            except RuntimeErrorBase as error:
+                passage.note_failure(error.code)
+                # The log masks what it takes; this reaches the terminal and callers, too.
+                mask = self._context.secrets.mask_text
+                error.message = visible_block(mask(error.message))
+                error.hint = visible_block(mask(error.hint))
+                error.reason = visible_block(mask(error.reason))
+                error.args = (error.message,)
+                raise
+            else:
+                passage.note_success()
+                return answer
+            finally:
+                passage.note_abandoned()  # counts where nothing was reported: a bug, or the end of the process
+
+    def _answer(
+        self, attempt: Attempt, binding: Binding, request: InvocationRequest, limits: CallLimits
+    ) -> Answer:
+        """Send the request and map what comes back."""
+        try:
+            invoker = self._invoker(binding.protocol)
+            limits.cancel.leave()
+            body, meta = invoker.invoke(request, limits)
+            try:
+                output = self._map_body(body, attempt, binding, request)
+            except RuntimeErrorBase as error:
+                error.record = (
+                    meta.to_payload()
+                    if meta.reply
+                    else {
+                        **meta.to_payload(),
+                        "reply": {"media_type": "application/json", "body": body},
+                    }
+                )
+                error.usage = dict(meta.usage) if meta.usage else None
+                raise
+        except RuntimeErrorBase as error:
+            error.reply = response_mapping.reply_line(error.record, self._context.secrets)
+            raise
+        return Answer(output, meta.usage, meta.to_payload())
+
+    def _map_body(
+        self, body: Any, attempt: Attempt, binding: Binding, request: InvocationRequest
+    ) -> dict[str, Any]:
+        """The checked outputs in a reply. Errors quote the reply, shortened: where it does not fit and holds a secret,
+        the masked reply is mapped instead."""
+        try:
+            return self._map_checked(body, attempt, binding, request)
+        except RuntimeErrorBase:
+            masked = self._context.secrets.mask_known(body)
+            if masked is body:
+                raise
+        return self._map_checked(masked, attempt, binding, request)
+
+    def _map_checked(
+        self, body: Any, attempt: Attempt, binding: Binding, request: InvocationRequest
+    ) -> dict[str, Any]:
+        outputs = self._catalog.capabilities[attempt.capability_id].outputs
+        output = response_mapping.map_response(
+            binding.response, body, outputs, request.service.values
+        )
+        if binding.checks:
+            check_answer(binding.checks, output, attempt.input)
+        return output
+
+    def close(self, grace: float) -> None:
+        for invoker in self._invokers.values():
+            invoker.close(grace)
+            self.leftovers += getattr(invoker, "leftovers", ())
+
+    def _choose_chain(self, capability_id: str) -> BindingChain:
+        selection = self._choose(capability_id)
+        members: list[Member] = []
+        passed_over = []
+        for link in selection.chain:
+            if link.eligible:
+                members.append(
+                    _member(self._catalog.bindings[link.binding_id], self._catalog.services)
+                )
+            else:
+                codes = {reason.code for reason in link.reasons}
+                code = codes.pop() if len(codes) == 1 else "binding.ineligible"
+                text = "; ".join(reason.text for reason in link.reasons)
+                passed_over.append(
+                    PassedOver(link.binding_id, link.service_id, code, text, len(members))
+                )
+        chain = BindingChain(tuple(members), selection.to_payload(), tuple(passed_over))
+        before = self._selected.get(capability_id)
+        return chain if before is None else _restrict_chain(chain, before)
+
+    def _template(self, binding: Binding, service: Service) -> request_mapping.Template:
+        template = self._templates.get(binding.id)
+        if template is None:
+            row = PROTOCOLS.get(binding.protocol)
+            keys = row.path_keys(service, binding) if row else ()
+            template = self._templates[binding.id] = request_mapping.compile_template(
+                binding.request, around=Surroundings(service.values, self._read_file, keys)
+            )
+        return template
+
+    def _read_file(self, path: str, form: str) -> str:
+        return read_file(path, form, self._context.reads)
+
+    def _invoker(self, protocol: str) -> Invoker:
+        invoker = self._invokers.get(protocol)
+        if invoker is None:
+            row = PROTOCOLS.get(protocol)
+            if row is None:
+                raise ProtocolRoutingError(
+                    "protocol.unsupported", f"nothing speaks `{protocol}`", left=False
+                )
+            invoker = self._invokers.setdefault(protocol, row.invoker(self._context))
+        return invoker
+
+
+def _restrict_chain(now: BindingChain, before: BindingChain) -> BindingChain:
+    """The earlier chain without the bindings that are no longer eligible; those are among `passed_over`."""
+    known = {member.binding_id for member in before.members}
+    members = tuple(member for member in now.members if member.binding_id in known)
+    lost = tuple(each for each in now.passed_over if each.binding_id in known)
+    return BindingChain(members, before.explanation, (*before.passed_over, *lost))
+
+
+def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
+    service = services.get(binding.service)
+    if service is None:
+        raise ServiceResolutionError(
+            "service.unknown", f"binding `{binding.id}` names no service `{binding.service}`"
+        )
+    metadata: dict[str, Any] = binding.metadata
+    timeout = (
+        metadata.get("timeout_seconds")
+        or service.metadata.get("timeout_seconds")
+        or DEFAULT_TIMEOUT
+    )
+    return Member(
+        binding.id,
+        service.id,
+        binding.protocol,
+        float(timeout),
+        metadata.get("retry_count") or 0,
+        _number(metadata, "retry_backoff_base", 1.0),
+        _number(metadata, "retry_backoff_factor", 2.0),
+        0.0 if metadata.get("timeout_seconds") else start_seconds(service),
+        metadata.get("fallback_on") or "any",
+    )
+
+
+def start_seconds(service: Service) -> float:
+    """Seconds that the start of a service may take in addition to the limit of a call; 0 if it starts no program.
+
+    A limit of the binding itself bounds the start, too.
+    """
+    if "command" not in service.settings:
+        return 0.0
+    return float(service.metadata.get("timeout_seconds") or START_TIMEOUT)
+
+
+def _report_abandoned(passage: Passage, deadline: float) -> None:
+    """Report an attempt whose result is dropped: a timeout past its deadline, else no fault of the service."""
+    if time.monotonic() >= deadline:
+        passage.note_failure("call.timeout")
+    else:
+        passage.note_abandoned()
+
+
+def _number(metadata: Mapping[str, Any], key: str, otherwise: float) -> float:
+    value = metadata.get(key)
+    return otherwise if value is None else float(value)

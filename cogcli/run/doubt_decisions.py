@@ -1,0 +1,291 @@
+"""Calls in doubt of a resumed run: a write-ahead record is in the log, a result is not
+(docs/reference/episode.md#doubts).
+
+A resume decides about them here alone; `run/engine/doubt.py` defines a resolution and applies it. ADR 11.
+
+1. A call of class none or idempotent is repeated without a decision. An earlier decision in the log counts.
+2. Else the capability's probe is called. Its answer counts before a person's.
+   Its promise that the call takes no effect does not allow a repeat which a later run was already told to make.
+3. Else the answer that a person gives with this command counts. Without one the run waits.
+4. Each decision is an event on disk before it has any effect.
+5. An answer without a step is for the only open call. Where several are open, each needs its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from shlex import quote
+from typing import Any, NamedTuple
+
+from cogcli.base.calls import HARMLESS, Answer, Attempt
+from cogcli.base.errors import EffectInDoubtError, UsageError
+from cogcli.declarations.envelope import Event, draft_of
+from cogcli.declarations.events import CallRetried, StepStarted
+from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
+from cogcli.episode.journal import Journal
+from cogcli.run.engine.context import Run
+from cogcli.run.engine.doubt import CHOICES, DoubtResolution, answer_of
+from cogcli.run.engine.probe import ask_probe, is_promise
+from cogcli.run.engine.tasks import Effects
+from cogcli.run.log_index import LogIndex, may_have_effect
+from cogcli.specs.capability import Capability
+from cogcli.specs.fields import fit_values
+
+
+class DoubtAnswer(NamedTuple):
+    """A person's decision about a call in doubt: one of CHOICES, for one step path or, with None, the only open one."""
+
+    step: str | None
+    choice: str
+    output: dict[str, Any] | None = None
+    """With `done`: the output of the call; None is an empty one."""
+
+
+class OpenDoubts:
+    """Decides about the calls in doubt of one log. Implements `Doubts` of the engine."""
+
+    def __init__(
+        self,
+        log: LogIndex,
+        journal: Journal,
+        answers: Mapping[str | None, DoubtResolution],
+        find_repeats: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        """`answers` are a person's, by step path. `find_repeats` returns the calls that later runs were told to repeat,
+        as `rerun_effects.find_repeats` does; it is called at most once, and only where it matters."""
+        self._log = log
+        self._journal = journal
+        self._answers = answers
+        self._find_repeats = cache(find_repeats)
+        self._repeated_in: dict[str, str] = {}
+        """By the id of a write-ahead record: the later episode that was told to repeat its call, where that keeps the
+        probe's promise from counting."""
+
+    def settle(self, run: Run, path: str, key: str, capability: Capability, number: int) -> Effects:
+        """Decide about this attempt, if it is in doubt, by the rules above. A generator of engine effects; it gives the
+        idempotency key of the call.
+
+        On return the decision, and the repeat if it is one, are on disk. Undecided calls are left to `answer`.
+        """
+        key = self._log.keys.get((run.state.run_id, path), key)
+        intent = self._in_doubt(run.state.run_id, path, number)
+        if intent is None:
+            return key
+        closed = False
+        if not _harmless(intent, capability.effect):
+            resolution = self._recorded_resolution(intent)
+            closed = resolution is not None and is_promise(resolution)
+            if resolution is None:
+                known = yield from self._ask_probe(run, intent, capability, key)
+                closed = known is not None and is_promise(known)
+                later = self._find_repeats().get(intent.id) if closed else None
+                if later:  # it happened there, or may have
+                    self._repeated_in[intent.id] = later
+                    known = None
+                answer = self._answers.get(intent.step_id) or self._answers.get(None)
+                resolution = self._record(intent, known or answer)
+            if resolution is None or resolution.choice != "rerun":
+                return key
+        if closed:
+            key += "+"  # the service takes nothing under the key that it has closed
+        self._record_repeat(intent, key=key if closed else None)
+        return key
+
+    def _ask_probe(self, run: Run, intent: Event, capability: Capability, key: str) -> Effects:
+        """The resolution that the capability's probe gives; None without a probe or without a usable answer."""
+        if not capability.probe:
+            return None
+        path = intent.step_id or ""
+        number = self._log.probes[intent.run_id, path]
+        return (yield from ask_probe(run, path, capability, intent.payload["input"], key, number))
+
+    def answer(self, attempt: Attempt) -> Answer | None:
+        """The output that replaces a call in doubt; None for a call that is made.
+
+        Raises what ends its step instead: EffectInDoubtError where nobody has decided, else what `answer_of` raises.
+        """
+        intent = self._in_doubt(attempt.run_id, attempt.step_id, attempt.number)
+        if intent is None or _harmless(intent, attempt.effect):
+            return None
+        decided = self._recorded_resolution(intent)
+        if decided is None and intent.id in self._repeated_in:
+            later = self._repeated_in[intent.id]
+            raise EffectInDoubtError(
+                "effect.in-doubt",
+                f"`{attempt.capability_id}` may have happened since: {later} was told to make it again",
+                hint=f"look at {later} with cogcli trace, then resume with --in-doubt: done, rerun, skip or fail",
+                left=True,
+            )
+        return answer_of(decided, attempt.capability_id)
+
+    def open(self, run_id: str, step: str) -> bool:
+        """Whether a call of this step is in doubt and undecided."""
+        log, key = self._log, (run_id, step)
+        if key in log.decisions or not log.attempt_in_doubt(run_id, step):
+            return False
+        return may_have_effect(StepStarted.of(log.intents[key].payload))
+
+    def first_open(self) -> EffectInDoubtError | None:
+        """The error with which the run waits: for its first undecided call in doubt. None where there is none."""
+        for intent in self._log.open_doubts[:1]:
+            name = intent.payload["capability"]
+            error = EffectInDoubtError(
+                "effect.in-doubt", f"`{name}` may have happened before the run stopped", left=True
+            )
+            error.step_id, error.capability_id = intent.step_id, name
+            return error
+        return None
+
+    def _in_doubt(self, run_id: str, step_id: str, number: int) -> Event | None:
+        """The write-ahead record of this attempt, if it has no result; else None."""
+        if self._log.attempt_in_doubt(run_id, step_id) != number:
+            return None
+        return self._log.intents[run_id, step_id]
+
+    def _recorded_resolution(self, intent: Event) -> DoubtResolution | None:
+        """The decision in the log, of an earlier command or of this one."""
+        decision = self._log.decisions.get((intent.run_id, intent.step_id))
+        if decision is None:
+            return None
+        payload = decision.payload
+        return DoubtResolution(
+            payload["verdict"],
+            decision.agent_id or "",
+            payload.get("reason") or "",
+            payload.get("output"),
+        )
+
+    def _record(self, intent: Event, resolution: DoubtResolution | None) -> DoubtResolution | None:
+        """Append a resolution as `policy.decided`, durable, and return it; nothing for None."""
+        if resolution is None:
+            return None
+        payload = PolicyDecided(
+            decision="allow" if resolution.choice in ("rerun", "done") else "veto",
+            verdict=resolution.choice,
+            reason=resolution.reason,
+            rule=IN_DOUBT,
+            enforced=True,
+            capability=intent.payload["capability"],
+            step_id=intent.step_id or "",
+            output=resolution.output,
+        )
+        draft = draft_of(
+            payload,
+            intent.run_id or "",
+            step_id=intent.step_id or "",
+            speaker=resolution.by,
+            caused_by=intent.id,
+        )
+        event = self._journal.append(draft, durable=True)
+        self._log.decisions[intent.run_id, intent.step_id] = event
+        return resolution
+
+    def _record_repeat(self, intent: Event, *, key: str | None) -> None:
+        """Append `call.retried` with the reason `resumed`; `key` is the idempotency key instead of a closed one."""
+        run_id, step_id = intent.run_id or "", intent.step_id or ""
+        repeats = self._log.repeats.get((run_id, step_id), ())
+        payload = CallRetried(
+            step_id=step_id,
+            attempt=2 + len(repeats) + self._log.resumptions.get((run_id, step_id), 0),
+            binding=intent.payload.get("binding"),
+            service=intent.payload.get("service"),
+            reason="resumed",
+            wait_ms=0,
+            idempotency_key=key or None,
+        )
+        speaker = intent.agent_id or "system"
+        draft = draft_of(payload, run_id, step_id=step_id, speaker=speaker)
+        self._journal.append(
+            draft, durable=intent.payload.get("side_effects") in ("effect", "idempotent")
+        )
+
+
+def _harmless(intent: Event, effect: str) -> bool:
+    """Whether both the recorded and the present effect class let a call be repeated without a decision."""
+    return intent.payload.get("side_effects") in HARMLESS and effect in HARMLESS
+
+
+# -- the answers of a person -------------------------------------------------------------------------------------------
+
+
+def resolutions_from(
+    log: LogIndex,
+    answers: Iterable[DoubtAnswer],
+    find_capability: Callable[[str], Capability | None],
+    *,
+    by: str,
+    reason: str,
+    episode: str,
+) -> dict[str | None, DoubtResolution]:
+    """A person's answers as resolutions, by step path; by None for an answer without a step while no call is open.
+
+    All are checked before the first one counts. Raises UsageError: `usage.flag` for two answers to one call,
+    `usage.value` for an answer without a step while several calls are open, or an output that breaks the contract of
+    the capability, `step.unknown` for a step without a call in doubt.
+    """
+    found: dict[str | None, DoubtResolution] = {}
+    doubts = {event.step_id or "": event for event in log.doubts}
+    still_open = [event.step_id or "" for event in log.open_doubts]
+    for answer in answers:
+        step = answer.step
+        if step is None:
+            if len(still_open) > 1:
+                raise _ambiguous_answer(answer.choice, still_open, episode)
+            step = still_open[0] if still_open else None
+        if step in found:
+            raise UsageError(
+                "usage.flag", f"`--in-doubt` is given twice for `{step}`", hint="keep one answer"
+            )
+        intent = doubts.get(step or "")
+        if intent is None and (step is not None or answer.choice == "done"):
+            what = (
+                "no call is in doubt" if step is None else f"no call of step `{step}` is in doubt"
+            )
+            expected = f"one of: {', '.join(still_open[:20]) or 'nothing'}"
+            raise UsageError("step.unknown", what, expected=expected)
+        output = answer.output
+        if answer.choice == "done" and intent is not None:
+            output = _check_output(intent, output or {}, find_capability)
+        found[step] = DoubtResolution(answer.choice, f"human:{by}", reason, output)
+    return found
+
+
+def _check_output(
+    intent: Event, output: dict[str, Any], find_capability: Callable[[str], Capability | None]
+) -> dict[str, Any]:
+    """The output with the types of the capability's contract; unchanged for a capability that is not known any more."""
+    name = intent.payload["capability"]
+    capability = find_capability(name)
+    if capability is None:
+        return output
+    kept, violations = fit_values(capability.outputs, output)
+    if violations:
+        raise UsageError(
+            "usage.value",
+            f"`--output` is nothing that `{name}` answers: {'; '.join(v.message for v in violations)}",
+            expected=", ".join(f"{id}: {field.type}" for id, field in capability.outputs.items()),
+            hint=f"give what it answered for step `{intent.step_id}`, as a JSON object",
+        )
+    return kept
+
+
+def _ambiguous_answer(choice: str, steps: list[str], episode: str) -> UsageError:
+    return UsageError(
+        "usage.value",
+        f"`--in-doubt {choice}`: {len(steps)} calls are in doubt, and one word is not for all",
+        expected="STEP=WORD for each",
+        found=", ".join(steps[:20]),
+        next=tuple(resume_commands(episode, steps)),
+    )
+
+
+def resume_commands(episode: str, steps: Iterable[str]) -> list[str]:
+    """`cogcli resume` commands that decide about all these calls: one per choice, without `done` (needs an output)."""
+    steps = list(steps)
+    found = []
+    for choice in CHOICES[:3]:
+        words = [choice] if len(steps) <= 1 else [f"{step}={choice}" for step in steps]
+        flags = " ".join(f"--in-doubt {quote(word)}" for word in words)
+        found.append(f"cogcli resume {episode} {flags}")
+    return found

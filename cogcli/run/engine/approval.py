@@ -1,0 +1,96 @@
+"""Requests for approval of one exact call, and the use of their answers."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
+from cogcli.declarations.envelope import draft_of
+from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.policy.approvals import Answered, action_hash
+from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.specs.capability import Capability
+
+if TYPE_CHECKING:
+    from cogcli.specs.pack import PackGate
+
+TIME_TO_LIVE: Final = timedelta(hours=24)
+
+
+class ApprovalRequest(NamedTuple):
+    """One exact call that needs a person's yes, and what speaks against it."""
+
+    record: StepRecord
+    capability: Capability
+    values: dict[str, Any]
+    evidence: dict[str, Any]
+    gate: PackGate | None = None
+    """The gate of a pack that asks; None where a safety level does."""
+
+    def is_approved(self) -> bool:
+        """Whether a person approved this call. Raises as `use_answer`."""
+        return self.use_answer() is not None
+
+    def use_answer(self) -> Answered | None:
+        """A person's yes to this call, used up by that; None without one. Raises the error of a rejection, or of an
+        invalid approval after a new request: an old one could not be answered."""
+        engine = self.record.run.engine
+        answer = engine.approvals.use(self.record.path, *self._hashes(), engine.clock.now())
+        if isinstance(answer, PolicyApprovalError):
+            self.ask(answer)
+        if isinstance(answer, RuntimeErrorBase):
+            raise answer
+        return answer
+
+    def ask(self, refusal: RuntimeErrorBase) -> None:
+        """Append `approval.requested`: the exact call, and when the request expires."""
+        record, engine = self.record, self.record.run.engine
+        action, proof = self._hashes()
+        lifetime = timedelta(seconds=self.gate.ttl_s) if self.gate else TIME_TO_LIVE
+        expires_at = datetime.fromisoformat(engine.clock.now()) + lifetime
+        payload = ApprovalRequested(
+            approval_id=f"ap_{engine.ids.ulid()}",
+            capability=self.capability.id,
+            binding=self._binding_id,
+            gate=self.evidence.get("gate") or "",
+            step_id=record.path,
+            input=self.values,
+            action_hash=action,
+            evidence_hash=proof,
+            expires_at=expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            reason=refusal.message,
+            **self._of_gate(),
+        )
+        record.run.emit(draft_of(payload, record.run_id, step_id=record.path), durable=True)
+
+    def _of_gate(self) -> dict[str, Any]:
+        """What the request says of a pack's gate: who may answer."""
+        if self.gate is None:
+            return {}
+        roles = list(self.gate.approver_roles)
+        kind = "escalation" if self.evidence["verdict"] == "escalate" else "gate"
+        return {
+            "kind": kind,
+            "proposed_by": self.record.run.state.skill_id,
+            "approver_roles": roles,
+            "allow_self": self.gate.allow_self,
+        }
+
+    @property
+    def _binding_id(self) -> str:
+        if self.capability.reaches:  # a skill
+            return ""
+        return self.record.run.engine.runner.chain(self.capability.id).members[0].binding_id
+
+    def _hashes(self) -> tuple[str, str]:
+        """What the approval is bound to: the action, and the evidence."""
+        action = action_hash(
+            run_id=self.record.run_id,
+            capability=self.capability.id,
+            binding=self._binding_id,
+            step_id=self.record.path,
+            values=self.values,
+        )
+        return action, digest_of(self.evidence)

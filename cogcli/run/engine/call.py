@@ -1,0 +1,519 @@
+"""The governed call: the one way to a capability (docs/reference/execution.md#governed-call,
+docs/reference/execution.md#safety).
+
+1. Trust and confirmation, then pre-gates on a copy of the input.
+2. A worker slot, then the intent event: it is on disk before the call leaves.
+3. Attempts along the pinned chain; each attempt after the first leaves its own intent.
+4. Post-gates on a copy of the output; a refusal withholds the output, what happened stays recorded.
+5. A gate is a governed call itself. Whatever is not exactly `allowed: true` or `false` blocks.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final, Literal
+
+from cogcli.base.calls import (
+    HARMLESS,
+    NOT_BEGUN,
+    Answer,
+    Attempt,
+    BindingChain,
+    Cancellation,
+    Member,
+)
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import (
+    CallTimeoutError,
+    EffectInDoubtError,
+    InputMappingError,
+    RejectedError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+    SafetyConfirmationRequiredError,
+)
+from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.redact import Redactor
+from cogcli.base.refs import MISSING
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.envelope import draft_of
+from cogcli.declarations.events import CallRetried
+from cogcli.declarations.governance_events import GateDecided
+from cogcli.policy import safety as safety_rules
+from cogcli.run.engine.approval import ApprovalRequest
+from cogcli.run.engine.context import Run
+from cogcli.run.engine.doubt import answer_of
+from cogcli.run.engine.outcome import Degraded
+from cogcli.run.engine.policy import learn_facts, may_repeat, require_permitted, spend_call
+from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.tasks import Cancelled, Effects, Turn, WorkerCall, WorkerSlot
+from cogcli.specs.capability import Capability, Gate
+from cogcli.specs.fields import fit_values
+from cogcli.state.namespaces import walk
+
+_REPEATED: Final = frozenset(("call.transport", "call.timeout", "call.overloaded"))
+"""What a binding's own `retry_count` repeats."""
+_MAX_WAIT: Final = 60.0
+_NO_ANSWER: Final = frozenset(
+    ("call.transport", "call.circuit-open", "call.timeout", "step.timeout", "effect.in-doubt")
+)
+_BY_NAME: Final = Redactor()
+_DECISIONS: Final[dict[str, Literal["allow", "audit", "veto"]]] = {"pass": "allow", "warn": "audit"}
+"""By the outcome of a gate; any other blocks the call."""
+_DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
+
+
+def governed_call(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+    """The capability's checked outputs. Raises RuntimeErrorBase, or Degraded where a gate says so."""
+    try:
+        safety = capability.safety
+        output = _reuse_output(record, capability, values)
+        if output is None:
+            yield from require_permitted(record, capability, values)
+            yield from _require_allowed(record, capability, values)
+            spend_call(record)
+            output = yield from _call_chain(record, capability, values)
+            learn_facts(record, capability.id, output)
+        if safety is not None and safety.mandatory_post_gates:
+            # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
+            if record.reused_from is None:
+                record.append_answer(output)
+            given = {"input": values, "output": output}
+            yield from _ask_gates(record, capability, "post", safety.mandatory_post_gates, given)
+        return output
+    except (Cancelled, CallTimeoutError):
+        doubts = record.run.engine.doubts
+        if doubts is None or not doubts.open(record.run_id, record.path):
+            raise
+        # Cut off before anybody knew: an end of the step would hide that the call may have happened.
+        record.note_effect()
+        raise _doubt_error(capability, "the question for it was cut off") from None
+
+
+def _require_allowed(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+    """Raise the error of trust, a missing confirmation or a pre-gate that refuses this call, or Degraded."""
+    safety, engine, refusal = capability.safety, record.run.engine, None
+    if safety is not None:
+        trust, confirmed = engine.options.trust_level, engine.options.confirm
+        refusal = safety_rules.refusal_before(
+            capability.id, safety, trust_level=trust, confirmed=confirmed
+        )
+    refusal = refusal or safety_rules.refusal_of_asked(capability.id, engine.asked.get(record.path))
+    yield from _require(record, capability, values, refusal, {})
+    if safety is not None:
+        yield from _ask_gates(
+            record, capability, "pre", safety.mandatory_pre_gates, {"input": values}
+        )
+
+
+def _reuse_output(
+    record: StepRecord, capability: Capability, values: dict[str, Any]
+) -> dict[str, Any] | None:
+    """On rerun: the recorded output, checked, where a person decided to reuse it; no call is made, so none has to be
+    allowed. None where the call is made; an idempotent one keeps its key. Raises RejectedError where it is to fail, or
+    the recorded input differs; ResponseMappingError `response.type`."""
+    earlier_calls = record.run.engine.earlier
+    earlier = earlier_calls and earlier_calls.of(record.path, capability.id, values)
+    if not earlier:
+        return None
+    if earlier.idempotent:
+        record.idempotency_key = earlier.idempotency_key
+    if earlier.resolution is None or earlier.resolution.choice == "rerun":
+        return None
+    record.note_effect()
+    if earlier.resolution.choice == "done" and not earlier.was_given(values):
+        raise RejectedError(
+            "call.rejected",
+            f"`{capability.id}` has another input than in {earlier.origin['episode']}: that answer is none for it",
+            hint="give it the input that it had, or run what is new by itself",
+            left=False,
+        )
+    answer = answer_of(earlier.resolution, capability.id)
+    kept, violations = fit_values(capability.outputs, deep_copy(answer.output) if answer else {})
+    if violations:
+        text = "; ".join(v.message for v in violations)
+        raise ResponseMappingError(
+            "response.type", f"the result of {earlier.origin['episode']}: {text}", left=False
+        )
+    record.reused_from = earlier.origin
+    return kept
+
+
+def _require(
+    record: StepRecord,
+    capability: Capability,
+    values: dict[str, Any],
+    refusal: RuntimeErrorBase | None,
+    evidence: dict[str, Any],
+) -> Effects:
+    """Raise a refusal, unless it asks for a person and that person approved exactly this."""
+    if refusal is None:
+        return
+    if isinstance(refusal, SafetyConfirmationRequiredError):
+        request = ApprovalRequest(record, capability, values, evidence)
+        try:
+            approved = request.is_approved()
+        except RuntimeErrorBase:
+            # A rejection cancels other steps: over a log it comes after what the log has before it.
+            yield from _wait_for_recorded_end(record)
+            raise
+        if approved:
+            return
+        yield from _wait_for_recorded_end(record)
+        request.ask(refusal)
+    raise refusal
+
+
+def _wait_for_recorded_end(record: StepRecord) -> Effects:
+    """Over a log: let every other step go as far as the log has it before this one was refused or asked about."""
+    if (dispatcher := record.run.engine.dispatcher) is not None:
+        yield Turn(dispatcher.judged_at(record.run_id, record.path))
+
+
+def _wait_for_recorded(record: StepRecord) -> Effects:
+    """Over a log: wait until all is known that the log has before the start, or the end, of this step."""
+    dispatcher = record.run.engine.dispatcher
+    position = dispatcher.starts_at(record.run_id, record.path) if dispatcher else None
+    if position is not None:
+        yield Turn(position)
+
+
+# -- attempts ---------------------------------------------------------------------------------------------------------
+
+
+def _call_chain(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+    engine = record.run.engine
+    chain = engine.runner.chain(capability.id)
+    yield from _wait_for_recorded(
+        record
+    )  # without a slot: what the log has before this call needs it
+    yield from _acquire_slot(record.run)
+    record.chain, record.member = chain, chain.members[0]
+    _record_intent(record, capability, record.member)
+    answer = yield from _try_chain(record, capability, chain, values)
+    record.count_call(answer.usage)
+    output: dict[str, Any] = answer.output
+    return output
+
+
+def _acquire_slot(run: Run) -> Effects:
+    """Wait for a worker slot. Raises Cancelled after a signal: no call leaves any more."""
+    yield WorkerSlot()
+    if run.engine.stopping:
+        raise Cancelled(outside=True)
+
+
+def _record_intent(record: StepRecord, capability: Capability, member: Member) -> None:
+    effect = capability.effect
+    record.begin(
+        capability=capability.id,
+        binding=member.binding_id,
+        service=member.service_id,
+        attempt=1,
+        idempotency_key=record.idempotency_key,
+        side_effects=effect,
+        decision=record.decision or _DECISION,
+        durable=effect in ("effect", "idempotent"),
+    )
+
+
+def _try_chain(
+    record: StepRecord, capability: Capability, chain: BindingChain, values: dict[str, Any]
+) -> Effects:
+    """The first Answer along the chain. Raises the error of the last attempt, with the first one in its message."""
+    before = number = record.attempts_made
+    first: RuntimeErrorBase | None = None
+    for place, member in enumerate(chain.members):
+        _note_passed_over(record, chain, place)
+        record.member = member
+        wait = 0.0
+        for repeat in range(member.retry_count + 1):
+            number += 1
+            if number > before + 1:
+                spend_call(record)
+                yield from _acquire_slot(record.run)
+                _record_repeat(record, member, number, "repeat" if repeat else "fallback", wait)
+            try:
+                answer = yield from _try_once(record, capability, member, number, values)
+            except RuntimeErrorBase as error:
+                _note_attempt(record, member, error)
+                first = first or error
+                failure = error
+            else:
+                _note_attempt(record, member, None, answer)
+                return answer
+            # Never once a call that must not be repeated may have left.
+            may_call_again = capability.effect in HARMLESS or failure.left is False
+            may_call_again = may_call_again and may_repeat(record)
+            if repeat < member.retry_count and failure.code in _REPEATED and may_call_again:
+                wait = _backoff_seconds(member, repeat, failure)
+                yield from record.wait(wait)
+                continue
+            break
+        answered = isinstance(failure, ResponseMappingError) and member.fallback_on == "unanswered"
+        if answered or not (failure.falls_back and may_call_again):
+            break
+    else:
+        _note_passed_over(record, chain, len(chain.members))
+    raise _chain_error(capability, first, failure, number)
+
+
+def _try_once(
+    record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
+) -> Effects:
+    """The Answer of one attempt. While an effect may have left, a failure beside it does not cancel the step."""
+    run, doubts, shield = record.run, record.run.engine.doubts, record.run.engine.loop.shield
+    if doubts is not None:
+        shield(True)  # a winner beside it does not settle what happened here
+        key = record.idempotency_key
+        record.idempotency_key = yield from doubts.settle(run, record.path, key, capability, number)
+        shield(False)
+        if not doubts.open(record.run_id, record.path):
+            yield from _acquire_slot(run)  # a probe has released its own
+    has_effect = capability.effect == "effect"
+    cancel = Cancellation()
+    call = _worker_call(record, capability, member, number, values, cancel)
+    shield(has_effect or StepPath(record.path).in_probe)
+    try:
+        answer = yield call
+    except RuntimeErrorBase as error:
+        if cancel.stayed:
+            error.left = False
+        if error.left is False:
+            shield(False)
+            raise
+        unknown = capability.effect == "unknown" and error.code in _NO_ANSWER
+        if unknown:
+            error.effect = "unknown"
+        if unknown or has_effect:
+            record.note_effect()
+        raise
+    except Degraded:
+        # Left out by a person because it may have happened: nothing around it may be repeated.
+        record.note_effect()
+        raise
+    except Cancelled:
+        if not has_effect or cancel.stayed:
+            raise
+        raise _doubt_error(capability, "it was cut off") from None
+    if has_effect:
+        record.note_effect()
+    return answer
+
+
+def _worker_call(
+    record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
+    cancel: Cancellation,
+) -> WorkerCall:  # fmt: skip
+    limit, engine = member.limit, record.run.engine
+    deadline = time.monotonic() + limit
+    attempt = Attempt(
+        capability_id=capability.id,
+        member=member,
+        input=deep_copy(values),
+        effect=capability.effect,
+        idempotency_key=record.idempotency_key,
+        run_id=record.run_id,
+        step_id=record.path,
+        number=number,
+        deadline=deadline,
+        cancel=cancel,
+        traceparent=record.traceparent(number),
+    )
+    recorded = engine.dispatcher.recorded(attempt) if engine.dispatcher else None
+
+    if recorded is None:
+        cancel.stay(NOT_BEGUN)
+
+    def perform() -> Answer:
+        if recorded is not None:
+            return recorded.answer()
+        cancel.leave()
+        return engine.runner.attempt(attempt)
+
+    def late() -> RuntimeErrorBase:
+        if cancel.stayed:
+            return CallTimeoutError("call.timeout", cancel.stayed, left=False)
+        return CallTimeoutError("call.timeout", f"no answer within {limit:g} s", left=True)
+
+    return WorkerCall(perform, deadline, late, cancel.set, recorded.position if recorded else None)
+
+
+def _note_attempt(
+    record: StepRecord, member: Member, error: RuntimeErrorBase | None, answer: Answer | None = None
+) -> None:
+    """Add an attempt's entry to those of the closing event."""
+    entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
+    if error is None:
+        entry["status"] = "success"
+        if answer and answer.usage:
+            entry["usage"] = dict(answer.usage)
+        entry.update((answer and answer.record) or {})
+    else:
+        error.binding_id, error.service_id = member.binding_id, member.service_id
+        status = "circuit_open" if error.code == "call.circuit-open" else "failed"
+        entry.update(status=status, code=error.code, message=error.message, left=error.left)
+        if error.usage:
+            entry["usage"] = dict(error.usage)
+        entry.update(error.record or {})
+        if error.code not in _NO_ANSWER and error.left:
+            record.count_call(error.usage)
+    record.attempts.append(AttemptMade.of(entry))
+
+
+def _note_passed_over(record: StepRecord, chain: BindingChain, place: int) -> None:
+    """Add the bindings at this place of the chain that could not be called, as `skipped` attempts."""
+    for each in chain.passed_over:
+        if each.before == place:
+            passed_over = AttemptMade(
+                binding_id=each.binding_id,
+                service_id=each.service_id,
+                status="skipped",
+                code=each.code,
+                message=each.message,
+            )
+            record.attempts.append(passed_over)
+
+
+def _record_repeat(
+    record: StepRecord, member: Member, number: int, reason: str, wait: float
+) -> None:
+    error = {
+        k: v
+        for k, v in record.last_made.json.items()
+        if k not in ("binding_id", "service_id", "status")
+    }
+    payload = CallRetried(
+        step_id=record.path,
+        attempt=number,
+        binding=member.binding_id,
+        service=member.service_id,
+        reason=reason,
+        wait_ms=round(wait * 1000),
+        error=error,
+    )
+    draft = draft_of(payload, record.run_id, step_id=record.path, speaker=member.binding_id)
+    record.run.emit(draft, durable=record.durable)
+
+
+def _backoff_seconds(member: Member, repeat: int, failure: RuntimeErrorBase) -> float:
+    """Seconds until the next attempt: the service's `retry_after`, else the binding's backoff; at most 60."""
+    wait = failure.retry_after
+    if wait is None:
+        wait = member.retry_backoff_base * member.retry_backoff_factor**repeat
+    return max(0.0, min(wait, _MAX_WAIT))
+
+
+def _chain_error(
+    capability: Capability, first: RuntimeErrorBase | None, last: RuntimeErrorBase, number: int
+) -> RuntimeErrorBase:
+    """The error of a chain without an answer: the last one, or EffectInDoubtError where an effect may have happened."""
+    if last.code == "effect.in-doubt":
+        return last
+    if capability.effect == "effect" and last.code in _NO_ANSWER and last.left is not False:
+        return _doubt_error(capability, last.message)
+    if first is not None and first is not last:
+        began = (first.binding_id, first.message)
+        same = began == (last.binding_id, last.message)
+        told = (
+            "" if same else f", through `{last.binding_id}`; first through `{began[0]}`: {began[1]}"
+        )
+        last.message = f"{last.message} (attempt {number}{told})"
+    return last
+
+
+def _doubt_error(capability: Capability, why: str) -> EffectInDoubtError:
+    return EffectInDoubtError(
+        "effect.in-doubt", f"`{capability.id}` may have happened: {why}", left=True
+    )
+
+
+# -- gates ------------------------------------------------------------------------------------------------------------
+
+
+def _ask_gates(
+    record: StepRecord,
+    capability: Capability,
+    when: str,
+    gates: tuple[Gate, ...],
+    given: dict[str, dict[str, Any]],
+) -> Effects:
+    """Ask gates in order until one blocks; else the strictest answer counts. Raises its refusal, or Degraded."""
+    worst = safety_rules.GateVerdict("pass", "")
+    worst_gate = ""
+    for number, gate in enumerate(gates):
+        path = StepPath(record.path).gate(when, number)
+        verdict, asked = yield from _ask_gate(record, gate, path, given)
+        _record_gate_decision(record.run, gate, path, verdict, asked)
+        if safety_rules.stricter(worst, verdict) is verdict:
+            worst, worst_gate = verdict, gate.capability
+        if verdict.outcome in ("block", "error"):
+            break
+    refusal = safety_rules.refusal_of(worst_gate, worst)
+    evidence = {"gate": worst_gate, "when": when, "output": given.get("output")}
+    yield from _require(record, capability, given["input"], refusal, evidence)
+    if worst.outcome == "degrade":
+        raise Degraded(f"gate `{worst_gate}`: {worst.reason}")
+
+
+def _ask_gate(
+    record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]
+) -> Effects:
+    """A gate's verdict, and its input (None where it was not called). Any error of it is the verdict `error`."""
+    run = record.run
+    capability = run.engine.capabilities.get(gate.capability)
+    if capability is None:
+        return safety_rules.GateVerdict("error", "unknown capability"), None
+    inner = StepRecord(run, path, gate.capability, capability, "verify")
+    try:
+        values = given.get("output", given["input"])
+        if gate.input is not None:
+            found = {name: walk(given, tuple(path.split("."))) for name, path in gate.input.items()}
+            values = {name: value for name, value in found.items() if value is not MISSING}
+        reply = yield from consult(inner, capability, values)
+    except (RuntimeErrorBase, Degraded) as error:
+        verdict = safety_rules.GateVerdict("error", str(error))
+    else:
+        verdict = safety_rules.judge_gate(gate, reply)
+    record.add_usage(inner.usage)
+    return verdict, inner.input
+
+
+def consult(inner: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+    """The reply of a call inside a step, a gate's or a probe's: governed like any other, with events of its own. It is
+    given the equally named fields of these values. Raises its error, after its closing event."""
+    try:
+        kept, violations = fit_values(capability.inputs, deep_copy(values))
+        if violations:
+            raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
+        inner.input = kept
+        reply = yield from governed_call(inner, capability, kept)
+    except (RuntimeErrorBase, Degraded) as error:
+        failure = error if isinstance(error, RuntimeErrorBase) else None
+        inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
+        raise
+    except Cancelled as cut:
+        inner.cut_off(cut)
+        raise
+    inner.finish("done", output=reply)
+    return reply
+
+
+def _record_gate_decision(
+    run: Run, gate: Gate, path: str, verdict: safety_rules.GateVerdict, asked: dict[str, Any] | None
+) -> None:
+    warns = verdict.outcome == "warn"
+    payload = GateDecided(
+        decision=_DECISIONS.get(verdict.outcome, "veto"),
+        verdict=verdict.outcome,
+        gate=gate.capability,
+        on_fail=gate.on_fail,
+        reason=verdict.reason,
+        enforced=not warns,
+        warning="safety_gate_warning" if warns else None,
+        # Of what the log has: a reader can compute the same, and learns nothing of what it masks.
+        input_hash=None if asked is None else digest_of(_BY_NAME.mask(asked)),
+    )
+    speaker = f"policy:{gate.capability}"
+    run.emit(draft_of(payload, run.state.run_id, step_id=path, speaker=speaker))

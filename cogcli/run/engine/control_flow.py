@@ -1,0 +1,291 @@
+"""Control flow of one step (docs/reference/execution.md#control-flow): once, per item, per round, or on
+several targets at once.
+
+1. foreach: one invocation per item, in item order or `max_parallel` at a time; the first failing item fails the step.
+2. while: the first round always runs; a round's writes are visible to the next round and the condition, to others when
+   the step is done. At the limit the step is done, not failed.
+3. scatter: all targets on the same input; collect, concat_lists, or the first success, returned at once.
+4. Each invocation has a closing event of its own, `step#n` or `step#name`; the step's sums them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cogcli.base.errors import (
+    PENDING,
+    VETOED,
+    EffectInDoubtError,
+    ExpressionError,
+    RuntimeErrorBase,
+)
+from cogcli.base.jsonvalue import deep_copy, kind_of
+from cogcli.run.engine.doubt import LeftOut
+from cogcli.run.engine.invocation import call_target, invoke
+from cogcli.run.engine.outcome import LEFT_OUT, Degraded
+from cogcli.run.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
+from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.tasks import Cancel, Cancelled, Effects, Next, Spawn, Task
+from cogcli.specs.skill import Foreach, Scatter, While
+from cogcli.state.execution import fork
+from cogcli.state.expressions import holds, value_of
+from cogcli.state.inputs import Scope, resolve_input
+from cogcli.state.outputs import writes_of
+from cogcli.state.reducer import ReusedResult, Write, write_value
+
+
+class Performed(NamedTuple):
+    """What a step produced; `writes` where they had to be computed on the way, else None.
+
+    `by` is the id of the one capability that produced it, empty for a nested skill, None for several. `skipped`:
+    `condition` or `degraded` where the output stands in for a call, `detail` the gate's or person's reason.
+    """
+
+    output: dict[str, Any]
+    writes: list[Write] | None = None
+    by: str | None = None
+    skipped: str = ""
+    detail: str = ""
+
+
+def run_controlled(planned: PlannedStep, record: StepRecord) -> Effects:
+    """What a step produced whose condition holds, as Performed. Raises RuntimeErrorBase or Degraded."""
+    config = planned.step.config
+    if config.foreach is not None:
+        return Performed((yield from _run_items(planned, record, config.foreach)))
+    if config.while_ is not None:
+        return (yield from _run_rounds(planned, record, config.while_))
+    if config.scatter is not None:
+        return (yield from _run_targets(planned, record, config.scatter))
+    output = yield from invoke(planned, record, Scope(record.run.state))
+    return Performed(output, by=record.called_id)
+
+
+# -- foreach ----------------------------------------------------------------------------------------------------------
+
+
+def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Effects:
+    run = record.run
+    scope, inputs = Scope(run.state), run.plan.skill.inputs
+    items = value_of(planned.expressions["foreach"], scope, inputs, record.expression_reads)
+    if not isinstance(items, list):
+        raise ExpressionError(
+            "foreach.items", f"`foreach.items` gave {kind_of(items)}, expected a list"
+        )
+    if len(items) > foreach.max_items:
+        raise ExpressionError(
+            "foreach.limit", f"{len(items)} items, at most {foreach.max_items} are allowed"
+        )
+    record.begin(items=len(items))
+
+    def job(index: int) -> Spawn:
+        loop = {foreach.as_name: items[index]}
+        if foreach.index_name:
+            loop[foreach.index_name] = index
+        inner = record.part(planned, index)
+        taken = run.engine.taken_over.get(inner.path)
+        steps = _reuse(inner, taken) if taken else invoke(planned, inner, Scope(run.state, loop))
+        return _part(planned, record, inner, steps, label=index, item=True)
+
+    results = yield from _run_together(len(items), job, foreach.max_parallel)
+    return {name: [result.get(name) for result in results] for name in planned.produces}
+
+
+def _reuse(inner: StepRecord, taken: ReusedResult) -> Effects:
+    """The output of the same item in the earlier run."""
+    inner.reused_from = taken.origin
+    yield from ()
+    return taken.output
+
+
+# -- several invocations ----------------------------------------------------------------------------------------------
+
+_MORE, _NO_MORE, _CANCEL = "more", "no more", "cancel"
+"""What follows the end of a job: the next one starts, none starts any more, those that run are cancelled, too."""
+
+
+def _run_jobs(
+    count: int, job: Callable[[int], Spawn], at_once: int, on_end: Callable[[Task], str]
+) -> Effects:
+    """Run jobs in order, `at_once` at a time, until all that started have ended. `on_end` says what follows an end."""
+    started, more = 0, True
+    running: list[Task] = []
+    while True:
+        while more and started < count and len(running) < at_once:
+            running.append((yield job(started)))
+            started += 1
+        if not running:
+            return
+        task: Task = yield Next()
+        running.remove(task)
+        then = on_end(task)
+        more = more and then == _MORE
+        if then == _CANCEL:
+            for other in running:
+                yield Cancel(other)
+
+
+def _run_together(count: int, job: Callable[[int], Spawn], at_once: int) -> Effects:
+    """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised.
+
+    A job that was cancelled, or that waits for a person, does not cancel the others: they end, and no new one starts.
+    Where one of them fails its error is raised instead.
+    """
+    results: list[Any] = [None] * count
+    cuts: list[BaseException] = []
+    failures: list[BaseException] = []
+
+    def on_end(task: Task) -> str:
+        if task.error is None:
+            results[task.label] = task.result
+            return _MORE
+        if isinstance(task.error, Cancelled) or getattr(task.error, "exit_code", None) == PENDING:
+            cuts.append(task.error)
+            return _NO_MORE
+        failures.append(task.error)
+        return _CANCEL if len(failures) == 1 else _NO_MORE
+
+    yield from _run_jobs(count, job, at_once, on_end)
+    if failures or cuts:
+        raise (failures or cuts)[0]
+    return results
+
+
+def _part(
+    planned: PlannedStep, record: StepRecord, inner: StepRecord, steps: Effects, *, label: Any = None,
+    item: bool = False,
+) -> Spawn:  # fmt: skip
+    """A child task for one invocation, within the limit of one."""
+    run = record.run
+    limit = run.step_limit(planned, inner.path)
+    return run.spawn(_run_part(record, inner, steps, item=item), label=label, limit=limit)
+
+
+def _run_part(
+    record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False
+) -> Effects:
+    """The output of one invocation, once it has its closing event; its usage and reads are added to the step's. An
+    `item` of a foreach that a person left out gives an empty output, and the others continue."""
+    try:
+        output = yield from steps
+    except Degraded as degraded:
+        if item and isinstance(degraded, LeftOut):
+            inner.finish("skipped", reason=LEFT_OUT, detail=str(degraded))
+            return {}
+        inner.finish("degraded", reason="degraded", detail=str(degraded))
+        raise
+    except Cancelled as cut:
+        inner.cut_off(cut)
+        raise
+    except RuntimeErrorBase as error:
+        inner.fail(error)
+        if isinstance(error, EffectInDoubtError):
+            record.in_doubt = record.in_doubt or error
+        raise
+    else:
+        inner.finish("done", output=output)
+        return output
+    finally:
+        record.add_part(inner)
+
+
+# -- while ------------------------------------------------------------------------------------------------------------
+
+
+def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effects:
+    run = record.run
+    last = tuple(rule for rule in planned.rules if rule.left in (ITERATIONS, EXHAUSTED))
+    scratch = fork(run.state)
+    record.begin()
+    writes: list[Write] = []
+    again, rounds = True, 0
+    while again and rounds < loop.max_iterations:
+        inner = record.part(planned, rounds)
+        inner.round = rounds
+        yield _part(planned, record, inner, invoke(planned, inner, Scope(scratch)))
+        task: Task = yield Next()
+        if task.error is not None:
+            raise task.error
+        output = task.result
+        for write in writes_of(planned.rules_for(inner.called_id), output, scratch):
+            write_value(scratch, write.target, write.strategy, deep_copy(write.value))
+            writes.append(write)
+        rounds += 1
+        condition, inputs = planned.expressions["while"], run.plan.skill.inputs
+        again = holds(condition, Scope(scratch), inputs, record.expression_reads)
+    output = {**output, ITERATIONS: rounds, EXHAUSTED: again}
+    return Performed(output, writes + writes_of(last, output, scratch))
+
+
+# -- scatter ----------------------------------------------------------------------------------------------------------
+
+
+def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> Effects:
+    values = resolve_input(planned.input, Scope(record.run.state), record.reads)
+    record.input = values
+    names = list(planned.targets)
+    record.begin(targets=[target.uses for target in planned.targets.values()])
+
+    def job(index: int) -> Spawn:
+        target = planned.targets[names[index]]
+        inner = record.part(planned, names[index])
+        inner.uses, inner.capability = target.uses, target.capability
+        return _part(
+            planned, record, inner, call_target(planned, inner, target, values), label=index
+        )
+
+    at_once = scatter.max_parallel or len(names)
+    if scatter.merge == "first_success":
+        return (yield from _run_until_success(planned, names, job, at_once))
+    results = yield from _run_together(len(names), job, at_once)
+    if scatter.merge == "collect":
+        return Performed(dict(zip(names, results, strict=True)))
+    return Performed(_join_lists(results))
+
+
+def _join_lists(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Per field the lists of all targets in declared order; other fields from the first target that has one."""
+    joined: dict[str, Any] = {}
+    for result in results:
+        for name, value in result.items():
+            if isinstance(value, list) and isinstance(joined.get(name, []), list):
+                joined[name] = [*joined.get(name, []), *value]
+            else:
+                joined.setdefault(name, value)
+    return joined
+
+
+def _run_until_success(
+    planned: PlannedStep, names: list[str], job: Callable[[int], Spawn], at_once: int
+) -> Effects:
+    """The first success; the others are cancelled, but effects under way end first."""
+    won: list[Task] = []
+    lost: dict[int, BaseException] = {}
+
+    def on_end(task: Task) -> str:
+        if task.error is not None:
+            lost[task.label] = task.error
+            return _MORE
+        won.append(task)
+        return _CANCEL if len(won) == 1 else _NO_MORE
+
+    yield from _run_jobs(len(names), job, at_once, on_end)
+    if not won:
+        raise _no_success_error(names, [lost[index] for index in sorted(lost)])
+    capability = planned.targets[names[won[0].label]].capability
+    return Performed(won[0].result, by=capability.id if capability else "")
+
+
+def _no_success_error(names: list[str], errors: list[BaseException]) -> BaseException:
+    """The error of a race without success: a cancel, a wait for a person or a veto, else one with all reasons."""
+    for cut in errors:
+        if not isinstance(cut, RuntimeErrorBase | Degraded):
+            return cut
+    for exit_code in (PENDING, VETOED):
+        for error in errors:
+            if isinstance(error, RuntimeErrorBase) and error.exit_code == exit_code:
+                return error
+    reasons = [getattr(error, "message", error) for error in errors]
+    text = "; ".join(f"`{name}`: {reason}" for name, reason in zip(names, reasons, strict=True))
+    return ExpressionError("scatter.failed", f"no target succeeded: {text}")

@@ -1,0 +1,158 @@
+"""Driving a graph of steps (docs/reference/execution.md#scheduling).
+
+1. Ready steps start in plan order while a call slot is free.
+2. A step that is done, or skipped by condition or degrade, releases its dependents; one that failed or was vetoed
+   has all downstream skipped.
+3. Without `keep_going`: after a failure or veto nothing new starts and running calls are cancelled, effects in flight
+   end first.
+4. Dependents of a pending or cancelled step just never become ready.
+5. Nothing starts once a signal came.
+6. A step that will never start holds up nobody's writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from cogcli.run.engine.context import Run
+from cogcli.run.engine.outcome import RELEASING, Ending
+from cogcli.run.engine.plan import StepPlan
+from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.tasks import Cancel, Effects, Next, Task, Wake
+from cogcli.run.engine.write_order import WriteOrder
+
+
+class ReadySet:
+    """The steps of a plan that are ready, by position in plan order: dependencies are counted down, never scanned."""
+
+    def __init__(self, plan: StepPlan) -> None:
+        self._dependents = plan.dependents
+        self._waiting_on = list(plan.waiting_on)
+        self._ready = [index for index, count in enumerate(self._waiting_on) if not count]
+        self._blocked: set[int] = set()
+        self._stranded: set[int] = set()
+        heapify(self._ready)
+
+    def __bool__(self) -> bool:
+        return bool(self._ready)
+
+    def pop(self) -> int:
+        """The first ready step in plan order. Raises IndexError where none is."""
+        return heappop(self._ready)
+
+    def release(self, index: int) -> None:
+        """Count a step as done for its dependents."""
+        for dependent in self._dependents[index]:
+            self._waiting_on[dependent] -= 1
+            if not self._waiting_on[dependent] and dependent not in self._blocked:
+                heappush(self._ready, dependent)
+
+    def block(self, index: int) -> list[int]:
+        """Mark all steps downstream as never to run: those steps, each given once, in plan order."""
+        return self._downstream(index, self._blocked)
+
+    def strand(self, index: int) -> list[int]:
+        """Note that no step downstream will become ready: those steps, each given once, in plan order."""
+        return self._downstream(index, self._stranded)
+
+    def _downstream(self, index: int, known: set[int]) -> list[int]:
+        found: list[int] = []
+        front = [index]
+        while front:
+            for dependent in self._dependents[front.pop()]:
+                if dependent not in known:
+                    known.add(dependent)
+                    found.append(dependent)
+                    front.append(dependent)
+        return sorted(found)
+
+
+class GraphDriver:
+    """Runs the steps of one run. `endings`: by position in plan order, how the step ended."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._ready = ReadySet(run.plan)
+        self._blackboard = WriteOrder(run.plan.writes_after, len(run.plan.steps), run.wrote_at)
+        self._tasks: dict[int, Task] = {}
+        self.endings: dict[int, Ending] = {}
+        self.halted = False
+
+    def drive(self) -> Effects:
+        """Run until nothing runs and nothing may start."""
+        while True:
+            if self._run.engine.stopping and not self.halted:
+                yield from self._halt()
+            while self._wants_slot() and self._run.engine.loop.slot_free:
+                yield from self._start(self._ready.pop())
+            if not self._tasks and not self._wants_slot():
+                return
+            task: Task | None = yield Next(slot=self._wants_slot())
+            if task is not None:
+                yield from self._handle_end(task)
+
+    def wait(self, *, until: float) -> Effects:
+        """Wait for running steps to end, until a monotonic time or a second signal; nothing new starts."""
+        yield from self._halt()
+        while self._tasks:
+            task: Task | None = yield Next(until=until)
+            if task is None:
+                return
+            yield from self._handle_end(task)
+
+    def wind_down(self, *, force: bool) -> Effects:
+        """Cancel what runs, with `force` effects under way, too. `drive` afterwards waits for their ends."""
+        yield from self._halt()
+        for task in list(self._tasks.values()):
+            yield Cancel(task, force)
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def complete(self) -> bool:
+        """Whether every step has ended."""
+        return len(self.endings) == len(self._run.plan.steps)
+
+    def _halt(self) -> Effects:
+        self.halted = True
+        steps = range(len(self._run.plan.steps))
+        yield from self._close_writes([index for index in steps if index not in self._tasks])
+
+    def _close_writes(self, indices: Sequence[int]) -> Effects:
+        """Note that these steps write nothing any more, and wake the steps that waited for them only."""
+        for waiting in self._blackboard.close(indices):
+            if waiting in self._tasks:
+                yield Wake(self._tasks[waiting])
+
+    def _wants_slot(self) -> bool:
+        return bool(self._ready) and not self.halted and not self._run.engine.stopping
+
+    def _start(self, index: int) -> Effects:
+        run = self._run
+        planned = run.plan.steps[index]
+        config = planned.step.config
+        repeats = config.foreach is not None or config.while_ is not None
+        limit = None if repeats else run.step_limit(planned, run.path(planned.step.id))
+        steps = run.run_step(run, planned, self._blackboard)
+        self._tasks[index] = yield run.spawn(steps, label=index, limit=limit)
+
+    def _handle_end(self, task: Task) -> Effects:
+        index: int = task.label
+        del self._tasks[index]
+        if task.error is not None:
+            raise task.error
+        ending: Ending = task.result
+        self.endings[index] = ending
+        if ending.status == "done" or ending.reason in RELEASING:
+            self._ready.release(index)
+            yield from self._close_writes((index,))
+        else:
+            yield from self._close_writes((index, *self._ready.strand(index)))
+        if ending.status in ("failed", "vetoed"):
+            for blocked in self._ready.block(index):
+                record = StepRecord.of_step(self._run, self._run.plan.steps[blocked])
+                record.finish("skipped", reason="dependency")
+                self.endings[blocked] = Ending("skipped", "dependency")
+            if not self._run.engine.options.keep_going:
+                yield from self.wind_down(force=False)

@@ -1,0 +1,120 @@
+"""One invocation of a step's target: route, resolve the input, call, retry by the step's `retry`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.base.errors import ExpressionError, InputMappingError, InternalError, RuntimeErrorBase
+from cogcli.base.jsonvalue import deep_copy
+from cogcli.run.engine.call import governed_call
+from cogcli.run.engine.context import Run
+from cogcli.run.engine.nested import run_nested
+from cogcli.run.engine.plan import PlannedStep, StepTarget
+from cogcli.run.engine.policy import may_repeat
+from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.tasks import Cancelled, Effects
+from cogcli.specs.fields import Violation, fit_values
+from cogcli.specs.skill import Retry
+from cogcli.state.expressions import case_text, value_of
+from cogcli.state.inputs import Scope, reads_nothing, resolve_input
+
+_MAX_WAIT: Final = 60.0
+_ONCE: Final = Retry(max_attempts=1)
+
+
+def invoke(planned: PlannedStep, record: StepRecord, scope: Scope) -> Effects:
+    """The output of the step's target for this scope. Raises RuntimeErrorBase, Degraded or Cancelled."""
+    target = _route(planned, record, scope)
+    values = resolve_input(planned.input, scope, record.reads)
+    return (yield from call_target(planned, record, target, values))
+
+
+def call_target(
+    planned: PlannedStep, record: StepRecord, target: StepTarget, values: dict[str, Any]
+) -> Effects:
+    """The output of a target for those of these values that it declares. Raises as `invoke` does."""
+    kept, violations = fit_values(target.inputs, _drop_absent(record.run, planned, target, values))
+    if record.run.is_lenient:
+        violations = [each for each in violations if not _is_excused(planned, record, target, each)]
+    if violations:
+        raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
+    record.set_target(target.uses, target.capability, kept)
+    retry = planned.step.config.retry or _ONCE
+    attempt = 1
+    while True:
+        try:
+            if target.capability is not None:
+                return (yield from governed_call(record, target.capability, deep_copy(kept)))
+            if record.run.engine.stopping:
+                raise Cancelled(outside=True)
+            return (yield from run_nested(record, target.skill_id, deep_copy(kept)))
+        except RuntimeErrorBase as error:
+            if attempt >= retry.max_attempts or not _may_retry_step(record, error):
+                if attempt > 1:
+                    error.message = f"failed after {attempt} attempts: {error.message}"
+                raise
+            failure = error
+        wait = min(retry.backoff_seconds * retry.backoff_multiplier ** (attempt - 1), _MAX_WAIT)
+        record.schedule_repeat(wait, failure)
+        yield from record.wait(wait)
+        attempt += 1
+
+
+def _is_excused(
+    planned: PlannedStep, record: StepRecord, target: StepTarget, found: Violation
+) -> bool:
+    """Whether a value may have another type than its target declares: the run began with that contradiction."""
+    capability = target.capability
+    called = f"capability:{capability.id}" if capability else f"skill:{target.skill_id}"
+    contradictions, skill = record.run.engine.contradictions, record.run.plan.skill.id
+    return found.kind == "type" and contradictions.excuses(
+        skill, planned.step.id, found.place, called
+    )
+
+
+def _drop_absent(
+    run: Run, planned: PlannedStep, target: StepTarget, values: dict[str, Any]
+) -> dict[str, Any]:
+    """The values without those of an optional `any` whose reference is absent: for `any`, null is a value."""
+    if run.engine.passes_null or None not in values.values():
+        return values
+    left_out = [
+        name
+        for name, field in target.inputs.items()
+        if field.type == "any" and not field.required and values.get(name, name) is None
+        if reads_nothing(planned.step.input.get(name), run.state)
+    ]
+    return (
+        {name: value for name, value in values.items() if name not in left_out}
+        if left_out
+        else values
+    )
+
+
+def _route(planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget:
+    """What the step calls in this scope. Raises ExpressionError `router.no-case`."""
+    router = planned.step.config.router
+    if router is not None:
+        on = value_of(
+            planned.expressions["router"],
+            scope,
+            record.run.plan.skill.inputs,
+            record.expression_reads,
+            missing_is_null=router.default is not None,
+        )
+        case = case_text(on)
+        if case in router.cases:
+            return planned.targets[case]
+        if router.default is None:
+            known = ", ".join(f"`{name}`" for name in router.cases)
+            raise ExpressionError("router.no-case", f"no case for `{case}`, cases are {known}")
+    if planned.target is None:
+        raise InternalError("internal", "a step without a target was called")
+    return planned.target
+
+
+def _may_retry_step(record: StepRecord, error: RuntimeErrorBase) -> bool:
+    """Whether the step may retry: not once a call that must not be repeated may have left, and not after its own time
+    limit, which covers all its attempts (the limit of an inner step has a `step_id`)."""
+    own_limit = error.code == "step.timeout" and error.step_id is None
+    return error.retryable and not own_limit and not record.effect_left and may_repeat(record)

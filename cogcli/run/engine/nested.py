@@ -1,0 +1,154 @@
+"""Nested skills: a child run with its own state inside the same episode (docs/reference/execution.md#nested)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.base.errors import MaxSkillDepthExceededError, RuntimeErrorBase
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Draft, draft_of
+from cogcli.declarations.events import RunStarted, RunTerminated, SkillRef
+from cogcli.run.engine.context import Run
+from cogcli.run.engine.graph import GraphDriver
+from cogcli.run.engine.outcome import RunOutcome, name_step, outcome_of
+from cogcli.run.engine.policy import enter_skill, learn_facts
+from cogcli.run.engine.step_recorder import StepRecord, no_usage
+from cogcli.run.engine.tasks import Cancelled, Effects
+from cogcli.state.execution import to_payload
+from cogcli.state.reducer import initial_state
+
+MAX_DEPTH = 10
+
+
+def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
+    """The child's declared outputs. Raises Cancelled, or the child's error with the path to it in its message."""
+    parent = record.run
+    if parent.depth >= MAX_DEPTH:
+        raise MaxSkillDepthExceededError(
+            "skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep"
+        )
+    inside = yield from enter_skill(record, skill_id, values)
+    record.begin(skill=skill_id, decision=record.decision or None)
+    child = _child(record, skill_id, values, inside)
+    graph = GraphDriver(child)
+    try:
+        yield from graph.drive()
+        if parent.engine.stopping and not graph.complete:
+            raise Cancelled(outside=True)
+    except (Cancelled, RuntimeErrorBase) as cut:
+        raise _end_early(record, child, cut) from cut
+    except Exception:
+        _hold_end(child)  # a bug: it ends the root
+        raise
+    finally:
+        if child.effect_left:
+            record.note_effect()
+    outcome = outcome_of(
+        graph.endings,
+        child.state.outputs,
+        child.plan.skill.outputs,
+        keep_going=parent.engine.options.keep_going,
+        lenient=child.is_lenient,
+    )
+    if outcome.status == "aborted":
+        raise _end_early(record, child, Cancelled(outside=parent.engine.stopping))
+    record.add_usage(_usage(child))
+    if outcome.status == "pending":
+        _hold_end(child)
+    else:
+        _terminate(child, outcome)
+    if outcome.error is not None:
+        raise _prefix_path(child, outcome.error)
+    outputs = {
+        name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs
+    }
+    learn_facts(record, record.uses, outputs)
+    return outputs
+
+
+def _child(
+    record: StepRecord, skill_id: str, values: dict[str, Any], inside: tuple[str, ...]
+) -> Run:
+    parent, engine = record.run, record.run.engine
+    plan = engine.plan_of(skill_id)
+    skill = plan.skill
+    payload = RunStarted(
+        task=parent.state.frame.goal or f"{skill.name}: {skill.description}",
+        skill=SkillRef(id=skill.id, version=skill.version),
+        inputs=values,
+        frame=to_payload(parent.state.frame),
+        options=engine.options.to_payload(),
+        seed=0,
+        using="runner",
+        tags={},
+        pins={},
+        parent_run_id=parent.state.run_id,
+    )
+    draft = draft_of(payload, engine.ids.run_id(), step_id=record.path)
+    state = initial_state(engine.append(draft))
+    return Run(engine, plan, state, record.path, parent.depth + 1, parent.run_step, inside)
+
+
+def _terminate(child: Run, outcome: RunOutcome) -> None:
+    """Append the child's last event, before it the ends held back below it."""
+    child.engine.append_held(child.prefix)
+    child.emit(_end_draft(child, outcome))
+
+
+def _hold_end(child: Run) -> None:
+    """Hold back the child's end, `aborted`: it ends only with what it is a part of, for nobody can answer for what
+    waits in a run that has ended."""
+    child.hold(
+        child.prefix, _end_draft(child, RunOutcome("aborted", None, dict(child.state.outputs)))
+    )
+
+
+def _end_draft(child: Run, outcome: RunOutcome) -> Draft:
+    payload = RunTerminated(
+        status=outcome.status,
+        status_reason=outcome.error.code if outcome.error else None,
+        outputs=outcome.outputs,
+        error=None,
+        required_missing=list(outcome.required_missing),
+        contradictions=list(outcome.contradictions),
+    )
+    return draft_of(payload, child.state.run_id, step_id=child.prefix)
+
+
+def _usage(child: Run) -> dict[str, int]:
+    """Calls and tokens of the child's steps, those whose end is held back included."""
+    sums = child.state.trace.metrics
+    used = {name: getattr(sums, name) for name in no_usage()}
+    for each in child.engine.held:
+        if each.run is child and StepPath(each.path).is_step:
+            for name, value in each.draft.payload.get("usage", {}).items():
+                used[name] += value
+    return used
+
+
+def _end_early(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase) -> Exception:
+    """End a child that was cancelled or whose step ran out of time, and give what its step raises. An effect in doubt
+    inside outweighs that: the child waits with it, whatever else of it was cut off."""
+    record.add_usage(_usage(child))
+    if child.in_doubt is not None:
+        _hold_end(child)
+        return _prefix_path(child, child.in_doubt)
+    if isinstance(cut, RuntimeErrorBase):
+        _terminate(child, RunOutcome("error", cut, dict(child.state.outputs)))
+    elif cut.outside:
+        _hold_end(child)
+    else:
+        _terminate(child, RunOutcome("aborted", None, dict(child.state.outputs)))
+    return cut
+
+
+def _prefix_path(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
+    """The child's error, its message prefixed with the skill, and the step it arose in."""
+    skill_id = child.state.skill_id
+    if error.step_id is None:
+        error.skill_id, error.run_id = skill_id, child.state.run_id
+        error.message = f"skill `{skill_id}`: {error.message}"
+    else:
+        step = StepPath(error.step_id).first(child.prefix)
+        error.message = f"skill `{skill_id}` > {name_step(error, step, skill_id)}"
+    return error

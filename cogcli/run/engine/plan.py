@@ -1,0 +1,292 @@
+"""A skill's steps as a graph: plan order, dependents, and which steps write before which.
+
+1. Dependencies: `depends_on`; absent, the step before in the file; `[]`, none.
+2. Plan order is topological, ties by file order. Every result that could depend on timing follows plan order.
+3. Of two steps that may run at once and write overlapping targets, the later in plan order waits with its writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
+
+from cogcli.base.refs import parse_target
+from cogcli.declarations.events import PlanEntry
+from cogcli.specs.capability import Capability, hinted_writes
+from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.specs.skill import Skill, Step
+from cogcli.state import expressions, inputs, outputs
+
+ITERATIONS, EXHAUSTED = "$iterations", "$exhausted"
+"""The left sides that a `while` step has besides its outputs."""
+
+
+class StepTarget(NamedTuple):
+    """Something a step may call: a capability, or else the nested skill `skill_id`."""
+
+    uses: str
+    capability: Capability | None
+    skill_id: str
+    inputs: Fields
+    outputs: Fields
+
+
+class PlannedStep(NamedTuple):
+    """One step, with all that is the same in every run."""
+
+    position: int
+    """In plan order."""
+    step: Step
+    depends_on: tuple[str, ...]
+    target: StepTarget | None
+    """What is called, or the router's default; None where only `targets` are."""
+    targets: Mapping[str, StepTarget]
+    """By router case or scatter name."""
+    kind: str
+    input: inputs.Resolver
+    produces: Fields
+    """What the output mapping, or `otherwise`, may name."""
+    expressions: Mapping[str, Any]
+    """Compiled `condition`, `while`, `foreach` and `router`, and the `otherwise` mapping, where given."""
+    rules: tuple[outputs.OutputRule, ...]
+
+    @property
+    def capability(self) -> Capability | None:
+        """The capability called, where it is one and always the same."""
+        return self.target.capability if self.target and not self.targets else None
+
+    def rules_for(self, capability_id: str | None) -> tuple[outputs.OutputRule, ...]:
+        """The rules for what one capability produced; where several did (None), the first hint for each output."""
+        if self.step.output is not None or not self.targets:
+            return self.rules
+        if capability_id is not None:
+            return tuple(rule for rule in self.rules if rule.hint_of == capability_id)
+        return tuple({rule.left: rule for rule in reversed(self.rules)}.values())
+
+    @property
+    def all_targets(self) -> tuple[StepTarget, ...]:
+        """All that this step may call: the router's default or the target of `uses` first."""
+        return (*((self.target,) if self.target else ()), *self.targets.values())
+
+
+class StepPlan(NamedTuple):
+    """Steps in plan order, and by position: dependents, number of dependencies, bit set of earlier steps whose writes
+    come first."""
+
+    skill: Skill
+    steps: tuple[PlannedStep, ...]
+    dependents: tuple[tuple[int, ...], ...]
+    waiting_on: tuple[int, ...]
+    writes_after: Mapping[int, int]
+
+
+def plan_skill(
+    skill: Skill, capabilities: Mapping[str, Capability], skills: Mapping[str, Skill]
+) -> StepPlan:
+    """The plan of a skill that passed the static checks; capabilities are looked up by id or alias."""
+    needs = _dependencies(skill)
+    order = _plan_order(skill, needs)
+    position = {step.id: index for index, step in enumerate(order)}
+    steps = tuple(
+        _planned_step(index, step, needs[step.id], capabilities, skills)
+        for index, step in enumerate(order)
+    )
+    dependents: list[list[int]] = [[] for _ in order]
+    for index, step in enumerate(order):
+        for name in needs[step.id]:
+            dependents[position[name]].append(index)
+    return StepPlan(
+        skill,
+        steps,
+        tuple(map(tuple, dependents)),
+        tuple(len(needs[step.id]) for step in order),
+        _writes_after(steps, position),
+    )
+
+
+def _dependencies(skill: Skill) -> dict[str, tuple[str, ...]]:
+    needs = {}
+    previous: tuple[str, ...] = ()
+    for step in skill.steps:
+        declared = step.config.depends_on
+        needs[step.id] = previous if declared is None else tuple(dict.fromkeys(declared))
+        previous = (step.id,)
+    return needs
+
+
+def _plan_order(skill: Skill, needs: dict[str, tuple[str, ...]]) -> list[Step]:
+    place = {step.id: n for n, step in enumerate(skill.steps)}
+    missing = [len(needs[step.id]) for step in skill.steps]
+    dependents: list[list[int]] = [[] for _ in skill.steps]
+    for step in skill.steps:
+        for name in needs[step.id]:
+            dependents[place[name]].append(place[step.id])
+    ready = [n for n, count in enumerate(missing) if not count]
+    heapify(ready)
+    order = []
+    while ready:
+        n = heappop(ready)
+        order.append(skill.steps[n])
+        for dependent in dependents[n]:
+            missing[dependent] -= 1
+            if not missing[dependent]:
+                heappush(ready, dependent)
+    return order
+
+
+def _planned_step(
+    index: int,
+    step: Step,
+    depends_on: tuple[str, ...],
+    capabilities: Mapping[str, Capability],
+    skills: Mapping[str, Skill],
+) -> PlannedStep:
+    config = step.config
+    loop = step.loop_names
+
+    def target_of(uses: str) -> StepTarget:
+        skill_id = uses.removeprefix("skill:") if uses.startswith("skill:") else ""
+        contract: Capability | Skill = skills[skill_id] if skill_id else capabilities[uses]
+        capability = contract if isinstance(contract, Capability) else None
+        return StepTarget(uses, capability, skill_id, contract.inputs, contract.outputs)
+
+    named = (
+        config.router.cases if config.router else config.scatter.targets if config.scatter else {}
+    )
+    targets = {name: target_of(uses) for name, uses in named.items()}
+    only = config.router.default if config.router else None if config.scatter else step.uses
+    target = target_of(only) if only else None
+    called = (*((target,) if target else ()), *targets.values())
+    first = called[0].capability if called else None
+    produces = _produces(step, called, targets)
+    return PlannedStep(
+        position=index,
+        step=step,
+        depends_on=depends_on,
+        target=target,
+        targets=targets,
+        kind=config.kind or (first.step_kind if first else "act"),
+        input=inputs.compile_input(step.input, loop),
+        produces=produces,
+        expressions=_expressions(step, loop),
+        rules=_rules(step, called, produces),
+    )
+
+
+def _produces(
+    step: Step, called: tuple[StepTarget, ...], targets: Mapping[str, StepTarget]
+) -> Fields:
+    """The fields a step produces: the union over its targets, lists under foreach, one per name under collect."""
+    config = step.config
+    if config.scatter and config.scatter.merge == "collect":
+        return {name: FieldSpec("object") for name in targets}
+    fields: Fields = {}
+    for target in called:
+        for name, spec in target.outputs.items():
+            fields.setdefault(name, spec)
+    if config.foreach:
+        return {name: FieldSpec("array") for name in fields}
+    if config.while_:
+        return {**fields, ITERATIONS: FieldSpec("integer"), EXHAUSTED: FieldSpec("boolean")}
+    return fields
+
+
+def _expressions(step: Step, loop: frozenset[str]) -> dict[str, Any]:
+    config, read = step.config, expressions.compile_expression
+    found: dict[str, Any] = {}
+    if config.condition is not None:
+        found["condition"] = read(config.condition)
+    if config.otherwise is not None:
+        found["otherwise"] = inputs.compile_input(config.otherwise)
+    if config.foreach is not None:
+        found["foreach"] = read(config.foreach.items)
+    if config.while_ is not None:
+        found["while"] = read(config.while_.condition)
+    if config.router is not None:
+        found["router"] = read(config.router.on, loop)
+    return found
+
+
+def _rules(
+    step: Step, called: tuple[StepTarget, ...], produces: Fields
+) -> tuple[outputs.OutputRule, ...]:
+    """The output mapping as written; without one, as the cognitive hints of what is called say."""
+    declared = step.config.merge_strategy
+    if step.output is not None:
+        return outputs.compile_output(step.output, declared or "overwrite", produces)
+    hinting = {target.capability.id: target.capability for target in called if target.capability}
+    return tuple(
+        outputs.OutputRule(
+            wire.output, (wire.output,), None, target, declared or wire.strategy, wire.as_list, id
+        )
+        for id, capability in hinting.items()
+        for wire in hinted_writes(capability, as_list=step.config.foreach is not None)
+        if (target := parse_target(wire.target)) is not None and wire.output in produces
+    )
+
+
+def _writes_after(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> dict[int, int]:
+    """For each step the bit set of earlier ones in plan order that may run beside it and write overlapping targets.
+    Overwrites never overlap: the static checks refuse them."""
+    combining = [step for step in steps if any(rule.strategy != "overwrite" for rule in step.rules)]
+    if len(combining) < 2:
+        return {}
+    before = _ancestors(steps, position)
+    at: dict[tuple[str, ...], int] = {}
+    below: dict[tuple[str, ...], int] = {}
+    after: dict[int, int] = {}
+    for step in combining:
+        places = {(rule.target.namespace, *rule.target.path) for rule in step.rules}
+        beside = _writers(places, at, below) & ~before[step.position]
+        if beside:
+            after[step.position] = beside
+        for place in places:
+            at[place] = at.get(place, 0) | 1 << step.position
+            for above in _above(place):
+                below[above] = below.get(above, 0) | 1 << step.position
+    return after
+
+
+def _writers(
+    places: set[tuple[str, ...]],
+    at: Mapping[tuple[str, ...], int],
+    below: Mapping[tuple[str, ...], int],
+) -> int:
+    """Bit set of the steps that write at these places, inside or around them."""
+    found = 0
+    for place in places:
+        found |= at.get(place, 0) | below.get(place, 0)
+        for above in _above(place):
+            found |= at.get(above, 0)
+    return found
+
+
+def _above(place: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [place[:end] for end in range(2, len(place))]
+
+
+def _ancestors(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> list[int]:
+    """Per step a bit set of the steps before it along the graph."""
+    before: list[int] = []
+    for step in steps:
+        bits = 0
+        for name in step.depends_on:
+            index = position[name]
+            bits |= before[index] | 1 << index
+        before.append(bits)
+    return before
+
+
+def plan_entry(step: PlannedStep) -> PlanEntry:
+    """The step as the event `plan.created` holds it."""
+    capability = step.target.capability if step.target else None
+    return PlanEntry(
+        id=step.step.id,
+        kind=step.kind,
+        capability=capability.id if capability else None,
+        description=step.step.description or step.step.uses,
+        rationale=step.step.rationale or None,
+        depends_on=list(step.depends_on),
+        inputs=step.step.input,
+    )

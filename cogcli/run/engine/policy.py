@@ -1,0 +1,192 @@
+"""What the policy of a run says of a call, before its safety level and before it leaves
+(docs/reference/pack.md#governed-calls)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import (
+    BudgetExceededError,
+    PolicyApprovalError,
+    PolicyDeniedError,
+    RuntimeErrorBase,
+)
+from cogcli.base.redact import BY_NAME
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import draft_of
+from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
+from cogcli.run.engine.approval import ApprovalRequest
+from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.tasks import Effects, Turn
+from cogcli.specs.capability import Capability
+
+if TYPE_CHECKING:
+    from cogcli.policy.approvals import Answered
+    from cogcli.policy.verdict import Verdict
+    from cogcli.run.engine.ports import CallPolicy
+
+ONE_CALL: Final = {"tool_calls.per_turn": 1, "tool_calls.per_workflow": 1}
+
+
+def require_permitted(
+    record: StepRecord, capability: Capability, values: dict[str, Any]
+) -> Effects:
+    """Raise the error of a call that the policy denies, refuses, or wants a person for; nothing without a policy.
+
+    A person's yes lifts the gate that asked, and no other: the call is judged again as of the time of the answer.
+    Safety gates and probes have no effects and need no entry in a pack.
+    """
+    engine = record.run.engine
+    policy = engine.policy
+    if policy is None or _is_question(record):
+        return
+    verdict = _judge(policy, record, capability, values, engine.now)
+    if policy.records_allow or verdict.decision != "allow":
+        record.decision = _record_verdict(record, capability, values, verdict)
+    lifted = set()
+    while verdict.asks:
+        answer = _require_answer(policy, record, capability, values, verdict)
+        lifted.add((verdict.verdict, verdict.gate))
+        yield from _wait_until(record, answer)
+        verdict = _judge(policy, record, capability, values, answer.at)
+        verdict = verdict.lifted() if (verdict.verdict, verdict.gate) in lifted else verdict
+        record.decision = _record_verdict(record, capability, values, verdict, answer.event or None)
+    if not verdict.allows:
+        refusal = _refusal(capability, verdict)
+        refusal.hint = policy.explain_refusal(verdict.reason)
+        raise refusal
+
+
+def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
+    """The skill tools that the calls of a nested run are made in. One that is a tool itself is decided about first:
+    raises as `require_permitted`."""
+    policy, inside = record.run.engine.policy, record.run.inside
+    tool = policy.tool(skill_id) if policy else None
+    if tool is None:
+        return inside
+    yield from require_permitted(record, tool, values)
+    return (*inside, tool.id)
+
+
+def _judge(
+    policy: CallPolicy, record: StepRecord, capability: Capability, values: dict[str, Any], now: str
+) -> Verdict:
+    """What the policy says of a call at a time."""
+    from cogcli.policy.run_policy import RunState
+
+    state, engine = record.run.state, record.run.engine
+    seen = RunState(state.inputs, state.vars, state.outputs, now, record.run.inside)
+    members = () if capability.reaches else engine.runner.chain(capability.id).members
+    services = tuple(member.service_id for member in members)
+    return policy.judge(capability, values, seen, record.path, services)
+
+
+def _wait_until(record: StepRecord, answer: Answered) -> Effects:
+    """Over a log: wait until all is known that was known when the answer was used."""
+    dispatcher = record.run.engine.dispatcher
+    position = dispatcher.redeemed_at(answer.event) if dispatcher else None
+    if position is not None:
+        yield Turn(position)
+
+
+def spend_call(record: StepRecord) -> None:
+    """Count an attempt against the budgets of the run. Raises BudgetExceededError where one has nothing left."""
+    policy = record.run.engine.policy
+    if policy is None or _is_question(record):
+        return
+    from cogcli.policy.budgets import Exceeded, budget_hint
+
+    reserved = policy.budgets.reserve(ONE_CALL)
+    if isinstance(reserved, Exceeded):
+        payload = BudgetExceeded(key=reserved.key, used=reserved.used, limit=reserved.limit)
+        record.run.emit(draft_of(payload, record.run_id, step_id=record.path))
+        text = f"{reserved.key}: {reserved.used} of {reserved.limit} are used"
+        hint = budget_hint(reserved.key, pack=policy.records_allow)
+        raise BudgetExceededError("budget.exceeded", text, hint=hint)
+    reserved.commit()
+
+
+def may_repeat(record: StepRecord) -> bool:
+    """Whether the policy leaves the call another attempt."""
+    policy = record.run.engine.policy
+    return policy is None or policy.retries is None or record.attempts_made <= policy.retries
+
+
+def learn_facts(record: StepRecord, called: str, output: dict[str, Any]) -> None:
+    """Take up the facts of an output, of a capability or of `skill:ID`, for the rules of the next call."""
+    policy = record.run.engine.policy
+    if policy is not None:
+        policy.learn(called, output, record.run.engine.now)
+
+
+def _is_question(record: StepRecord) -> bool:
+    path = StepPath(record.path)
+    return path.in_call and (path.is_gate or path.in_probe)
+
+
+def _record_verdict(
+    record: StepRecord,
+    capability: Capability,
+    values: dict[str, Any],
+    verdict: Verdict,
+    answer: str | None = None,
+) -> dict[str, str]:
+    """Append the decision, perhaps because of a person's answer; what `step.started` says of it."""
+    policy = record.run.engine.policy
+    payload = PolicyDecided(
+        **verdict.to_payload(),
+        capability=capability.id,
+        step_id=record.path,
+        input_hash=digest_of(BY_NAME.mask(values)),
+        **(policy.basis(values) if policy else {}),
+        inside=list(record.run.inside) or None,
+    )
+    draft = draft_of(payload, record.run_id, step_id=record.path, caused_by=answer)
+    event = record.run.emit(draft)
+    return {"verdict": verdict.verdict, "policy": policy.name if policy else "", "event": event.id}
+
+
+def _require_answer(
+    policy: CallPolicy,
+    record: StepRecord,
+    capability: Capability,
+    values: dict[str, Any],
+    verdict: Verdict,
+) -> Answered:
+    """A person's yes to exactly this call at this gate. Raises PolicyApprovalError after asking for one."""
+    evidence = {
+        "gate": verdict.gate,
+        "rule": verdict.rule,
+        "reads": verdict.reads,
+        "verdict": verdict.verdict,
+        "policy": policy.name,
+    }
+    gate = policy.gate(verdict.gate)
+    request = ApprovalRequest(record, capability, values, evidence, gate)
+    answer = request.use_answer()
+    if answer is not None:
+        return answer
+    refusal = _refusal(capability, verdict)
+    roles = gate.approver_roles
+    refusal.hint = (
+        f"a person of the role {' or '.join(roles)} answers with --by NAME:{roles[0]}"
+        if roles
+        else ""
+    )
+    request.ask(refusal)
+    raise refusal
+
+
+def _refusal(capability: Capability, verdict: Verdict) -> RuntimeErrorBase:
+    """The error of a verdict that is not `allow`."""
+    rule = f" by rule `{verdict.rule}`" if verdict.rule else ""
+    text = f"`{capability.id}`: {verdict.reason} ({verdict.stage}{rule})"
+    if verdict.verdict == "allow_with_gate":
+        return PolicyApprovalError(
+            "policy.approval", f"`{capability.id}` waits for {verdict.gate}: {verdict.reason}"
+        )
+    if verdict.verdict == "escalate":
+        return PolicyApprovalError("policy.escalated", text)
+    code = "policy.refused" if verdict.verdict == "refuse" else "policy.denied"
+    return PolicyDeniedError(code, text)

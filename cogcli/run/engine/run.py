@@ -1,0 +1,337 @@
+"""A whole run: first event, program, outcome, last event. The one loop for live runs, resume and replay, of a skill's
+plan or of an agent's turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from cogcli.base.errors import CogcliError, InternalError, RuntimeErrorBase, RunTimeoutError
+from cogcli.declarations.call_records import RunError
+from cogcli.declarations.envelope import Draft, draft_of
+from cogcli.declarations.events import (
+    PlanCreated,
+    RunAborting,
+    RunPaused,
+    RunStarted,
+    RunTerminated,
+    SkillRef,
+)
+from cogcli.run.engine.context import Engine, Fallback, Run
+from cogcli.run.engine.graph import GraphDriver
+from cogcli.run.engine.outcome import RunOutcome, describe_outcome, outcome_of
+from cogcli.run.engine.plan import StepPlan, plan_entry
+from cogcli.run.engine.step import run_step
+from cogcli.run.engine.tasks import GRACE_SECONDS, Cancelled, Effects, Interrupted, Spawn
+from cogcli.state.execution import ExecutionState
+from cogcli.state.reducer import initial_state
+
+
+class Request(NamedTuple):
+    """What a root run was asked, checked and with defaults applied."""
+
+    task: str
+    inputs: dict[str, Any]
+    frame: dict[str, Any]
+    seed: int
+    tags: Mapping[str, str]
+    pins: Mapping[str, Any]
+    selection: Mapping[str, Any] = {}
+    """By capability id: the pinned chain, and why it was chosen."""
+    taken_over: Mapping[str, Any] = {}
+    """By step: the result it reuses. In the first event, so that a resume reuses it, too."""
+    policy: Mapping[str, Any] = {}
+    """The PolicyRequest of the run; empty for the default policy."""
+    agent: Mapping[str, Any] = {}
+    """What an agent was asked, and what its stores gave for that; empty for the run of a skill."""
+    effects: Mapping[str, Any] = {}
+    """By step path: the calls of the source run, and what was decided about them. In the first event, too."""
+    typed: Sequence[str] = ()
+    """The inputs whose typed paths let the run read files that it may not read otherwise."""
+
+
+class Finished(NamedTuple):
+    """A root run that ended or waits for a person: outcome, state, and by step id the status of each step."""
+
+    outcome: RunOutcome
+    state: ExecutionState
+    steps: dict[str, str]
+    fallbacks: tuple[Fallback, ...] = ()
+    not_stored: tuple[CogcliError, ...] = ()
+    """Why a store does not have what the run learned."""
+
+
+class Limit(NamedTuple):
+    """How long a root run may take from now, in seconds, and the error past that."""
+
+    seconds: float
+    late: Callable[[], RuntimeErrorBase]
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether no time is left."""
+        return self.seconds <= 0
+
+
+def run_limit(engine: Engine) -> Limit | None:
+    """What is left of the limit of time that a run was given."""
+    seconds = engine.timeout_seconds
+    if seconds is None:
+        return None
+    return Limit(
+        max(0.0, seconds - engine.timed_ms / 1000),
+        lambda: RunTimeoutError("run.timeout", f"exceeded {seconds:g} s"),
+    )
+
+
+class RunProgram(Protocol):
+    """What a root run does between its first event and its last."""
+
+    def limit(self, engine: Engine) -> Limit | None:
+        """How long it may take."""
+        ...
+
+    def run(self, root: RootRun) -> Effects:
+        """Do it, and give the RunOutcome. May raise RuntimeErrorBase."""
+        ...
+
+    def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
+        """The outcome with which the run ends, after appending what belongs before its last event; not called for a
+        run that waits."""
+        ...
+
+
+class SkillProgram:
+    """The program of a skill: its plan, once."""
+
+    def limit(self, engine: Engine) -> Limit | None:
+        return run_limit(engine)
+
+    def run(self, root: RootRun) -> Effects:
+        run = root.run
+        outcome = yield from root.drive(run.plan, _plan_event(run))
+        return describe_outcome(outcome, run.state.skill_id)
+
+    def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
+        return outcome
+
+
+SKILL: Final = SkillProgram()
+
+
+def execute(
+    engine: Engine, plan: StepPlan, request: Request, run_id: str, program: RunProgram = SKILL
+) -> Finished:
+    """Run a program to its end, through `run.terminated` or `run.paused`. Blocks; `engine.loop.interrupt` ends it
+    early. Raises what the sink raises: without a log no run continues."""
+    root = RootRun(engine, plan, request, run_id, program)
+    limit = program.limit(engine)
+    if limit is not None and limit.is_gone and engine.spent_ms is not None:
+        limit = None  # what the log holds is gone through, and nothing new is called: `run.resume`
+    deadline = None if limit is None else time.monotonic() + limit.seconds
+    late = limit.late if limit else None
+    try:
+        finished: Finished = engine.loop.run(Spawn(root.steps(), deadline=deadline, late=late))
+    finally:
+        engine.runner.close(0.0 if engine.loop.grace_over else GRACE_SECONDS)
+    engine.append_service_changes(run_id)
+    return finished
+
+
+class RootRun:
+    """A root run while its program drives it. `run` has the state that all its plans share."""
+
+    def __init__(
+        self, engine: Engine, plan: StepPlan, request: Request, run_id: str, program: RunProgram
+    ) -> None:
+        self.engine = engine
+        self._program = program
+        self._started = engine.clock.monotonic()
+        self._started_at = engine.clock.now()
+        self.first = engine.append(_first_event(engine, plan, request, run_id))
+        if engine.spent_ms is not None:
+            self._started_at = self.first.timestamp
+        self.run = Run(engine, plan, initial_state(self.first), "", 0, run_step)
+        self._graph: GraphDriver | None = None
+
+    def steps(self) -> Effects:
+        run = self.run
+        outcome = yield from self._drive()
+        if outcome.status == "pending":
+            reason = (
+                f"{outcome.error.code}: {outcome.error.message}"
+                if outcome.error
+                else "a step waits"
+            )
+            run.emit(draft_of(RunPaused(reason=reason), run.state.run_id), durable=True)
+        else:
+            self.engine.append_held()
+            outcome = self._program.end(self, outcome)
+            self._terminate(outcome)
+        results = run.state.step_results
+        ids = dict.fromkeys((*run.state.plan_order, *results))
+        statuses = {name: results[name].status if name in results else "pending" for name in ids}
+        return Finished(
+            outcome,
+            run.state,
+            statuses,
+            tuple(self.engine.fallbacks),
+            tuple(self.engine.not_stored),
+        )
+
+    def drive(self, plan: StepPlan, created: Draft) -> Effects:
+        """Append the event of a plan, run its steps over the state of this run, and give the RunOutcome by how they
+        end. Raises Interrupted after a signal."""
+        run = self.run
+        run.emit(created)
+        del created  # else the records of all steps would live as long as the run
+        if plan is not run.plan:
+            run = Run(self.engine, plan, run.state, "", 0, run_step)
+        self._graph = GraphDriver(run)
+        self.begin_snapshots()
+        yield from self._graph.drive()
+        if self.engine.loop.signal is not None:
+            raise Interrupted(self.engine.loop.signal)
+        return outcome_of(
+            self._graph.endings,
+            run.state.outputs,
+            plan.skill.outputs,
+            keep_going=self.engine.options.keep_going,
+            lenient=run.is_lenient,
+        )
+
+    def begin_snapshots(self) -> None:
+        """Write the first `state.json` of the run."""
+        if self.engine.snapshots is not None:
+            self.engine.snapshots.begin()
+
+    def _drive(self) -> Effects:
+        try:
+            return (yield from self._program.run(self))
+        except Interrupted as interruption:
+            return (yield from self._abort(interruption.signal))
+        except (
+            Cancelled
+        ):  # in this log nothing begins any more: not even a question that the program asks itself
+            if self.engine.loop.signal is None:
+                raise
+            return (yield from self._abort(self.engine.loop.signal))
+        except RuntimeErrorBase as error:
+            return self._pending_outcome() or self._failed_outcome(error)
+        except CogcliError:
+            raise
+        except Exception as bug:
+            if self._graph is not None:
+                yield from self._graph.wind_down(force=True)
+            return self._failed_outcome(_internal(bug), bug)
+
+    def _failed_outcome(
+        self, error: RuntimeErrorBase, cause: Exception | None = None
+    ) -> RunOutcome:
+        error.__cause__ = cause
+        return RunOutcome("error", error, dict(self.run.state.outputs))
+
+    def _abort(self, signal: str) -> Effects:
+        """Start nothing new, let running calls end for a while, then finish as aborted."""
+        self.engine.loop.honour()
+        reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
+        self.run.emit(draft_of(RunAborting(reason=reason, signal=signal), self.run.state.run_id))
+        if self._graph is not None:
+            yield from self._graph.wait(until=self.engine.loop.grace_until)
+            yield from self._graph.wind_down(force=True)
+            yield from self._graph.drive()
+        return self._pending_outcome() or RunOutcome("aborted", None, dict(self.run.state.outputs))
+
+    def _pending_outcome(self) -> RunOutcome | None:
+        """The outcome of a run that was cut off from outside with an effect in doubt: it waits for a person."""
+        engine = self.engine
+        doubt = engine.in_doubt or (engine.doubts.first_open() if engine.doubts else None)
+        if doubt is None or not engine.waits_in_doubt:
+            return None
+        return describe_outcome(
+            RunOutcome("pending", doubt, dict(self.run.state.outputs)), self.run.state.skill_id
+        )
+
+    def _terminate(self, outcome: RunOutcome) -> None:
+        engine, error = self.engine, outcome.error
+        took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (
+            engine.spent_ms or 0
+        )
+        payload = RunTerminated(
+            status=outcome.status,
+            status_reason=error.code if error else None,
+            outputs=outcome.outputs,
+            error=_recorded_error(error),
+            required_missing=list(outcome.required_missing),
+            contradictions=list(outcome.contradictions),
+        )
+        completed_at = engine.clock.now()
+        metrics = {
+            "started_at": self._started_at,
+            "completed_at": completed_at,
+            "duration_ms": took,
+        }
+        self.run.emit(draft_of(payload, self.run.state.run_id, metrics=metrics), durable=True)
+
+
+def _internal(bug: Exception) -> InternalError:
+    """The error of a run that an unexpected exception ended."""
+    if isinstance(bug, MemoryError):
+        hint = "raise the limit of memory (ulimit -v), or make fewer calls at once (--max-workers)"
+        return InternalError(
+            "internal", ": ".join(filter(None, ("out of memory", str(bug)))), hint=hint
+        )
+    return InternalError("internal", f"{type(bug).__name__}: {bug}")
+
+
+def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Any:
+    skill = plan.skill
+    payload = RunStarted(
+        task=request.task,
+        skill=SkillRef(id=skill.id, version=skill.version),
+        inputs=request.inputs,
+        frame=request.frame,
+        options=engine.options.to_payload(),
+        seed=request.seed,
+        tags=dict(request.tags),
+        pins=dict(request.pins),
+        selection=dict(request.selection),
+        taken_over=dict(request.taken_over),
+        effects=dict(request.effects),
+        contracts=engine.contradictions.to_payload(),
+        policy=dict(request.policy) or None,
+        agent=dict(request.agent) or None,
+        typed=list(request.typed),
+        intuition_mode=engine.policy.intuition_mode if engine.policy else None,
+        using="agent" if request.agent else "runner",
+        parent_run_id=None,
+    )
+    return draft_of(payload, run_id)
+
+
+def _plan_event(run: Run) -> Draft:
+    """A function of its own, so that the records of all steps are freed before the first step."""
+    records = [plan_entry(step) for step in run.plan.steps]
+    labels = [f"{each.kind}:{each.description}" for each in records]
+    rationale = f"steps of {run.plan.skill.id} in plan order"
+    source = "planner.skill"
+    payload = PlanCreated(source=source, rationale=rationale, step_records=records, steps=labels)
+    return draft_of(payload, run.state.run_id, speaker=source)
+
+
+def _recorded_error(error: RuntimeErrorBase | None) -> RunError | None:
+    if error is None:
+        return None
+    return RunError(
+        code=error.code,
+        message=error.message,
+        step=error.step_id,
+        capability=error.capability_id,
+        binding=error.binding_id,
+        service=error.service_id,
+        retryable=error.retryable,
+        hint=error.hint,
+        reason=error.reason or None,
+        effect=error.effect or None,
+    )

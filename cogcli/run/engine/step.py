@@ -1,0 +1,131 @@
+"""One step: input, the call or nested skill, output, and exactly one closing event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.base.errors import (
+    EffectInDoubtError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+    error_from_payload,
+)
+from cogcli.declarations.envelope import Event
+from cogcli.run.engine.context import Run
+from cogcli.run.engine.control_flow import Performed, run_controlled
+from cogcli.run.engine.outcome import Degraded, Ending, status_of
+from cogcli.run.engine.plan import PlannedStep
+from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.tasks import Cancelled, Effects, Park
+from cogcli.run.engine.write_order import WriteOrder
+from cogcli.specs.fields import fit_values
+from cogcli.state.expressions import holds
+from cogcli.state.inputs import Scope, resolve_input
+from cogcli.state.outputs import OutputRule, require_applicable, writes_of
+
+
+def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
+    """Run a step and give its Ending. Raises only what the sink raises, and bugs."""
+    record = StepRecord.of_step(run, planned)
+    done: Performed | None = None
+    try:
+        done = yield from _perform(planned, record)
+        while blackboard.must_wait(
+            planned.position
+        ):  # overlapping steps earlier in plan order write first
+            record.append_answer(done.output)  # on disk meanwhile
+            yield Park()
+        if done.writes is None:
+            rules = planned.rules_for(done.by)
+            writes = writes_of(rules, _output_to_write(run, planned, done, rules), run.state)
+        else:
+            writes = done.writes
+            require_applicable(run.state, writes)
+        blackboard.require_no_conflict(planned.position, writes)
+    except (Cancelled, RuntimeErrorBase) as cut:
+        if done is not None:
+            record.append_answer(
+                done.output
+            )  # it cannot be written, but it was given: nobody need ask again
+        # What may have happened outweighs why the rest of the step was given up.
+        return _end_early(record, record.in_doubt or cut)
+    blackboard.remember(planned.position, writes)
+    if not done.skipped:
+        return _recorded_ending(
+            record.finish("done", output=done.output, writes=writes), Ending("done")
+        )
+    word = "degraded" if done.skipped == "degraded" else "skipped"
+    event = record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
+    return _recorded_ending(event, Ending("skipped", done.skipped))
+
+
+def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
+    """What the step produced; its `otherwise` output where a condition or a gate skips it. Raises RuntimeErrorBase."""
+    run = record.run
+    taken = run.engine.taken_over.get(record.path)
+    if taken is not None:
+        record.reused_from = taken.origin
+        return Performed(taken.output, list(taken.writes))
+    condition = planned.expressions.get("condition")
+    if condition is not None and not holds(
+        condition, Scope(run.state), run.plan.skill.inputs, record.expression_reads
+    ):
+        return _otherwise_output(planned, record)._replace(skipped="condition")
+    try:
+        done = yield from run_controlled(planned, record)
+    except Degraded as degraded:
+        done = _otherwise_output(planned, record)._replace(skipped="degraded", detail=str(degraded))
+    if record.in_doubt is not None:
+        raise record.in_doubt
+    return done
+
+
+def _output_to_write(
+    run: Run, planned: PlannedStep, done: Performed, rules: tuple[OutputRule, ...]
+) -> dict[str, Any]:
+    """What a step produced; in a lenient skill with null for each optional output that was not given, where a value is
+    set as a whole (docs/reference/spec-files.md#lenient)."""
+    if not run.is_lenient or done.skipped:
+        return done.output
+    absent = [
+        rule.left
+        for rule in rules
+        if rule.left in planned.produces and rule.left not in done.output
+        if rule.target.namespace in ("vars", "outputs")
+        and rule.strategy in ("overwrite", "replace")
+    ]
+    return done.output | dict.fromkeys(absent) if absent else done.output
+
+
+def _recorded_ending(event: Event, ending: Ending) -> Ending:
+    """How a step ended by its closing event: on resume that is the recorded one, whatever came of the step now."""
+    recorded = event.payload
+    if (recorded["step_status"], recorded.get("reason")) == (ending.status, ending.reason):
+        return ending
+    error = error_from_payload(recorded["error"]) if recorded.get("error") else None
+    return Ending(recorded["step_status"], recorded.get("reason"), error)
+
+
+def _otherwise_output(planned: PlannedStep, record: StepRecord) -> Performed:
+    """Output of a skipped step: its `otherwise` block, checked against the declared outputs; empty without one. Raises
+    ResponseMappingError `response.type`."""
+    mapping = planned.expressions.get("otherwise")
+    if mapping is None:
+        return Performed({}, [])
+    values = resolve_input(mapping, Scope(record.run.state), record.reads)
+    known = {name: field for name, field in planned.produces.items() if name in values}
+    kept, violations = fit_values(known, values)
+    if violations:
+        text = "; ".join(violation.message for violation in violations)
+        raise ResponseMappingError("response.type", f"otherwise: {text}", left=False)
+    return Performed(kept)
+
+
+def _end_early(record: StepRecord, cut: Cancelled | RuntimeErrorBase) -> Ending:
+    if isinstance(cut, Cancelled):
+        event, ending = record.cut_off(cut), Ending("skipped", "cancelled")
+    else:
+        if isinstance(cut, EffectInDoubtError):
+            record.run.in_doubt = cut
+        event, ending = record.fail(cut), Ending(status_of(cut), cut.code, cut)
+    return ending if event is None else _recorded_ending(event, ending)

@@ -1,0 +1,403 @@
+"""What a step did: collected while it runs, for its closing event."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from cogcli.base.calls import BindingChain, Member
+from cogcli.base.canonical import span_of, trace_of
+from cogcli.base.errors import EffectInDoubtError, RuntimeErrorBase
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.call_records import AttemptMade, FallbackUse, StepError, Usage, WrittenFile
+from cogcli.declarations.envelope import Draft, Event, draft_of
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import (
+    ENDINGS,
+    CallRetried,
+    StepAnswered,
+    StepStarted,
+)
+from cogcli.declarations.field import ABSENT
+from cogcli.run.engine.context import Fallback, Run
+from cogcli.run.engine.outcome import status_of
+from cogcli.run.engine.plan import PlannedStep
+from cogcli.run.engine.tasks import Cancelled, Effects, Sleep
+from cogcli.specs.capability import Capability
+from cogcli.state.reducer import Write
+
+_EXCERPT: Final = 200
+_TOKENS_IN: Final = ("input_tokens", "prompt_tokens")
+_TOKENS_OUT: Final = ("output_tokens", "completion_tokens")
+
+
+def no_usage() -> dict[str, int]:
+    """Usage of a step that called nothing."""
+    return {"llm_calls": 0, "tool_calls": 0, "tokens_in": 0, "tokens_out": 0}
+
+
+class StepRecord:
+    """What one step, or one gate, item or target in it, did: reads, attempts, usage, times."""
+
+    def __init__(
+        self, run: Run, path: str, uses: str, capability: Capability | None, kind: str
+    ) -> None:
+        self.run = run
+        self.path = path
+        self.uses = uses
+        self.capability = capability
+        self.kind = kind
+        self.reads: dict[str, None] = {}
+        self.expression_reads: dict[str, None] = {}
+        """References in expressions; they come after those of the input."""
+        self.reused_from: Mapping[str, str] | None = None
+        """The episode and event whose result was taken over, if one was."""
+        self.idempotency_key = f"{run.state.run_id}:{path}"
+        """The idempotency key of its calls."""
+        self.round: int | None = None
+        """Which round of a `while` step this is, from 0."""
+        self.effect_left = False
+        """Whether something that must not happen twice may have happened."""
+        self.in_doubt: EffectInDoubtError | None = None
+        """An effect of one of this step's invocations that may have happened."""
+        self._begun = 0
+        self._attempts_answered = 0
+        """Number of attempts when `step.answered` was last appended."""
+        self._repeats: dict[str, Any] | None = None
+        self.input: dict[str, Any] | None = None
+        self.member: Member | None = None
+        self.chain: BindingChain | None = None
+        self.attempts: list[AttemptMade] = []
+        """The entries of the closing event, bindings that were passed over included."""
+        self.usage = no_usage()
+        self.action_id: str | None = None
+        self._part_tools = set[str]()
+        """What the parts of the step called."""
+        self.durable = False
+        self.intent: str | None = None
+        """The id of the `step.started` event."""
+        self.decision: dict[str, str] | None = None
+        """What the policy of the run said, as `step.started` names it; None for the default one."""
+        self._started_at = run.engine.clock.now()
+        self._started = run.engine.clock.monotonic()
+
+    @classmethod
+    def of_step(cls, run: Run, planned: PlannedStep) -> StepRecord:
+        """The record of a step that begins now."""
+        step = planned.step
+        return cls(run, run.path(step.id), step.uses, planned.capability, planned.kind)
+
+    @property
+    def speaker(self) -> str:
+        """The `speaker` of this step's events: its binding id, else `system`."""
+        return self.member.binding_id if self.member else "system"
+
+    def part(self, planned: PlannedStep, name: int | str) -> StepRecord:
+        """The record of an item or round by its number, or of a target by its name, that begins now."""
+        path = StepPath(self.path).item(name)
+        return StepRecord(self.run, path, self.uses, planned.capability, planned.kind)
+
+    def add_part(self, inner: StepRecord) -> None:
+        """Take over what an item, a round or a target read, used and left behind."""
+        self.add_usage(inner.usage)
+        self.reads |= inner.reads
+        self.expression_reads |= inner.expression_reads
+        self.effect_left |= inner.effect_left
+        self.durable |= inner.durable
+        if inner.action_id:
+            self._part_tools.add(inner.tool)
+
+    @property
+    def tool(self) -> str:
+        """What the step called: `protocol:service`, else the nested skill; of a loop what its parts called, by commas;
+        what it names if nothing was called."""
+        if self.member is not None:
+            return f"{self.member.protocol}:{self.member.service_id}"
+        return ", ".join(sorted(self._part_tools)) or self.uses
+
+    @property
+    def run_id(self) -> str:
+        """The id of its run."""
+        return self.run.state.run_id
+
+    @property
+    def called_id(self) -> str:
+        """The capability that is called, empty for a nested skill."""
+        return self.capability.id if self.capability else ""
+
+    @property
+    def attempts_made(self) -> int:
+        """Number of attempts, bindings passed over not counted."""
+        return sum(attempt.status != "skipped" for attempt in self.attempts)
+
+    @property
+    def last_made(self) -> AttemptMade:
+        """The last attempt that was made. Only called after one was."""
+        return next(attempt for attempt in reversed(self.attempts) if attempt.status != "skipped")
+
+    def wait(self, seconds: float) -> Effects:
+        """Wait before the next attempt. Over a log that has it this is over; one cut off there is so again."""
+        dispatcher, position = self.run.engine.dispatcher, None
+        if dispatcher is not None:
+            number = 1 + (self.attempts_made if self.attempts else self._begun)
+            if dispatcher.is_repeated(self.run_id, self.path, number):
+                return
+            position = dispatcher.ended_at(self.run_id, self.path)
+        yield Sleep(time.monotonic() + seconds, position)
+
+    def traceparent(self, attempt: int) -> str:
+        """The W3C header of an attempt: its span is known before it leaves (docs/reference/protocols.md#export)."""
+        if self.intent is None:
+            return ""
+        return f"00-{trace_of(self.run.state.trace_id)}-{span_of(self.intent, attempt)}-01"
+
+    def set_target(self, uses: str, capability: Capability | None, values: dict[str, Any]) -> None:
+        """Set what is called next: the text of `uses`, the capability (None for a nested skill), the input."""
+        self.uses = uses
+        self.capability = capability
+        self.input = values
+
+    def note_effect(self) -> None:
+        """Note a call that must not be repeated: neither this step nor one around its run retries then."""
+        self.effect_left = self.run.effect_left = True
+
+    def schedule_repeat(self, wait: float, error: RuntimeErrorBase) -> None:
+        """The next intent is a retry by the step itself because of this error, after `wait` seconds."""
+        self._repeats = {
+            "reason": "retry",
+            "wait_ms": round(wait * 1000),
+            "error": {"code": error.code, "message": error.message, "left": error.left},
+        }
+
+    def begin(
+        self,
+        *,
+        binding: str | None = None,
+        service: str | None = None,
+        durable: bool = False,
+        capability: str | None = None,
+        skill: str | None = None,
+        attempt: int | None = None,
+        idempotency_key: str | None = None,
+        side_effects: str | bool | None = None,
+        decision: dict[str, Any] | None = None,
+        items: int | None = None,
+        targets: list[str] | None = None,
+    ) -> None:
+        """Append `step.started` with these members, or `call.retried` where the step repeats its call.
+
+        `durable`: synced to disk.
+        """
+        self._begun += 1
+        if self._repeats is not None:
+            number = self.attempts_made + 1 if self.attempts else self._begun
+            again = CallRetried(
+                step_id=self.path, attempt=number, binding=binding, service=service, **self._repeats
+            )
+            self.run.emit(self._draft(again), durable=durable)
+            return
+        self.durable = durable
+        started = StepStarted(
+            step_id=self.path,
+            uses=self.uses,
+            capability=capability,
+            binding=binding,
+            service=service,
+            attempt=attempt,
+            idempotency_key=idempotency_key,
+            side_effects=side_effects,
+            skill=skill,
+            decision=decision,
+            items=items,
+            targets=targets,
+            input=self.input,
+            reads=list(self.reads),
+            round=self.round,
+        )
+        event = self.run.emit(self._draft(started), durable=durable)
+        self.intent = event.id
+        self.action_id = f"act_{event.id[3:]}"
+
+    def append_answer(self, output: dict[str, Any]) -> None:
+        """Append `step.answered`, once per attempt: for a result that waits, or that no closing event will have."""
+        if self._attempts_answered == len(self.attempts):
+            return
+        self._attempts_answered = len(self.attempts)
+        answered = StepAnswered(step_id=self.path, output=output, attempts=list(self.attempts))
+        self.run.emit(self._draft(answered), durable=self.durable)
+
+    def _draft(self, payload: Payload) -> Draft:
+        return draft_of(payload, self.run_id, step_id=self.path, speaker=self.speaker)
+
+    def count_call(self, usage: Mapping[str, int] | None) -> None:
+        """Count an attempt to which a reply came, with the usage that this reported."""
+        self.usage["llm_calls" if usage else "tool_calls"] += 1
+        if usage:
+            self.usage["tokens_in"] += _first(usage, _TOKENS_IN)
+            self.usage["tokens_out"] += _first(usage, _TOKENS_OUT)
+
+    def add_usage(self, usage: dict[str, int]) -> None:
+        """Take over what a child run or a gate used."""
+        for key, value in usage.items():
+            self.usage[key] += value
+
+    def locate(self, error: RuntimeErrorBase) -> None:
+        """Fill in where an error arose; what it has already stays."""
+        error.step_id = error.step_id or self.path
+        error.run_id = error.run_id or self.run_id
+        error.skill_id = error.skill_id or self.run.state.skill_id
+        error.attempts = error.attempts or [attempt.json for attempt in self.attempts]
+        if self.capability is not None:
+            error.capability_id = error.capability_id or self.capability.id
+        if self.member is not None:
+            error.binding_id = error.binding_id or self.member.binding_id
+            error.service_id = error.service_id or self.member.service_id
+
+    def fail(self, error: RuntimeErrorBase) -> Event | None:
+        """Close by an error, which is located here; None where it waits for a person: then nothing closes."""
+        self.locate(error)
+        engine = self.run.engine
+        if isinstance(error, EffectInDoubtError):
+            engine.in_doubt = engine.in_doubt or error
+        status = status_of(error)
+        return None if status == "pending" else self.finish(status, reason=error.code, error=error)
+
+    def cut_off(self, cut: Cancelled) -> Event | None:
+        """Close as cancelled. From outside the end is held back: of a run that waits the step stays open, and whoever
+        goes on begins it again."""
+        draft = self._end("skipped", reason="cancelled")
+        if not cut.outside:
+            return self._append_end(draft)
+        self.run.hold(self.path, draft, durable=self.durable)
+        return None
+
+    def finish(
+        self,
+        ending: str,
+        *,
+        reason: str | None = None,
+        detail: str | None = None,
+        output: dict[str, Any] | None = None,
+        writes: list[Write] | None = None,
+        error: RuntimeErrorBase | None = None,
+    ) -> Event:
+        """Append the closing event and give it; on resume and replay the recorded one."""
+        draft = self._end(
+            ending, reason=reason, detail=detail, output=output, writes=writes or (), error=error
+        )
+        return self._append_end(draft)
+
+    def _append_end(self, draft: Draft) -> Event:
+        self.run.engine.append_held(self.path)
+        return self.run.emit(draft, durable=self.durable)
+
+    def _end(
+        self,
+        ending: str,
+        *,
+        reason: str | None = None,
+        detail: str | None = None,
+        output: dict[str, Any] | None = None,
+        writes: Sequence[Write] = (),
+        error: RuntimeErrorBase | None = None,
+    ) -> Draft:
+        """The closing event. What only a step has that began is left out of one that did not; its gates may
+        have used something."""
+        latency_ms, metrics = self._timing()
+        artifacts = [
+            w.target.path for w in writes if w.target.text.startswith("working.artifacts.")
+        ]
+        began = self.action_id is not None
+        files = self._files() if ending == "done" and self.attempts else ()
+        payload = ENDINGS[ending](
+            step_id=self.path,
+            uses=self.uses,
+            action_id=self.action_id,
+            kind=self.kind if began else None,
+            input_excerpt=excerpt(self.input) if began else None,
+            attempts=self.attempts if began else ABSENT,
+            usage=Usage.of(self.usage) if began or any(self.usage.values()) else None,
+            capability=self.capability.id if began and self.capability is not None else None,
+            fallback=self._fallback() if began else None,
+            tool=self.tool if began else None,
+            reason=reason,
+            detail=detail or None,
+            output=output,
+            error=_step_error(error),
+            reused_from=None if self.reused_from is None else dict(self.reused_from),
+            writes=[write.to_written() for write in writes],
+            reads=list(self.reads | self.expression_reads),
+            latency_ms=latency_ms,
+            result_artifacts=[*(".".join(path[1:]) for path in artifacts), *files],
+        )
+        return draft_of(
+            payload,
+            self.run_id,
+            step_id=self.path,
+            speaker=self.speaker,
+            caused_by=self.intent,
+            metrics=metrics,
+        )
+
+    def _files(self) -> list[WrittenFile]:
+        """The files that the calls of a step wrote, those of failed attempts left out; the last version of each."""
+        made = (each for each in self.attempts if each.status == "success")
+        return list({file.path: file for each in made for file in each.files}.values())
+
+    def _fallback(self) -> FallbackUse | None:
+        """Whether another binding than the first answered; None where there was one alone."""
+        if self.chain is None or (len(self.chain.members) == 1 and not self.chain.passed_over):
+            return None
+        ids = self.chain.binding_ids
+        used = any(each.binding_id != ids[0] and each.status != "skipped" for each in self.attempts)
+        if used:
+            self._note_fallback(ids[0])
+        return FallbackUse(fallback_used=used, fallback_chain=ids)
+
+    def _note_fallback(self, first: str) -> None:
+        """Note the binding that answered instead of the first one; nothing if no binding answered."""
+        last = self.attempts[-1]
+        if last.status != "success" or last.binding_id == first:
+            return
+        failed = [each for each in self.attempts if each.binding_id == first]
+        reason = (failed[-1].message or "") if failed else ""
+        self.run.engine.fallbacks.append(Fallback(self.path, last.binding_id, first, reason))
+
+    def _timing(self) -> tuple[int | None, dict[str, Any] | None]:
+        if self.action_id is None:
+            return None, None
+        clock = self.run.engine.clock
+        took = max(0, round((clock.monotonic() - self._started) * 1000))
+        return took, {
+            "started_at": self._started_at,
+            "completed_at": clock.now(),
+            "duration_ms": took,
+        }
+
+
+def _first(usage: Any, names: tuple[str, ...]) -> int:
+    for name in names:
+        if name in usage:
+            return int(usage[name])
+    return 0
+
+
+def excerpt(value: Any) -> str:
+    """A value's JSON, cut at 200 characters."""
+    return orjson.dumps(value)[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
+
+
+def _step_error(error: RuntimeErrorBase | None) -> StepError | None:
+    if error is None:
+        return None
+    return StepError(
+        code=error.code,
+        message=error.message,
+        retryable=error.retryable,
+        hint=error.hint or None,
+        reason=error.reason or None,
+        effect=error.effect or None,
+    )

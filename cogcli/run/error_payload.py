@@ -1,0 +1,89 @@
+"""The error of a run as the object of the envelope: place, expected and found, causes
+(docs/reference/command-line.md#errors).
+
+Positions are looked up here, so only for a run that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cogcli.base.errors import (
+    CogcliError,
+    RejectedError,
+    RequestMappingError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+)
+from cogcli.base.resolved_secrets import resolved_secrets
+from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.catalog import Catalog
+
+_OF_A_BINDING: Final = (RequestMappingError, ResponseMappingError, RejectedError)
+"""Errors that a change of the binding may fix: they get a place in its file. What a function refuses, it refuses
+because of its input."""
+_DEEPEST: Final = 20
+_LONGEST: Final = 400
+
+
+def error_payload(error: CogcliError, catalog: Catalog | None = None) -> dict[str, Any]:
+    """The `error` object. `causes` holds a line per exception that led to it, the nearest first, then per attempt."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
+    if not isinstance(error, RuntimeErrorBase):
+        return body
+    body |= {
+        "step": error.step_id,
+        "capability": error.capability_id,
+        "binding": error.binding_id,
+        "service": error.service_id,
+    }
+    inner = _inner(error)
+    if inner.reason:
+        body["reason"] = inner.reason
+    if catalog is not None and isinstance(inner, _OF_A_BINDING) and not inner.reason:
+        body |= _place(inner, catalog)
+    if inner.expected:
+        body |= {"expected": inner.expected, "lacking": inner.lacking, "found": list(inner.present)}
+    if inner.reply:
+        body["reply"] = inner.reply
+    return body | {"retryable": error.retryable, "causes": list(_causes(error))}
+
+
+def _inner(error: RuntimeErrorBase) -> RuntimeErrorBase:
+    """The original error of a step whose error was raised again with the same code; else the error itself."""
+    cause = error.__cause__
+    return cause if isinstance(cause, RuntimeErrorBase) and cause.code == error.code else error
+
+
+def _place(error: RuntimeErrorBase, catalog: Catalog) -> dict[str, Any]:
+    """`file`, `line` and `column` in the binding; of its `operation` where the error has no place."""
+    binding = catalog.bindings.get(error.binding_id or "")
+    if binding is None or not isinstance(catalog.places, FilePlaces):
+        return {}
+    line, column = catalog.places.position(binding.file, error.place or ("operation",), key=False)
+    return {"file": binding.file, "line": line, "column": column}
+
+
+def _causes(error: RuntimeErrorBase) -> Iterator[str]:
+    cause = _inner(error).__cause__
+    for _ in range(_DEEPEST):
+        if cause is None:
+            break
+        yield _line(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    attempts = error.attempts if len(error.attempts) > 1 else []
+    for number, attempt in enumerate(attempts, 1):
+        words = " → ".join(str(attempt.get(name)) for name in ("binding_id", "service_id"))
+        ending = attempt.get("code") or attempt.get("status")
+        yield f"attempt {number}: {words}: {ending}: {attempt.get('message') or ''}".rstrip(": ")
+
+
+def _line(cause: BaseException) -> str:
+    """A cause as one line, masked, then cut to _LONGEST; for an exception whose `str` fails, the name of its class."""
+    try:
+        text = cause.message if isinstance(cause, CogcliError) else str(cause)
+    except Exception:
+        text = ""
+    name = cause.code if isinstance(cause, CogcliError) else type(cause).__name__
+    return f"{name}: {' '.join(resolved_secrets().mask_text(text).split())[:_LONGEST]}".rstrip(": ")

@@ -1,0 +1,105 @@
+"""What a failed call tried, as the log has it, for the error of the run (docs/reference/command-line.md#errors): where,
+how often and how long, the request as a shell command, and a binding that can be called without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import orjson
+
+from cogcli.base.jsonvalue import list_of, text_of
+from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import StepFinished
+from cogcli.declarations.reading import read_record
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.exchange import Seen
+from cogcli.protocols.http.curl import curl_line
+from cogcli.specs.binding_chain import SelectionOptions
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.eligibility import reasons
+
+UNREACHABLE: Final = ("call.transport", "call.timeout", "call.circuit-open")
+
+
+def failed_call(
+    events: Iterable[Event], error: dict[str, Any], catalog: Catalog | None
+) -> dict[str, Any]:
+    """Members to add to the `error` object of a run: `tried`, `curl`, `instead` (`CAP=BINDING`, which can be called
+    without a network), and a `hint` if it has none; empty for an error that is of no call over HTTP."""
+    attempts = _attempts(events, error)
+    sent = [attempt for attempt in attempts if attempt.url]
+    if not sent:
+        return {}
+    found: dict[str, Any] = {"tried": list(_lines(sent)), "curl": _curl(sent[-1], catalog)}
+    if error["code"] in UNREACHABLE:
+        found["instead"] = offline = offline_binding(text_of(error.get("capability")), catalog)
+        if not error.get("hint"):
+            found["hint"] = (
+                f"without the network: --bind {offline}"
+                if offline
+                else _where_it_is(error, catalog)
+            )
+    return {name: value for name, value in found.items() if value}
+
+
+def _attempts(events: Iterable[Event], error: dict[str, Any]) -> list[AttemptMade]:
+    """The attempts of the step that failed last with this code."""
+    found: list[AttemptMade] = []
+    for event in events:
+        if event.event_type == "step.failed":
+            failed = read_record(StepFinished, event.payload)
+            if failed.error and failed.error.code == error["code"] and failed.attempts:
+                found = failed.attempts
+    return found
+
+
+def _lines(sent: list[AttemptMade]) -> Iterable[str]:
+    """A line per address: how often and how long it was asked."""
+    times: dict[str, list[float]] = {}
+    for attempt in sent:
+        place = f"{attempt.method or ''} {attempt.url}".strip()
+        times.setdefault(place, []).append((attempt.duration_ms or 0) / 1000)
+    for place, seconds in times.items():
+        count = "once" if len(seconds) == 1 else f"{len(seconds)} times"
+        yield f"{place}, {count}, {sum(seconds):.2g} s"
+
+
+def _curl(attempt: AttemptMade, catalog: Catalog | None) -> str:
+    binding = catalog.bindings.get(attempt.binding_id) if catalog else None
+    service = catalog.services.get(attempt.service_id or "") if catalog else None
+    if binding is None or service is None or "base_url" not in PROTOCOLS[service.kind].address_keys:
+        return ""
+    origin, _, rest = (attempt.url or "").partition("://")
+    host, slash, path = rest.partition("/")
+    path, _, query = f"{slash}{path}".partition("?")
+    request = attempt.request or {}
+    headers = dict.fromkeys(map(text_of, list_of(request.get("headers"))), "")
+    if media := text_of(request.get("media_type")):
+        headers["content-type"] = media
+    body = request.get("body")
+    data = b"" if body is None else body.encode() if isinstance(body, str) else orjson.dumps(body)
+    seen = Seen(attempt.method or "POST", path, query, headers, data)
+    return curl_line(seen, f"{origin}://{host}", service, binding)
+
+
+def _where_it_is(error: dict[str, Any], catalog: Catalog | None) -> str:
+    """A hint that names the file with the address of a service that nobody could reach; empty where none has it."""
+    service = catalog.services.get(text_of(error.get("service"))) if catalog else None
+    if error["code"] != "call.transport" or service is None or "base_url" not in service.settings:
+        return ""
+    return f"is `{service.id}` running? its address is `base_url` in {service.file}"
+
+
+def offline_binding(capability: str, catalog: Catalog | None) -> str:
+    """`CAP=BINDING` for a trusted binding of the capability that can be called in this process; empty without one."""
+    for name in catalog.bindings_of.get(capability, ()) if catalog else ():
+        binding = catalog.bindings[name] if catalog else None
+        service = catalog.services.get(binding.service) if catalog and binding else None
+        if catalog is None or binding is None or service is None:
+            continue
+        is_here = binding.trusted and service.trusted and catalog.in_process(service)
+        if is_here and not reasons(catalog, binding, SelectionOptions()):
+            return f"{capability}={name}"
+    return ""

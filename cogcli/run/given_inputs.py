@@ -1,0 +1,181 @@
+"""A run as a command line asks for it: texts get the declared types of their inputs, and all that is wrong is told
+together (docs/reference/command-line.md#inputs, docs/reference/command-line.md#problems-at-once)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.errors import FAILURE_OF, CogcliError, InputValidationError, UsageError
+from cogcli.base.jsonvalue import preview
+from cogcli.base.problems import Problem, ProblemsFound, suggestion
+from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.run.prepare import PreparedRun, RunRequest, prepare, skill_of
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.fields import Fields
+from cogcli.specs.sample_inputs import sample_words
+
+_CODES: Final = {
+    "json.encoding": "input.encoding",
+    "json.empty": "input.empty",
+    "json.size": "input.size",
+    "json.nodes": "input.size",
+}
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+class GivenText(NamedTuple):
+    """The text of an input that has no type yet; `where` it was given, for messages."""
+
+    text: str
+    where: str
+
+
+class GivenRun(NamedTuple):
+    """What a command line asks for, as it was read: nothing is checked by a spec yet."""
+
+    request: RunRequest
+    """Its inputs are values, and a GivenText for each text without a type."""
+    problems: Sequence[CogcliError]
+    """Those of reading the command line."""
+    doubtful: Iterable[str]
+    """As in `raise_together`."""
+
+
+def prepare_given(catalog: Catalog, given: GivenRun, environ: Mapping[str, str]) -> PreparedRun:
+    """As `prepare`; its problems are raised together with those of `given`. A skill whose file has errors is refused
+    alone."""
+    skill = skill_of(catalog, given.request.skill_id)
+    try:
+        return _prepare_given(catalog, given, skill.inputs, environ)
+    except CogcliError as error:
+        if error.code.startswith("input.") and FAILURE_OF[error.code].cls is InputValidationError:
+            error.next = error.next or (f"cogcli skills show {skill.id}",)
+        error.samples = sample_words(skill)
+        raise
+
+
+def _prepare_given(
+    catalog: Catalog, given: GivenRun, fields: Fields, environ: Mapping[str, str]
+) -> PreparedRun:
+    request = given.request
+    inputs, unreadable = convert_texts(request.inputs, fields)
+    problems = [*given.problems, *unreadable, *_unknown_capabilities(request, catalog)]
+    try:
+        prepared = prepare(catalog, request._replace(inputs=inputs), environ)
+    except CogcliError as error:
+        if not problems:
+            raise
+        raise_together(problems, error, doubtful=given.doubtful)
+        raise
+    raise_together(problems)
+    return prepared
+
+
+def convert_texts(
+    given: Mapping[str, Any], fields: Fields
+) -> tuple[dict[str, Any], list[UsageError]]:
+    """The inputs, each text with the declared type of its input, and an error for each that has none of that type; such
+    an input is left out."""
+    inputs: dict[str, Any] = {}
+    problems: list[UsageError] = []
+    for name, value in given.items():
+        if not isinstance(value, GivenText):
+            inputs[name] = value
+            continue
+        try:
+            inputs[name] = (
+                _convert_text(value, fields[name].type, name) if name in fields else value.text
+            )
+        except UsageError as error:
+            problems.append(error)
+    return inputs, problems
+
+
+def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
+    """An error per capability of `--bind` or `--confirm` that the skill never calls: a typo must not pass."""
+    known = {*catalog.capabilities, *catalog.aliases}
+    for flag, names in (("--bind", request.options.bind), ("--confirm", request.options.confirm)):
+        for name in names:
+            if name not in known:
+                what = f"`{flag}`: `{request.skill_id}` uses no capability `{name[:60]}`"
+                yield UsageError(
+                    "usage.value", what, hint=suggestion(name, sorted(known)) or "leave it out"
+                )
+
+
+def _convert_text(given: GivenText, wanted: str, name: str) -> Any:
+    """Text converted to the declared type. Raises UsageError `input.type`."""
+    text, where = given
+    if wanted in ("string", "any"):
+        return text
+    if wanted in ("array", "object"):
+        if text.lstrip()[:1] != ("[" if wanted == "array" else "{"):
+            example = '["a"]' if wanted == "array" else '{"a": 1}'
+            what = f"`{name}`: expected {wanted}, found {preview(text)}"
+            raise UsageError("input.type", what, hint=f"give JSON: -p '{name}:={example}'")
+        return json_value(text, where)
+    word = text.strip()
+    if wanted == "boolean" and word in _BOOLEANS:
+        return _BOOLEANS[word]
+    if wanted in ("integer", "number") and (
+        word[:1] in "-0123456789" and word[-1:].isdigit() and not set(word) - set("0123456789.eE+-")
+    ):
+        return json_value(word, where)
+    expected = "true or false" if wanted == "boolean" else wanted
+    raise UsageError("input.type", f"`{name}`: expected {expected}, found {preview(text)}")
+
+
+def json_value(data: bytes | str, where: str, *, file: str = "") -> Any:
+    """The value in JSON text, out of a file or from the place `where`. Raises UsageError with line and column."""
+    try:
+        return loads(data)
+    except JsonRefused as error:
+        code = _CODES.get(error.code, "input.json")
+        message = f"`{where}`{' is not JSON' if code == 'input.json' else ''}: {error.message}"
+        place = file or (where if error.line else "")
+        refusal = UsageError(
+            code, message, hint=error.hint, file=place, line=error.line, column=error.column
+        )
+        if place and not file:
+            refusal.typed = {
+                place: data.encode("utf-8", "replace") if isinstance(data, str) else data
+            }
+        raise refusal from error
+
+
+def raise_together(
+    problems: Sequence[CogcliError],
+    error: CogcliError | None = None,
+    *,
+    doubtful: Iterable[str] = (),
+) -> None:
+    """Raise all as one ProblemsFound, a single one as itself; return where there is none.
+
+    `error` is the one of loading. Inputs in `doubtful` (all for `*`) were given but unreadable, so `input.missing` is
+    left out for them. ProblemsFound decides the order and the exit code.
+    """
+    if not problems and error is None:
+        return
+    if len(problems) == 1 and error is None:
+        raise problems[0]
+    both = [problem_from_error(problem) for problem in problems]
+    names = ["" if name == "*" else f"`{name}`" for name in doubtful]
+    if error is not None:
+        found = list(getattr(error, "problems", ())) or [problem_from_error(error)]
+        both += [
+            p
+            for p in found
+            if p.code != "input.missing" or not any(name in p.message for name in names)
+        ]
+    if len(both) == 1:
+        raise problems[0]
+    found_all = ProblemsFound(both)
+    found_all.typed = {place: text for problem in problems for place, text in problem.typed.items()}
+    raise found_all
+
+
+def problem_from_error(error: CogcliError) -> Problem:
+    """An error as a Problem."""
+    hint = error.hint or (f"expected {error.expected}" if error.expected else "")
+    return Problem(error.code, "E", error.file, error.line, error.column, "", error.message, hint)

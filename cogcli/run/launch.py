@@ -1,0 +1,362 @@
+"""The one place where journal, runner, engine and signals of a run are put together.
+
+`run`, `trace SKILL`, `rerun`, `serve mcp`, probes and verification launch a prepared run; `resume` and `replay` build
+the same engine over a log.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli import __version__
+from cogcli.base.calls import Answer, Attempt, BindingChain
+from cogcli.base.canonical import compact
+from cogcli.base.errors import CogcliError
+from cogcli.base.redact import Redactor
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.options import options_from_log
+from cogcli.episode.journal import Journal
+from cogcli.episode.log_lines import FIRST, rules_of
+from cogcli.episode.snapshot import Snapshots
+from cogcli.episode.store import Store
+from cogcli.policy.approvals import Approvals
+from cogcli.protocols.invoker import InvokerContext
+from cogcli.protocols.live.breaker import process_circuits
+from cogcli.protocols.live.runner import LiveRunner
+from cogcli.protocols.pythoncall.module_access import SHIPPED
+from cogcli.protocols.pythoncall.stdout_capture import divert_streams
+from cogcli.protocols.secrets import Secrets
+from cogcli.run.engine.context import Engine
+from cogcli.run.engine.doubt import EarlierCalls
+from cogcli.run.engine.ports import CallPolicy, CapabilityRunner
+from cogcli.run.engine.run import SKILL, Finished, Request, execute
+from cogcli.run.given_inputs import GivenRun, prepare_given
+from cogcli.run.input_origins import typed_values
+from cogcli.run.log_index import LogIndex
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.run.prepare import (
+    AgentOf,
+    AgentRun,
+    Intercept,
+    PreparedRun,
+    RunEnvironment,
+    call_policy,
+)
+from cogcli.run.results import (
+    Control,
+    RunResult,
+    exported,
+    finish_run,
+    give_up,
+    pause_in_doubt,
+    seal_run,
+)
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.contradictions import Contradictions
+from cogcli.specs.selection import SelectionOptions, select
+from cogcli.specs.spec_snapshot import document_of
+from cogcli.state.reducer import ReusedResult
+
+if TYPE_CHECKING:
+    from cogcli.specs.registry import Registry
+
+_STARTS_PROGRAMS: Final = frozenset((f"{SHIPPED}commands",))
+"""Shipped modules whose functions start a program of the user's."""
+Watch = Callable[[PreparedRun, Control], AbstractContextManager[Callable[[Event], None]]]
+"""Entered around a run that may start: gives the listener of its events, and may cancel it."""
+
+
+class InterceptedRunner(NamedTuple):
+    """A capability runner whose attempts go through a function."""
+
+    live: CapabilityRunner
+    intercept: Intercept
+
+    def chain(self, capability_id: str) -> BindingChain:
+        return self.live.chain(capability_id)
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        return self.intercept(attempt, self.live.attempt)
+
+    def close(self, grace: float) -> None:
+        self.live.close(grace)
+
+
+def launch_given(
+    environment: RunEnvironment, catalog: Catalog, given: GivenRun, watch: Watch
+) -> RunResult:
+    """Prepare a run over the closure of its skill, and launch it within `watch`. Raises as `prepare_given`,
+    `launch`."""
+    prepared = prepare_given(catalog, given, environment.environ)
+    control = Control()
+    with watch(prepared, control) as listener:
+        return launch(environment, prepared, listener=listener, control=control)
+
+
+def launch(
+    environment: RunEnvironment,
+    prepared: PreparedRun,
+    *,
+    listener: Callable[[Event], None] | None = None,
+    control: Control | None = None,
+    approvals: Approvals | None = None,
+    taken_over: Mapping[str, ReusedResult] | None = None,
+    effects: Mapping[str, Any] | None = None,
+    intercept: Intercept | None = None,
+) -> RunResult:
+    """Run a prepared run to its end, as a sealed episode of its own.
+
+    Steps in `taken_over` (a rerun) are not run; `effects` are those of the earlier run, for `run.started`. Calls
+    go through `intercept`. Raises EnvironmentRefusal where the log cannot be written; what is written stays readable.
+    """
+    control, intercept = control or Control(), intercept or environment.intercept
+    options, ids, redactor = prepared.request.options, environment.ids, Redactor()
+    journal = Store(
+        environment.runs_dir, sign=environment.signer(), owner=environment.owner()
+    ).create(
+        f"ep_{ids.ulid()}",
+        trace_id=options.trace_id or ids.trace_id(),
+        clock=environment.clock,
+        ids=ids,
+        redactor=redactor,
+        durability=options.durability,
+    )
+    try:
+        environment, typed = _with_typed_files(environment, prepared)
+        runner = live_runner(
+            environment,
+            prepared.catalog,
+            prepared.selection,
+            redactor,
+            max_workers=options.max_workers,
+            is_agent=prepared.agent is not None,
+        )
+        engine = engine_of(
+            prepared.catalog,
+            sink=journal,
+            runner=InterceptedRunner(runner, intercept) if intercept else runner,
+            clock=environment.clock,
+            ids=ids,
+            options=options,
+            listener=listener,
+            approvals=approvals,
+            taken_over=taken_over,
+            effects=effects,
+            policy=prepared.policy,
+            contradictions=prepared.contradictions,
+            service_changes=runner.service_changes,
+            snapshots=Snapshots(journal),
+        )
+        first = _first_request(prepared, journal, runner.pinned())._replace(
+            taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
+            effects=effects or {},
+            typed=typed,
+        )
+        agent = prepared.agent
+        if agent is not None and agent.secrets is not None:
+            agent.secrets.connect(redactor.add)
+        finished = run_engine(
+            engine, prepared.skill.id, first, ids.run_id(), journal, control, agent
+        )
+        result = finish_run(finished, journal, control, prepared.catalog)
+        return exported(result._replace(leftovers=tuple(runner.leftovers)), environment.export)
+    except BaseException as error:
+        waiting = give_up(journal)
+        if waiting is None or not (isinstance(error, CogcliError) and error.code == "env.disk"):
+            raise
+        return pause_in_doubt(journal, waiting, error, control)
+    finally:
+        journal.close()
+
+
+def _with_typed_files(
+    environment: RunEnvironment, prepared: PreparedRun
+) -> tuple[RunEnvironment, list[str]]:
+    """The environment in which the run reads the files that its typed inputs name, too, and the names of the inputs
+    that name one which it may not read otherwise."""
+    before = environment.reads
+    if before is None:
+        return environment, []
+    values = typed_values(prepared.inputs, prepared.request.origins)
+    names = [name for name, value in values.items() if before.with_typed(value) != before]
+    return with_typed_inputs(environment, prepared.inputs, names), names
+
+
+def with_typed_inputs(
+    environment: RunEnvironment, inputs: Mapping[str, Any], names: Iterable[str]
+) -> RunEnvironment:
+    """The environment in which the run reads the files that inputs of these names name, too."""
+    values = [inputs[name] for name in names if name in inputs]
+    if environment.reads is None or not values:
+        return environment
+    return environment._replace(reads=environment.reads.with_typed(values))
+
+
+def run_engine(
+    engine: Engine, skill_id: str, request: Request, run_id: str, journal: Journal, control: Control,
+    agent: AgentRun | None,
+) -> Finished:  # fmt: skip
+    """Run an engine to its end, cancelled by `control`, and seal its episode or leave it waiting."""
+    control.attach(engine)
+    with divert_streams():
+        program = agent.program if agent else SKILL
+        finished = execute(engine, engine.plan_of(skill_id), request, run_id, program)
+    seal_run(journal, finished)
+    return finished
+
+
+def engine_of(
+    catalog: Catalog,
+    *,
+    effects: Mapping[str, Any] | None = None,
+    behind: Mapping[str, str] | None = None,
+    **parts: Any,
+) -> Engine:
+    """The engine of one run tree over a catalog; capabilities are found by id and by alias.
+
+    `effects` are those of the run that this one repeats, as in its `run.started`; `behind` as in EarlierCalls; `parts`
+    are the other arguments of Engine.
+    """
+    earlier = EarlierCalls(effects, behind) if effects else None
+    return Engine(capabilities=catalog.by_name, skills=catalog.skills, earlier=earlier, **parts)
+
+
+def engine_over_log(
+    catalog: Catalog, log: LogIndex, started: Event, agent: AgentRun | None, **parts: Any
+) -> Engine:
+    """The engine that goes through a log again, with the options and results of its first event; `parts` are the other
+    arguments of Engine."""
+    effects = started.payload.get("effects")
+    engine = engine_of(
+        catalog,
+        options=options_from_log(started.payload),
+        taken_over=log.reused,
+        effects=effects,
+        behind=log.behind if effects else None,
+        policy=agent.policy if agent else _recorded_policy(catalog, started),
+        contradictions=Contradictions.recorded(started.payload),
+        **parts,
+    )
+    engine.timeout_seconds = log.timeout
+    engine.passes_null = rules_of(started.payload) == FIRST
+    return engine
+
+
+def _recorded_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
+    payload = started.payload
+    return call_policy(
+        catalog, PolicyRequest.recorded(payload), payload["skill"]["id"], payload["inputs"]
+    )
+
+
+def recorded_agent(agent_of: AgentOf | None, catalog: Catalog, started: Event) -> AgentRun | None:
+    """What an agent was asked, by the first event of its run; None for the run of a skill."""
+    return agent_of(started, catalog) if agent_of and started.payload.get("agent") else None
+
+
+def live_runner(
+    environment: RunEnvironment,
+    catalog: Catalog,
+    selection: SelectionOptions,
+    redactor: Redactor,
+    *,
+    max_workers: int = 8,
+    selected: Mapping[str, BindingChain] | None = None,
+    is_agent: bool = False,
+) -> LiveRunner:
+    """A runner that calls services through the selected bindings of a catalog; secrets in use are added to `redactor`.
+
+    `selected` are the chains recorded when the run began, by capability: they replace the selection.
+    """
+    reads = environment.reads
+    if reads is not None and not is_agent:
+        # Called where a file of credentials is met, long after the runner is made.
+        reads = reads._replace(is_online=lambda: _may_reach_network(catalog, runner))
+    runner = LiveRunner(
+        catalog,
+        lambda capability_id: select(catalog, capability_id, selection),
+        invoker_context(environment, redactor.add, max_workers=max_workers)._replace(
+            # Functions see the specs that the run sees.
+            open_registry=partial(_registry_of, environment, catalog),
+            allow_hosts=selection.allow_hosts,
+            reads=reads,
+        ),
+        environment.circuits or process_circuits(),
+        selected,
+    )
+    return runner
+
+
+def _may_reach_network(catalog: Catalog, runner: LiveRunner) -> bool:
+    """Whether a service of a chain of the run may reach another machine: each but those shipped functions that do not
+    say so and start no program. What a function of the user's does is not known."""
+    used = {each["service_id"] for chain in runner.pinned().values() for each in chain["members"]}
+    for service in (catalog.services[id] for id in used):
+        module = service.module or ""
+        if (
+            not catalog.in_process(service)
+            or not module.startswith(SHIPPED)
+            or module in _STARTS_PROGRAMS
+        ):
+            return True
+    return False
+
+
+def _registry_of(environment: RunEnvironment, catalog: Catalog) -> Registry:
+    """The registry of the layers that a catalog was read from; of a catalog that was put together the whole one."""
+    registry = environment.open_registry()
+    return registry.with_layers(catalog.layers) if catalog.layers else registry
+
+
+def invoker_context(
+    environment: RunEnvironment, remember: Callable[[str], None], *, max_workers: int = 8
+) -> InvokerContext:
+    """What invokers take from outside; `remember` gets each secret that is read."""
+    return InvokerContext(
+        secrets=Secrets(environment.environ, remember),
+        clock=environment.clock,
+        state_dir=environment.state_dir,
+        store_dir=environment.store_dir,
+        bytecode_dir=environment.bytecode_dir,
+        environ=environment.environ,
+        max_workers=max_workers,
+        use_env_proxy=environment.use_env_proxy,
+        reads=environment.reads,
+        write_roots=environment.write_roots,
+        open_registry=environment.open_registry,
+    )
+
+
+def _variables_in(selection: Mapping[str, Any], catalog: Catalog) -> dict[str, dict[str, str]]:
+    """By service the values of the variables of those in the pinned chains; they are no secrets."""
+    used = {each["service_id"] for chain in selection.values() for each in chain["members"]}
+    return {id: dict(values) for id in sorted(used) if (values := catalog.services[id].values)}
+
+
+def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str, Any]) -> Request:
+    skill, frame, agent = prepared.skill, prepared.frame, prepared.agent
+    variables = _variables_in(selection, prepared.catalog)
+    own = " ".join(f"{skill.name}: {skill.description}".split())
+    return Request(
+        task=agent.task if agent else frame.get("goal") or own,
+        inputs=prepared.inputs,
+        frame=frame,
+        seed=prepared.request.options.seed,
+        tags=prepared.request.options.tags,
+        pins={
+            "specs": dict(sorted(prepared.catalog.pins.items())),
+            "policy": prepared.policy.name if prepared.policy else "builtin.default",
+            "cogcli": __version__,
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "specs_blob": journal.put_blob(compact(document_of(prepared.catalog))),
+            **({"variables": variables} if variables else {}),
+            **(agent.pins if agent else {}),
+        },
+        selection=selection,
+        policy=prepared.request.options.policy,
+        agent=agent.payload if agent else {},
+    )

@@ -1,0 +1,146 @@
+"""The order of a log, for a run that resumes or replays it: recorded answers come by `seq`, live ones after them.
+
+1. A call starts, and its recorded answer is delivered, when nothing outstanding has a lower `seq`. One that the log
+   does not have comes after all that it has.
+2. Steps that write to one target write in the order of their recorded closing events.
+3. Nothing here waits: the engine's coordinator asks for positions and goes by them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from math import inf
+from typing import NoReturn
+
+from cogcli.base.calls import Answer, Attempt
+from cogcli.base.errors import RuntimeErrorBase
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import row_of
+from cogcli.run.engine.doubt import LeftOut
+from cogcli.run.engine.outcome import LEFT_OUT, Degraded
+from cogcli.run.engine.ports import RecordedCall
+from cogcli.run.engine.tasks import Cancelled
+from cogcli.run.log_index import LogIndex, error_of, is_of_probe
+
+
+class LogDispatcher:
+    """The `Dispatcher` of a run over a log."""
+
+    def __init__(
+        self, log: LogIndex, end_unanswered: Callable[[Attempt | None], NoReturn], *, live: bool
+    ) -> None:
+        """`end_unanswered` ends a call whose step has ended in the log without an answer to it, by raising; if not
+        `live`, every call that the log does not have. Of a call of no step it is given None."""
+        self.live = live
+        self._log = log
+        self._end_unanswered = end_unanswered
+        closings = [event for event in log.closings.values() if not is_of_probe(event)]
+        cut_off = {
+            event.seq or 0 for event in closings if event.payload.get("reason") == "cancelled"
+        }
+        closed = {event.seq or 0 for event in closings}
+        self._positions = sorted({*log.answered_at.values(), *closed} - cut_off)
+        """The `seq` of each answer and step end. A cancelled step has no answer, its end may come at any time."""
+        self._delivered: set[int] = set()
+        self._passed = 0
+        """How many of the positions are delivered without a gap, from the first on."""
+
+    def mark_delivered(self, event: Event) -> None:
+        """Note that the engine has this recorded event again."""
+        key = (event.run_id, event.step_id)
+        self._delivered.add(event.seq or 0)
+        if self._log.closings.get(key) is event:
+            # A step may end before its recorded answer was used: nothing comes after that answer then.
+            self._delivered.add(self._log.answered_at.get(key, 0))
+        while (
+            self._passed < len(self._positions) and self._positions[self._passed] in self._delivered
+        ):
+            self._passed += 1
+
+    def recorded(self, attempt: Attempt) -> RecordedCall | None:
+        position = self._position(attempt)
+        if position is None and self.live:
+            return None
+        return RecordedCall(inf if position is None else position, lambda: self._answer(attempt))
+
+    def end_unanswered(self) -> NoReturn:
+        self._end_unanswered(None)
+
+    def starts_at(self, run_id: str, path: str) -> float | None:
+        log, key = self._log, (run_id, path)
+        recorded = log.intents.get(key) or log.closings.get(key) or log.ended.over(run_id, path)
+        return self._turn(inf if recorded is None else recorded.seq or 0)
+
+    def judged_at(self, run_id: str, path: str) -> float:
+        key = (run_id, path)
+        if (closing := self._log.closings.get(key)) is not None:
+            return closing.seq or 0
+        requests = [
+            event for event in self._log.requests.values() if (event.run_id, event.step_id) == key
+        ]
+        return max((event.seq or 0 for event in requests), default=inf)
+
+    def redeemed_at(self, answer: str) -> float | None:
+        return self._turn(self._log.redeemed.get(answer, inf))
+
+    def wrote_at(self, run_id: str, path: str) -> int | None:
+        return self._log.wrote_at(run_id, path)
+
+    def is_repeated(self, run_id: str, path: str, number: int) -> bool:
+        return any(
+            event.payload["attempt"] == number
+            for event in self._log.repeats.get((run_id, path), ())
+        )
+
+    def ended_at(self, run_id: str, path: str) -> int | None:
+        end = self._log.ended.over(run_id, path)
+        return end.seq if end else None
+
+    def is_cut_off(self, run_id: str, path: str) -> bool:
+        closing = self._log.closings.get((run_id, path))
+        return closing is not None and closing.payload.get("reason") == "cancelled"
+
+    def _turn(self, position: float) -> float | None:
+        """The position, unless everything before it is delivered."""
+        return None if self._passed >= bisect_left(self._positions, position) else position
+
+    def _position(self, attempt: Attempt) -> int | None:
+        """The `seq` at which the outcome of an attempt was known; None where the log has no outcome of it."""
+        log, key = self._log, (attempt.run_id, attempt.step_id)
+        for event in log.repeats.get(key, ()):
+            if event.payload["attempt"] > attempt.number:
+                return event.seq
+        closing = log.closings.get(key) or log.ended.over(attempt.run_id, attempt.step_id)
+        if closing is None and log.result(attempt.run_id, attempt.step_id, attempt.number) is None:
+            return None
+        return log.answered_at.get(key) or (closing.seq if closing else None)
+
+    def _answer(self, attempt: Attempt) -> Answer:
+        """The recorded answer. Raises the recorded error of the attempt; without one, what `error_of_ending` gives for
+        its closed step; else what `end_unanswered` does."""
+        log = self._log
+        result = log.result(attempt.run_id, attempt.step_id, attempt.number)
+        if isinstance(result, RuntimeErrorBase):
+            raise result
+        if result is not None:
+            return result
+        closing = log.closings.get((attempt.run_id, attempt.step_id))
+        if closing is not None and (closing.event_type != "step.skipped" or _left_out(closing)):
+            raise error_of_ending(closing)
+        return self._end_unanswered(attempt)
+
+
+def error_of_ending(end: Event) -> Exception:
+    """The exception that ends a step, or a run, as this closing event did: LeftOut, Degraded, its recorded error,
+    else Cancelled."""
+    if _left_out(end):
+        return LeftOut(end.payload.get("detail") or "")
+    if end.event_type == "step.degraded":
+        return Degraded(end.payload.get("detail") or "")
+    error = end.payload.get("error")
+    return error_of(error) if error and row_of(end.event_type).fails else Cancelled()
+
+
+def _left_out(end: Event) -> bool:
+    return end.event_type == "step.skipped" and end.payload.get("reason") == LEFT_OUT

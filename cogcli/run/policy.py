@@ -1,0 +1,151 @@
+"""What decides about the calls of a run, by what its flags ask for (docs/reference/pack.md#governed-calls)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.problems import suggestion
+from cogcli.policy.budgets import COUNTED, DEFAULTS, Budgets, flatten, merge_limits, raised_keys
+from cogcli.policy.pack_policy import Policy
+from cogcli.policy.run_policy import LimitsPolicy, OwnSkill, Requester, RunPolicy
+from cogcli.policy.verdict import is_above
+from cogcli.run.engine.ports import CallPolicy
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.run.state_view import StateOfRun
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.pack import BUCKETS, PHASES, Pack, PackIntent
+from cogcli.specs.service import Service
+from cogcli.specs.skill import NESTED
+from cogcli.specs.skill_tools import skill_tools
+
+ENFORCED: Final = ("tool_calls.per_workflow",)
+"""The budgets of a run that has no turns."""
+UNSET: Final = ("cost_microusd", *(f"stage_latency_ms.{phase}" for phase in PHASES))
+"""The budgets that have no default, beside those of buckets."""
+
+
+def policy_of(
+    catalog: Catalog, request: PolicyRequest, skill_id: str, inputs: Mapping[str, Any]
+) -> CallPolicy:
+    """What decides about the calls of the run of a skill with these inputs.
+
+    Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError for an unknown intent, and for a mode or a
+    budget above the pack's.
+    """
+    if not request.pack:
+        _require_known(request.budget)
+        return LimitsPolicy(Budgets(request.budget), request.safety_mode)
+    pack = pack_of(catalog, request)
+    intent = pack.decisions.intents.get(request.intent)
+    if intent is None:
+        hint = (
+            suggestion(request.intent, pack.decisions.intents)
+            or "name one of its intents with --intent"
+        )
+        raise UsageError(
+            "usage.value", f"`{pack.pack_id}` has no intent `{request.intent}`", hint=hint
+        )
+    requester = Requester(
+        intent.id, request.user or "default", role=pack.tone.role, voice=pack.tone.voice
+    )
+    _require_known(request.budget)
+    limits = limits_of(pack, request.budget)
+    limits = {key: limits[key] for key in (*ENFORCED, "retries")}
+    own = OwnSkill(NESTED + skill_id, inputs)
+    return governed_by(
+        catalog, pack, requester, limits, request.safety_mode, slots_of(intent, inputs), own
+    )
+
+
+def governed_by(
+    catalog: Catalog, pack: Pack, requester: Requester, limits: Mapping[str, int | float], safety_mode: str,
+    slots: Mapping[str, str], own: OwnSkill | None = None,
+) -> RunPolicy:  # fmt: skip
+    """The policy of a run under a pack; `own` is the skill that it is of, None for an agent's. Raises UsageError for a
+    mode above the pack's."""
+    budgets = Budgets({key: int(limits[key]) for key in COUNTED if key in limits})
+    rules = Policy.of(pack)
+    return RunPolicy(
+        pack,
+        rules,
+        budgets,
+        requester,
+        safety_mode=ceiling_of(pack, safety_mode),
+        slots=slots,
+        hosts={id: _host_of(catalog, service) for id, service in catalog.services.items()},
+        required=pack.decisions.required_evidence(requester.intent),
+        retries=int(limits["retries"]) if "retries" in limits else None,
+        view=StateOfRun(rules.state_parts) if rules.state_parts else None,
+        tools=skill_tools(catalog, pack, catalog.by_name),
+        own=own,
+    )
+
+
+def slots_of(intent: PackIntent, inputs: Mapping[str, Any]) -> dict[str, str]:
+    """The entity of each slot of an intent that its parameter names, as `type:id`."""
+    return {
+        name: f"{slot.type}:{inputs[slot.param]}"
+        for name, slot in intent.slots.items()
+        if isinstance(inputs.get(slot.param), str)
+    }
+
+
+def _host_of(catalog: Catalog, service: Service) -> str:
+    """The host that calls of a service go to; empty for one on this machine, `?` where only its document says it."""
+    if catalog.in_process(service) or service.settings.keys() & {"command", "server"}:
+        return ""
+    address = service.settings.get("url") or service.settings.get("base_url")
+    return (urlsplit(str(address)).hostname if address else "") or "?"
+
+
+def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
+    """The pack that a run names. Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`."""
+    id, _, wanted = request.pack.partition("#")
+    pack = catalog.packs.get(id)
+    if pack is None:
+        known = catalog.known("pack") if catalog.known else list(catalog.packs)
+        hint = suggestion(id, known) or "packs are in packs/ID/VERSION.yaml"
+        raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
+    if wanted and wanted != pack.hash:
+        text = f"pack `{id}` is {pack.hash}, not {wanted}"
+        raise EnvironmentRefusal(
+            "pack.mismatch", text, hint="restore it, or name the pack that you mean"
+        )
+    return pack
+
+
+def ceiling_of(pack: Pack, given: str) -> str:
+    """The safety mode of a run: the pack's, which a flag may only lower. Raises UsageError."""
+    own = pack.defaults.safety_mode
+    if given and is_above(given, own):
+        text = f"`--safety-mode {given}` is above the pack's `{own}`"
+        raise UsageError("usage.value", text, hint="a flag may only lower it")
+    return given or own
+
+
+def limits_of(pack: Pack, given: Mapping[str, int]) -> dict[str, int | float]:
+    """The limits of a run by dotted key: the pack's, which flags may only lower. Raises UsageError, for a key that
+    limits nothing, too: whoever gave it would count on a limit that is not there."""
+    limits = merge_limits(DEFAULTS, pack.defaults.budget)
+    sizes = {f"buckets.{name}": size for name, size in pack.defaults.buckets.items()}
+    known = {*limits, *UNSET, *(f"buckets.{name}" for name in BUCKETS)}
+    if unknown := [key for key in given if key not in known]:
+        hint = suggestion(unknown[0], known) or f"a run has: {', '.join(sorted(known))}"
+        raise UsageError("usage.value", f"no budget `{unknown[0]}`", hint=hint)
+    if raised := raised_keys(sizes | limits, given):
+        key = raised[0]
+        text = f"`--budget {key}={given[key]}` is above the pack's {(sizes | limits)[key]:g}"
+        raise UsageError("usage.value", text, hint="a flag may only lower it")
+    return {**limits, **given}
+
+
+def _require_known(given: Mapping[str, int]) -> None:
+    for key in given:
+        if key not in ENFORCED:
+            hint = suggestion(key, ENFORCED) or f"a run has: {', '.join(ENFORCED)}"
+            known = key in dict(flatten(DEFAULTS))
+            text = f"`--budget {key}` is of an agent's turns" if known else f"no budget `{key}`"
+            raise UsageError("usage.value", text, hint=hint)

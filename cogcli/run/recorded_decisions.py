@@ -1,0 +1,203 @@
+"""The decisions of a log, decided again: under the pack of the run, or under another one
+(docs/reference/pack.md#explain).
+
+A fold over the events of the run: what rules saw of inputs, variables, outputs and state comes from the events
+before the decision, arguments and facts from the decision itself. Nothing is called, and no engine runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from cogcli.base.jsonvalue import object_of, text_of
+from cogcli.base.redact import MASK
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import RunStarted, StepCompleted
+from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
+from cogcli.declarations.typed_payload import recorded_payload
+from cogcli.policy.run_policy import (
+    Facts,
+    JudgedCall,
+    KnownFacts,
+    OwnSkill,
+    Requester,
+    RunPolicy,
+    RunState,
+)
+from cogcli.policy.verdict import Verdict, is_above
+from cogcli.run.policy import governed_by, slots_of
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.pack import Pack
+from cogcli.specs.skill import NESTED
+from cogcli.specs.skill_tools import called_by, find_tool
+from cogcli.state.reducer import RunStates, apply_to_runs
+
+
+class Redecided(NamedTuple):
+    """A recorded decision, and what a policy says of the same call. `case` is None, and `why` says so, where the log
+    does not hold what a decision needs."""
+
+    event: Event
+    case: JudgedCall | None
+    verdict: Verdict | None
+    lifted: frozenset[tuple[str, str]] = frozenset()
+    """What people had answered before: a verdict and its gate each."""
+    why: str = ""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the call is decided otherwise than the log says: another verdict, gate or obligations."""
+        if self.verdict is None:
+            return False
+        recorded = PolicyDecided.of(self.event.payload)
+        before = recorded.verdict, recorded.gate or "", set(_given(recorded.obligations))
+        return before != (self.verdict.verdict, self.verdict.gate, set(self.verdict.obligations))
+
+
+def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
+    """What would decide about the calls of a recorded run under a pack. Where the pack has not the intent, or a lower
+    ceiling, its calls are denied: nothing is refused."""
+    start = RunStarted.of(started.payload)
+    request = PolicyRequest.recorded(started.payload) or PolicyRequest()
+    own, given = pack.defaults.safety_mode, request.safety_mode
+    requester = _requester(pack, request, start.agent or {})
+    intent = pack.decisions.intents.get(requester.intent)
+    mode = own if not given or is_above(given, own) else given
+    slots = slots_of(intent, start.inputs) if intent else {}
+    of_skill = None if start.agent else OwnSkill(NESTED + start.skill.id, start.inputs)
+    return governed_by(catalog, pack, requester, {}, mode, slots, of_skill)
+
+
+def _requester(pack: Pack, request: PolicyRequest, agent: Mapping[str, Any]) -> Requester:
+    """Who asked, as the log says it; the agent is the pack's."""
+    asked = object_of(agent.get("request"))
+    user = object_of(asked.get("user"))
+    return Requester(
+        request.intent,
+        request.user or text_of(user.get("user_id")) or "default",
+        text_of(user.get("role")),
+        tuple(user.get("consent") or ()),
+        pack.tone.role,
+        pack.tone.voice,
+        *[text_of(asked.get(name)) for name in ("message", "channel", "locale")],
+    )
+
+
+def decide_again(
+    events: Iterable[Event], catalog: Catalog, recorded: RunPolicy, policy: RunPolicy
+) -> Iterator[Redecided]:
+    """The decisions of a log in order, each decided again by a policy; `recorded` is that of the run."""
+    fold = _DecisionFold(catalog, recorded, policy)
+    for event in events:
+        payload = recorded_payload(event)
+        if isinstance(payload, PolicyDecided) and payload.rule != IN_DOUBT:
+            yield fold.redecide(event, payload)
+        fold.apply(event, payload)
+
+
+class _DecisionFold:
+    """What is known at one place of a log."""
+
+    def __init__(self, catalog: Catalog, recorded: RunPolicy, policy: RunPolicy) -> None:
+        self._catalog, self._recorded, self._policy = catalog, recorded, policy
+        self._started: RunStarted | None = None
+        self._states: RunStates = {}
+        self._answers: dict[str, Event] = {}
+        self._asked: dict[tuple[str | None, str | None], tuple[str, str]] = {}
+        self._lifted: dict[tuple[str | None, str | None], frozenset[tuple[str, str]]] = {}
+        self._turn, self._now = 1, ""
+
+    def apply(self, event: Event, payload: Payload) -> None:
+        """Take up an event."""
+        apply_to_runs(self._states, event)
+        if isinstance(payload, RunStarted):
+            self._started = self._started or payload
+        if payload.event.resolves:
+            self._answers[event.id] = event
+        if not payload.event.one_process_only:
+            self._now = event.timestamp
+        if isinstance(payload, StepCompleted) and (called := called_by(event.payload)):
+            for each in {id(one): one for one in (self._recorded, self._policy)}.values():
+                each.learn(called, payload.output or {}, event.timestamp)
+        if type(turn := getattr(payload, "turn", None)) is int:
+            self._turn = turn
+        for observe in filter(None, {self._recorded.observe, self._policy.observe}):
+            observe(event)
+
+    def redecide(self, event: Event, decided: PolicyDecided) -> Redecided:
+        """What the policy says of the call of a recorded decision."""
+        key = event.run_id, event.step_id
+        answer = self._answers.get(event.caused_by or "")
+        if answer is not None and key in self._asked:
+            self._lifted[key] = self._lifted.get(key, frozenset()) | {self._asked[key]}
+        self._asked[key] = (decided.verdict or "", decided.gate or "")
+        lifted = self._lifted.get(key, frozenset())
+        capability = find_tool(self._catalog, decided.capability or "")
+        state = self._states.get(event.run_id)
+        if capability is None or state is None or decided.input is None:
+            return Redecided(event, None, None, lifted, "the log does not hold its arguments")
+        now = answer.timestamp if answer else self._now
+        self._policy.turn = self._turn
+        before = self._policy.replace_facts(KnownFacts(self._facts_now(decided)))
+        case = self._policy.case(
+            capability,
+            decided.input,
+            RunState(state.inputs, state.vars, state.outputs, now, tuple(decided.inside or ())),
+            event.step_id or "",
+            self._services(capability.id),
+        )
+        verdict = self._policy.decide(case)
+        self._policy.replace_facts(before)
+        if masked := _masked_read(self._policy, case, verdict):
+            return Redecided(event, case, None, lifted, f"`{masked}` is masked in the log")
+        if (verdict.verdict, verdict.gate) in lifted:
+            verdict = verdict.lifted()
+        return Redecided(event, case, verdict, lifted)
+
+    def _facts_now(self, decided: PolicyDecided) -> Facts:
+        """The facts of the decision, with those of the run's calls as this pack declares them."""
+        learned, known = self._policy.facts, decided.facts or {}
+        if self._policy is self._recorded:
+            return {**learned, **known}
+        found = {slot: dict(each) for slot, each in known.items()}
+        for slot, names in self._recorded.facts.items():
+            for name, value in names.items():
+                if found.get(slot, {}).get(name) == value:
+                    found[slot].pop(name)
+        for slot, names in learned.items():
+            found.setdefault(slot, {}).update(names)
+        return found
+
+    def _services(self, capability_id: str) -> tuple[str, ...]:
+        chosen = object_of(self._started.selection.get(capability_id)) if self._started else {}
+        return tuple(
+            text_of(object_of(member).get("service_id")) for member in chosen.get("members") or ()
+        )
+
+
+def _given(value: Any) -> Any:
+    """A list that may be absent."""
+    return value if isinstance(value, list) else ()
+
+
+def _masked_read(policy: RunPolicy, case: JudgedCall, verdict: Verdict) -> str:
+    """The first path that a decision looked at and that the log holds masked; empty where there is none."""
+    limited = {
+        f"args.{name}": (case.call.arguments or {}).get(name)
+        for rule in policy.rules.rules_for(policy.requester.intent, case.call.capability)
+        for name in rule.declared.limits
+    }
+    return next(
+        (path for path, value in {**verdict.reads, **limited}.items() if _is_masked(value)), ""
+    )
+
+
+def _is_masked(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_is_masked, value.values()))
+    if isinstance(value, list):
+        return any(map(_is_masked, value))
+    return isinstance(value, str) and MASK in value

@@ -1,0 +1,223 @@
+"""Replay: the engine runs again with the recorded answers, and each event must equal the recorded one
+(docs/reference/episode.md#replay)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.links import LEAVES
+from cogcli.base.redact import Redactor
+from cogcli.base.system import FakeClock, FakeIds
+from cogcli.declarations.envelope import Event
+from cogcli.episode.blobs import BlobFolder, parse
+from cogcli.episode.refusals import open_episode
+from cogcli.policy import approvals
+from cogcli.protocols import PROTOCOLS
+from cogcli.run.engine.run import SKILL, Request, execute
+from cogcli.run.launch import engine_over_log, recorded_agent
+from cogcli.run.log_index import LogIndex, read_log_index
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.run.prepare import AgentOf
+from cogcli.run.replay_adapters import Diverged, EndOfLog, ReplayDifference, ReplaySink
+from cogcli.run.results import Control
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.lock import PIN
+from cogcli.specs.pack import BUILT_IN_PACK
+from cogcli.specs.pack_skills import reach_given_pack, reach_pack
+from cogcli.specs.registry import Registry
+from cogcli.specs.service_variables import with_recorded_variables
+from cogcli.specs.skill import targets_of
+from cogcli.specs.spec_snapshot import catalog_of, without_secret_requirements
+
+CHOICES: Final = ("active:", "override:")
+"""Prefixes of the pins for bindings that are chosen for this host."""
+
+_MOST_NAMED: Final = 3
+
+
+class ReplayResult(NamedTuple):
+    """How many events the log has, and the first difference; `difference` None means that the replay equals it.
+
+    `changed_specs` are the pins of specs that differ in the registry now.
+    """
+
+    episode_id: str
+    events: int
+    difference: ReplayDifference | None
+    changed_specs: tuple[str, ...] = ()
+
+
+def replay(
+    directory: Path, open_registry: Callable[[], Registry], agent_of: AgentOf | None = None
+) -> ReplayResult:
+    """Run an episode again from its log and its pinned specs. No service is called, no clock or random source is read.
+
+    Of a run that was resumed with changed specs the registry is not compared: its log has a note of the change.
+
+    Raises EnvironmentRefusal `episode.unreadable` where the log has no beginning or its specs are missing.
+    """
+    events, log = read_log_index(directory)
+    started = log.started
+    if started is None:
+        raise EnvironmentRefusal("episode.unreadable", "this log does not record its specs")
+    catalog = without_secret_requirements(read_pinned_catalog(started, directory))
+    changed = {} if log.changed else find_changed_specs(open_registry, started, catalog)
+    step = _first_step_using(changed, catalog, started)
+    if step is not None:
+        spec, current = next(iter(changed.items()))
+        recorded = started.payload["pins"]["specs"][spec]
+        difference = ReplayDifference(None, step, f"`{spec}` was changed since", recorded, current)
+        return ReplayResult(started.episode_id, len(events), difference, tuple(changed))
+    control = Control()
+    sink = ReplaySink(log, Redactor(()), control, events)
+    agent = recorded_agent(agent_of, catalog, started)
+    engine = engine_over_log(
+        catalog,
+        log,
+        started,
+        agent,
+        sink=sink,
+        runner=sink,
+        dispatcher=sink.dispatcher,
+        clock=FakeClock(0),
+        ids=FakeIds(0),
+        approvals=approvals.ReplayedApprovals(log.approvals),
+    )
+    control.attach(engine)
+    engine.waits_in_doubt = log.stops
+    plan = engine.plan_of(started.payload["skill"]["id"])
+    try:
+        program = agent.program if agent else SKILL
+        execute(engine, plan, request_from(started), started.run_id or "", program)
+        found = sink.find_missing()
+    except EndOfLog:
+        found = sink.find_missing()
+    except Diverged as diverged:
+        found = diverged.difference
+    return ReplayResult(
+        started.episode_id, len(events), _explain_by_change(found, log), tuple(changed)
+    )
+
+
+def _explain_by_change(
+    difference: ReplayDifference | None, log: LogIndex
+) -> ReplayDifference | None:
+    """The difference, with a reason in front where it comes after a resumption with specs that the log does not
+    hold."""
+    changed = log.changed
+    if (
+        difference is None
+        or changed is None
+        or (difference.seq or changed.seq or 0) < (changed.seq or 0)
+    ):
+        return difference
+    specs = changed.payload["changed_specs"]
+    names = ", ".join(f"`{name}`" for name in specs[:_MOST_NAMED])
+    names += f" and {len(specs) - _MOST_NAMED} more" if len(specs) > _MOST_NAMED else ""
+    why = f"from event {changed.seq} on the run continued with changed specs ({names}), which its log does not hold"
+    return difference._replace(what=f"{why}: {difference.what}")
+
+
+def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
+    """The catalog of the specs blob that a run pinned. Raises EnvironmentRefusal `episode.unreadable`."""
+    digest = started.payload.get("pins", {}).get("specs_blob")
+    if digest is None:
+        raise EnvironmentRefusal("episode.unreadable", "this log does not record its specs")
+    try:
+        with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
+            data = blobs.get(digest)
+        if data is None:
+            raise EnvironmentRefusal(
+                "episode.unreadable", f"the specs of this run are missing: {digest}"
+            )
+        catalog = catalog_of(parse(data), PROTOCOLS)
+        return with_recorded_variables(catalog, started.payload["pins"].get("variables"))
+    except (ValueError, KeyError, TypeError) as error:
+        text = f"the specs of this run cannot be read: {error}"
+        raise EnvironmentRefusal("episode.unreadable", text) from error
+
+
+def request_from(started: Event) -> Request:
+    """The engine's Request, from `run.started`."""
+    payload = started.payload
+    return Request(
+        task=payload["task"],
+        inputs=payload["inputs"],
+        frame=payload["frame"],
+        seed=payload["seed"],
+        tags=payload["tags"],
+        pins=payload["pins"],
+        selection=payload.get("selection") or {},
+        taken_over=payload.get("taken_over") or {},
+        effects=payload.get("effects") or {},
+        policy=payload.get("policy") or {},
+        agent=payload.get("agent") or {},
+        typed=payload.get("typed") or (),
+    )
+
+
+def reach_recorded(
+    registry: Registry, started: Event, pinned: Callable[[], Catalog], *, also: Iterable[str] = ()
+) -> Catalog:
+    """The closure now of what a run began with: its skill, and its pack. The built-in pack of an agent lies in no file:
+    it is the pinned one. Raises as `Registry.reach`."""
+    policy = PolicyRequest.recorded(started.payload)
+    pack = policy.pack if policy else ""
+    if started.payload.get("agent"):
+        if pack.partition("@")[0] == BUILT_IN_PACK:
+            return reach_given_pack(
+                registry, pinned().raw[f"pack:{pack.partition('#')[0]}"], also=also
+            )
+        return reach_pack(registry, pack, also=also)
+    return registry.reach(started.payload["skill"]["id"], also=also, pack=pack)
+
+
+def find_changed_specs(
+    open_registry: Callable[[], Registry], started: Event, pinned: Catalog
+) -> dict[str, str]:
+    """The pinned specs whose digest differs in the registry now, with that digest; empty without the skill there.
+    Raises EnvironmentRefusal `project.link`: what is behind such a link is not compared.
+
+    Choices for this host are not compared: a replay selects no binding.
+    """
+    recorded: dict[str, str] = started.payload["pins"]["specs"]
+    try:
+        current = reach_recorded(open_registry(), started, lambda: pinned).pins
+    except CogcliError as error:
+        if error.code == LEAVES:
+            raise
+        return {}
+    return {
+        key: current[key]
+        for key, digest in recorded.items()
+        if current.get(key, digest) != digest and not key.startswith(CHOICES)
+    }
+
+
+def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
+    """The keys of all pins that differ between the start of a run and now: changed, added, removed, unreadable, or
+    chosen for this host since. A lock that only `current` has does not count: the run knew none."""
+    recorded: dict[str, str] = started.payload["pins"]["specs"]
+    keys = recorded.keys() | {key for key in current if key in recorded or not key.startswith(PIN)}
+    return sorted(key for key in keys if recorded.get(key) != current.get(key))
+
+
+def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Event) -> str | None:
+    """The first step in plan order that uses a changed spec, the first of all where only skills changed; None where
+    nothing changed."""
+    touched = {name.partition(":")[2] for name in changed}
+    if not touched:
+        return None
+    steps = catalog.skills[started.payload["skill"]["id"]].steps
+    for step in steps:
+        for _, target in targets_of(step):
+            capability = catalog.aliases.get(target, target).removeprefix("skill:")
+            bindings = catalog.bindings_of.get(capability, ())
+            services = {catalog.bindings[id].service for id in bindings}
+            if touched & {capability, *bindings, *services}:
+                return step.id
+    return steps[0].id if steps else "t1"  # the first turn of an agent

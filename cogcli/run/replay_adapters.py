@@ -1,0 +1,270 @@
+"""The capability runner and event sink of a replay: recorded answers in, each new event compared with the log.
+
+1. A call gets its recorded answer. One without an answer ends as in the log: cut off by a signal, cancelled because
+   of a failure or a time limit, or in doubt.
+2. Each draft is compared with the recorded event of the same type, run and step. The first difference, or the first
+   draft that the log does not have, ends the replay.
+3. A log may stop before the end of its run (crash, full disk, waiting for a person). Then the replay ends as soon as
+   every event of the log has been drafted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple, NoReturn
+
+from cogcli.base.calls import HARMLESS, Answer, Attempt, BindingChain, recorded_chain
+from cogcli.base.errors import BindingResolutionError, CogcliError, EffectInDoubtError
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.redact import Redactor
+from cogcli.declarations.envelope import Draft, Event, mask_payload
+from cogcli.declarations.events import row_of
+from cogcli.episode.log_lines import FIRST, rules_of
+from cogcli.run.closed_scopes import find_full_disk
+from cogcli.run.engine.tasks import Cancelled, Unanswered
+from cogcli.run.log_dispatcher import LogDispatcher
+from cogcli.run.log_index import LogIndex
+from cogcli.run.results import Control
+from cogcli.run.resume_adapters import ABORT
+
+_TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
+"""Payload members that depend on the clock, the source of ids or the journal: not compared."""
+_NEW_MEMBERS: Final = frozenset(
+    ("input_hash", "input", "facts", "intuition_mode", "asked_ms", "tool", "warning")
+)
+"""Payload members that older logs do not have: compared only where the log has them."""
+
+
+class ReplayDifference(NamedTuple):
+    """The first difference between a replay and its log. `seq` is None for an event that only the replay has; `what`
+    is a sentence; `recorded` and `replayed` are the two values, None where a side has no such event."""
+
+    seq: int | None
+    step_id: str | None
+    what: str
+    recorded: Any
+    replayed: Any
+
+    def to_payload(self) -> dict[str, Any]:
+        """The object of the envelope (`--json`)."""
+        return self._asdict()
+
+
+class Diverged(CogcliError):
+    """Ends a replay at its first difference."""
+
+    def __init__(self, difference: ReplayDifference) -> None:
+        super().__init__("replay.differs", difference.what)
+        self.difference = difference
+
+
+class EndOfLog(CogcliError):
+    """Ends the replay of a log that stops before the end of its run."""
+
+    def __init__(self) -> None:
+        super().__init__("episode.unreadable", "the log ends here")
+
+
+class ReplaySink:
+    """Event sink and capability runner of a replay: each draft is compared with its recorded event, nothing is written,
+    no call is made."""
+
+    def __init__(
+        self, log: LogIndex, redactor: Redactor, control: Control, events: Sequence[Event] = ()
+    ) -> None:
+        """`events` are those of the log, for a program that folds them."""
+        self._log = log
+        self._events = events
+        self._control = control
+        self._redactor = redactor
+        self.dispatcher = LogDispatcher(log, self._end_unanswered, live=False)
+        started = log.started
+        aborting = log.ended.aborting if log.ended.cut_off or not log.stops else None
+        self._first_rules = started is None or rules_of(started.payload) == FIRST
+        self._signal = log.ended.signal if aborting else None
+        """What cancelled the recorded run: it cancels the replay at the same place. None in a log that stops before
+        the signal cut anything off."""
+        self._signal_at = aborting.seq or 0 if aborting else 0
+        before = [event for event in log.unmatched if self._is_before_signal(event)]
+        self._due_before_signal = len(before)
+        """How many events still have to be drafted before the signal."""
+
+    def chain(self, capability_id: str) -> BindingChain:
+        """The chain that was pinned when the run began. Raises BindingResolutionError `binding.none`."""
+        started = self._log.started
+        pinned = (started.payload.get("selection") or {}).get(capability_id) if started else None
+        if pinned is None:
+            raise BindingResolutionError(
+                "binding.none", f"capability `{capability_id}`: none was pinned"
+            )
+        return recorded_chain(pinned)
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        raise AssertionError("a replay takes every answer from its dispatcher")
+
+    def close(self, grace: float) -> None:
+        """Nothing is open."""
+
+    def history(self) -> Iterable[Event]:
+        """The whole log: what is new ends a replay."""
+        return self._events
+
+    def _end_unanswered(self, attempt: Attempt | None) -> NoReturn:
+        """End a call without a recorded answer as it ended in the log (rule 1)."""
+        if attempt is None:
+            raise Unanswered
+        log, key = self._log, (attempt.run_id, attempt.step_id)
+        end = log.ended.over(*key)
+        if log.stops and (end is None or end is log.full):
+            raise EndOfLog
+        if end is None or log.ended.by_signal(end):
+            # Twice, which leaves no grace: its answer never came.
+            self._cancel()
+            self._cancel()
+        elif key not in log.closings and end.payload.get("status_reason") not in (
+            "step.timeout",
+            "run.timeout",
+        ):
+            raise EffectInDoubtError(
+                "effect.in-doubt", "whether it happened was never known", left=True
+            )
+        # It was cancelled then, by a failed step, a signal or a time limit; the engine does the same again.
+        if key in log.closings:
+            attempt.cancel.stay("cancelled before it left")
+        raise Unanswered
+
+    def _cancel(self) -> None:
+        if self._signal is not None:
+            self._control.cancel(self._signal)
+
+    def _is_before_signal(self, event: Event) -> bool:
+        return (event.seq or 0) < self._signal_at and not row_of(event.event_type).by_timing
+
+    def _is_late(self, draft: Draft) -> bool:
+        """Whether this starts a step that the recorded run, cut off by its signal, never started.
+
+        After `resume --abort` a retry and a request for approval count, too.
+        """
+        if self._signal == ABORT:
+            return row_of(draft.event_type).begins
+        return self._signal is not None and draft.event_type == "step.started"
+
+    def append(self, draft: Draft, *, durable: bool = False) -> Event:
+        """The recorded event of this draft. Raises Diverged for a difference, EndOfLog at the end of a log that stops
+        early, Cancelled for a start after the recorded signal."""
+        recorded = self._log.take_recorded(draft)
+        if recorded is None:
+            if self._is_late(draft):
+                if not self._control.signals:
+                    self._cancel()
+                raise Cancelled(outside=True)
+            if (
+                row_of(draft.event_type).by_timing
+                or self._is_skip_after_signal(draft)
+                or self._is_skip_in_doubt(draft)
+                or self._is_end_of_waiting_run(draft)
+            ):
+                return _event_outside_log(draft)
+            if self._log.stops:
+                if not self._missing:
+                    raise EndOfLog
+                return _event_outside_log(draft)
+            what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"
+            raise Diverged(ReplayDifference(None, draft.step_id, what, None, draft.payload))
+        if recorded is self._log.full:
+            raise EndOfLog
+        mine = _timeless(mask_payload(draft.payload, self._redactor))
+        theirs = _timeless(recorded.payload)
+        if draft.event_type == "plan.created":
+            mine["step_records"] = self._comparable(
+                mine["step_records"], theirs.get("step_records")
+            )
+        mine = {
+            name: value
+            for name, value in mine.items()
+            if name in theirs or name not in _NEW_MEMBERS
+        }
+        if mine != theirs:
+            raise Diverged(_difference(recorded, theirs, mine))
+        self.dispatcher.mark_delivered(recorded)
+        if self._is_before_signal(recorded):
+            self._due_before_signal -= 1
+            if not self._due_before_signal and not self._control.signals:
+                self._cancel()
+        return recorded
+
+    def _comparable(self, mine: list[dict[str, Any]], theirs: Any) -> list[dict[str, Any]]:
+        """The step records of a plan without members that older logs do not have: under the first rules the
+        capability, later the rationale."""
+        known = {name for record in list_of(theirs) for name in object_of(record)}
+        older = {"capability"} if self._first_rules else set[str]()
+        older |= {"rationale"} - known
+        return [
+            {name: value for name, value in record.items() if name not in older} for record in mine
+        ]
+
+    def _is_skip_after_signal(self, draft: Draft) -> bool:
+        """Whether this is the skip of a step that the signal kept from being scheduled: the log has no event of it."""
+        cancelled = (
+            draft.event_type == "step.skipped" and draft.payload.get("reason") == "cancelled"
+        )
+        return cancelled and bool(self._control.signals)
+
+    def _is_skip_in_doubt(self, draft: Draft) -> bool:
+        """Whether this cancels a call that stayed in doubt in the log: its run ended otherwise, and its step has no
+        end there."""
+        if draft.event_type != "step.skipped" or draft.payload.get("reason") != "cancelled":
+            return False
+        key = (draft.run_id, draft.step_id)
+        intent = self._log.intents.get(key)
+        return (
+            intent is not None
+            and intent.payload.get("side_effects") not in HARMLESS
+            and key not in self._log.closings
+            and key not in self._log.answers
+        )
+
+    def _is_end_of_waiting_run(self, draft: Draft) -> bool:
+        """Whether this ends a nested run that waited when its root failed: older logs have no end of it."""
+        aborted = draft.event_type == "run.terminated" and draft.payload["status"] == "aborted"
+        return aborted and draft.step_id is not None and not self._log.stops
+
+    @property
+    def _missing(self) -> list[Event]:
+        """Recorded events without a draft so far. The end of a run on a full disk is written without the engine."""
+        full = self._log.full
+        return [
+            event
+            for event in self._log.unmatched
+            if not row_of(event.event_type).by_timing and event is not full
+        ]
+
+    def find_missing(self) -> ReplayDifference | None:
+        """The difference for the first recorded event that the whole replay did not draft; None where there is none."""
+        missing, full = self._missing, self._log.full
+        if not missing and full is not None:
+            mine, theirs = find_full_disk(full.run_id or "").payload, full.payload
+            return None if mine == theirs else _difference(full, theirs, mine)
+        if not missing:
+            return None
+        event = missing[0]
+        what = f"`{event.event_type}` of `{event.step_id or 'the run'}` is in the log only"
+        return ReplayDifference(event.seq, event.step_id, what, event.payload, None)
+
+
+def _event_outside_log(draft: Draft) -> Event:
+    return Event(None, "", "", "", draft.run_id, None, draft.phase, draft.event_type, draft.payload)
+
+
+def _timeless(payload: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in payload.items() if name not in _TIMELESS}
+
+
+def _difference(recorded: Event, theirs: dict[str, Any], mine: dict[str, Any]) -> ReplayDifference:
+    for name in [*theirs, *mine]:
+        if theirs.get(name) != mine.get(name):
+            what = f"`{recorded.event_type}` of `{recorded.step_id or 'the run'}`: `{name}` differs"
+            return ReplayDifference(
+                recorded.seq, recorded.step_id, what, theirs.get(name), mine.get(name)
+            )
+    raise AssertionError("equal payloads do not differ")

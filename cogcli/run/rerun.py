@@ -1,0 +1,136 @@
+"""Rerun: a new episode that reuses results of an earlier one and runs the other steps
+(docs/reference/episode.md#rerun)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cogcli.base.errors import UsageError
+from cogcli.base.problems import suggestion
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.options import options_from_log
+from cogcli.episode.log_reader import Warn
+from cogcli.run.effects import effects_of
+from cogcli.run.engine.plan import StepPlan
+from cogcli.run.log_index import LogIndex, read_log_index
+from cogcli.run.prepare import RunRequest
+from cogcli.run.rerun_effects import RerunEffects, path_prefixes, select_effects
+from cogcli.state.reducer import ReusedResult
+
+
+class Reuse(NamedTuple):
+    """Which steps of an earlier episode are reused, and why each other step runs."""
+
+    episode_id: str
+    steps: Mapping[str, ReusedResult]
+    why: dict[str, str]
+    """By step id in plan order: `reused`, or the reason why it runs."""
+    effects: RerunEffects
+
+    def to_payload(self) -> dict[str, Any]:
+        """`plan` of the envelope: what is reused, called and asked about."""
+        questions = self.effects.questions
+        steps = []
+        for step, why in self.why.items():
+            asked = [
+                question.to_payload()
+                for question in questions
+                if step in path_prefixes(question.step)
+            ]
+            what = (
+                "asked"
+                if asked
+                else "reused"
+                if why == "reused" or self.effects.reuses(step)
+                else "called"
+            )
+            steps.append({"id": step, "what": what, "why": why, "effects": asked})
+        return {"from": self.episode_id, "steps": steps, "effects": dict(self.effects.choices)}
+
+
+def read_source_request(
+    directory: Path, overrides: Mapping[str, Any], warn: Warn | None = None
+) -> tuple[RunRequest, LogIndex]:
+    """The request of an earlier run with `overrides` (options by name), and the index of its log.
+
+    Raises EnvironmentRefusal `episode.unreadable`.
+    """
+    events, log = read_log_index(directory, warn)
+    payload = events[0].payload
+    frame = {name: value for name, value in payload["frame"].items() if value}
+    # What a user confirmed for the earlier run is confirmed for that run alone.
+    options = options_from_log(payload).replace(frame=frame, confirm=[])
+    options = options.replace(**overrides)
+    return RunRequest(payload["skill"]["id"], payload["inputs"], options), log
+
+
+def first_to_run(plan: StepPlan, from_step: str | None) -> dict[str, str]:
+    """The step to run again by `--from` (default: the first), with the reason. Raises UsageError `step.unknown`."""
+    ids = [planned.step.id for planned in plan.steps]
+    if from_step is not None and from_step not in ids:
+        hint = suggestion(from_step, ids) or f"steps are {', '.join(ids[:20])}"
+        raise UsageError("step.unknown", f"no step `{from_step}` in this skill", hint=hint)
+    return {from_step or ids[0]: "asked for"}
+
+
+def failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
+    """The loops over items that did not end well, with the reason to run them again. Raises UsageError `usage.flag`
+    where there is none."""
+    loops = [planned.step.id for planned in plan.steps if planned.step.config.foreach is not None]
+    found = {step: "items are left" for step in loops if step not in log.results}
+    if not found:
+        raise UsageError(
+            "usage.flag",
+            "`--failed-items`: no loop over items of that run failed",
+            hint="`rerun --from STEP` repeats a step and what follows it",
+        )
+    return found
+
+
+def reuse_of(
+    log: LogIndex, plan: StepPlan, roots: Mapping[str, str], *, items: bool = False
+) -> Reuse:
+    """Reuse every step that is done in the log, and is neither in `roots` (step id to the reason why it runs) nor
+    downstream of one; with `items` also what is done of a loop in `roots`."""
+    ids = [planned.step.id for planned in plan.steps]
+    again = dict(roots)
+    for planned in plan.steps:
+        needed = next((name for name in planned.depends_on if name in again), None)
+        if needed is not None:
+            again.setdefault(planned.step.id, f"needs {needed}")
+    started = log.started
+    run_id = started.run_id if started else None
+    why = {}
+    for step_id in ids:
+        closing = log.closings.get((run_id, step_id))
+        done = closing is not None and closing.event_type == "step.completed"
+        why[step_id] = again.get(step_id) or ("reused" if done else "was not done")
+    whole = {step for step, reason in why.items() if reason == "reused"}
+    loops = _same_items(plan, roots, whole) if items else ()
+    taken = {
+        path: result
+        for path, result in log.results.items()
+        if path in whole or _is_item_of(StepPath(path), loops)
+    }
+    called = [step for step in ids if step not in whole]
+    effects = select_effects(effects_of(log), called, taken)
+    return Reuse(started.episode_id if started else "", taken, why, effects)
+
+
+def _same_items(plan: StepPlan, loops: Container[str], reused: Container[str]) -> set[str]:
+    """Those of the loops that have the items of the earlier run: all that comes before them is reused."""
+    settled: set[str] = set()
+    found = set()
+    for planned in plan.steps:
+        if settled.issuperset(planned.depends_on):
+            if planned.step.id in reused:
+                settled.add(planned.step.id)
+            elif planned.step.id in loops:
+                found.add(planned.step.id)
+    return found
+
+
+def _is_item_of(path: StepPath, loops: Container[str]) -> bool:
+    return path.in_loop and not path.in_call and path.parent in loops

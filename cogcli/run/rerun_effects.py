@@ -1,0 +1,202 @@
+"""Which calls with an effect a rerun would repeat, and the choice that each needs
+(docs/reference/episode.md#rerun, ADR 11).
+
+1. A call of class effect that the earlier run made, or may have made, needs a choice before the rerun starts:
+   `reuse` its recorded output, `repeat` the call, or `fail` it.
+2. The choice for a step holds for its items, gates and nested steps; the longest matching step path counts.
+3. A probe's promise that a call takes no effect does not allow a repeat which another rerun was already told to make.
+4. Only calls in steps that run again need a choice. All known effects go into the first event of the new run, so that
+   a rerun of the rerun asks about them, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.problems import suggestion
+from cogcli.base.step_path import StepPath
+from cogcli.episode.layout import is_own_id
+from cogcli.episode.log_reader import EventLog
+from cogcli.episode.store import Store
+from cogcli.run.effects import DONE, Effect
+from cogcli.run.engine.doubt import DoubtResolution
+
+EFFECT_CHOICES: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
+"""Each choice for an effect, with the choice of the DoubtResolution that it gives."""
+
+
+class EffectQuestion(NamedTuple):
+    """The effects of a step, or of a part of one, that need the same choice."""
+
+    step: str
+    effects: tuple[Effect, ...]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices that are possible for all of them: `reuse` only where every output is recorded."""
+        known = all(effect.output is not None for effect in self.effects)
+        return tuple(EFFECT_CHOICES) if known else ("repeat", "fail")
+
+    @property
+    def state(self) -> str:
+        """Their states (`done`, `failed`, `in doubt`), each once, joined with commas."""
+        return ", ".join(dict.fromkeys(effect.state for effect in self.effects))
+
+    def to_payload(self) -> dict[str, Any]:
+        """The object of the envelope (`--json`)."""
+        capabilities = list(dict.fromkeys(effect.capability for effect in self.effects))
+        return {
+            "step": self.step,
+            "capabilities": capabilities,
+            "state": self.state,
+            "words": list(self.choices),
+        }
+
+
+class RerunEffects(NamedTuple):
+    """The effects of an earlier run, those that a rerun would repeat, and the choices made so far."""
+
+    known: Mapping[str, Effect]
+    """All of them by step path."""
+    repeatable: tuple[Effect, ...]
+    """Those of class effect in steps that run again."""
+    choices: Mapping[str, str]
+    """By step path: a key of EFFECT_CHOICES."""
+    by_probe: Mapping[str, DoubtResolution] = {}
+    """By step path: the resolution that a probe gave."""
+    repeated_in: Mapping[str, str] = {}
+    """By step path: the id of a later episode that was told to repeat the call."""
+
+    @property
+    def questions(self) -> list[EffectQuestion]:
+        """The effects without a choice, grouped by root step where one choice can hold for all of its effects."""
+        return _questions(
+            [effect for effect in self.repeatable if not choice_for(effect, self.choices)],
+            self.choices,
+        )
+
+    def with_choices(self, choices: Mapping[str, str]) -> RerunEffects:
+        """A copy with more choices. Raises UsageError `step.unknown`, `usage.value` for `reuse` without output."""
+        for step, word in choices.items():
+            self._require_possible(step, word)
+        return self._replace(choices={**self.choices, **choices})
+
+    def with_probe_answer(self, effect: Effect, found: DoubtResolution) -> RerunEffects:
+        """A copy in which a probe has decided about an effect in doubt."""
+        word = next(word for word, choice in EFFECT_CHOICES.items() if choice == found.choice)
+        now = effect._replace(state=DONE, output=found.output) if word == "reuse" else effect
+        return self._replace(
+            known={**self.known, effect.step: now},
+            repeatable=tuple(now if each.step == effect.step else each for each in self.repeatable),
+            choices={**self.choices, effect.step: word},
+            by_probe={**self.by_probe, effect.step: found},
+        )
+
+    def _require_possible(self, step: str, word: str) -> None:
+        below = [effect for effect in self.repeatable if step in path_prefixes(effect.step)]
+        if not below:
+            known = [question.step for question in _questions(self.repeatable)]
+            raise UsageError(
+                "step.unknown",
+                f"`--effects {step}={word}`: no effect of that step would be made again",
+                expected=f"one of: {', '.join(known[:20]) or 'nothing'}",
+                hint=suggestion(step, known),
+            )
+        if word == "reuse" and not any(effect.output is not None for effect in below):
+            raise UsageError(
+                "usage.value",
+                f"`--effects {step}=reuse`: no answer of `{below[0].capability}` is recorded, it is {below[0].state}",
+                expected="repeat or fail",
+            )
+
+    def reuses(self, step: str) -> bool:
+        """Whether `reuse` is the choice for every effect of this step, which has at least one."""
+        below = [effect for effect in self.repeatable if effect.step == step]
+        return bool(below) and all(choice_for(effect, self.choices) == "reuse" for effect in below)
+
+    def to_payload(self, by: str) -> dict[str, Any]:
+        """`effects` of the first event of the new run: each known effect by step path, with its resolution.
+
+        `by` is the user, who made each choice that no probe made.
+        """
+        payload = {}
+        for step, effect in self.known.items():
+            word = choice_for(effect, self.choices)
+            entry = effect.to_payload()
+            if word:
+                found = self.by_probe.get(step)
+                entry["resolution"] = {
+                    "choice": EFFECT_CHOICES[word],
+                    "by": found.by if found else f"human:{by}",
+                }
+            payload[step] = entry
+        return payload
+
+
+def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
+    """The calls that later reruns were told to repeat: id of the write-ahead record to id of the newest such episode.
+
+    Reads the first line of every episode that is newer than this one.
+    """
+    found: dict[str, str] = {}
+    store = Store(runs_dir)
+    for name in store.ids():
+        if not is_own_id(name) or name <= episode_id:
+            break
+        try:
+            first = next((event for _, event in EventLog(store.runs_dir / name)), None)
+        except EnvironmentRefusal:
+            continue  # not readable, or removed meanwhile
+        for entry in ((first.payload.get("effects") if first else None) or {}).values():
+            if (entry.get("resolution") or {}).get("choice") == EFFECT_CHOICES["repeat"]:
+                found.setdefault(entry["origin"]["event"], name)
+    return found
+
+
+def select_effects(
+    known: Mapping[str, Effect], steps: Iterable[str], taken: Container[str] = ()
+) -> RerunEffects:
+    """The effects of an earlier run for a rerun that runs these root steps again, without the items of them whose
+    results are `taken`; no choice is made yet."""
+    steps = set(steps)
+    called = [
+        effect
+        for effect in known.values()
+        if effect.kind == "effect" and path_prefixes(effect.step)[-1] in steps
+        if not any(path in taken for path in path_prefixes(effect.step))
+    ]
+    return RerunEffects(known, tuple(called), {})
+
+
+def choice_for(effect: Effect, choices: Mapping[str, str]) -> str:
+    """The choice with the longest matching step path; `reuse` only where an output is recorded. Empty without one."""
+    for step in path_prefixes(effect.step):
+        word = choices.get(step, "")
+        if word and (word != "reuse" or effect.output is not None):
+            return word
+    return ""
+
+
+def _questions(effects: Iterable[Effect], chosen: Iterable[str] = ()) -> list[EffectQuestion]:
+    """One question per root step without a choice whose effects have the same possible choices, else one per effect."""
+    by_step: dict[str, list[Effect]] = {}
+    for effect in effects:
+        by_step.setdefault(path_prefixes(effect.step)[-1], []).append(effect)
+    found = []
+    for step, group in by_step.items():
+        if step not in chosen and len({effect.output is not None for effect in group}) == 1:
+            found.append(EffectQuestion(step, tuple(group)))
+        else:
+            found += [EffectQuestion(effect.step, (effect,)) for effect in group]
+    return found
+
+
+def path_prefixes(step: str) -> list[str]:
+    """A step path and the paths that contain it, the longest first: `a#3/b`, `a#3`, `a`."""
+    found = [step]
+    while parent := StepPath(found[-1]).parent:
+        found.append(parent)
+    return found

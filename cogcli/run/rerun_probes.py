@@ -1,0 +1,71 @@
+"""Probes before a rerun: whether the calls in doubt of the earlier run happened (ADR 11).
+
+A probe is called by a run of one step, so it is governed; the episode of that run is removed. Its answer is recorded
+in the first event of the rerun, with the probe as the decider.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.base.scratch import scratch_folder
+from cogcli.run.effects import IN_DOUBT, Effect
+from cogcli.run.engine.doubt import DoubtResolution
+from cogcli.run.engine.probe import is_promise, resolution_of
+from cogcli.run.launch import launch
+from cogcli.run.prepare import PreparedRun, RunEnvironment, one_step_skill, prepare_one_step
+from cogcli.run.rerun import Reuse
+from cogcli.run.rerun_effects import find_repeats
+from cogcli.specs.capability import Capability
+
+_HEAD: Final = {
+    "id": "cogcli.probe",
+    "name": "Probe",
+    "description": "Asks whether a call happened.",
+}
+
+
+def probe_effects(environment: RunEnvironment, prepared: PreparedRun, reuse: Reuse) -> Reuse:
+    """A copy of `reuse` with the answers of probes for effects in doubt that no choice was made for."""
+    effects = reuse.effects
+
+    for question in effects.questions:
+        for effect in question.effects:
+            capability = prepared.catalog.capability(effect.capability)
+            if (
+                capability is None
+                or not capability.probe
+                or effect.state != IN_DOUBT
+                or effect.input is None
+            ):
+                continue
+            found = _ask_probe(environment, prepared, capability, effect)
+            if found is None:
+                continue
+            origin = effect.origin
+            repeats = (
+                find_repeats(environment.runs_dir, origin["episode"]) if is_promise(found) else {}
+            )
+            if later := repeats.get(origin["event"]):
+                effects = effects._replace(repeated_in={**effects.repeated_in, effect.step: later})
+            else:
+                effects = effects.with_probe_answer(effect, found)
+    return reuse._replace(effects=effects)
+
+
+def _ask_probe(
+    environment: RunEnvironment, prepared: PreparedRun, capability: Capability, effect: Effect
+) -> DoubtResolution | None:
+    """The resolution that the probe gives; None unless its run ended with `ok` and a usable answer."""
+    probe = prepared.catalog.capability(capability.probe)
+    names = [name for name in ("happened", "output") if probe and name in probe.outputs]
+    values = {"idempotency_key": effect.idempotency_key, "input": effect.input}
+    outputs: dict[str, Any] = {name: {"type": "any"} for name in names}
+    skill = one_step_skill(_HEAD, capability.probe, values, outputs, names, {"id": "probe"})
+    request = prepared.request.with_options(frame={}, goal=None, durability="none", tags={})
+    run = prepare_one_step(prepared.catalog, skill, request, prepared.selection, capability.file)
+    with scratch_folder("probe") as runs_dir:
+        result = launch(environment._replace(runs_dir=runs_dir), run)
+    if result.status != "ok":
+        return None
+    return resolution_of(capability, capability.probe, result.outputs or {})

@@ -1,0 +1,468 @@
+"""Resume: the engine runs again over the same log with the recorded answers, and continues live where they end
+(docs/reference/episode.md#doubts)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from unicodedata import normalize
+
+from cogcli.base.calls import Answer, Attempt, BindingChain, recorded_chain
+from cogcli.base.errors import EnvironmentRefusal, PolicyApprovalError, RunTimeoutError, UsageError
+from cogcli.base.problems import ProblemsFound
+from cogcli.base.redact import Redactor
+from cogcli.base.terminal_text import is_plain_name
+from cogcli.declarations.envelope import Event, draft_of
+from cogcli.declarations.events import RunResumed
+from cogcli.declarations.governance_events import ApprovalGranted, ApprovalRejected
+from cogcli.declarations.options import options_from_log
+from cogcli.episode.journal import Journal, has_standing_permissions
+from cogcli.episode.snapshot import Snapshots
+from cogcli.episode.store import Store
+from cogcli.policy.approvals import Approvals
+from cogcli.protocols.live.runner import LiveRunner
+from cogcli.run.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
+from cogcli.run.engine.context import Engine
+from cogcli.run.engine.outcome import RunOutcome
+from cogcli.run.engine.run import SKILL
+from cogcli.run.launch import (
+    InterceptedRunner,
+    engine_over_log,
+    live_runner,
+    recorded_agent,
+    run_engine,
+    with_typed_inputs,
+)
+from cogcli.run.log_index import LogIndex, index_events, locate_error
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.run.prepare import AgentRun, RunEnvironment
+from cogcli.run.replay import (
+    find_differing_specs,
+    reach_recorded,
+    read_pinned_catalog,
+    request_from,
+)
+from cogcli.run.rerun_effects import find_repeats
+from cogcli.run.results import (
+    Control,
+    RunResult,
+    exported,
+    finish_run,
+    finished_of,
+    in_doubt,
+    pause_in_doubt,
+    seal_run,
+)
+from cogcli.run.resume_adapters import ResumeSink, send_unmasked
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
+from cogcli.specs.checks.packs import check_agent
+from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.service_variables import with_recorded_variables
+from cogcli.specs.stricter import stricter_of
+from cogcli.state.reducer import rebuild
+
+
+class ResumeRequest(NamedTuple):
+    """The flags of `resume`. `approve` and `reject` hold ids of requests, capabilities or gates."""
+
+    approve: tuple[str, ...] = ()
+    reject: tuple[str, ...] = ()
+    by: str = ""
+    reason: str = ""
+    in_doubt: tuple[DoubtAnswer, ...] = ()
+    allow_changed_specs: bool = False
+    abort: bool = False
+    """Close the run: nothing new starts, it ends with the status `aborted`."""
+    durability: str = "process"
+    head: str = ""
+    """The hash that the log ends with: the user knows this log and gives the permissions that it records."""
+    timeout: float | None = None
+    """Seconds that the run may take from now on; None: what is left of those that it was given before."""
+    allow_hosts: tuple[str, ...] = ()
+    """The public hosts that a project may call from now on before it is trusted; those of before count no more."""
+
+
+def resume(
+    environment: RunEnvironment,
+    directory: Path,
+    request: ResumeRequest,
+    require_consent: Callable[[LogIndex, Journal], None],
+    *,
+    listener: Callable[[Event], None],
+    control: Control,
+) -> RunResult:
+    """Continue an interrupted or paused run in its own log, with its own ids and options, and seal it if it ends.
+
+    Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
+    `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`; RunTimeoutError where no time is
+    left, and nothing is appended.
+    """
+    redactor = Redactor()
+    store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
+    journal, events, _ = store.reopen(
+        directory,
+        clock=environment.clock,
+        ids=environment.ids,
+        redactor=redactor,
+        durability=request.durability,
+    )
+    try:
+        foreign = (event for event in events if not journal.is_allowed(event.seq))
+        log = index_events(directory, events, foreign)
+        if log.started is None:
+            raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
+        end = log.ended.runs.get(log.root)
+        if end is not None:
+            return exported(
+                _seal_ended_run(journal, events, end, log.ended.signal), environment.export
+            )
+        if not request.abort:
+            require_consent(log, journal)
+        if has_standing_permissions(log.started.payload):
+            journal.announce_each()
+        resumption = _Resumption(environment, directory, request, journal, log, log.started)
+        return exported(resumption.run(redactor, listener, control), environment.export)
+    finally:
+        journal.close()
+
+
+def _seal_ended_run(
+    journal: Journal, events: list[Event], end: Event, signal: str | None
+) -> RunResult:
+    """Seal a run that has ended in its log, and return its result. No event is appended but those of sealing."""
+    payload = end.payload
+    error = locate_error(payload["error"]) if payload["error"] else None
+    outcome = RunOutcome(
+        payload["status"], error, payload["outputs"], tuple(payload["required_missing"])
+    )
+    finished = finished_of(outcome, rebuild(events).root)
+    seal_run(journal, finished)
+    control = Control()
+    if signal is not None:
+        control.cancel(signal)
+    return finish_run(finished, journal, control)
+
+
+class _Resumption(NamedTuple):
+    """One command that continues a run whose log is open."""
+
+    environment: RunEnvironment
+    directory: Path
+    request: ResumeRequest
+    journal: Journal
+    log: LogIndex
+    started: Event
+
+    def run(
+        self, redactor: Redactor, listener: Callable[[Event], None], control: Control
+    ) -> RunResult:
+        """Check all answers, note the resumption, then let the engine continue. Raises as `resume`."""
+        environment, request, journal, log = (
+            self._environment_of_run(),
+            self.request,
+            self.journal,
+            self.log,
+        )
+        if not request.abort:
+            self._require_time()
+        catalog, selection, selected, changed = self._specs()
+        answers = _match_answers(log, request)
+        for asked, granted in answers:
+            _require_approver(asked, granted=granted, by=request.by, started=self.started)
+        resolutions = resolutions_from(
+            log,
+            request.in_doubt,
+            catalog.capability,
+            by=request.by or "somebody",
+            reason=request.reason,
+            episode=self.directory.name,
+        )
+        agent = recorded_agent(environment.agent_of, catalog, self.started)
+        workers = options_from_log(self.started.payload).max_workers
+        live = live_runner(
+            environment, catalog, selection, redactor,
+            max_workers=workers, selected=selected, is_agent=agent is not None,
+        )  # fmt: skip
+        with agent.hold() if agent and not request.abort else nullcontext():
+            if agent and not request.abort:
+                agent.open_model(journal.history())  # before an effect that was approved goes on
+            self._append_resumption(changed, answered=bool(answers))
+            try:
+                for asked, granted in answers:
+                    self._append_answer(asked, granted=granted)
+                repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
+                doubts = OpenDoubts(log, journal, resolutions, repeats)
+                if agent is not None and agent.secrets is not None:
+                    agent.secrets.connect(redactor.add)
+                engine = self._engine(catalog, live, doubts, listener, control, agent)
+                return self._run_engine(engine, control, agent)
+            except EnvironmentRefusal as error:
+                waiting = (
+                    in_doubt(journal) if error.code == "env.disk" and not request.abort else None
+                )
+                if waiting is None:
+                    raise
+                return pause_in_doubt(journal, waiting, error, control)
+
+    def _environment_of_run(self) -> RunEnvironment:
+        """The environment in which the run reads the files that were typed when it began, if the first event, which
+        names these inputs, is vouched for."""
+        if not self.journal.is_allowed(self.started.seq):
+            return self.environment
+        payload = self.started.payload
+        return with_typed_inputs(self.environment, payload["inputs"], payload.get("typed") or ())
+
+    def _require_time(self) -> None:
+        """Raise RunTimeoutError where the sittings before used up the time of the run, and it is given no new one. What
+        became of a call in doubt can still be said: what is new fails then."""
+        total, used = self.log.timeout, self.log.timed_ms / 1000
+        if (
+            self.request.timeout is None
+            and total is not None
+            and used >= total
+            and not self.request.in_doubt
+        ):
+            name = self.directory.name
+            text = f"the {total:g} s of this run are used up: its sittings took {used:.1f} s"
+            hint = "give it more with --timeout, or close it with --abort"
+            error = RunTimeoutError("run.timeout", text, hint=hint)
+            error.next = (
+                f"cogcli resume {name} --timeout {total:g}",
+                f"cogcli resume {name} --abort",
+            )
+            raise error
+
+    def _run_engine(self, engine: Engine, control: Control, agent: AgentRun | None) -> RunResult:
+        skill, first = self.started.payload["skill"]["id"], request_from(self.started)
+        finished = run_engine(
+            engine, skill, first, self.log.root or "", self.journal, control, agent
+        )
+        return finish_run(finished, self.journal, control)
+
+    def _engine(
+        self, catalog: Catalog, live: LiveRunner, doubts: OpenDoubts, listener: Callable[[Event], None],
+        control: Control, agent: AgentRun | None,
+    ) -> Engine:  # fmt: skip
+        environment, request, log = self.environment, self.request, self.log
+        sink = ResumeSink(self.journal, log, control, abort=request.abort)
+        before = log.last.seq or 0 if log.last else 0
+
+        def answer(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+            found = doubts.answer(attempt)
+            if found is None and limit is not None and limit.is_gone:
+                error = limit.late()
+                error.left = False
+                raise error
+            if found is None and environment.intercept is not None:
+                return environment.intercept(attempt, partial(send_unmasked, send=send))
+            return found or send_unmasked(attempt, send)
+
+        engine = engine_over_log(
+            catalog,
+            log,
+            self.started,
+            agent,
+            sink=sink,
+            dispatcher=sink.dispatcher,
+            runner=InterceptedRunner(live, answer),
+            clock=environment.clock,
+            ids=environment.ids,
+            listener=lambda event: listener(event) if (event.seq or 0) > before else None,
+            approvals=Approvals(log.approvals),
+            doubts=None if request.abort else doubts,
+            snapshots=None if request.abort else Snapshots(self.journal),
+            asked=log.asked if request.allow_changed_specs else None,
+            service_changes=live.service_changes,
+        )
+        engine.waits_in_doubt = not request.abort
+        engine.spent_ms, engine.timed_ms = log.sittings.milliseconds, log.timed_ms
+        if request.timeout is not None:
+            engine.timeout_seconds, engine.timed_ms = request.timeout, 0
+        limit = (agent.program if agent else SKILL).limit(engine)
+        return engine
+
+    def _specs(self) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
+        """The catalog to continue with, how bindings are selected, the recorded binding chains, and the changed pins.
+
+        Specs are read once. Where some have changed and that is allowed, no recorded chain counts, and each capability
+        is as strict as either declaration. Raises EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
+        """
+        started, allowed = self.started, self.request.allow_changed_specs
+        # Of a run with changed specs, what it began with counts, too: each capability is as strict as either
+        # declaration.
+        read_pinned = partial(read_pinned_catalog, started, self.directory)
+        pinned = read_pinned().capabilities if allowed else {}
+        gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
+        catalog = reach_recorded(
+            self.environment.open_registry(), started, read_pinned, also=sorted(gates)
+        )
+        catalog = with_recorded_variables(catalog, started.payload["pins"].get("variables"))
+        changed = find_differing_specs(started, catalog.pins)
+        if changed and not allowed:
+            names = ", ".join(f"`{name}`" for name in changed)
+            raise EnvironmentRefusal(
+                "resume.changed-specs",
+                f"changed since this run began: {names}",
+                hint="restore them, or continue with --allow-changed-specs",
+            )
+        if changed:
+            catalog = catalog._replace(capabilities=stricter_of(catalog.capabilities, pinned))
+        options = options_from_log(started.payload)
+        selected = {} if changed else recorded_chains(started)
+        # A recorded binding counts as named by the user: it is called, or nothing is.
+        binds = {
+            **options.bind,
+            **{id: chain.members[0].binding_id for id, chain in selected.items()},
+        }
+        options = options.replace(bind=binds, allow_hosts=list(self.request.allow_hosts))
+        selection = SelectionOptions.of(options, self.environment.environ)
+        found = (check_agent if started.payload.get("agent") else check)(catalog, options=selection)
+        blocking = [problem for problem in found if problem.severity != "W"]
+        if blocking:
+            raise ProblemsFound(blocking)
+        return catalog, selection, selected, changed
+
+    def _append_resumption(self, changed: list[str], *, answered: bool) -> None:
+        request, last = self.request, self.log.last or self.started
+        reason = "answered" if answered else "resumed"
+        if request.abort:
+            reason = f"closed by {request.by or 'somebody'}" + (
+                f": {request.reason}" if request.reason else ""
+            )
+        if request.allow_changed_specs:
+            reason += ", changed specs allowed"
+        if request.head:
+            reason += f", what was allowed up to {request.head} given again"
+        checkpoint = {"offset": last.seq, "event": last.id}
+        payload = RunResumed(
+            reason=reason,
+            checkpoint=checkpoint,
+            changed_specs=list(changed),
+            timeout_seconds=None if request.abort else request.timeout,
+        )
+        self.journal.append(draft_of(payload, self.log.root or "", caused_by=last.id))
+
+    def _append_answer(self, asked: Event, *, granted: bool) -> None:
+        by, role = _approver(asked, self.request.by)
+        of_gate = "approver_roles" in asked.payload
+        answer = ApprovalGranted if granted else ApprovalRejected
+        payload = answer(
+            approval_id=asked.payload["approval_id"],
+            capability=asked.payload["capability"],
+            step_id=asked.payload["step_id"],
+            action_hash=asked.payload["action_hash"],
+            reason=self.request.reason,
+            role=role if of_gate else None,
+            os_user=_os_user() if of_gate else None,
+            by=by,
+        )
+        draft = draft_of(
+            payload,
+            asked.run_id or "",
+            step_id=asked.step_id or "",
+            speaker=f"human:{by}",
+        )
+        self.log.note_answer(self.journal.append(draft, durable=True))
+
+
+def recorded_chains(started: Event) -> dict[str, BindingChain]:
+    """The non-empty binding chains pinned at the start, by capability. Raises EnvironmentRefusal
+    `episode.unreadable`."""
+    recorded = started.payload.get("selection") or {}
+    try:
+        chains = {id: recorded_chain(each) for id, each in recorded.items()}
+    except (AttributeError, KeyError, TypeError) as error:
+        text = "this log does not record the chosen bindings"
+        raise EnvironmentRefusal("episode.unreadable", text) from error
+    return {id: chain for id, chain in chains.items() if chain.members}
+
+
+def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, bool]]:
+    """The open requests that `approve` and `reject` name, each with whether it is granted.
+
+    Raises UsageError `episode.unknown-approval` for a name without a request, `usage.flag` for two answers to one.
+    """
+    answers = []
+    for names, granted in ((request.approve, True), (request.reject, False)):
+        for name in names:
+            named = [event for event in log.open_requests if name in _names(event)]
+            if not named:
+                waiting = (
+                    ", ".join(sorted({n for e in log.open_requests for n in _names(e)}))
+                    or "nothing"
+                )
+                raise UsageError(
+                    "episode.unknown-approval",
+                    f"no pending approval is called `{name}`",
+                    expected=f"one of: {waiting}",
+                )
+            answers += [(event, granted) for event in named if (event, granted) not in answers]
+    if len({event.id for event, _ in answers}) < len(answers):
+        raise UsageError(
+            "usage.flag", "one request is both approved and rejected", hint="keep one answer"
+        )
+    return answers
+
+
+def _approver(asked: Event, by: str) -> tuple[str, str]:
+    """The name and the role of who answers: `NAME:ROLE` where a gate of a pack asks, a name alone elsewhere."""
+    if "approver_roles" not in asked.payload:
+        return by, ""
+    name, colon, role = by.rpartition(":")
+    return (name, role) if colon else (by, "")
+
+
+def _require_approver(asked: Event, *, granted: bool, by: str, started: Event) -> None:
+    """Raise PolicyApprovalError where a gate of a pack wants somebody else; its request is left as it is."""
+    payload = asked.payload
+    name, role = _approver(asked, by)
+    roles = payload.get("approver_roles") or []
+    policy = PolicyRequest.recorded(started.payload)
+    user = (policy.user if policy else "") or "default"
+    agent = f"agent.{policy.pack.partition('@')[0]}" if policy else ""
+    gate = payload.get("gate")
+    if "approver_roles" in payload and not is_plain_name(name):
+        raise UsageError(
+            "usage.value",
+            "`--by`: a name has no space around it and no invisible characters",
+            hint="--by NAME:ROLE",
+        )
+    if roles and role not in roles:
+        given = f"`{role}`" if role else "none"
+        text = f"{gate} wants one of the roles {', '.join(f'`{each}`' for each in roles)}, found {given}"
+        raise PolicyApprovalError("policy.approval", text, hint=f"answer with --by NAME:{roles[0]}")
+    folded = _fold(name)
+    own = folded == _fold(agent) or (folded == _fold(user) and not payload.get("allow_self"))
+    if granted and "approver_roles" in payload and own:
+        text = f"`{name}` asked for this: {gate} wants somebody else"
+        raise PolicyApprovalError("policy.approval", text, hint="let another person answer")
+
+
+def _fold(name: str) -> str:
+    """A name without what does not make another person of it: case, width, marks that are not seen."""
+    return "".join(
+        c for c in normalize("NFKC", name).casefold() if c.isprintable() and not c.isspace()
+    )
+
+
+def _os_user() -> str:
+    """Who runs this process, as the machine says; empty where it does not."""
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (OSError, KeyError):
+        return ""
+
+
+def _names(request: Event) -> set[str]:
+    payload = request.payload
+    return {
+        name
+        for name in (payload["approval_id"], payload["capability"], payload.get("gate"))
+        if name
+    }

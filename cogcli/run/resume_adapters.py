@@ -1,0 +1,139 @@
+"""The calls and the event sink of a resumed run: the log first, then live calls and appended events.
+
+1. A call with a recorded answer is not made again, a recorded event is not appended again. Live answers come after
+   all recorded ones.
+2. A step or run that has ended in the log stays ended: no call starts in it, and it ends with the recorded outcome.
+3. A call with a write-ahead record and no result is decided by `OpenDoubts`: repeated, answered, skipped, failed, or
+   left for a person to decide.
+4. `resume --abort` closes the run with the status `aborted`: whatever would be new (the start of a call, a repeat, a
+   request for approval) ends the run instead, as a signal does (docs/reference/episode.md#doubts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NoReturn
+
+from cogcli.base.calls import Answer, Attempt
+from cogcli.base.canonical import compact
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.redact import MASK
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Draft, Event
+from cogcli.declarations.events import row_of
+from cogcli.episode.journal import Journal
+from cogcli.run.engine.tasks import Cancelled
+from cogcli.run.log_dispatcher import LogDispatcher, error_of_ending
+from cogcli.run.log_index import LogIndex
+from cogcli.run.results import Control
+
+_VERDICT: Final = ("verdict", "rule", "gate")
+ABORT: Final = "ABORT"
+"""The `signal` of `run.aborting` where no signal came."""
+
+
+def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+    """The live answer. Raises EnvironmentRefusal `resume.masked` for an input with a mask instead of a secret."""
+    if MASK.encode() in compact(attempt.input):
+        raise EnvironmentRefusal(
+            "resume.masked",
+            f"step `{attempt.step_id}` needs a value that the log holds masked only",
+            hint="run the skill again and give the secret again",
+        )
+    return send(attempt)
+
+
+class ResumeSink:
+    """Gives the recorded event of a draft, each once; a draft that the log does not have is appended.
+
+    With `abort` one that starts something ends the run instead.
+    """
+
+    def __init__(self, journal: Journal, log: LogIndex, control: Control, *, abort: bool) -> None:
+        self._journal = journal
+        self._log = log
+        self._control = control
+        self._abort = abort
+        self.dispatcher = LogDispatcher(log, self._end_unanswered, live=not abort)
+
+    def append(self, draft: Draft, *, durable: bool = False) -> Event:
+        """The recorded or the new event. Raises Cancelled, or the recorded error, for a start in a closed scope."""
+        recorded = self._log.take_recorded(draft) or (
+            None if self._abort else self._open_request(draft)
+        )
+        if recorded is not None and _decides_otherwise(draft, recorded):
+            recorded = None
+        if recorded is not None:
+            self.dispatcher.mark_delivered(recorded)
+            return recorded
+        if self._abort and row_of(draft.event_type).begins:
+            self._cancel(ABORT)
+            raise Cancelled
+        end = self._closed_by(draft)
+        return (
+            self._journal.append(draft, durable=durable)
+            if end is None
+            else self._after_end(draft, end)
+        )
+
+    def history(self) -> Iterable[Event]:
+        """The log so far, with the events of the sittings themselves."""
+        return self._journal.history()
+
+    def _end_unanswered(self, attempt: Attempt | None) -> NoReturn:
+        """End a call that the log has no answer to: its step has ended there, or the run is being closed."""
+        if self._abort or attempt is None:
+            self._cancel(ABORT)
+        else:
+            self._repeat_signal(self._log.ended.over(attempt.run_id, attempt.step_id))
+        raise Cancelled
+
+    def _repeat_signal(self, end: Event | None) -> None:
+        """Cancel the run if a signal had ended the recorded one before `end`; else do nothing."""
+        signal = self._log.ended.signal
+        if signal is not None and end is not None and self._log.ended.by_signal(end):
+            self._cancel(signal)
+
+    def _cancel(self, signal: str) -> None:
+        """Cancel the run. Twice, which leaves no grace: there is no call to wait for."""
+        self._control.cancel(signal)
+        self._control.cancel(signal)
+
+    def _closed_by(self, draft: Draft) -> Event | None:
+        """The event that closed the scope of a draft; None where it is open.
+
+        `gate.decided` comes after the end of the gate itself, so the step that the gate guards counts.
+        """
+        step_id = draft.step_id
+        if draft.event_type == "gate.decided" and step_id:
+            step_id = StepPath(step_id).owner
+        return self._log.ended.over(draft.run_id, step_id)
+
+    def _after_end(self, draft: Draft, end: Event) -> Event:
+        """An event outside the log, for a draft in a closed scope. Raises as `append` for one that starts something."""
+        if row_of(draft.event_type).begins:
+            self._repeat_signal(end)
+            same = (end.run_id, end.step_id) == (draft.run_id, draft.step_id)
+            raise error_of_ending(end) if same else Cancelled()
+        return Event(
+            None, "", end.timestamp, end.episode_id, draft.run_id, None, draft.phase, draft.event_type, draft.payload
+        )  # fmt: skip
+
+    def _open_request(self, draft: Draft) -> Event | None:
+        """The recorded request for approval of the same action, if it is unanswered: nobody is asked twice."""
+        if draft.event_type != "approval.requested":
+            return None
+        for event in self._log.open_requests:
+            if all(
+                event.payload[name] == draft.payload[name]
+                for name in ("step_id", "action_hash", "evidence_hash")
+            ):
+                return event
+        return None
+
+
+def _decides_otherwise(draft: Draft, recorded: Event) -> bool:
+    """Whether a pack that was changed says something else of a call than the recorded decision."""
+    if draft.event_type != "policy.decided":
+        return False
+    return any(draft.payload.get(name) != recorded.payload.get(name) for name in _VERDICT)

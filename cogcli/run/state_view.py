@@ -1,0 +1,46 @@
+"""The state of a run as rules read it: parts of what `state.json` would be now (docs/reference/pack.md#rules).
+
+A fold over the events of the log, so that a resumed or replayed run sees the same. Values stand in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from cogcli.declarations.envelope import Event
+from cogcli.episode.log_lines import LATEST
+from cogcli.episode.project import Projection
+
+
+class StateOfRun:
+    """The parts of `state.json` that are asked for, after the events so far; the others are not made."""
+
+    def __init__(self, parts: Collection[str]) -> None:
+        self._projection = Projection()
+        of: dict[str, Callable[[], Any]] = {
+            "goal": self._projection.goal,
+            "plan": self._plan,
+            "memory": self._projection.memory,
+            "outcomes": self._outcomes,
+        }
+        self._parts = {name: of[name] for name in sorted(parts)}
+
+    def apply(self, event: Event) -> None:
+        """Take up an event, in order of the log."""
+        self._projection.apply(event)
+        self._projection.plan.rules = (
+            LATEST  # a log with a pack has these; a masked first event does not say so
+        )
+
+    def read(self) -> dict[str, Any]:
+        """The parts by name; later events change none of their lists."""
+        return {name: part() for name, part in self._parts.items()}
+
+    def _plan(self) -> dict[str, Any]:
+        plan = self._projection.plan.result()
+        return {**plan, "steps": [dict(step) for step in plan["steps"]]}
+
+    def _outcomes(self) -> dict[str, Any]:
+        outcomes = self._projection.outcomes()
+        return {**outcomes, "actions": list(outcomes["actions"])}

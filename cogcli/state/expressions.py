@@ -1,0 +1,92 @@
+"""Evaluating expressions in a scope (docs/reference/execution.md#expressions)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from cogcli.base.errors import ExpressionError
+from cogcli.base.jsonvalue import deep_copy, kind_of
+from cogcli.base.refs import MISSING, Reference
+from cogcli.specs.fields import Fields
+from cogcli.state.inputs import Scope
+from cogcli.state.namespaces import look_through, members_of, suggest_present, walk
+
+# The expression language is imported on use: most runs have no expression, and start-up counts.
+
+
+def compile_expression(value: Any, loop_names: frozenset[str] = frozenset()) -> Any:
+    """The parsed expression of a text; any other value unchanged. The static checks have accepted every expression."""
+    if not isinstance(value, str):
+        return value
+    from cogcli.base.expressions import read_expression
+
+    return read_expression(value, loop_names)
+
+
+def value_of(
+    expression: Any,
+    scope: Scope,
+    inputs: Fields,
+    reads: dict[str, None],
+    *,
+    missing_is_null: bool = False,
+) -> Any:
+    """A copy of the value of an expression, or of a value that is not one. Its references are added to `reads`. Raises
+    ExpressionError."""
+    from cogcli.base.expressions import Expression, evaluate
+
+    if not isinstance(expression, Expression):
+        return deep_copy(expression)
+    for reference in expression.references:
+        reads[reference.text] = None
+
+    lost: list[Reference] = []
+
+    def look(reference: Reference) -> Any:
+        value = find(reference)
+        if value is MISSING:
+            lost.append(reference)
+        return value
+
+    def find(reference: Reference) -> Any:
+        if reference.namespace in scope.loop:
+            return walk(scope.loop[reference.namespace], reference.segments)
+        value = look_through(scope.state, reference)
+        if value is MISSING and reference.namespace == "inputs" and reference.segments[0] in inputs:
+            # Declared, optional and not given: null. A path into what was not given is missing all the same.
+            return None if len(reference.segments) == 1 else MISSING
+        return value
+
+    try:
+        return deep_copy(evaluate(expression, look, missing_is_null=missing_is_null))
+    except ExpressionError as error:
+        if error.code == "expr.missing" and lost:
+            near = _suggest_near(lost[-1], scope)
+            error.hint = f"{near} Else {error.hint}" if near else error.hint
+        raise
+
+
+def _suggest_near(reference: Reference, scope: Scope) -> str:
+    """A hint naming what is there instead of a reference that leads nowhere; or the empty string."""
+    name = reference.namespace
+    root = scope.loop[name] if name in scope.loop else members_of(scope.state, name)
+    return suggest_present((name, *reference.segments), {name: root})
+
+
+def holds(expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None]) -> bool:
+    """Whether a condition is true by Python's truth of JSON values."""
+    return bool(value_of(expression, scope, inputs, reads))
+
+
+def case_text(value: Any) -> str:
+    """A router's value as the text that cases are compared with. Raises ExpressionError `expr.type`."""
+    kind = kind_of(value)
+    if kind in ("list", "object"):
+        raise ExpressionError(
+            "expr.type", f"router: `on` gave {kind}, expected a text, number, boolean or null"
+        )
+    if kind == "number":
+        return str(int(value) if float(value).is_integer() else value)
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

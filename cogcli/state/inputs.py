@@ -1,0 +1,134 @@
+"""A step's input: compiled once per run, resolved at each invocation (docs/reference/execution.md#reading)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.base.errors import InputMappingError, ReferenceResolutionError
+from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.refs import MISSING, Reference, parse, parse_loop
+from cogcli.specs.step_values import TEXT, TextSlot, is_text, parse_text
+from cogcli.state.execution import ExecutionState
+from cogcli.state.namespaces import look_up, read_reference, suggest_present, walk
+
+
+class Scope(NamedTuple):
+    """What an input is resolved in: the run's state and, inside foreach, its loop names."""
+
+    state: ExecutionState
+    loop: Mapping[str, Any] = {}
+
+
+Resolver = Callable[[Scope, dict[str, None]], Any]
+"""Gives the value in a scope; references read are added to the dict, in order and without repeats."""
+
+
+def compile_input(value: Any, loop_names: frozenset[str] = frozenset()) -> Resolver:
+    """The resolver of a value as written in `input` or `otherwise`; its results share nothing with the state."""
+    if isinstance(value, str):
+        reference = parse(value)
+        if reference is not None:
+            return _read_state(reference)
+        loop = parse_loop(value, loop_names) if loop_names else None
+        return _read_loop(loop) if loop else lambda scope, reads: value
+    if isinstance(value, dict):
+        if value.keys() == {"$literal"}:
+            literal = value["$literal"]
+            return lambda scope, reads: deep_copy(literal)
+        if is_text(value) and isinstance(value[TEXT], str):
+            return _fill_text(value[TEXT], loop_names)
+        members = {key: compile_input(member, loop_names) for key, member in value.items()}
+        return lambda scope, reads: {key: give(scope, reads) for key, give in members.items()}
+    if isinstance(value, list):
+        items = [compile_input(item, loop_names) for item in value]
+        return lambda scope, reads: [give(scope, reads) for give in items]
+    return lambda scope, reads: value
+
+
+def _read_state(reference: Reference) -> Resolver:
+    text = reference.text
+
+    def resolve(scope: Scope, reads: dict[str, None]) -> Any:
+        reads[text] = None
+        return deep_copy(read_reference(scope.state, reference))
+
+    return resolve
+
+
+def _read_loop(reference: Reference) -> Resolver:
+    def resolve(scope: Scope, reads: dict[str, None]) -> Any:
+        reads[reference.text] = None
+        return deep_copy(_of_item(reference, scope))
+
+    return resolve
+
+
+def _of_item(reference: Reference, scope: Scope) -> Any:
+    value = walk(scope.loop[reference.namespace], reference.segments)
+    if value is MISSING:
+        path = (reference.namespace, *reference.segments)
+        hint = suggest_present(path, {reference.namespace: scope.loop[reference.namespace]})
+        raise ReferenceResolutionError(
+            "input.reference", f"`{reference.text}`: not in this item", hint=hint
+        )
+    return value
+
+
+MAX_TEXT: Final = 10 * 1024 * 1024
+"""Characters of a text with values."""
+
+
+def _fill_text(text: str, loop_names: frozenset[str]) -> Resolver:
+    """The resolver of a `$text`: texts as they are, other values as compact JSON."""
+    pieces = parse_text(text, loop_names)
+
+    def resolve(scope: Scope, reads: dict[str, None]) -> str:
+        found, size = [], 0
+        for piece in pieces:
+            found.append(piece if isinstance(piece, str) else _filled(piece, scope, reads))
+            size += len(found[-1])
+            if size > MAX_TEXT:
+                raise InputMappingError(
+                    "input.contract", f"a `$text` of more than {MAX_TEXT} characters"
+                )
+        return "".join(found)
+
+    return resolve
+
+
+def _filled(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
+    """The value of a slot as text; its own text where it is missing or null. Raises ReferenceResolutionError."""
+    reference = slot.reference
+    reads[reference.text] = None
+    try:
+        looped = reference.namespace in scope.loop
+        value = _of_item(reference, scope) if looped else read_reference(scope.state, reference)
+    except ReferenceResolutionError:
+        if slot.otherwise is None:
+            raise
+        value = None
+    if value is None and slot.otherwise is None:
+        hint = f"write ${{{reference.text}:-}} for no text in its place"
+        raise ReferenceResolutionError(
+            "input.reference", f"`{reference.text}`: null in a text", hint=hint
+        )
+    if value is None:
+        return slot.otherwise or ""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def reads_nothing(value: Any, state: ExecutionState) -> bool:
+    """Whether a value as written in `input` is one reference to an absent value."""
+    reference = parse(value) if isinstance(value, str) else None
+    return reference is not None and look_up(state, reference) is MISSING
+
+
+def resolve_input(mapping: Resolver, scope: Scope, reads: dict[str, None]) -> Any:
+    """The value of a compiled mapping. Raises InputMappingError whose cause is the failing reference."""
+    try:
+        return mapping(scope, reads)
+    except ReferenceResolutionError as error:
+        raise InputMappingError(error.code, error.message, hint=error.hint) from error

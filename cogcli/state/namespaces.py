@@ -1,0 +1,145 @@
+"""Reading and writing the namespaces of a run: one table (docs/reference/execution.md#reading,
+docs/reference/execution.md#writing)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.errors import ReferenceResolutionError
+from cogcli.base.problems import suggest_path
+from cogcli.base.refs import FRAME_FIELDS, MISSING, OUTPUT_FIELDS, WORKING_SLOTS, Reference
+from cogcli.state.execution import ExecutionState
+
+
+class Namespace(NamedTuple):
+    """How one namespace behaves. `dicts_only`: lists are not walked and a whole path may be one key."""
+
+    writable: bool
+    missing_is_null: bool
+    dicts_only: bool
+    attributes: tuple[str, ...] = ()
+
+
+NAMESPACES: Final[dict[str, Namespace]] = {
+    "inputs": Namespace(writable=False, missing_is_null=True, dicts_only=True),
+    "vars": Namespace(writable=True, missing_is_null=False, dicts_only=True),
+    "outputs": Namespace(writable=True, missing_is_null=False, dicts_only=True),
+    "frame": Namespace(
+        writable=False, missing_is_null=True, dicts_only=False, attributes=FRAME_FIELDS
+    ),
+    "working": Namespace(
+        writable=True, missing_is_null=False, dicts_only=False, attributes=WORKING_SLOTS
+    ),
+    "output": Namespace(
+        writable=True, missing_is_null=True, dicts_only=False, attributes=OUTPUT_FIELDS
+    ),
+    "extensions": Namespace(writable=True, missing_is_null=True, dicts_only=False),
+}
+
+
+def look_up(state: ExecutionState, reference: Reference) -> Any:
+    """The value a reference leads to, or MISSING. The value is the state's own: copy it before handing it out."""
+    namespace = NAMESPACES[reference.namespace]
+    root = getattr(state, reference.namespace)
+    segments = reference.segments
+    if namespace.dicts_only:
+        flat = segments[0] if len(segments) == 1 else ".".join(segments)
+        return root[flat] if flat in root else walk_dicts(root, segments)
+    if namespace.attributes:
+        if segments[0] not in namespace.attributes:
+            return MISSING
+        return walk(getattr(root, segments[0]), segments[1:])
+    return walk(root, segments)
+
+
+def look_through(state: ExecutionState, reference: Reference) -> Any:
+    """Like `look_up`, as expressions read: through lists in every namespace."""
+    value = look_up(state, reference)
+    if value is MISSING and NAMESPACES[reference.namespace].dicts_only:
+        return walk(getattr(state, reference.namespace), reference.segments)
+    return value
+
+
+def walk_dicts(value: Any, segments: tuple[str, ...]) -> Any:
+    """Key by key through objects, or MISSING."""
+    for segment in segments:
+        if type(value) is not dict or segment not in value:
+            return MISSING
+        value = value[segment]
+    return value
+
+
+def walk(value: Any, segments: tuple[str, ...]) -> Any:
+    """Through objects by key and lists by index, or MISSING."""
+    for segment in segments:
+        value = _member(value, segment)
+        if value is MISSING:
+            return MISSING
+    return value
+
+
+def _member(value: Any, segment: str) -> Any:
+    if type(value) is dict:
+        return value.get(segment, MISSING)
+    if type(value) in (list, tuple) and segment.isdecimal() and segment.isascii():
+        # A longer text is past every end, and `int` refuses thousands of digits.
+        index = int(segment) if len(segment) < _DIGITS else len(value)
+        return value[index] if index < len(value) else MISSING
+    return MISSING
+
+
+_DIGITS: Final = 16
+
+
+def read_reference(state: ExecutionState, reference: Reference) -> Any:
+    """The value of a reference, null where its namespace allows absence. Raises ReferenceResolutionError
+    `input.reference` naming the failing segment and the keys present."""
+    value = look_up(state, reference)
+    if value is not MISSING:
+        return value
+    if NAMESPACES[reference.namespace].missing_is_null:
+        return None
+    text, hint = _explain_missing(state, reference)
+    raise ReferenceResolutionError("input.reference", text, hint=hint)
+
+
+def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, str]:
+    """Which segment of a reference is not there and what is; a hint that names the whole reference."""
+    root = members_of(state, reference.namespace)
+    value = root
+    for segment in reference.segments:
+        below = _member(value, segment)
+        if below is MISSING:
+            present = "a value without members"
+            if isinstance(value, dict):
+                present = ", ".join(sorted(value)[:10]) or "nothing"
+            elif isinstance(value, list):
+                present = f"{len(value)} item{'' if len(value) == 1 else 's'}"
+            hint = suggest_present(
+                (reference.namespace, *reference.segments), {reference.namespace: root}
+            )
+            return f"`{reference.text}`: no `{segment}`, present: {present}", hint
+        value = below
+    return f"`{reference.text}`: lists are not walked in {reference.namespace}", ""
+
+
+def members_of(state: ExecutionState, namespace: str) -> Any:
+    """The object that the references of a namespace lead into."""
+    block = getattr(state, namespace)
+    return {name: getattr(block, name) for name in NAMESPACES[namespace].attributes} or block
+
+
+def suggest_present(path: Sequence[str], value: Any) -> str:
+    """A hint naming whole paths into a value: with a present name instead of the first segment that is not there; or
+    the empty string."""
+    for failed, segment in enumerate(path):
+        below = _member(value, segment)
+        if below is MISSING:
+            before, after = "".join(f"{part}." for part in path[:failed]), path[failed + 1 :]
+            known = value if isinstance(value, dict) else ()
+            return suggest_path(
+                segment, known, before=before, after="".join(f".{part}" for part in after)
+            )
+        value = below
+    return ""

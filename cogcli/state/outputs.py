@@ -1,0 +1,133 @@
+"""A step's output: from what was produced to the writes it makes (docs/reference/execution.md#writing)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.errors import OutputMappingError, ReferenceResolutionError
+from cogcli.base.jsonvalue import deep_copy, kind_of, preview
+from cogcli.base.merge import require_mergeable
+from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
+from cogcli.state.execution import ExecutionState
+from cogcli.state.namespaces import read_reference, suggest_present, walk
+from cogcli.state.reducer import Write, present_kind, write_value
+
+
+class OutputRule(NamedTuple):
+    """One line of an output mapping: where in the produced object, or which reference, and the target."""
+
+    left: str
+    segments: tuple[str, ...]
+    copy_of: Reference | None
+    target: Target
+    strategy: str
+    listed: bool = False
+    """Wired by a hint of a list type: a lone value becomes a list, an element that is not an object `{value: …}`."""
+    hint_of: str = ""
+    """The capability whose hint this is; empty for a line of a mapping."""
+
+
+def compile_output(
+    mapping: dict[str, str], strategy: str, declared: Iterable[str]
+) -> tuple[OutputRule, ...]:
+    """The rules of an output mapping that passed the static checks, in mapping order."""
+    known = {*declared}
+    rules = []
+    for left, right in mapping.items():
+        target = parse_target(right)
+        if target is None:
+            raise OutputMappingError("output.path", f"`{right}`: not a target")
+        segments = tuple(left.split("."))
+        reference = None if left in known or segments[0] in known else parse(left)
+        rules.append(OutputRule(left, segments, reference, target, strategy))
+    return tuple(rules)
+
+
+def writes_of(
+    rules: tuple[OutputRule, ...], produced: dict[str, Any], state: ExecutionState
+) -> list[Write]:
+    """The writes a produced object makes, in mapping order, values before merging. Nothing is written yet.
+
+    An absent optional output makes no write. Raises OutputMappingError `output.missing`, `output.slot-type`,
+    `output.merge` or `output.path` when any of them could not be applied: all or none.
+    """
+    writes = []
+    for rule in rules:
+        value = deep_copy(_value(rule, produced, state))
+        if value is MISSING:
+            continue
+        if rule.listed:
+            items = value if isinstance(value, list) else [value]
+            value = [item if isinstance(item, dict) else {"value": item} for item in items]
+        writes.append(Write(rule.target, rule.strategy, value))
+    require_applicable(state, writes)
+    return writes
+
+
+def _value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) -> Any:
+    if rule.copy_of is not None:
+        try:
+            return read_reference(state, rule.copy_of)
+        except ReferenceResolutionError as error:
+            raise OutputMappingError("output.missing", error.message) from error
+    if rule.left in produced:
+        return produced[rule.left]
+    head, *rest = rule.segments
+    if head not in produced:
+        return MISSING
+    value = walk(produced[head], tuple(rest))
+    if value is MISSING and rest:
+        text = f"`{rule.left}`: not in what was produced, found {preview(produced[head])}"
+        raise OutputMappingError(
+            "output.missing", text, hint=suggest_present(rule.segments, produced)
+        )
+    return value
+
+
+_LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
+
+
+def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
+    """Raises OutputMappingError unless all writes can be applied, one after the other. The state stays as it is."""
+    places = {(write.target.namespace, *write.target.path) for write in writes}
+    within = (place[:end] in places for place in places for end in range(2, len(place)))
+    # Only where a target stands twice, or inside another, does one write change what the next one finds.
+    ground = _scratch(state, writes) if len(places) < len(writes) or any(within) else None
+    for write in writes:
+        present = present_kind(ground or state, write.target)
+        require_mergeable(write.strategy, write.target.text, present, kind_of(write.value))
+        _require_slot_type(write)
+        if ground is not None:
+            write_value(ground, write.target, write.strategy, deep_copy(write.value))
+
+
+def _scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState:
+    """A state holding copies of what the writes touch, to try them out on."""
+    scratch = ExecutionState(state.run_id, state.trace_id, state.skill_id)
+    for namespace, name in {(write.target.namespace, write.target.path[0]) for write in writes}:
+        source, ground = getattr(state, namespace), getattr(scratch, namespace)
+        if not isinstance(source, dict):
+            setattr(ground, name, deep_copy(getattr(source, name)))
+        elif name in source:
+            ground[name] = deep_copy(source[name])
+    return scratch
+
+
+def _require_slot_type(write: Write) -> None:
+    target, value = write.target, write.value
+    if target.namespace == "working" and len(target.path) == 1:
+        if target.path[0] in _LIST_SLOTS:
+            fits = isinstance(value, list) and all(isinstance(item, dict) for item in value)
+            wanted = "a list of objects"
+        else:
+            fits, wanted = isinstance(value, dict), "an object"
+    elif target.namespace == "output" and target.path[0] != "result":
+        fits = len(target.path) == 1 and (value is None or isinstance(value, str))
+        wanted = "text or null"
+    else:
+        return
+    if not fits:
+        raise OutputMappingError(
+            "output.slot-type", f"`{target.text}`: expected {wanted}, found {preview(value)}"
+        )

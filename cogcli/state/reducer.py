@@ -1,0 +1,234 @@
+"""The one reducer: how an event changes the state of its run, live, on resume and on replay.
+
+1. A run's state begins with its `run.started` event.
+2. `step.started` makes a step running; a closing event ends it, applies its writes in order, adds its trace entry.
+3. Steps that ended done, failed or vetoed count; their calls and tokens are added whatever the ending.
+4. `iteration` rises with each retry by a step and each `while` round after the first.
+5. A step id whose last part holds `@` or `#` names a call inside a step: only the closing event of the step counts.
+6. Every event of the run moves `updated_at`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+from cogcli.base.errors import OutputMappingError
+from cogcli.base.jsonvalue import deep_copy, kind_of
+from cogcli.base.merge import merge
+from cogcli.base.refs import Target, parse_target
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import EVENT_TYPES, Written, row_of
+from cogcli.state.execution import ExecutionState, StepResult, TraceStep, frame_from
+
+
+class Write(NamedTuple):
+    """One write of a step: the value before merging."""
+
+    target: Target
+    strategy: str
+    value: Any
+
+    def to_written(self) -> Written:
+        """The write as a closing event holds it."""
+        return Written(target=self.target.text, strategy=self.strategy, value=self.value)
+
+
+class ReusedResult(NamedTuple):
+    """The result of a step of an earlier episode, used instead of doing the step; `origin` names episode and event."""
+
+    output: dict[str, Any]
+    writes: tuple[Write, ...]
+    origin: dict[str, str]
+
+    def to_payload(self) -> dict[str, Any]:
+        """The result as the first event of the run that reuses it holds it."""
+        writes = [write.to_written().json for write in self.writes]
+        return {"output": self.output, "writes": writes, "reused_from": self.origin}
+
+
+_COUNTED: Final = frozenset(("done", "failed", "vetoed"))
+
+
+def initial_state(event: Event) -> ExecutionState:
+    """The state of a run right after its `run.started` event."""
+    payload = event.payload
+    skill = payload.get("skill") or {}
+    return ExecutionState(
+        run_id=event.run_id or "",
+        trace_id=event.trace_id or "",
+        skill_id=skill.get("id", ""),
+        skill_version=skill.get("version"),
+        parent_run_id=payload.get("parent_run_id"),
+        inputs=deep_copy(payload.get("inputs") or {}),
+        frame=frame_from(deep_copy(payload.get("frame") or {})),
+        updated_at=event.timestamp,
+    )
+
+
+def apply(state: ExecutionState, event: Event) -> None:
+    """Change `state` by one later event of its run. Unknown event types only move `updated_at`."""
+    reducer = REDUCERS.get(event.event_type or "")
+    if reducer is not None:
+        reducer(state, event)
+    state.updated_at = event.timestamp
+
+
+RunStates = dict[str | None, ExecutionState]
+"""The states of a log's runs by their id, the root's first."""
+
+
+class Rebuilt(NamedTuple):
+    """The states of an episode's runs: the root's, and its children's by run id."""
+
+    root: ExecutionState
+    children: dict[str, ExecutionState]
+
+
+def rebuild(events: Iterable[Event]) -> Rebuilt:
+    """The states of all runs as they were after these events of a log. Raises ValueError where none begins."""
+    states: RunStates = {}
+    for event in events:
+        apply_to_runs(states, event)
+    if not states:
+        raise ValueError("no run begins in this log")
+    root, *children = states.values()
+    return Rebuilt(root, {state.run_id: state for state in children})
+
+
+def apply_to_runs(states: RunStates, event: Event) -> None:
+    """Change the state of the run that the next event of a log belongs to, or begin it."""
+    row, state = row_of(event.event_type), states.get(event.run_id)
+    if row.phase == "start" and state is None:
+        states[event.run_id] = initial_state(event)
+    elif not row.projected and state is not None:
+        apply(state, event)
+
+
+def _start(state: ExecutionState, event: Event) -> None:
+    step_id = event.payload["step_id"]
+    state.iteration += event.payload.get("round", 0) > 0
+    if StepPath(step_id).is_step:
+        state.running[step_id] = state.plan_order.get(step_id, len(state.running))
+
+
+def _plan(state: ExecutionState, event: Event) -> None:
+    state.plan_order = {record["id"]: n for n, record in enumerate(event.payload["step_records"])}
+
+
+def _retry(state: ExecutionState, event: Event) -> None:
+    state.iteration += event.payload.get("reason") == "retry"
+
+
+def _terminate(state: ExecutionState, event: Event) -> None:
+    state.status = event.payload["status"]
+    state.running.clear()
+
+
+def _finish(state: ExecutionState, event: Event) -> None:
+    payload = event.payload
+    step_id, status = payload["step_id"], payload["step_status"]
+    if not StepPath(step_id).is_step:
+        return
+    state.running.pop(step_id, None)
+    writes = payload.get("writes") or ()
+    for write in writes:
+        target = parse_target(write["target"])
+        if target is not None:
+            write_value(state, target, write["strategy"], deep_copy(write["value"]))
+    metrics = event.metrics or {}
+    entry = TraceStep(
+        step_id=step_id,
+        capability_id=payload.get("capability") or payload.get("uses") or "",
+        status=status,
+        started_at=metrics.get("started_at"),
+        ended_at=metrics.get("completed_at"),
+        reads=tuple(payload.get("reads") or ()),
+        writes=tuple(dict.fromkeys(write["target"] for write in writes)),
+        latency_ms=payload.get("latency_ms"),
+    )
+    state.trace.steps.append(entry)
+    state.step_results[step_id] = StepResult(
+        step_id,
+        status,
+        payload.get("reason"),
+        entry.reads,
+        entry.writes,
+        entry.latency_ms,
+        payload.get("error"),
+    )
+    _count(state, status, entry.latency_ms, payload.get("usage"))
+
+
+def _answer(state: ExecutionState, event: Event) -> None:
+    _sum_usage(state, event.payload["usage"])
+
+
+REDUCERS: Final[dict[str, Callable[[ExecutionState, Event], None]]] = {
+    "plan.created": _plan,
+    "step.started": _start,
+    "call.retried": _retry,
+    "model.answered": _answer,
+    "run.terminated": _terminate,
+    **{event_type: _finish for event_type, row in EVENT_TYPES.items() if row.closes},
+}
+"""By event type, what `apply` calls: one per row with `reduced` but the start of a run, which is `initial_state`."""
+
+
+def _count(
+    state: ExecutionState, status: str, latency: int | None, usage: dict[str, int] | None
+) -> None:
+    sums = state.trace.metrics
+    if status in _COUNTED:
+        sums.step_count += 1
+        sums.elapsed_ms += latency or 0
+    if usage:
+        _sum_usage(state, usage)
+
+
+def _sum_usage(state: ExecutionState, usage: dict[str, int]) -> None:
+    sums = state.trace.metrics
+    sums.llm_calls += usage["llm_calls"]
+    sums.tool_calls += usage["tool_calls"]
+    sums.tokens_in += usage["tokens_in"]
+    sums.tokens_out += usage["tokens_out"]
+
+
+def write_value(state: ExecutionState, target: Target, strategy: str, value: Any) -> None:
+    """Put one value, which the state then owns, at its target. Raises OutputMappingError `output.path`."""
+    root = getattr(state, target.namespace)
+    *middle, last = target.path
+    if target.namespace in ("working", "output"):
+        if not middle:
+            setattr(root, last, merge(strategy, getattr(root, last), value))
+            return
+        slot = middle.pop(0)
+        if getattr(root, slot) is None:
+            setattr(root, slot, {})
+        root = _object(getattr(root, slot), target)
+    for segment in middle:
+        root = _object(root.setdefault(segment, {}), target)
+    root[last] = merge(strategy, root.get(last), value)
+
+
+def _object(value: Any, target: Target) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise OutputMappingError("output.path", f"`{target.text}`: leads through {kind_of(value)}")
+    return value
+
+
+def present_kind(state: ExecutionState, target: Target) -> str | None:
+    """The kind of value at a target, None where it is absent. Raises OutputMappingError `output.path`."""
+    value: Any = getattr(state, target.namespace)
+    for n, segment in enumerate(target.path):
+        if n == 0 and target.namespace in ("working", "output"):
+            value = getattr(value, segment)
+        else:
+            value = _object(value, target).get(segment, _ABSENT)
+        if value is _ABSENT or (value is None and n == 0 and target.namespace == "output"):
+            return None
+    return kind_of(value)
+
+
+_ABSENT: Final = object()

@@ -1,0 +1,56 @@
+"""Guardrails (docs/reference/pack.md#guardrails)."""
+
+from __future__ import annotations
+
+import pytest
+
+from cogcli.policy.guardrails import has_match, has_phrase, matching
+from cogcli.specs.pack import Guardrail
+
+CARD = Guardrail("card", pattern="[0-9]{13,19}")
+LEGAL = Guardrail("legal", phrases=("lawyer", "class action"))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("my card is 4111111111111111", ["card"]),
+        ("411111111111", []),
+        ("I call my LAWYER now", ["legal"]),
+        ("lawyers", []),
+        ("a class\n action against you", ["legal"]),
+        ("Anwalt", []),
+        ("4111111111111111, says my lawyer.", ["card", "legal"]),
+    ],
+)
+def test_text_meets_patterns_and_phrases_as_whole_words(text: str, found: list[str]) -> None:
+    assert [each.id for each in matching([CARD, LEGAL], text)] == found
+
+
+def test_a_pattern_that_cannot_be_run_is_met_by_every_text() -> None:
+    assert matching([Guardrail("bad", pattern="(?=a)")], "anything")
+    assert matching([Guardrail("broken", pattern="(")], "anything")
+
+
+def test_a_text_too_long_for_a_pattern_meets_it() -> None:
+    long = "a " * 1_500_000
+    assert matching([CARD], long)
+    assert not matching([CARD], "a " * 1_000)
+    assert not has_match("[0-9]{13,19}", long + "4111111111111111")
+
+
+def test_a_pattern_that_cannot_be_run_finds_nothing() -> None:
+    assert [has_match(pattern, "anything") for pattern in ("(?=a)", "(", "any", "^thing")] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_phrases_are_compared_without_case() -> None:
+    assert has_phrase("my straße", "STRASSE") is False
+    assert has_phrase("my strasse", "STRAßE")
+    assert not has_phrase("my_lawyer", "lawyer")
+    assert has_phrase("a.c", "a.c")
+    assert not has_phrase("abc", "a.c")

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cogcli.base.merge import conflict
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "leaf"),
+    [
+        ({"a": 1}, {"b": 2}, None),
+        ({"a": 1}, {"a": 1}, None),
+        ({"a": 1}, {"a": 1.0}, None),
+        ({"a": 1}, {"a": True}, "a"),
+        ({"a": [1]}, {"a": [True]}, "a"),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, "a.c"),
+        ({"a": {"b": 1}}, {"a": None}, "a"),
+        ({"a": {}}, {"a": {"b": 1}}, None),
+        ({"a": [1]}, {"a": [1, 2]}, "a"),
+    ],
+)
+def test_conflict_names_the_first_leaf_set_differently(a: Any, b: Any, leaf: str | None) -> None:
+    assert conflict(a, b) == leaf
+    assert conflict(b, a) == leaf
