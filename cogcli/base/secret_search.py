@@ -291,6 +291,8 @@ def find_forms(value: str) -> set[str]:
     texts = {value, _settle(value), "".join(map(str.strip, value.split("\n")))}
     if not value.isascii():
         texts |= {unicodedata.normalize("NFC", value), unicodedata.normalize("NFD", value)}
+        # Folding does not join `ı` and its capital, `I`.
+        texts |= {value.upper(), value.lower(), value.swapcase(), value.title()}
         # UTF-8 read as Latin-1, as headers are.
         texts.add(value.encode("utf-8", "surrogatepass").decode("latin-1"))
     texts |= {"+".join(re.split(r"\s", text)) for text in texts}

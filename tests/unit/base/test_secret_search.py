@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import random
 import string
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -37,6 +38,17 @@ def test_an_echo_inside_a_longer_encoding_is_masked(kind: str, form: str) -> Non
     assert core not in masked
     assert masked.startswith("before ")
     assert masked.endswith(" after")
+
+
+@pytest.mark.parametrize("change", [str.upper, str.lower, str.swapcase, str.title])
+def test_a_letter_whose_capital_folds_to_another_one_is_found_in_each_case(
+    change: Callable[[str], str],
+) -> None:
+    secret = "kapı-ışık-ŞİFRE-ıııı"
+    assert (
+        Redactor([secret]).mask_text(f"before ({change(secret)}) after")
+        == "before ([masked]) after"
+    )
 
 
 @pytest.mark.parametrize("kind", SECRETS)
