@@ -38,7 +38,6 @@ from cogcli.authoring.verification.case import (
     Case,
     CaseTarget,
     Expected,
-    Outcome,
     judge,
     run_case,
 )
@@ -50,11 +49,10 @@ from cogcli.authoring.verification.check_result import (
     conclude,
 )
 from cogcli.authoring.verification.contract import (
-    CallOutcome,
     ContractCall,
-    call_outcome,
     example_calls,
     expect_call,
+    find_step,
     minimal_inputs,
     refused_calls,
 )
@@ -63,6 +61,7 @@ from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.base.system_text import variable
 from cogcli.declarations.options import RunOptions
 from cogcli.episode.history import History
+from cogcli.episode.run_history import StepHistory
 from cogcli.protocols.exchange_checks import Check
 from cogcli.protocols.live.breaker import Circuits
 from cogcli.run.prepare import PreparedRun, RunEnvironment, RunRequest, prepare_one_step
@@ -77,7 +76,7 @@ from cogcli.specs.selection import SelectionOptions
 
 _SKILL: Final = "registry.contracts"
 _STATE: Final = "XDG_STATE_HOME"
-_TRUST: Final = Need("trust", "its layer is not trusted", "cogcli config trust")
+TRUST: Final = Need("trust", "its layer is not trusted", "cogcli config trust")
 _CURES: Final = {"env.extra": "extra", "env.missing": "service"}
 """The codes of calls that could not be made here, and the kind of need that they tell."""
 
@@ -149,12 +148,17 @@ class _PlannedCall(NamedTuple):
         """By output the variable that the step of the call writes it to."""
         return {name: f"{step}_{name}" for name in self.capability.outputs}
 
+    def expectation(self, step: str) -> Expected:
+        """What is expected of it as this step of a run."""
+        variables = self.output_variables(step)
+        return expect_call(self.call, self.name, step, variables, exact=self.exact)
+
 
 class _JudgedCall(NamedTuple):
     """A call that was made: its check, what it needs if it could not be made here, and its milliseconds."""
 
     check: Check
-    needs: tuple[Need, ...]
+    need: Need | None
     ms: int
 
 
@@ -168,7 +172,7 @@ def sound_catalog(settings: Settings) -> Catalog:
     return catalog
 
 
-def ids_named(words: Sequence[str], known: Collection[str], kind: str) -> list[str]:
+def match_ids(words: Sequence[str], known: Collection[str], kind: str) -> list[str]:
     """The ids, sorted, that words name, as ids or patterns of them; all without words. Raises UsageError `usage.value`
     for a word that names none."""
     for word in words:
@@ -188,7 +192,7 @@ def check_contracts(
     EnvironmentRefusal, UsageError.
     """
     catalog = sound_catalog(settings)
-    ids, begun = ids_named(words, catalog.capabilities, "capability"), time.monotonic()
+    ids, begun = match_ids(words, catalog.capabilities, "capability"), time.monotonic()
     with writing("the directory of temporary files"):
         place = tempfile.TemporaryDirectory(prefix="cogcli-registry-", ignore_cleanup_errors=True)
     with place as folder:
@@ -238,7 +242,7 @@ class _ContractSurvey:
     def _find_needs(self, capability: Capability) -> tuple[Need, ...]:
         trusted = self._catalog.capabilities.get(capability.id)
         if trusted is None or trusted.file != capability.file:
-            return (_TRUST,)
+            return (TRUST,)
         called = dict.fromkeys((capability.id, *(gate.capability for gate in capability.gates)))
         needs = [need for id in called for need in self._all_needs.capability(id)]
         needs = needs or list(self._not_called(capability))
@@ -253,17 +257,13 @@ class _ContractSurvey:
         link = called_first(self._catalog, capability.id, self._options)
         layers = self._layers_of(capability, link)
         if not all(layer.trusted for layer in layers):
-            yield _TRUST
+            yield TRUST
             return
         harmless = capability.effect == "none"
         outside = outside_need(self._catalog, capability, link)
-        if outside is not None:
-            if not harmless or not variable(self._settings.environ, NETWORK):
-                yield outside._replace(cure=f"{NETWORK}=1" if harmless else "")
-                return
-        elif {layer.name for layer in layers} == {BUILT_IN}:
-            return
-        if not harmless:
+        if outside is not None and not (harmless and variable(self._settings.environ, NETWORK)):
+            yield outside._replace(cure=f"{NETWORK}=1" if harmless else "")
+        elif outside is None and not harmless and {layer.name for layer in layers} != {BUILT_IN}:
             yield Need("effects", f"its effect class is {capability.effect}")
 
     def _layers_of(self, capability: Capability, link: ChainLink) -> list[Layer]:
@@ -323,7 +323,7 @@ class _ContractSurvey:
             lambda: self._target(place or os.path.join(self._folder, "none"), calls),
             {},
             Answers(),
-            [_expectation(step, call) for step, call in calls.items()],
+            [call.expectation(step) for step, call in calls.items()],
         )
         outcome = run_case(case)
         if outcome.refusal is not None:
@@ -331,10 +331,10 @@ class _ContractSurvey:
         for (step, call), judged in zip(
             calls.items(), judge(case.expectation, outcome), strict=True
         ):
-            found = call_outcome(outcome, step, call.output_variables(step))
-            needs = tuple(_needs_of_call(call, found))
+            found = find_step(outcome, step)
+            need = _need_of_call(call, found)
             made = self._judged.setdefault(call.capability.id, [])
-            made.append(_JudgedCall(judged, needs, found.ms))
+            made.append(_JudgedCall(judged, need, found.ms or 0))
         return outcome.history
 
     def _target(self, place: str, calls: Mapping[str, _PlannedCall]) -> CaseTarget:
@@ -385,32 +385,27 @@ class _ContractSurvey:
         result = base
         if not needs:
             judged = self._judged[capability.id]
-            checks = [each.check for each in judged if not each.needs]
+            checks = [each.check for each in judged if not each.need]
             result = conclude(base, checks)._replace(ms=sum(each.ms for each in judged))
             if result.status == PASSED:
-                needs = tuple(dict.fromkeys(need for each in judged for need in each.needs))
+                needs = tuple(dict.fromkeys(each.need for each in judged if each.need))
         if needs:
             result = result._replace(status=SKIPPED, reason=needs[0].sentence)
         return Checked(result, needs, is_shipped(self._settings, file))
 
 
-def _expectation(step: str, planned: _PlannedCall) -> Expected:
-    def outcome_of(outcome: Outcome) -> CallOutcome:
-        return call_outcome(outcome, step, planned.output_variables(step))
-
-    return expect_call(planned.call, planned.name, outcome_of, exact=planned.exact)
-
-
-def _needs_of_call(planned: _PlannedCall, outcome: CallOutcome) -> Iterator[Need]:
+def _need_of_call(planned: _PlannedCall, step: StepHistory) -> Need | None:
     """What a call that could not be made needs. The inputs of an example are valid: if a function that runs something
     apart refuses them as unsupported, it is the machine that does not support it."""
-    kind = _CURES.get(outcome.code)
+    error = step.error
+    if error is None:
+        return None
+    kind = _CURES.get(error.code)
     safety = planned.capability.safety
     apart = safety is not None and "sandboxed_execution" in safety.scope_constraints
-    if apart and planned.call.example and outcome.reason == "unsupported":
+    if apart and planned.call.example and error.reason == "unsupported":
         kind = "isolation"
-    if kind:
-        yield Need(kind, outcome.message, outcome.hint)
+    return Need(kind, error.message or step.reason, error.hint or "") if kind else None
 
 
 def _skill(calls: Mapping[str, _PlannedCall]) -> dict[str, Any]:

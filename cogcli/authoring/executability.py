@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,21 +13,25 @@ from cogcli.app.needs import NETWORK, Need, called_first, find_needs, outside_ne
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.authoring.contracts import (
+    TRUST,
     Checked,
     check_contracts,
-    ids_named,
     is_shipped,
+    match_ids,
     sound_catalog,
 )
 from cogcli.authoring.skill_test_run import CaseRun
-from cogcli.authoring.skill_tests import UNTRUSTED, CaseResults, all_cases, run_cases, unmet_needs
+from cogcli.authoring.skill_tests import UNTRUSTED, all_cases, run_cases, unmet_needs
 from cogcli.authoring.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from cogcli.authoring.verification.skill_case import SkillCase
-from cogcli.base.errors import OK, BindingResolutionError
+from cogcli.base.errors import BindingResolutionError
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.system_text import variable
 from cogcli.episode.history import History
+from cogcli.specs.binding import Binding
+from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.skill import Skill
 
 _JOBS: Final = 4
 KINDS: Final = ("capabilities", "bindings", "skills")
@@ -40,97 +44,105 @@ class SkillResults(NamedTuple):
     seconds: float
 
 
+class _TestedCase(NamedTuple):
+    """A case with its result, and its run if it ran."""
+
+    case: SkillCase
+    result: CheckResult
+    run: CaseRun | None
+
+    @property
+    def lacking_extra(self) -> Need | None:
+        """The extra without which the run ended, whatever the case expects."""
+        failure = self.run.outcome.failure if self.run else None
+        if failure is None or failure.code != "env.extra":
+            return None
+        return Need("extra", failure.message, failure.hint)
+
+    def really_ran(self, outside: Collection[str]) -> bool:
+        """Whether it passed with a good end, and no stub answered for one of these capabilities."""
+        if self.run is None or self.result.status != PASSED or not self.case.ends_well:
+            return False
+        return self.run.catalog.stubbed.isdisjoint(outside)
+
+
 def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
-    """Run each skill, or those that words name, by the cases beside it. One has passed where a case runs it to a good
-    end, with no stub for what is outside of this machine, and none fails; what else it needs is told.
+    """Run each skill, or those that words name, by the cases beside it. One has passed if a case runs it to a good end,
+    with no stub for what is outside of this machine, and none fails; other needs are part of the result.
 
     Raises ProblemsFound, EnvironmentRefusal, UsageError.
     """
     catalog, begun = sound_catalog(settings), time.monotonic()
-    by_skill: dict[str, list[SkillCase]] = {
-        id: [] for id in ids_named(words, catalog.skills, "skill")
-    }
-    cases, tested = _tested(settings, by_skill)
-    for case in cases:
-        by_skill[case.skill_id].append(case)
+    ids = match_ids(words, catalog.skills, "skill")
+    tested = _test(settings, ids)
     needs = find_needs(open_registry(settings), catalog, selection_options(settings))
-    results = {result.id: result for result in tested.results.results}
-    checked = tuple(
-        _checked(
-            settings,
-            catalog,
-            id,
-            needs.skill(id),
-            [(case, results[case.id]) for case in own],
-            tested.runs,
-        )._replace(shipped=is_shipped(settings, catalog.skills[id].file))
-        for id, own in by_skill.items()
-    )
-    return SkillResults(checked, time.monotonic() - begun)
+    checked = []
+    for id in ids:
+        skill = catalog.skills[id]
+        subject = " ".join(skill.description.split())
+        base = CheckResult(id, SKIPPED, subject=subject, file=skill.file)
+        own = [each for each in tested if each.case.skill_id == id]
+        outside = dict(_outside(settings, catalog, id))
+        judged = _judge_skill(settings, base, own, needs.skill(id), outside)
+        checked.append(judged._replace(shipped=is_shipped(settings, skill.file)))
+    return SkillResults(tuple(checked), time.monotonic() - begun)
 
 
-def _tested(
-    settings: Settings, skills: Collection[str]
-) -> tuple[tuple[SkillCase, ...], CaseResults]:
-    """The cases of skills and what they gave; nothing is kept of their runs. Raises ProblemsFound for files that are
-    none."""
+def _test(settings: Settings, skills: Collection[str]) -> list[_TestedCase]:
+    """The cases of skills with their results; nothing is kept of their runs. Raises ProblemsFound for files that hold
+    no cases."""
     found = all_cases(settings)
     if found.problems:
         raise ProblemsFound(list(found.problems))
-    cases = tuple(case for case in found.cases if case.skill_id in skills)
+    cases = [case for case in found.cases if case.skill_id in skills]
     tested = run_cases(settings, cases, jobs=_JOBS)
     for run in tested.runs.values():
         if run.outcome.directory:
             shutil.rmtree(Path(run.outcome.directory).parent, ignore_errors=True)
-    return cases, tested
+    return [
+        _TestedCase(case, result, tested.runs.get(case.id))
+        for case, result in zip(cases, tested.results.results, strict=True)
+    ]
 
 
-def _checked(
-    settings: Settings, catalog: Catalog, id: str, needs: tuple[Need, ...],
-    ran: list[tuple[SkillCase, CheckResult]], runs: Mapping[str, CaseRun],
-) -> Checked:  # fmt: skip
-    skill = catalog.skills[id]
-    base = CheckResult(id, SKIPPED, subject=" ".join(skill.description.split()), file=skill.file)
-    if any(result.status == SKIPPED and result.code == UNTRUSTED for _, result in ran):
-        need = Need("trust", "its layer is not trusted", "cogcli config trust")
-        return Checked(base._replace(reason=need.sentence), (need,))
-    lacking = {case.id: need for case, _ in ran for need in _lacking_extra(runs.get(case.id))}
-    failures = (result for _, result in ran if result.status == FAILED and result.id not in lacking)
-    if failed := next(failures, None):
-        reason = f"{failed.id}: {failed.reason}"
-        return Checked(
-            base._replace(status=FAILED, reason=reason, code=failed.code or "test.failed")
-        )
-    outside = dict(_outside(settings, catalog, id))
+def _judge_skill(
+    settings: Settings,
+    base: CheckResult,
+    tested: Sequence[_TestedCase],
+    needs: tuple[Need, ...],
+    outside: Mapping[str, Need],
+) -> Checked:
+    """The result of a skill by its cases. `needs` are those of its specs, `outside` those of the capabilities that it
+    calls outside of this machine."""
+    if any(each.result.status == SKIPPED and each.result.code == UNTRUSTED for each in tested):
+        return _needing(base, (TRUST,))
+    for each in tested:
+        if each.result.status == FAILED and each.lacking_extra is None:
+            reason, code = f"{each.result.id}: {each.result.reason}", each.result.code
+            failed = base._replace(status=FAILED, reason=reason, code=code or "test.failed")
+            return Checked(failed)
     if not variable(settings.environ, NETWORK):
         needs = needs or tuple(outside.values())
-    ends_well = [(case, result) for case, result in ran if case.expectation.exit_code == OK]
-    passed = [
-        result
-        for case, result in ends_well
-        if result.status == PASSED and outside.keys().isdisjoint(runs[case.id].catalog.stubbed)
-    ]
-    if not needs and not passed:
-        needs = _needs_of_cases(settings, [case for case, _ in ends_well], lacking.values())
+    ran = [each.result for each in tested if each.really_ran(outside)]
+    if not ran:
+        needs = needs or _needs_of_cases(settings, tested)
     if needs:
-        return Checked(base._replace(reason=needs[0].sentence), needs)
-    took = sum(result.ms or 0 for result in passed)
-    return Checked(base._replace(status=PASSED, checks=passed[0].checks, ms=took))
+        return _needing(base, needs)
+    took = sum(result.ms or 0 for result in ran)
+    return Checked(base._replace(status=PASSED, checks=ran[0].checks, ms=took))
 
 
-def _needs_of_cases(
-    settings: Settings, cases: list[SkillCase], lacking: Iterable[Need]
-) -> tuple[Need, ...]:
-    """What a skill needs of which no case passed: what the cases lack, else a case that runs it."""
-    unmet = [need for case in cases for need in unmet_needs(settings, case)]
-    needs = tuple(dict.fromkeys([*lacking, *unmet]))
+def _needing(base: CheckResult, needs: tuple[Need, ...]) -> Checked:
+    return Checked(base._replace(reason=needs[0].sentence), needs)
+
+
+def _needs_of_cases(settings: Settings, tested: Sequence[_TestedCase]) -> tuple[Need, ...]:
+    """The needs of a skill without a passed case: what its cases lack, else a case that runs it."""
+    extras = [each.lacking_extra for each in tested]
+    ending_well = [each.case for each in tested if each.case.ends_well]
+    unmet = [need for case in ending_well for need in unmet_needs(settings, case)]
+    needs = tuple(dict.fromkeys([*filter(None, extras), *unmet]))
     return needs or (Need("case", "a case that runs it", "cogcli test --record EP"),)
-
-
-def _lacking_extra(run: CaseRun | None) -> Iterator[Need]:
-    """The extra for want of which a case ended, whatever it expects."""
-    if run is not None and run.outcome.failure.code == "env.extra":
-        yield Need("extra", run.outcome.failure.message, run.outcome.failure.hint)
 
 
 def _outside(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[str, Need]]:
@@ -159,30 +171,38 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
     """What ran when all examples were called and all cases were run. What a stub answered did not run, nor did a skill
     in whose run one answered for what is outside of this machine. Raises as `check_skills`."""
     called = check_contracts(settings)
-    _, tested = _tested(settings, called.catalog.skills)
+    catalog = called.catalog
+    tested = _test(settings, catalog.skills)
     ran: dict[str, set[str]] = {kind: set() for kind in KINDS}
-    for fold in called.histories:
-        _note(ran, called.catalog, fold, {})
-    outside = {
-        id: dict(_outside(settings, called.catalog, id)).keys() for id in called.catalog.skills
+    for history in called.histories:
+        _note(ran, catalog, history, {})
+    outside = {id: dict(_outside(settings, catalog, id)).keys() for id in catalog.skills}
+    for each in tested:
+        if each.run is not None:
+            _note(ran, each.run.catalog, each.run.outcome.history, outside)
+    specs: dict[str, Mapping[str, Capability | Binding | Skill]] = {
+        "capabilities": catalog.capabilities,
+        "bindings": catalog.bindings,
+        "skills": catalog.skills,
     }
-    for run in tested.runs.values():
-        _note(ran, run.catalog, run.outcome.history, outside)
-    counts = {}
-    for kind in KINDS:
-        all_ids = sorted(getattr(called.catalog, kind))
-        missing = [id for id in all_ids if id not in ran[kind]]
-        specs = getattr(called.catalog, kind)
-        yours = {id for id in all_ids if not is_shipped(settings, specs[id].file)}
-        counts[kind] = {
-            "total": len(all_ids),
-            "ran": len(all_ids) - len(missing),
-            "missing": missing,
-            "yours": {"total": len(yours), "ran": len(yours.difference(missing))},
-        }
+    counts = {kind: _count(settings, specs[kind], ran[kind]) for kind in KINDS}
     untrusted = sum(each.needs_trust for each in called.checked)
-    untrusted += sum(result.code == UNTRUSTED for result in tested.results.results)
+    untrusted += sum(each.result.code == UNTRUSTED for each in tested)
     return RegistryCoverage(counts, untrusted)
+
+
+def _count(
+    settings: Settings, specs: Mapping[str, Capability | Binding | Skill], ran: Collection[str]
+) -> dict[str, Any]:
+    """How many specs of a kind there are, and which of them did not run."""
+    missing = sorted(id for id in specs if id not in ran)
+    yours = {id for id, spec in specs.items() if not is_shipped(settings, spec.file)}
+    return {
+        "total": len(specs),
+        "ran": len(specs) - len(missing),
+        "missing": missing,
+        "yours": {"total": len(yours), "ran": len(yours.difference(missing))},
+    }
 
 
 def _note(

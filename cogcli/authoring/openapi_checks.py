@@ -215,13 +215,7 @@ class _Verifier:
             )
 
         def exchange_of(outcome: Outcome) -> ObservedExchange | None:
-            """The last request and its reply; None if none was sent."""
-            if server is not None:
-                return exchange_from_mock(*server.exchanges[-1]) if server.exchanges else None
-            capability = specs.capability.id  # not a gate
-            ended = [one for one in outcome.attempts if one.record is not None]
-            records = [one.record for one in ended if one.attempt.capability_id == capability]
-            return exchange_from_record(records[-1] or {}) if records else None
+            return _last_exchange(server, specs.capability.id, outcome)
 
         expectation = [expect_outputs(OUTPUTS, scenario.expected_output, scenario.match)]
         if judge_exchange is not None:
@@ -281,13 +275,13 @@ class _Verifier:
         files = {specs.binding.file, specs.service.file}
         ignored = () if self._live else ("service.untrusted",)
         found = [p for p in self._problems if p.file in files and p.code not in ignored]
-        preventing = list(filter(_prevents_call, found))
-        others = [p for p in found if _is_rejected_value(p) and p not in preventing]
-        problems = [*preventing, *others]
+        preventing = [p for p in found if _prevents_call(p)]
+        rejected = [p for p in found if _is_rejected_value(p)]
+        problems = list(dict.fromkeys([*preventing, *rejected]))
         if not problems:
             return []
-        first = problems[0]
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        first, *others = problems
+        more = f" (and {len(others)} more)" if others else ""
         text = f"{first.code}: {first.file}:{first.line}: {first.message}{more}"
         failed = Check("static checks", False, text)
         if preventing:
@@ -307,6 +301,17 @@ class _Verifier:
                 raise NotRunnable("live (add --live)", skipped=True)
             mock = MockServer()
         return Loopback(_answering(mock, service), host=mock.host, port=mock.port)
+
+
+def _last_exchange(
+    server: Loopback | None, capability: str, outcome: Outcome
+) -> ObservedExchange | None:
+    """The last request of a capability and its reply; None if none was sent."""
+    if server is not None:
+        return exchange_from_mock(*server.exchanges[-1]) if server.exchanges else None
+    own = (one for one in outcome.attempts if one.attempt.capability_id == capability)  # no gate
+    records = [one.record for one in own if one.record is not None]
+    return exchange_from_record(records[-1]) if records else None
 
 
 def _expect_service(wanted: str, found: str) -> Expected:

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -25,6 +25,7 @@ from cogcli.run.prepare import PreparedRun, RunRequest, one_step_skill, prepare_
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.closure import capability_closure
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service
@@ -94,59 +95,36 @@ def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Cata
     binding = specs.binding._replace(metadata=metadata)
     # Circuit breakers know a service by its layer: the failures of one scenario are not those of another.
     service = specs.service._replace(layer=f"{specs.service.layer} {uuid4().hex}")
-    capabilities = {each.id: each for each in _called_capabilities(catalog, specs.capability)}
-    bindings, services = {binding.id: binding}, {service.id: service}
-    bindings_of: dict[str, tuple[str, ...]] = {specs.capability.id: (binding.id,)}
-    for gate in [id for id in capabilities if id != specs.capability.id]:
-        links = list(_usable_bindings(catalog, gate, local=local))
-        bindings_of[gate] = tuple(link.id for link, _ in links)
-        for link, called in links:
-            bindings[link.id] = link
-            services.setdefault(called.id, called)
-    kept = [
-        *(f"capability:{id}" for id in capabilities),
-        *(f"binding:{id}" for id in bindings),
-        *(f"service:{id}" for id in services),
-    ]
-    raw = {key: catalog.raw[key] for key in kept if key in catalog.raw}
-    own_service = {**service.settings, "network": service.network}
-    for key, members in (
-        (f"binding:{binding.id}", {"metadata": metadata}),
-        (f"service:{service.id}", own_service),
-    ):
-        raw[key] = {**raw[key], **members}
+
+    def is_usable(id: str) -> bool:
+        called = catalog.services.get(catalog.bindings[id].service)
+        return called is not None and (not local or catalog.in_process(called))
+
+    whole = capability_closure(catalog, specs.capability.id)
+    bindings_of = {id: tuple(filter(is_usable, ids)) for id, ids in whole.bindings_of.items()}
+    bindings_of[specs.capability.id] = (binding.id,)
+    bindings = {id: catalog.bindings[id] for ids in bindings_of.values() for id in ids}
+    services = {each.service: catalog.services[each.service] for each in bindings.values()}
+    raw = dict(catalog.raw)
+    raw[f"binding:{binding.id}"] = {**raw[f"binding:{binding.id}"], "metadata": metadata}
+    called_service = {**service.settings, "network": service.network}
+    raw[f"service:{service.id}"] = {**raw[f"service:{service.id}"], **called_service}
+    tables: dict[str, Iterable[str]] = {
+        "capability": whole.capabilities,
+        "binding": bindings,
+        "service": services,
+    }
+    kept = [f"{kind}:{id}" for kind, ids in tables.items() for id in ids]
     return Catalog(
-        capabilities=capabilities,
-        bindings=bindings,
+        capabilities=whole.capabilities,
+        bindings=bindings | {binding.id: binding},
         bindings_of=bindings_of,
-        services=services,
+        services=services | {service.id: service},
         defaults=catalog.defaults,
         aliases=catalog.aliases,
         places=catalog.places,
         protocols=catalog.protocols,
         pins={key: catalog.pins[key] for key in kept if key in catalog.pins},
-        raw=raw,
+        raw={key: raw[key] for key in kept if key in raw},
         partial=True,
     )
-
-
-def _usable_bindings(
-    catalog: Catalog, capability: str, *, local: bool
-) -> Iterator[tuple[Binding, Service]]:
-    for id in catalog.bindings_of.get(capability, ()):
-        binding = catalog.bindings[id]
-        service = catalog.services.get(binding.service)
-        if service is not None and (not local or catalog.in_process(service)):
-            yield binding, service
-
-
-def _called_capabilities(catalog: Catalog, capability: Capability) -> Iterator[Capability]:
-    """A capability, its gates and theirs, each once."""
-    waiting, seen = [capability], set[str]()
-    while waiting:
-        one = waiting.pop()
-        if one.id in seen:
-            continue
-        seen.add(one.id)
-        yield one
-        waiting += [found for name in one.asks if (found := catalog.capability(name))]

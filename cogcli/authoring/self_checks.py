@@ -9,7 +9,14 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.authoring.verification.case import Answers, Case, CaseTarget, Expected, Outcome, expect
+from cogcli.authoring.verification.case import (
+    Answers,
+    Case,
+    CaseTarget,
+    Expected,
+    Outcome,
+    expect_no,
+)
 from cogcli.authoring.verification.check_result import CheckResult, CheckResults, verify_all
 from cogcli.authoring.verification.failure_rules import failure_rules
 from cogcli.authoring.verification.harness import (
@@ -156,7 +163,7 @@ def _expect_refusal(code: str, allowed: Sequence[str], exit_code: int) -> Expect
         yield from mismatch("exit code", error.exit_code, exit_code)
         yield from mismatch("a runs directory", os.path.exists(outcome.runs_dir), False)
 
-    return expect("", lambda outcome: next(faults(outcome), ""))
+    return expect_no(faults)
 
 
 def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, Any]) -> PreparedRun:

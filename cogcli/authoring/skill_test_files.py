@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.app.editor_schemas import FOLDER
 from cogcli.app.episodes import find
@@ -23,19 +23,27 @@ from cogcli.authoring.verification.expectations import changed_outputs
 from cogcli.authoring.verification.skill_case import CaseSource, SkillCase
 from cogcli.base.calls import Answer
 from cogcli.base.canonical import compact
-from cogcli.base.errors import SkillNotFoundError, UsageError, exit_code
+from cogcli.base.errors import NO, OK, SkillNotFoundError, UsageError, exit_code
 from cogcli.base.files import write_atomic
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import MASK, Redactor
 from cogcli.base.source_lines import hide_secrets
+from cogcli.base.step_path import StepPath
 from cogcli.base.yaml.edit import UneditableYaml, replace_values, to_yaml
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import RunStarted, RunTerminated, StepFinished, StepStarted
+from cogcli.declarations.typed_payload import read_payload
 from cogcli.run.log_index import LogIndex
 from cogcli.run.prepare import RunRequest
 from cogcli.run.rerun import read_source_request
 from cogcli.specs.layout import CASES
 
 # -- recording --------------------------------------------------------------------------------------------------------
+
+
+_TRUST_LEVEL: Final = "standard"
+"""The default, which a case leaves out."""
+_UNENDED: Final = ("aborted", "pending")
 
 
 class RecordedCase(NamedTuple):
@@ -56,33 +64,22 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
     """
     directory = find(settings, episode)
     request, log = read_source_request(directory, {}, None)
-    started, end = log.started, log.ended.runs.get(log.root)
-    if started is None or end is None or end.payload["status"] in ("aborted", "pending"):
-        raise UsageError(
-            "usage.value", f"`{directory.name}` has not run to its end, so it is not a case"
-        )
-    if started.payload.get("agent"):
-        hint = "record the run of a skill"
-        raise UsageError(
-            "usage.value", f"`{directory.name}` is the run of an agent, not of a skill", hint=hint
-        )
+    started, end = _require_recordable(directory.name, log)
     path = os.path.join(
         _own_folder(settings, request.skill_id), CASES, f"{directory.name[:15].lower()}.yaml"
     )
     shown = settings.display_path(path)
     settings.inside(path)
     if os.path.lexists(path):
-        raise UsageError(
-            "output.exists", f"`{shown}` exists", hint="remove it, or rename it to keep it"
-        )
+        hint = "remove it, or rename it to keep it"
+        raise UsageError("output.exists", f"`{shown}` exists", hint=hint)
+    granted = {each.asked.gate or each.asked.capability for each in log.approvals if each.granted}
     case = {
         "description": f"as in {directory.name}",
         **_case_keys(request, started),
-        "approve": sorted(
-            {each.asked.gate or each.asked.capability for each in log.approvals if each.granted}
-        ),
+        "approve": sorted(granted),
         "stubs": _stubs(settings, request, log),
-        "expect": _expected(end.payload, log),
+        "expect": _expected(end, log),
     }
     kept = {key: value for key, value in case.items() if value or key == "inputs"}
     text = _case_text(kept, directory.name)
@@ -92,8 +89,27 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
         write_atomic(path, data, mode=0o644, bound=settings.bound)
         written(path, data)
     name = os.path.basename(path).removesuffix(".yaml")
-    masked = tuple(key for key, value in kept.items() if MASK.encode() in compact(value))
+    masked = tuple(key for key, value in kept.items() if _is_masked(value))
     return RecordedCase(f"{request.skill_id}/{name}", shown, masked)
+
+
+def _require_recordable(episode: str, log: LogIndex) -> tuple[Event, RunTerminated]:
+    """The first event and the end of the run of a skill. Raises UsageError `usage.value` for another one."""
+    started, closing = log.started, log.ended.runs.get(log.root)
+    end = read_payload(closing) if closing else None
+    if started is None or not isinstance(end, RunTerminated) or end.status in _UNENDED:
+        what = f"`{episode}` has not run to its end, so it is not a case"
+        raise UsageError("usage.value", what)
+    opening = read_payload(started)
+    if isinstance(opening, RunStarted) and opening.agent:
+        hint = "record the run of a skill"
+        what = f"`{episode}` is the run of an agent, not of a skill"
+        raise UsageError("usage.value", what, hint=hint)
+    return started, end
+
+
+def _is_masked(value: Any) -> bool:
+    return MASK.encode() in compact(value)
 
 
 def _case_text(case: Mapping[str, Any], episode: str) -> str:
@@ -132,24 +148,21 @@ def _own_folder(settings: Settings, skill_id: str) -> str:
 
 
 def _case_keys(request: RunRequest, started: Event) -> dict[str, Any]:
-    """The keys of a case that say how a run began; what is the default is left out."""
-    policy = request.options.policy
+    """The keys of a case that say how a run began; defaults are left out."""
+    chosen = request.options
     options = {
-        "trust_level": request.options.trust_level,
+        "trust_level": "" if chosen.trust_level == _TRUST_LEVEL else chosen.trust_level,
         "confirm": started.payload["options"]["confirmed_capabilities"],
-        "bind": request.options.bind,
-        "conformance": request.options.conformance,
-        "keep_going": request.options.keep_going,
-        **policy,
+        "bind": chosen.bind,
+        "conformance": chosen.conformance,
+        "keep_going": chosen.keep_going,
+        **chosen.policy,
     }
-    plain = {"trust_level": "standard", "keep_going": False}
     return {
         "inputs": request.inputs,
         "frame": request.frame,
-        "options": {
-            key: value for key, value in options.items() if value and value != plain.get(key)
-        },
-        "seed": request.options.seed,
+        "options": {key: value for key, value in options.items() if value},
+        "seed": chosen.seed,
         "now": f"{started.timestamp[:19]}Z",
     }
 
@@ -164,11 +177,11 @@ def _stubs(
         for capability in catalog.reached(request.skill_id)
         if reach_of(settings, catalog, capability, request.options.bind)
     }
-    for (run, step), intent in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):
-        answers = stubs.get(intent.payload.get("capability", ""))
-        if answers is not None:
-            when = intent.payload.get("input") or {}
-            answers += [{"when": when, **answer} for answer in _answers(log, run or "", step or "")]
+    for (run, step), event in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):
+        intent = read_payload(event)
+        if isinstance(intent, StepStarted) and intent.capability in stubs:
+            answers = _answers(log, run or "", step or "")
+            stubs[intent.capability] += [{"when": intent.input or {}, **one} for one in answers]
     return {capability: _grouped(answers) for capability, answers in stubs.items()}
 
 
@@ -201,34 +214,27 @@ def _answers(log: LogIndex, run: str, step: str) -> Iterator[dict[str, Any]]:
         number += 1
 
 
-def _expected(end: Mapping[str, Any], log: LogIndex) -> dict[str, Any]:
+def _expected(end: RunTerminated, log: LogIndex) -> dict[str, Any]:
     """How the run ended; outputs that are masked cannot be compared and are left out."""
-    code = (end["error"] or {}).get("code")
-    exit = 1 if end["status"] == "partial" else exit_code(code) if code else 0
-    given = end["outputs"] if end["status"] in ("ok", "partial") else {}
-    outputs = {
-        name: value for name, value in (given or {}).items() if MASK.encode() not in compact(value)
+    code = end.error.code if end.error else ""
+    outputs = end.outputs if end.status in ("ok", "partial") else {}
+    expected = {
+        "exit_code": NO if end.status == "partial" else exit_code(code) if code else OK,
+        "code": code,
+        "outputs": {name: value for name, value in outputs.items() if not _is_masked(value)},
+        "steps": dict(_unusual_steps(log)),
     }
-    ended = {
-        step: event.payload["step_status"]
-        for (run, step), event in log.closings.items()
-        if run == log.root
-    }
-    steps = {
-        step: word
-        for step, word in ended.items()
-        if step and "#" not in step and "@" not in step and word != "done"
-    }
-    return {
-        key: value
-        for key, value in (
-            ("exit_code", exit),
-            ("code", code),
-            ("outputs", outputs),
-            ("steps", steps),
-        )
-        if value
-    }
+    return {key: value for key, value in expected.items() if value}
+
+
+def _unusual_steps(log: LogIndex) -> Iterator[tuple[str, str]]:
+    """Each step of the root run with its status, if that is not `done`. Items, rounds and gates are left out."""
+    for (run, step), event in log.closings.items():
+        path = StepPath(step or "")
+        if run == log.root and step and not path.in_call and not path.in_loop:
+            ended = read_payload(event)
+            if isinstance(ended, StepFinished) and ended.step_status != "done":
+                yield step, ended.step_status
 
 
 # -- accepting --------------------------------------------------------------------------------------------------------

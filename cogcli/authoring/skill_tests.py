@@ -68,27 +68,37 @@ def find_cases(settings: Settings, words: Sequence[str]) -> FoundCases:
             raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
         return _read(settings, {file: ["*"] for file in files if is_own(settings, file.layer)})
     wanted: dict[CaseFile, list[str]] = {}
-    for word in words:
-        is_path = os.path.exists(word) or word.endswith((".yaml", ".yml"))
-        named = _at_path(word, files) if is_path else _of_skills(word.partition("/")[0], files)
-        if not named:
-            raise _nothing_named(settings, word, files)
-        for file in named:
-            wanted.setdefault(file, []).append("*" if is_path else word)
+    patterns = {word: "*" if _is_path(word) else word for word in words}
+    for word, pattern in patterns.items():
+        for file in _find_files(settings, word, files):
+            wanted.setdefault(file, []).append(pattern)
     found = _read(settings, wanted)
-    for word in {word for patterns in wanted.values() for word in patterns}:
-        if not found.problems and not any(_fits(case.id, word) for case in found.cases):
-            raise _nothing_named(settings, word, files)
+    if not found.problems:
+        for word, pattern in patterns.items():
+            if not any(_fits(case.id, pattern) for case in found.cases):
+                raise _no_such_case(settings, word, files)
+    return found
+
+
+def _is_path(word: str) -> bool:
+    return os.path.exists(word) or word.endswith((".yaml", ".yml"))
+
+
+def _find_files(settings: Settings, word: str, files: Sequence[CaseFile]) -> list[CaseFile]:
+    """The case files at a path, or of the skills that a pattern names. Raises UsageError `usage.value`."""
+    if _is_path(word):
+        found = _at_path(word, files)
+    else:
+        skill_pattern = word.partition("/")[0]
+        found = [file for file in files if fnmatchcase(file.skill_id, skill_pattern)]
+    if not found:
+        raise _no_such_case(settings, word, files)
     return found
 
 
 def all_cases(settings: Settings) -> FoundCases:
     """The cases of all skills of all layers, the shipped ones, too."""
     return _read(settings, {file: ["*"] for file in _case_files(settings)})
-
-
-def _of_skills(pattern: str, files: Sequence[CaseFile]) -> list[CaseFile]:
-    return [file for file in files if fnmatchcase(file.skill_id, pattern)]
 
 
 def is_own(settings: Settings, layer: Layer) -> bool:
@@ -120,7 +130,7 @@ def _at_path(word: str, files: Sequence[CaseFile]) -> list[CaseFile]:
     ]
 
 
-def _nothing_named(settings: Settings, word: str, files: Sequence[CaseFile]) -> UsageError:
+def _no_such_case(settings: Settings, word: str, files: Sequence[CaseFile]) -> UsageError:
     record = "cogcli test --record EP makes a case of an episode"
     if os.path.isfile(word) and not skill_folder(os.path.abspath(word)):
         what = f"`{word}` is not in the folder `tests` next to a skill of this registry"
@@ -253,14 +263,39 @@ def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[Need]:
         yield Need("trust", "a trusted project", "cogcli config trust")
     for word in case.needs:
         kind, _, name = word.partition(".")
-        if kind == "env" and not settings.environ.get(name):
-            yield Need("service", f"the variable {name}", f"export {name}=...")
-        elif kind == "extra" and (name not in EXTRAS or missing_module(name)):
-            yield Need("extra", f"extra {name}", install_line(name))
-        elif kind == "network" and not variable(settings.environ, NETWORK):
-            yield Need("web", "the network", f"{NETWORK}=1")
-        elif kind == "model" and chosen_model(settings).settings.adapter == TEMPLATE:
-            yield Need("model", "a model", "[model] in the configuration, or COGCLI_MODEL")
+        need = _FIND_NEED[kind](settings, name)
+        if need is not None:
+            yield need
+
+
+def _find_variable(settings: Settings, name: str) -> Need | None:
+    is_set = bool(settings.environ.get(name))
+    return None if is_set else Need("service", f"the variable {name}", f"export {name}=...")
+
+
+def _find_extra(settings: Settings, name: str) -> Need | None:
+    is_installed = name in EXTRAS and not missing_module(name)
+    return None if is_installed else Need("extra", f"extra {name}", install_line(name))
+
+
+def _find_network(settings: Settings, name: str) -> Need | None:
+    is_allowed = bool(variable(settings.environ, NETWORK))
+    return None if is_allowed else Need("web", "the network", f"{NETWORK}=1")
+
+
+def _find_model(settings: Settings, name: str) -> Need | None:
+    if chosen_model(settings).settings.adapter != TEMPLATE:
+        return None
+    return Need("model", "a model", "[model] in the configuration, or COGCLI_MODEL")
+
+
+_FIND_NEED: Final[dict[str, Callable[[Settings, str], Need | None]]] = {
+    "env": _find_variable,
+    "extra": _find_extra,
+    "network": _find_network,
+    "model": _find_model,
+}
+"""By the kind of a word of `needs`: the need, None if it is met."""
 
 
 def _need_text(need: Need) -> str:

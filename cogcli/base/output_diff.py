@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, zip_longest
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +18,7 @@ ABSENT: Final = object()
 """The value of an absent member."""
 EXACT, SUBSET, SHAPE, SAME_TYPES = "exact", "subset", "shape", "same types"
 _MOST: Final = 20
+Json = Mapping[str, Any]
 
 
 class OutputDifference(NamedTuple):
@@ -34,24 +35,31 @@ def differences(expected: Any, found: Any, match: str) -> list[OutputDifference]
 
 
 def _compare(expected: Any, found: Any, match: str, path: str) -> Iterator[OutputDifference]:
-    pairs: Iterable[tuple[str | int, Any, Any]]
     if isinstance(expected, dict) and isinstance(found, dict):
-        names = {**expected, **found} if match in (EXACT, SAME_TYPES) else expected
-        pairs = ((name, expected.get(name, ABSENT), found.get(name, ABSENT)) for name in names)
+        pairs: Iterable[tuple[str | int, Any, Any]] = _members(expected, found, match)
     elif isinstance(expected, list) and isinstance(found, list):
-        first = expected[:1] * len(found)
-        both = (
-            zip(first, found, strict=False)
-            if match == SHAPE
-            else zip_longest(expected, found, fillvalue=ABSENT)
-        )
-        pairs = ((number, *pair) for number, pair in enumerate(both))
+        pairs = _elements(expected, found, match)
     else:
         if expected is ABSENT or found is ABSENT or not _is_equal(expected, found, match):
             yield OutputDifference(path, expected, found)
         return
     for name, one, other in pairs:
         yield from _compare(one, other, match, f"{path}.{name}" if path else str(name))
+
+
+def _members(expected: Json, found: Json, match: str) -> Iterator[tuple[str, Any, Any]]:
+    names = {**expected, **found} if match in (EXACT, SAME_TYPES) else expected
+    for name in names:
+        yield name, expected.get(name, ABSENT), found.get(name, ABSENT)
+
+
+def _elements(expected: list[Any], found: list[Any], match: str) -> Iterator[tuple[int, Any, Any]]:
+    if match == SHAPE:
+        expected = expected[:1] * len(found)  # a list of which nothing is expected fits any list
+        found = found[: len(expected)]
+    both = zip_longest(expected, found, fillvalue=ABSENT)
+    for number, (one, other) in enumerate(both):
+        yield number, one, other
 
 
 def _is_equal(expected: Any, found: Any, match: str) -> bool:

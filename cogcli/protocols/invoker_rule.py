@@ -23,7 +23,8 @@ UNIQUE: Final = "{unique}"
 """In a call: a word that no other rule has, for names of modules."""
 ELSEWHERE: Final = "{elsewhere}"
 """In a call or in the header of a reply: the address of the server that no request may reach."""
-_ANYTHING: Final = object()
+ANYTHING: Final = object()
+"""Of outputs and requests: every value is right."""
 
 
 class RuleCall(NamedTuple):
@@ -96,23 +97,13 @@ class RuleCase(NamedTuple):
     error: str | tuple[str, ...] = ""
     left: bool | None = None
     says: str = ""
-    outputs: Any = _ANYTHING
+    outputs: Any = ANYTHING
     sent: Callable[[Sequence[Seen]], Any] = len
-    wanted: Any = _ANYTHING
+    wanted: Any = ANYTHING
     within: float = 0.0
     hidden: str = ""
     fault: Callable[[RuleRun], str] = lambda ran: ""
     elsewhere: Answering | None = None
-
-    @property
-    def has_outputs(self) -> bool:
-        """Whether the outputs are expected to have a value."""
-        return self.outputs is not _ANYTHING
-
-    @property
-    def has_requests(self) -> bool:
-        """Whether the requests are expected to have a value."""
-        return self.wanted is not _ANYTHING
 
 
 class InvokerRule(NamedTuple):

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
+from cogcli.authoring.verification.loopback_server import Loopback
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
 from cogcli.declarations.envelope import Event
@@ -29,19 +30,10 @@ _MOST_ANSWERS: Final = 100
 """How many requests for approval are answered in one case."""
 
 
-class Server(Protocol):
-    """A server on loopback that answers instead of a service. It listens inside `with`."""
-
-    @property
-    def url(self) -> str: ...
-    def __enter__(self) -> Server: ...
-    def __exit__(self, *error: object) -> None: ...
-
-
 class Answers(NamedTuple):
     """What answers the calls of a case. A call that nothing here answers is really made."""
 
-    servers: Sequence[Server] = ()
+    servers: Sequence[Loopback] = ()
     """They listen before the target is opened, which names their addresses."""
     intercept: Intercept | None = None
     approvals: Approvals | None = None
@@ -173,11 +165,11 @@ Expected = Callable[[Outcome], Iterable[Check]]
 """One expectation: the checks of an outcome that show whether it holds."""
 
 
-def expect(name: str, find_fault: Callable[[Outcome], str]) -> Expected:
-    """An expectation of one check; `find_fault` gives an empty text if it holds."""
+def expect_no(find_faults: Callable[[Outcome], Iterable[str]], name: str = "") -> Expected:
+    """An expectation of one check: there is no fault. Only the first one is looked for."""
 
     def expected(outcome: Outcome) -> list[Check]:
-        fault = find_fault(outcome)
+        fault = next(iter(find_faults(outcome)), "")
         return [Check(name, not fault, fault)]
 
     return expected

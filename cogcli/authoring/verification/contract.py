@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.authoring.verification.case import Expected, Outcome
+from cogcli.authoring.verification.case import Expected, Outcome, expect_no
 from cogcli.authoring.verification.check_result import join_differences
 from cogcli.base.output_diff import SHAPE, differences
 from cogcli.episode.run_history import StepHistory
-from cogcli.protocols.exchange_checks import Check
 from cogcli.specs.capability import Capability
 from cogcli.specs.examples import Example, examples_of, with_paths
 from cogcli.specs.fields import FieldSpec, fit_values
@@ -30,33 +29,6 @@ class ContractCall(NamedTuple):
     name: str
     inputs: Mapping[str, Any]
     example: Example | None = None
-
-
-class CallOutcome(NamedTuple):
-    """What came of the call of one step: its status, its error, its outputs, whether anything was called, and the
-    milliseconds. `reason`: that of a function which refused it."""
-
-    status: str
-    code: str
-    message: str
-    outputs: Mapping[str, Any]
-    called: bool
-    hint: str = ""
-    reason: str = ""
-    ms: int = 0
-
-
-def call_outcome(outcome: Outcome, step_id: str, outputs: Mapping[str, str]) -> CallOutcome:
-    """What came of a step of the root run. `outputs`: by output the variable that it is written to."""
-    variables = outcome.state.vars if outcome.state else {}
-    step = outcome.history.root.steps[step_id] if outcome.history.root else StepHistory(step_id, "")
-    found = {name: variables[key] for name, key in outputs.items() if key in variables}
-    called, ms = bool(step.attempts), step.ms or 0
-    if step.error is None:
-        return CallOutcome(step.status, "", step.reason, found, called, ms=ms)
-    error = step.error
-    message, hint, reason = error.message or step.reason, error.hint or "", error.reason or ""
-    return CallOutcome(step.status, error.code, message, found, called, hint, reason, ms)
 
 
 def example_calls(
@@ -100,42 +72,53 @@ def wrong_value(field: FieldSpec) -> Any:
 
 
 def expect_call(
-    call: ContractCall,
-    name: str,
-    outcome_of: Callable[[Outcome], CallOutcome],
-    *,
-    exact: bool,
+    call: ContractCall, name: str, step_id: str, variables: Mapping[str, str], *, exact: bool
 ) -> Expected:
-    """One check of this name: the call keeps the contract. `exact`: whether values count if the example says so, else
-    only kinds."""
+    """One check of this name: the call by a step of the root run keeps the contract. `variables` has by output the
+    variable that it is written to. `exact`: whether values count if the example says so, else only kinds."""
 
-    def expected(outcome: Outcome) -> list[Check]:
-        found = outcome_of(outcome)
-        example = call.example
-        fault = find_refusal_fault(found)
-        if example is not None:
-            fault = _example_fault(example, found, example.match if exact else SHAPE)
-        return [Check(name, not fault, fault)]
+    def find_faults(outcome: Outcome) -> list[str]:
+        step = find_step(outcome, step_id)
+        if call.example is None:
+            return find_refusal_faults(step)
+        found = outcome.state.vars if outcome.state else {}
+        outputs = {output: found[key] for output, key in variables.items() if key in found}
+        return _example_faults(call.example, step, outputs, call.example.match if exact else SHAPE)
 
-    return expected
-
-
-def find_refusal_fault(outcome: CallOutcome) -> str:
-    """Why a call was not refused for its inputs, before anything was called; empty if it was."""
-    if outcome.called:
-        return "not refused: it was called"
-    if outcome.code == REFUSED:
-        return ""
-    found = f"{outcome.code}: {outcome.message}" if outcome.code else outcome.status
-    return f"expected {REFUSED}, found {found}"
+    return expect_no(find_faults, name)
 
 
-def _example_fault(example: Example, outcome: CallOutcome, match: str) -> str:
-    if outcome.status != "done":
-        return f"{outcome.code}: {outcome.message}".strip(": ")
+def find_step(outcome: Outcome, step_id: str) -> StepHistory:
+    """A step of the root run, as far as it came."""
+    root = outcome.history.root
+    return root.steps[step_id] if root else StepHistory(step_id, step_id)
+
+
+def find_refusal_faults(step: StepHistory) -> list[str]:
+    """Why a call was not refused for its inputs before anything was called."""
+    if step.attempts:
+        return ["not refused: it was called"]
+    if step.error and step.error.code == REFUSED:
+        return []
+    return [f"expected {REFUSED}, found {_ending(step)}"]
+
+
+def _ending(step: StepHistory) -> str:
+    """The error of a step, else its status."""
+    if step.error is None:
+        return step.status
+    return f"{step.error.code}: {step.error.message or step.reason}"
+
+
+def _example_faults(
+    example: Example, step: StepHistory, outputs: Mapping[str, Any], match: str
+) -> list[str]:
+    if step.status != "done":
+        return [_ending(step) if step.error else step.reason]
     expected = example.outputs or {}
-    absent = [name for name in expected if name not in outcome.outputs]
+    absent = [name for name in expected if name not in outputs]
     if absent:
-        return f"no output `{absent[0]}`"
-    found = {name: outcome.outputs[name] for name in expected}
-    return join_differences(differences(expected, found, match), match)
+        return [f"no output `{absent[0]}`"]
+    found = {name: outputs[name] for name in expected}
+    detail = join_differences(differences(expected, found, match), match)
+    return [detail] if detail else []

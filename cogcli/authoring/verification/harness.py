@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import chain
 from typing import Any, NamedTuple
 
 import orjson
@@ -21,8 +20,7 @@ from cogcli.authoring.verification.case import (
     CaseTarget,
     Expected,
     Outcome,
-    Server,
-    expect,
+    expect_no,
     judge,
     run_case,
 )
@@ -46,6 +44,7 @@ from cogcli.protocols.exchange import Seen, in_turn
 from cogcli.protocols.exchange_checks import NotRunnable
 from cogcli.protocols.invoker_rule import (
     ANY_ERROR,
+    ANYTHING,
     DIRECTORY,
     ELSEWHERE,
     UNIQUE,
@@ -70,13 +69,13 @@ class SelfCheck(NamedTuple):
 class RuleAnswers(NamedTuple):
     """What answers a call, or decides about it. None stands for nothing."""
 
-    server: Server | None = None
+    server: Loopback | None = None
     """The service itself."""
-    second: Server | None = None
+    second: Loopback | None = None
     """The service of the fallback binding, which answers `{ok}`."""
-    gate: Server | None = None
+    gate: Loopback | None = None
     """The service of a gate, which answers `{allowed}`."""
-    elsewhere: Server | None = None
+    elsewhere: Loopback | None = None
     """A server that no request may reach."""
     approved: Answered | None = None
     """The recorded approval of this call."""
@@ -158,7 +157,7 @@ def call_case(
     return Case(target, {}, Answers(running, answers.intercept, approvals), expectation)
 
 
-def _url(server: Server | None) -> str:
+def _url(server: Loopback | None) -> str:
     return server.url if server else ""
 
 
@@ -189,14 +188,13 @@ def case_from_rule(rule: RuleCase, bench: Bench) -> Case:
         replies = rule.answering
         server = Loopback(in_turn(replies, lambda text: text.replace(ELSEWHERE, _url(elsewhere))))
 
-    def find_fault(outcome: Outcome) -> str:
-        seen = server.seen if server else []
-        others = mismatch("requests elsewhere", len(elsewhere.seen) if elsewhere else 0, 0)
-        result_faults = _result_faults(rule, outcome)  # without them there may be no request to see
-        return next(chain(result_faults, _other_faults(rule, outcome, seen), others), "")
+    def find_faults(outcome: Outcome) -> Iterator[str]:
+        yield from _result_faults(rule, outcome)
+        yield from _other_faults(rule, outcome, server.seen if server else [])
+        yield from mismatch("requests elsewhere", len(elsewhere.seen) if elsewhere else 0, 0)
 
     answers = RuleAnswers(server, elsewhere=elsewhere)
-    return call_case(bench, rule.call, answers, [expect("", find_fault)], rule.path)
+    return call_case(bench, rule.call, answers, [expect_no(find_faults)], rule.path)
 
 
 def rule_from_invoker(rule: InvokerRule) -> SelfCheck:
@@ -255,12 +253,12 @@ def _result_faults(rule: RuleCase, outcome: Outcome) -> Iterator[str]:
             yield f"`{rule.says}` is not in the message"
     elif error is not None:
         yield f"{error.code}: {error.message}"
-    elif rule.has_outputs:
+    elif rule.outputs is not ANYTHING:
         yield from mismatch("outputs", outcome.outputs, rule.outputs)
 
 
 def _other_faults(rule: RuleCase, outcome: Outcome, seen: Sequence[Seen]) -> Iterator[str]:
-    if rule.has_requests:
+    if rule.wanted is not ANYTHING:
         yield from mismatch("requests", rule.sent(seen), rule.wanted)
     if rule.within and outcome.seconds > rule.within:
         yield f"ended after {outcome.seconds:.1f} s, expected {rule.within} s"

@@ -70,24 +70,21 @@ class Loopback:
             self._closed.wait(seconds)
 
 
-class RefusingPort:
+class RefusingPort(Loopback):
     """A port without a listener, held inside `with`."""
-
-    def __init__(self) -> None:
-        self.seen: list[Seen] = []
-        self._socket = socket.socket()
 
     @property
     def url(self) -> str:
         """`http://host:port`, which nothing answers."""
-        return f"http://{LOOPBACK[0]}:{self._socket.getsockname()[1]}"
+        return f"http://{self._host}:{self._held.getsockname()[1]}"
 
     def __enter__(self) -> RefusingPort:
-        self._socket.bind((LOOPBACK[0], 0))
+        self._held = socket.socket()
+        self._held.bind((self._host, 0))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._socket.close()
+        self._held.close()
 
 
 class _Server(ThreadingHTTPServer):
@@ -137,14 +134,14 @@ class _Handler(BaseHTTPRequestHandler):
         path = parts.path if self.path.startswith(parts.path) else self.path.partition("?")[0]
         reply = self.loopback.reply_to(Seen(self.command, path, parts.query, headers, body))
         self.loopback.wait(reply.delay)
-        self._send(reply)
+        if reply.raw is None:
+            self._send(reply)
+        else:
+            self.wfile.write(reply.raw)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = answer
 
     def _send(self, reply: Reply) -> None:
-        if reply.raw is not None:
-            self.wfile.write(reply.raw)
-            return
         self.send_response_only(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from cogcli.protocols import PROTOCOLS
@@ -49,25 +50,25 @@ def catalog_of_call(call: RuleCall, root: str, *, second: str, gate: str) -> Cat
         bindings.append(_binding("gate", GATE, request={}, response=allowed))
         services.append(_plain_service("gate", gate))
         outputs = {"allowed": {"type": "any"}, "reason": {"type": "string"}}
-        capabilities.append(
-            capability_from({**_BARE, "id": GATE, "inputs": {}, "outputs": outputs})
-        )
-    if "bindings" in call.without:
-        bindings = []
-    if "services" in call.without:
-        services = []
+        gate_raw = {**_BARE, "id": GATE, "inputs": {}, "outputs": outputs}
+        capabilities.append(capability_from(gate_raw))
+    bound = () if "bindings" in call.without else bindings
     skills = _skills(call, tuple(capabilities[0].outputs))
     return Catalog(
         skills={skill["id"]: skill_from(skill) for skill in skills},
-        capabilities={capability.id: capability for capability in capabilities},
-        bindings={binding.id: binding for binding in bindings},
-        bindings_of={
-            capability.id: tuple(b.id for b in bindings if b.capability == capability.id)
-            for capability in capabilities
-        },
-        services={service.id: service for service in services},
+        capabilities={each.id: each for each in capabilities},
+        bindings={each.id: each for each in bound},
+        bindings_of=_bindings_of(bound),
+        services={} if "services" in call.without else {each.id: each for each in services},
         partial=True,
     )
+
+
+def _bindings_of(bindings: Iterable[Binding]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for binding in bindings:
+        found[binding.capability] = (*found.get(binding.capability, ()), binding.id)
+    return found
 
 
 def _binding(id: str, capability: str = CAPABILITY, **members: Any) -> Binding:

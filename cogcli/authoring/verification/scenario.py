@@ -133,22 +133,16 @@ class _ScenarioReader:
             self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
         for name in raw:
             if name not in kinds:
-                self._refuse(
-                    "input.unknown", f"{place}{name}", "no such field", suggestion(name, kinds)
-                )
+                hint = suggestion(name, kinds)
+                self._refuse("input.unknown", f"{place}{name}", "no such field", hint)
         given = {name: value for name, value in raw.items() if value is not None}
         for name in kinds:
             if name in _REQUIRED and name not in given:
                 self._refuse("input.missing", f"{place}{name}", "required, not given")
         for name, value in given.items():
-            wanted = kinds[name]
-            whole = wanted != "number" or type(value) is int
-            if wanted != "any" and (kind_of(value) != wanted or not whole):
-                self._refuse(
-                    "input.type", f"{place}{name}", f"found {kind_of(value)}, expected {wanted}"
-                )
-            if wanted == "text" and not value:
-                self._refuse("input.type", f"{place}{name}", "found empty text, expected a name")
+            fault = _kind_fault(value, kinds[name])
+            if fault:
+                self._refuse("input.type", f"{place}{name}", fault)
         return given
 
     def _within(self, place: str, number: int, least: int, most: int) -> None:
@@ -167,6 +161,15 @@ class _ScenarioReader:
             line, column = self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
         message = f"scenario `{self._shown}`: {place and f'`{place}`: '}{said}"
         raise UsageError(code, message, hint=hint, file=self._shown, line=line, column=column)
+
+
+def _kind_fault(value: Any, wanted: str) -> str:
+    """Why a value is not of a kind; empty if it is. A number must be whole, a text must not be empty."""
+    if wanted == "any":
+        return ""
+    if kind_of(value) != wanted or (wanted == "number" and type(value) is not int):
+        return f"found {kind_of(value)}, expected {wanted}"
+    return "found empty text, expected a name" if value == "" else ""
 
 
 _SCENARIO: Final = {

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from cogcli.base.errors import OK
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.problems import KeyPath, Problem
 from cogcli.base.source_lines import hide_secrets
@@ -84,6 +85,11 @@ class SkillCase(NamedTuple):
         """What it expects, typed."""
         checks = tuple(value_from(StateCheck, check) for check in self.expect.get("checks") or ())
         return value_from(SkillExpectation, self.expect, checks=checks)
+
+    @property
+    def ends_well(self) -> bool:
+        """Whether it expects a good end."""
+        return self.expectation.exit_code == OK
 
     def frame_of(self, *path: str | int) -> Frame:
         """The line of the file with what is at a path of the case."""

@@ -18,10 +18,12 @@ from support.project import Project
 from cogcli.app.settings import Settings
 from cogcli.authoring.contracts import ContractResults, check_contracts, write_files
 from cogcli.authoring.executability import check_skills, measure_coverage
-from cogcli.authoring.verification.contract import CallOutcome, find_refusal_fault
+from cogcli.authoring.verification.contract import find_refusal_faults
 from cogcli.base import extras
 from cogcli.base.errors import UsageError
 from cogcli.base.problems import ProblemsFound
+from cogcli.declarations.call_records import AttemptMade, StepError
+from cogcli.episode.run_history import StepHistory
 from cogcli.specs.examples import is_inside
 
 GOOD = "metadata: {examples: [{inputs: {text: ab}, outputs: {text: AB}, match: exact}]}\n"
@@ -98,8 +100,17 @@ def test_a_call_that_gives_something_else_fails(shop: Project, function: str, ex
 
 def test_what_is_called_although_it_must_be_refused_has_not_passed() -> None:
     for called, code in ((True, "input.contract"), (False, "call.rejected"), (False, "")):
-        assert find_refusal_fault(CallOutcome("failed", code, "", {}, called))
-    assert find_refusal_fault(CallOutcome("failed", "input.contract", "", {}, False)) == ""
+        assert find_refusal_faults(refused_step(code, called=called))
+    assert find_refusal_faults(refused_step("input.contract", called=False)) == []
+
+
+def refused_step(code: str, *, called: bool) -> StepHistory:
+    step = StepHistory("c0", "c0")
+    step.status = "failed"
+    step.error = StepError(code=code, message="no") if code else None
+    attempt = AttemptMade(binding_id="b", service_id="s", status="failed", code=code, message="no")
+    step.attempts = [attempt] if called else []
+    return step
 
 
 def test_values_count_for_the_selected_binding_and_kinds_for_the_others(shop: Project) -> None:
