@@ -130,12 +130,12 @@ class Cancellation:
     @contextmanager
     def staying(self, why: str) -> Iterator[None]:
         """While inside, nothing of the call has left: `why` says what it still waits for. Raises TransportError at the
-        end where the call was given up inside: it must not leave any more."""
+        end where the call was given up inside: it must not leave any more.
+
+        After an error inside it still has not left. The waiter often gives up at that very moment, as both have the
+        same deadline, and must not take the call for one in doubt."""
         self.stay(why)
-        try:
-            yield
-        finally:
-            self.stay("")
+        yield
         self.leave()
 
     def leave(self) -> None:

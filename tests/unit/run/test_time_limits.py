@@ -14,6 +14,7 @@ from fakes.specs import capability, skill, step
 from support.waiting import wait_until
 
 from cogcli.base.calls import Answer, Attempt
+from cogcli.base.errors import CallTimeoutError
 from cogcli.run.engine import context
 
 
@@ -250,6 +251,27 @@ def test_an_effect_that_never_left_is_in_no_doubt(never: Gate, how: str, beside:
     assert [(a["code"], a["left"]) for a in told.get("attempts", [])] == (
         [(words[how][1], False)] if how in ("attempt", "step") else []
     )
+
+
+class FailingBefore(ScriptedRunner):
+    """A runner whose calls fail before they leave, and report that only once they are given up."""
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        given_up = threading.Event()
+        try:
+            with attempt.cancel.staying("the service is not there"):
+                raise CallTimeoutError("call.timeout", "it did not start", left=False)
+        finally:
+            with attempt.cancel.on_cancel(given_up.set):
+                assert given_up.wait(60)
+
+
+def test_a_call_that_failed_before_it_left_and_is_given_up_then_is_in_no_doubt() -> None:
+    """The call and the step that waits for it notice the same deadline, in either order."""
+    runner = FailingBefore({"c.stuck": gives(y=1)})
+    runner.members["c.stuck"] = (member("b", timeout=0.2),)
+    result = run(skill(step("s", "c.stuck")), runner, capability("c.stuck", effect="effect"))
+    assert (result.outcome.status, result.code) == ("error", "call.timeout")
 
 
 @pytest.mark.parametrize("beside", ["step", "nested"])
