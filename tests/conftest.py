@@ -99,10 +99,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache of compiled specs for all projects of this test process."""
-    return tmp_path_factory.mktemp("cache")
+    Project.warm = tmp_path_factory.mktemp("cache")
+    return Project.warm
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from support import in_process
 from support.checkpoints import vouch
@@ -51,9 +51,14 @@ class Result:
 class Project:
     """A project in a temporary directory; commands run in it with a home of their own.
 
-    With `cache` they keep compiled specs there: it goes by content, so projects may share it and most runs are warm."""
+    They keep compiled specs in `cache`, else in `warm`. Entries go by content, so all projects of a process share
+    them and most commands are warm. A test of the cache itself deletes `XDG_CACHE_HOME` from `env`."""
+
+    warm: ClassVar[Path | None] = None
+    """A cache for all projects of this process (`conftest.py` sets it); without one each has its own at home."""
 
     def __init__(self, root: Path, cache: Path | None = None) -> None:
+        cache = cache or self.warm
         self.root = root / "project"
         self.home = root / "home"
         self.root.mkdir()
