@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from random import random
@@ -120,6 +120,10 @@ def kinds(url: str, secret_file: str) -> dict[str, Kind]:
         ),
         "rpc": Kind("connection", f"kind: openrpc\nurl: {url}\nnetwork: private\n"),
     }  # fmt: skip
+
+
+BESIDE = ("sitecustomize", "usercustomize", "orjson", "yaml", "mcp", "cogcli_plugin", "conftest")
+"""Modules that the project has, too."""
 
 
 class Trap:
@@ -234,24 +238,19 @@ class Trap:
                 ' "input": {"text": "x"}, "expected_output": {"text": "x"}}\n',
             )
         # Names that Python, or a tool that we import, might look for beside its work.
-        for name in (
-            "sitecustomize",
-            "usercustomize",
-            "orjson",
-            "yaml",
-            "mcp",
-            "cogcli_plugin",
-            "conftest",
-        ):
+        for name in BESIDE:
             write(f"{name}.py", f"open({str(self.marks / f'beside-{name}')!r}, 'w').close()\n")
 
     def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> tuple[int, str]:
         """A command in a copy of this process, which spares it the imports: exit code and all it wrote."""
-        out = self.root / "out.txt"
+        out, imported = self.root / "out.txt", self.root / "imported.txt"
         child = os.fork()
         if child == 0:
-            _become(arguments, self.project.root, {**self.project.env, **(env or {})}, out)
+            _become(
+                arguments, self.project.root, {**self.project.env, **(env or {})}, out, imported
+            )
         _, status = os.waitpid(child, 0)
+        _import(imported.read_text().split())
         return os.waitstatus_to_exitcode(status), out.read_bytes().decode("utf-8", "replace")
 
     def sprung(self) -> set[str]:
@@ -274,13 +273,28 @@ class Trap:
         self.server.connections = 0
 
 
+def _import(names: list[str]) -> None:
+    """Import what a command imported: the next one need not. Not what the project has a module for, too: each command
+    has to look for that itself."""
+    for name in names:
+        if name.partition(".")[0] not in BESIDE and name not in sys.modules:
+            with suppress(ImportError):
+                import_module(name)
+
+
 def _become(
-    arguments: tuple[str, ...], directory: Path, environ: Mapping[str, str], out: Path
+    arguments: tuple[str, ...],
+    directory: Path,
+    environ: Mapping[str, str],
+    out: Path,
+    imported: Path,
 ) -> None:
     """Be the command, and nothing afterwards."""
     code = 99
+    imported.write_text("")
+    known = set(sys.modules)
     try:
-        signal.alarm(60)
+        signal.alarm(300)
         handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(handle, 1)
@@ -294,6 +308,8 @@ def _become(
         code = run(list(arguments))
         sys.stdout.flush()
         sys.stderr.flush()
+        with imported.open("w") as file:
+            file.writelines(f"{name}\n" for name in sys.modules if name not in known)
     finally:
         os._exit(code)
 
