@@ -1,4 +1,5 @@
-"""The shell commands of the documents are run as they stand there, by the installed command."""
+"""The shell commands of the documents are run as they stand there: those of the first pages by the installed command,
+of guides a plain command in the process of the test."""
 
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from support import in_process
 from support.asgi import serving_app
 from support.examples import LONG
 from support.loopback_servers import reply, served
 from support.memory_seed import payload, propose
 from support.pages import Reader, blocks, commands, free_port
-from support.project import Project
+from support.project import INSTALLED_ONLY, Project, Result
 from support.tinymodel import TinyModel
 from support.user_seed import seed_user
 
@@ -47,11 +49,18 @@ FILES = ("python", "yaml")
 BRIEF = '{"text": "The harbour opens at six. Ships wait in the bay. Tugs bring them in."}'
 
 
-class Shell:
-    """A directory in which commands run one after the other, with a home of their own."""
+_FOR_THE_SHELL = re.compile(r"[|&;<>$`*?\[~]")
 
-    def __init__(self, project: Any) -> None:
-        self.root: Path = project.root
+
+class Shell:
+    """A directory in which commands run one after the other, with a home of their own.
+
+    Without `installed` a line that is a command of ours alone, without a word for the shell, runs in the process of
+    the test."""
+
+    def __init__(self, project: Project, *, installed: bool = True) -> None:
+        self.root = project.root
+        self._installed = installed or INSTALLED_ONLY
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self.env = {**project.env, "PATH": path, "BROWSER": "true"}
         del self.env["COGCLI_TRUST_PROJECT"]
@@ -60,6 +69,10 @@ class Shell:
         """Standard output of a command that must end with this code."""
         if re.search(r"\bjq\b", line) and not shutil.which("jq"):
             pytest.skip("the documents use jq, which is not installed here")
+        if not self._installed and line.startswith("cogcli ") and not _FOR_THE_SHELL.search(line):
+            words = tuple(shlex.split(line, comments=True))
+            done = in_process.run(words[1:], cwd=directory or self.root, env=self.env)
+            return Result(words, *done).assert_exit(code).out
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", line],
             cwd=directory or self.root, env=self.env, capture_output=True, text=True, check=False,
@@ -86,9 +99,15 @@ def tmp_path(ordinary_path: Path) -> Path:
 
 
 @pytest.fixture
-def shell(project: Any) -> Shell:
-    """An empty directory."""
+def shell(project: Project) -> Shell:
+    """An empty directory for the installed command."""
     return Shell(project)
+
+
+@pytest.fixture
+def guide_shell(project: Project) -> Shell:
+    """An empty directory for the commands of a guide."""
+    return Shell(project, installed=False)
 
 
 def test_readme(shell: Shell) -> None:
@@ -108,14 +127,11 @@ def test_readme(shell: Shell) -> None:
 
 
 def test_tutorial(shell: Shell) -> None:
+    """With the misspelling that it suggests at its end."""
     ran = written(shell, ROOT / "docs/tutorial.md")
     assert len(ran) >= 6
     text = shell.run("cogcli state show @last --path outcomes.outputs.text")
     assert text == "GOOD MORNING!!!\n"
-
-
-def test_the_misspelling_that_the_tutorial_suggests_is_explained(shell: Shell) -> None:
-    written(shell, ROOT / "docs/tutorial.md")
     skill = shell.root / "skills/local/demo/loud/skill.yaml"
     skill.write_text(
         skill.read_text().replace("{text: vars.text, times", "{text: vars.txet, times")
@@ -253,14 +269,16 @@ def _page_of_the_web(handler: BaseHTTPRequestHandler) -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["fetch-web-pages", "read-mail", "remember-values"])
-def test_pages_about_what_lies_outside(shell: Shell, name: str) -> None:
-    shell.write("cogcli.toml", "")
-    shell.write("mail.eml", "From: ada@example.org\nSubject: Tides\n\nCan you confirm the berth?\n")
-    shell.env["COGCLI_TRUST_PROJECT"] = "1"
+def test_pages_about_what_lies_outside(guide_shell: Shell, name: str) -> None:
+    guide_shell.write("cogcli.toml", "")
+    guide_shell.write(
+        "mail.eml", "From: ada@example.org\nSubject: Tides\n\nCan you confirm the berth?\n"
+    )
+    guide_shell.env["COGCLI_TRUST_PROJECT"] = "1"
     page = list(blocks(ROOT / "docs/how-to" / f"{name}.md"))
     for block in page:
         if block.language == "yaml":
-            shell.write(".agent-skills/services.yaml", block.text)
+            guide_shell.write(".agent-skills/services.yaml", block.text)
     ran = []
     with served(_page_of_the_web) as url:
         for block in page:
@@ -270,9 +288,9 @@ def test_pages_about_what_lies_outside(shell: Shell, name: str) -> None:
             for line in commands(text) if block.language == "sh" else ():
                 if line.startswith("export "):
                     variable, _, value = line.removeprefix("export ").partition("=")
-                    shell.env[variable] = value
+                    guide_shell.env[variable] = value
                 else:
-                    ran.append(shell.run(line))
+                    ran.append(guide_shell.run(line))
     assert len(ran) == {"fetch-web-pages": 5, "read-mail": 2, "remember-values": 3}[name]
 
 
@@ -298,7 +316,7 @@ def test_the_pages_about_the_support_desk(desk: Project, name: str) -> None:
 
 
 @pytest.mark.sampled(2)
-def test_writing_the_first_binding(shell: Shell) -> None:
+def test_writing_the_first_binding(guide_shell: Shell) -> None:
     page = ROOT / "docs/how-to/write-your-first-binding.md"
     source, function = (block.text for block in blocks(page) if block.language == "python")
     made: dict[str, Any] = {}
@@ -307,26 +325,26 @@ def test_writing_the_first_binding(shell: Shell) -> None:
     assert made["total_of"]([{"price": 2}]) == {"total": 2}
     with pytest.raises(Refused, match="there are no rows"):
         made["total_of"]([])
-    shell.write("openapi.json", json.dumps(made["app"].openapi()))
+    guide_shell.write("openapi.json", json.dumps(made["app"].openapi()))
     told = ""
     with serving_app(made["app"]) as url:
         for block in blocks(page):
             if block.language == "yaml":
-                shell.write(block.file, block.text)
+                guide_shell.write(block.file, block.text)
             for line in commands(block.text) if block.language == "sh" else ():
                 if not line.startswith(("uvicorn ", "python ")):  # served here, at a free port
-                    told = shell.run(line.replace("http://127.0.0.1:8000", url))
+                    told = guide_shell.run(line.replace("http://127.0.0.1:8000", url))
                 if line.startswith("cogcli run shop"):
                     assert json.loads(told) == {"total": 12.5}
     assert '"customer":"ana"' in told.replace(" ", "")
 
 
 @pytest.mark.sampled(2)
-def test_reviewing_memory(shell: Shell) -> None:
-    shell.write("cogcli.toml", "")
-    propose(shell.root, payload("email"), payload("phone"))
-    assert len(written(shell, ROOT / "docs/how-to/review-memory.md")) == 8
-    assert shell.run("cogcli memory ls --format jsonl | jq -r .candidate.value") == "phone\n"
+def test_reviewing_memory(guide_shell: Shell) -> None:
+    guide_shell.write("cogcli.toml", "")
+    propose(guide_shell.root, payload("email"), payload("phone"))
+    assert len(written(guide_shell, ROOT / "docs/how-to/review-memory.md")) == 8
+    assert guide_shell.run("cogcli memory ls --format jsonl | jq -r .candidate.value") == "phone\n"
 
 
 class Orders(BaseHTTPRequestHandler):
@@ -348,22 +366,22 @@ class Orders(BaseHTTPRequestHandler):
 
 
 @pytest.mark.sampled(2)
-def test_testing_a_skill(shell: Shell) -> None:
-    shell.write("cogcli.toml", "")
-    shell.env |= {"SHOP_TOKEN": "a-token-of-no-use", "COGCLI_TRUST_PROJECT": "1"}
+def test_testing_a_skill(guide_shell: Shell) -> None:
+    guide_shell.write("cogcli.toml", "")
+    guide_shell.env |= {"SHOP_TOKEN": "a-token-of-no-use", "COGCLI_TRUST_PROJECT": "1"}
     with ThreadingHTTPServer(("127.0.0.1", 0), Orders) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         here = {"https://shop.example": f"http://127.0.0.1:{server.server_port}\nnetwork: private"}
-        assert len(written(shell, ROOT / "docs/how-to/test-a-skill.md", here)) == 7
+        assert len(written(guide_shell, ROOT / "docs/how-to/test-a-skill.md", here)) == 7
         server.shutdown()
-    told = shell.run(
+    told = guide_shell.run(
         "cogcli test --coverage --json | jq -c '[.tests[].status, .coverage[].branches.ran]'"
     )
     assert told == '["passed","passed","passed",2]\n'
 
 
 @pytest.mark.sampled(2)
-def test_using_a_model(shell: Shell) -> None:
+def test_using_a_model(guide_shell: Shell) -> None:
     with TinyModel(key="a-key-of-your-server", scripts={"small": ["ok"]}) as server:
         given = {"http://127.0.0.1:8080/v1": server.base_url, '"small-1"': '"script:small"'}
         lines = []
@@ -372,13 +390,13 @@ def test_using_a_model(shell: Shell) -> None:
             for shown, real in given.items():
                 text = text.replace(shown, real)
             if block.language in ("yaml", "toml"):
-                shell.write(block.file, text)
+                guide_shell.write(block.file, text)
             for line in commands(text) if block.language == "sh" else ():
                 if line.startswith("export "):
                     name, _, value = line.removeprefix("export ").split()[0].partition("=")
-                    shell.env[name] = value
+                    guide_shell.env[name] = value
                 else:
-                    lines.append(shell.run(line))
+                    lines.append(guide_shell.run(line))
         assert "scripted replies.yaml (COGCLI_MODEL)" in lines[0]
         assert lines[2] == "model.name = script:small   cogcli.toml:3\n"
         assert "script:small answers" in lines[3]
@@ -387,9 +405,9 @@ def test_using_a_model(shell: Shell) -> None:
 
 
 @pytest.mark.sampled(2)
-def test_using_a_model_in_skills(shell: Shell) -> None:
-    shell.write("cogcli.toml", "")
-    shell.env["COGCLI_TRUST_PROJECT"] = "1"
+def test_using_a_model_in_skills(guide_shell: Shell) -> None:
+    guide_shell.write("cogcli.toml", "")
+    guide_shell.env["COGCLI_TRUST_PROJECT"] = "1"
     with TinyModel(key="a-key-of-your-server") as server:
         given = {"http://127.0.0.1:8080/v1": server.base_url, "small-1": "schema:valid"}
         lines = []
@@ -398,27 +416,27 @@ def test_using_a_model_in_skills(shell: Shell) -> None:
             for shown, real in given.items():
                 text = text.replace(shown, real)
             if block.language == "yaml":
-                shell.write(block.file, text)
+                guide_shell.write(block.file, text)
             for line in commands(text) if block.language == "sh" else ():
                 if line.startswith("export "):
                     name, _, value = line.removeprefix("export ").split()[0].partition("=")
-                    shell.env[name] = value
+                    guide_shell.env[name] = value
                 else:
                     asked = len(server.requests)
-                    lines.append((line, shell.run(line), len(server.requests) - asked))
+                    lines.append((line, guide_shell.run(line), len(server.requests) - asked))
         asked_by = [count for line, _, count in lines if line.startswith(("cogcli run", "env "))]
         assert asked_by == [0, 3, 1, 2, 0, 2]
         assert "The harbour opens at six. Ships wait in the bay." in lines[-3][1]
 
 
 @pytest.mark.sampled(2)
-def test_remembering_a_user(shell: Shell) -> None:
-    shell.write("cogcli.toml", "")
-    propose(shell.root, payload("email"))
-    seed_user(shell.root / ".cogcli/memory.db")
-    assert len(written(shell, ROOT / "docs/how-to/remember-a-user.md")) == 11
+def test_remembering_a_user(guide_shell: Shell) -> None:
+    guide_shell.write("cogcli.toml", "")
+    propose(guide_shell.root, payload("email"))
+    seed_user(guide_shell.root / ".cogcli/memory.db")
+    assert len(written(guide_shell, ROOT / "docs/how-to/remember-a-user.md")) == 11
     assert (
-        shell.run("cogcli agent profile export cust_7 | jq -c '.tables | map(length)'")
+        guide_shell.run("cogcli agent profile export cust_7 | jq -c '.tables | map(length)'")
         == f"[{','.join('0' * 7)}]\n"
     )
 
