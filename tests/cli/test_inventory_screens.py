@@ -97,6 +97,7 @@ def test_an_example_of_the_author_is_the_run_line(demo: Any) -> None:
     assert json.loads(demo.run(*words).assert_ok().out) == {"text": "A\nB"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["skills", "capabilities", "bindings", "services"])
 def test_the_sign_is_that_of_usable(demo: Any, kind: str) -> None:
     demo.write(
@@ -235,6 +236,7 @@ def test_the_extra_that_is_not_installed_is_named(
     assert {why for id, why in found.items() if id.startswith("demo")} == {None}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["skills", "capabilities", "bindings", "services"])
 def test_the_specs_of_the_project_come_first_and_shipped_ones_below_a_line(
     demo: Any, kind: str

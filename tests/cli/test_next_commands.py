@@ -72,6 +72,7 @@ def _hold_one(project: Any, text: str, code: str) -> None:
         assert again.code in ENDS_OF_RUNS, said
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FAILURES)
 def test_what_a_failure_of_a_command_prints_runs(demo: Any, name: str) -> None:
     demo.run("run", "demo.greet", "-p", "text=hi", "-q").assert_ok()
@@ -80,6 +81,7 @@ def test_what_a_failure_of_a_command_prints_runs(demo: Any, name: str) -> None:
     hold(demo, *FAILURES[name][2], code=FAILURES[name][1])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", [*MEANT, *LOOK], ids=" ".join)
 def test_what_a_slip_prints_runs(demo: Any, command: tuple[str, ...]) -> None:
     demo.write("a.json", '{"text": "x"}')
@@ -220,6 +222,7 @@ def ends(project: Any, steps: list[str]) -> Any:
     return project
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", RUNS)
 def test_what_a_run_that_ended_badly_prints_runs(project: Any, name: str) -> None:
     code, steps, flags, wanted = RUNS[name]
@@ -268,6 +271,7 @@ AFTER: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", AFTER)
 def test_what_a_command_about_a_run_prints_runs(project: Any, name: str) -> None:
     code, steps, command = AFTER[name]

@@ -225,7 +225,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_reaches_nothing(prey: Prey, name: str) -> None:
     words = [

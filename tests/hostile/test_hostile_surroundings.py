@@ -16,7 +16,7 @@ if sys.platform == "win32":
 GREET = ("run", "demo.greet", "-p", "text=hi")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("room", [0, 200, 1000, 2000, 3000, 4000, 5000, 6000, 20_000])
 def test_a_disk_that_takes_no_more_ends_the_run_and_keeps_what_is_there(
     demo: Any, room: int

@@ -119,21 +119,24 @@ def test_X09_a_cell_that_a_spreadsheet_would_compute_is_text(demo: Any, begin: s
     assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "env", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}]
 )
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("columns", ["1", "20", "40"])
+@pytest.mark.parametrize(
+    "command",
+    [*SCREENS, ("doctor",), ("skills", "ls"), ("validate",), ("verify",)],
+    ids=" ".join,
+)
 def test_narrow_and_plain_terminals_break_nothing(
-    demo: Any, env: dict[str, str], columns: str
+    demo: Any, command: tuple[str, ...], env: dict[str, str], columns: str
 ) -> None:
     demo.run("run", "demo.review", "-p", "text=h\u00e9 \u4e2d\u6587")
-    for command in (*SCREENS, ("doctor",), ("skills", "ls"), ("validate",), ("verify",)):
-        # An interpreter reads its encoding when it starts.
-        attack(
-            demo,
-            *command,
-            env={**env, "COGCLI_FORCE_TTY": columns},
-            installed="PYTHONIOENCODING" in env,
-        )
+    # An interpreter reads its encoding when it starts.
+    attack(
+        demo,
+        *command,
+        env={**env, "COGCLI_FORCE_TTY": columns},
+        installed="PYTHONIOENCODING" in env,
+    )
