@@ -10,12 +10,12 @@ from pathlib import Path
 from shutil import copytree, ignore_patterns
 from tempfile import TemporaryDirectory
 from typing import Any
-from zlib import crc32
 
 import pytest
 from hypothesis import settings
 from support.examples import FEWEST, LONG
 from support.project import Project
+from support.sampling import find_left_out
 
 # How long an example takes depends on who else uses the machine, and says nothing of the code.
 # A long run tries as many examples as the library wants to.
@@ -48,20 +48,21 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is marked as sampled and is not of this run's sample, which its seed draws.
 
-    Of a test marked `sampled(n)` one run in n takes it; a long run takes all.
+    `support.sampling` says which those are. A long run takes all.
     """
     if LONG:
         return
+    families: dict[tuple[str, int], list[str]] = {}
+    for item in items:
+        one_in = max((mark.args[0] for mark in item.iter_markers("sampled")), default=1)
+        if one_in > 1:
+            families.setdefault((item.nodeid.partition("[")[0], one_in), []).append(item.nodeid)
     seed = config.getoption("randomly_seed", 0)
-    left_out = [item for item in items if not _is_of_sample(item, seed)]
-    config.hook.pytest_deselected(items=left_out)
-    gone = set(left_out)
-    items[:] = [item for item in items if item not in gone]
-
-
-def _is_of_sample(item: pytest.Item, seed: int) -> bool:
-    number = crc32(f"{seed} {item.nodeid}".encode())
-    return all(number % mark.args[0] == 0 for mark in item.iter_markers("sampled"))
+    gone: set[str] = set()
+    for (_, one_in), cases in families.items():
+        gone |= find_left_out(cases, one_in, seed)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in gone])
+    items[:] = [item for item in items if item.nodeid not in gone]
 
 
 def pytest_collection_finish() -> None:
