@@ -102,6 +102,7 @@ def test_a_refund_that_a_model_plans_waits_for_finance_and_is_finished_elsewhere
     require_sound(desk, result)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("broken", [None, "replies: [", "replies: {}", "replies:\n  - {}\n"])
 def test_a_model_that_cannot_be_opened_any_more_lets_nothing_of_a_run_go_on(
     desk: Project, broken: str | None

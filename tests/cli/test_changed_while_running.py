@@ -49,6 +49,7 @@ def changing(project: Any) -> Any:
     return project
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("durability", ["process", "none"])
 @pytest.mark.parametrize("how", ["cut", "alter", "remove"])
 def test_a_run_whose_log_was_changed_ends_with_3(changing: Any, how: str, durability: str) -> None:

@@ -214,6 +214,7 @@ def _of(events: list[dict[str, Any]], kind: str) -> Any:
     return next(event["payload"] for event in events if event["event_type"] == kind)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "change",
     [

@@ -146,7 +146,7 @@ FAILURES: dict[str, tuple[int, str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SUCCESSES)
 def test_success_is_one_envelope(demo: Any, name: str) -> None:
     demo.run(*GREET).assert_ok()
@@ -157,7 +157,7 @@ def test_success_is_one_envelope(demo: Any, name: str) -> None:
     assert result.out.count("\n") == 1
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FAILURES)
 def test_failure_is_one_envelope_with_the_process_exit_code(demo: Any, name: str) -> None:
     code, error, command = FAILURES[name]
@@ -175,7 +175,7 @@ def test_failure_is_one_envelope_with_the_process_exit_code(demo: Any, name: str
         assert demo.episodes == before
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FAILURES)
 def test_commands_that_errors_print_are_commands(demo: Any, name: str) -> None:
     from cogcli.cli.typer_app import parse

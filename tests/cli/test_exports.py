@@ -64,6 +64,7 @@ def check_chrome(text: str) -> None:
     assert {event["tid"] for event in complete} <= named
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", GOLDENS)
 def test_every_kept_episode_is_read_by_the_official_readers(project: Project, case: str) -> None:
     for more in ((), ("--io",)):

@@ -69,6 +69,7 @@ def test_trace_has_the_steps_actions_and_outcome_of_the_projection(
     assert shown["next"] == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("view", ["tree", "table", "timeline", "lineage", "events"])
 @pytest.mark.parametrize("name", [RELEASE, LABELS, PAUSED, ALONE])
 def test_every_view_shows_every_episode(cli: Cli, name: str, view: str) -> None:
@@ -78,6 +79,7 @@ def test_every_view_shows_every_episode(cli: Cli, name: str, view: str) -> None:
     assert out or view == "timeline"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format", ["mermaid", "dot", "otlp", "chrome"])
 @pytest.mark.parametrize("name", [LABELS, ALONE])
 def test_every_drawing_and_export_is_made(cli: Cli, name: str, format: str) -> None:

@@ -121,6 +121,7 @@ def place(number: int, rest: str) -> str:
     return f"/decision_layer/task_templates/{number}/steps/{rest}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("templates", "expected"),
     [

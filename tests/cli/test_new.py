@@ -178,6 +178,7 @@ def test_a_shipped_skill_is_replaced_only_by_a_copy_that_says_so(begun: Project)
     ]["code"] == ("output.exists")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "words",
     [

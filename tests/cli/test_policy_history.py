@@ -238,6 +238,7 @@ def test_over_a_hundred_episodes_exactly_the_decisions_that_change_are_named(
     assert [change["episode_id"] for change in named["decisions"]["changed"]] == [one, two]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("change", "after"),
     [

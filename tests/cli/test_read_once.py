@@ -40,6 +40,7 @@ def ran(project: Any) -> Any:
     return project
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("words", "exit_code"),
     [

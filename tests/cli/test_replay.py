@@ -46,6 +46,7 @@ RUNS: dict[str, list[str]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("skill", sorted(RUNS))
 def test_every_shipped_skill_replays_the_same(project: Any, skill: str) -> None:
     project.run("run", skill, *RUNS[skill], "-q").assert_ok()

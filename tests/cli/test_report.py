@@ -247,6 +247,7 @@ def test_an_episode_of_state_alone_has_a_page(demo: Project) -> None:
 EPISODES = Path(__file__).parents[1] / "episodes"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name", sorted(path.parent.name for path in EPISODES.glob("*/events.jsonl"))
 )

@@ -167,6 +167,7 @@ def test_a_person_decides_about_an_effect_in_doubt(
     _clean(stopped)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("choice", "after"),
     [

@@ -129,6 +129,7 @@ def test_an_imported_folder_is_a_skill_that_runs(project: Project) -> None:
     ] == ["imported.release-notes"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "body",
     [

@@ -191,6 +191,7 @@ def test_nobody_is_asked_without_a_terminal_on_both_sides(project: Any) -> None:
 # -- effects that a rerun would make again -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("typed", "code", "calls"),
     [

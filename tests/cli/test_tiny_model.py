@@ -117,6 +117,7 @@ def test_an_object_in_a_text_is_taken_out_of_it(desk: Project) -> None:
     require_governed(desk, result)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("adapter", ["openai", "anthropic"])
 @pytest.mark.parametrize(
     ("fault", "exit_code", "code", "retried", "more"),

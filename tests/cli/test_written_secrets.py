@@ -55,6 +55,7 @@ def test_no_artifact_holds_it_and_the_run_replays(careless: Any) -> None:
     assert '"text": "22 22"' in careless.run("state", "show", "@last").out
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "command",
     [

@@ -57,7 +57,7 @@ def spread(count: int, few: int) -> Iterable[int]:
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_tail_torn_at_any_byte_is_cut_kept_and_told(
     whole: Sandbox, flow: Flow, tell: Tell
 ) -> None:

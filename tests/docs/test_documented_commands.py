@@ -168,7 +168,7 @@ def written(
     return ran
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*HOW_TO, *OF_A_RUN])
 def test_how_to(project: Project, name: str) -> None:
     del project.env["COGCLI_TRUST_PROJECT"]
@@ -213,7 +213,7 @@ def test_anchor_episodes(shell: Shell) -> None:
     assert "anchor.missing" in shell.run(check, code=1)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["work-with-tables", "work-with-pdf-files", "review-code-changes"])
 def test_pages_about_files(ordinary_path: Path, warm_cache: Path, name: str) -> None:
     project = Project(ordinary_path, warm_cache)
@@ -233,7 +233,7 @@ def test_pages_about_files(ordinary_path: Path, warm_cache: Path, name: str) -> 
         assert len(reader.ran) >= 3
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["work-with-texts", "find-secrets-and-personal-data"])
 def test_pages_about_texts(ordinary_path: Path, warm_cache: Path, name: str) -> None:
     project = Project(ordinary_path, warm_cache)
@@ -267,7 +267,7 @@ def _page_of_the_web(handler: BaseHTTPRequestHandler) -> None:
     reply(200 if body else 404, body, kind)(handler)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["fetch-web-pages", "read-mail", "remember-values"])
 def test_pages_about_what_lies_outside(guide_shell: Shell, name: str) -> None:
     guide_shell.write("cogcli.toml", "")

@@ -64,6 +64,7 @@ def state(project: Project) -> str:
     return project.run("config", "show", "trust").assert_ok().out
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_file_that_a_program_would_load_ends_the_trust(tmp_path: Path, name: str) -> None:
     arguments, file, planted = PLANTED[name]

@@ -165,6 +165,7 @@ KINDS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_of_each_kind_ends_the_trust_by_each_change_and_is_named(
     shop: Project, kind: str
@@ -320,6 +321,7 @@ def rich(shop: Project) -> Project:
     return shop
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("path", "old", "new", "meaning"), MEANINGS)
 def test_what_a_change_means_is_shown_before_it_is_accepted(
     rich: Project, path: str, old: str, new: str, meaning: str
@@ -585,7 +587,7 @@ WRITERS: dict[str, list[tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_a_command_of_the_user_writes_is_accepted_with_the_project(
     writing: Project, writer: str

@@ -43,6 +43,7 @@ def tmp_path(ordinary_path: Path) -> Path:
     return ordinary_path
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", GIT)
 def test_each_spelling_of_git_belongs_to_the_user(name: str) -> None:
     assert is_user_folder(name)
@@ -98,6 +99,7 @@ def _reader(project: Project, path: str) -> None:
     project.skill("canary.literal", step, outputs="{text: {type: any}}")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("folder", [".git", *GIT])
 def test_a_project_that_is_not_trusted_reads_no_spelling_of_git(
     tmp_path: Path, folder: str

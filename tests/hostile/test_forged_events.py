@@ -33,6 +33,7 @@ def run(demo: Any) -> Any:
     return demo
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forged_event_is_refused_with_its_line(run: Any, name: str) -> None:
     folder = run.episode

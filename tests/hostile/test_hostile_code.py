@@ -201,6 +201,7 @@ def service(project: Any, module: str, isolation: str = "thread") -> None:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
 def test_what_no_service_exports_is_refused_before_anything_runs(project: Any, case: Case) -> None:
     outcome = attack(project, *prepared(project, case.module, case.operation))
@@ -210,6 +211,7 @@ def test_what_no_service_exports_is_refused_before_anything_runs(project: Any, c
     assert not (project.root / "mark").exists()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CALLED, ids=lambda case: case.name)
 def test_a_function_cannot_leave_its_step(project: Any, case: Case) -> None:
     outcome = attack(project, *prepared(project, case.module, case.operation))
@@ -298,6 +300,7 @@ def test_C11_a_function_that_wants_all_memory_gets_none_of_ours(project: Any) ->
     hold_all_episodes(project)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CALLED, ids=lambda case: case.name)
 def test_a_function_in_a_process_cannot_leave_its_step_either(project: Any, case: Case) -> None:
     command = prepared(project, case.module, case.operation)

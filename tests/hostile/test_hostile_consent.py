@@ -76,6 +76,7 @@ def _given_again(error: dict[str, Any]) -> list[str]:
     return words
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("trust", ["none", "accepted", "folder", "environment", "runs-dir"])
 @pytest.mark.parametrize("forge", [_level, _confirmation])
 def test_what_a_log_says_was_allowed_does_not_count_in_any_project(

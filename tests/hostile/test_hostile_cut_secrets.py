@@ -81,6 +81,7 @@ CALLS = [(name, where) for name in FUNCTIONS for where in ("thread", "process")]
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("function", "isolation"), CALLS)
 def test_what_a_function_raises_and_prints(project: Any, function: str, isolation: str) -> None:
     project.write("demo_services.py", MODULE)
@@ -120,6 +121,7 @@ REPLIES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", ["json", "text", "raw"])
 @pytest.mark.parametrize("case", REPLIES)
 def test_what_a_web_service_replies(project: Any, case: str, mode: str) -> None:

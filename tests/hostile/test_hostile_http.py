@@ -227,6 +227,7 @@ REPLIES: dict[str, tuple[bytes, str]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", REPLIES)
 def test_H14_damaged_replies_are_ordinary_failures(project: Any, case: str) -> None:
     data, code = REPLIES[case]

@@ -72,6 +72,7 @@ REFUSED = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
 def test_what_exceeds_a_limit_is_refused_before_anything_runs(demo: Any, case: Case) -> None:
     text = () if case.data or "--input" in case.arguments else ("-p", "text=x")

@@ -66,6 +66,7 @@ def _plant(path: Path, statements: tuple[str, ...], table: str, column: str) -> 
     connection.close()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("planted", PLANTED)
 @pytest.mark.parametrize("store", STORES)
 def test_a_schema_that_no_release_writes_is_refused_and_named(

@@ -46,6 +46,7 @@ sys.meta_path.insert(0, Interrupt())
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 @pytest.mark.parametrize(
     "module", ["cogcli.cli.main", "orjson", "orjson.orjson", "cogcli.run.launch", "sqlite3"]

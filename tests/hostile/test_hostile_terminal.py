@@ -43,6 +43,7 @@ def clean(*streams: bytes) -> None:
         assert not HIDDEN & set(stream.decode()), stream
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EVIL)
 def test_control_characters_from_data_reach_no_terminal_and_no_envelope(
     demo: Any, name: str

@@ -49,6 +49,7 @@ CALLS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_trap_sees(machine: TrapMachine, name: str) -> None:
     call, expected = CALLS[name]

@@ -326,6 +326,7 @@ def _cell(states: States, tmp_path: Path, run: str, attack: str, column: str) ->
     return f"{done.code} {first.partition('  ')[2] or 'no episode'}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("run", ["sealed", "paused", "killed"])
 def test_the_table_holds(

@@ -346,6 +346,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", REFUSED)
 def test_each_way_out_is_refused(untrusted: Project, tmp_path: Path, attack: str) -> None:
@@ -384,6 +385,7 @@ def by_a_folder(link: Path, target: Path, tmp_path: Path) -> None:
     os.symlink(f"deep/out/{target.name}", link)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [chain, relative, inner_chain, process_root, by_a_folder])
 @pytest.mark.parametrize("words", [("gc", "--keep", "0", "--yes"), BRIEF, ("ls",)], ids=" ".join)

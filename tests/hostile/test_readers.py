@@ -71,6 +71,7 @@ def test_a_date_without_quotes_is_text_and_never_a_date() -> None:
     assert parse(b"id: 2026-01-01\n", file="f").value == {"id": "2026-01-01"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("data", BROKEN_JSON)
 def test_json_that_breaks_the_grammar_is_refused(data: bytes) -> None:
     assert not the_standard_parser_reads(data)
@@ -78,6 +79,7 @@ def test_json_that_breaks_the_grammar_is_refused(data: bytes) -> None:
     assert json_codes(data)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("_either_parser")
 @pytest.mark.parametrize("data", BROKEN_JSON)
 def test_broken_json_never_crashes_the_yaml_reader(data: bytes) -> None:
@@ -85,6 +87,7 @@ def test_broken_json_never_crashes_the_yaml_reader(data: bytes) -> None:
     yaml_codes(b"a: " + data)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("_either_parser")
 @pytest.mark.parametrize("data", BROKEN_YAML)
 def test_broken_yaml_has_no_value(data: bytes) -> None:

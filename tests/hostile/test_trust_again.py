@@ -59,6 +59,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("path", "old", "new", "meaning"), CHANGES)
 def test_what_a_change_means_is_not_hidden(
     tmp_path: Path, path: str, old: str, new: str, meaning: str

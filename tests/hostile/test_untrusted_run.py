@@ -119,6 +119,7 @@ def hostile(tmp_path: Path) -> Iterator[Hostile]:
 # -- a skill of the project ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [name for name in REACHING if name != "summary"])
 def test_a_skill_of_the_project_reaches_nothing_with_what_is_shipped(
     hostile: Hostile, name: str

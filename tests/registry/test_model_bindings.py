@@ -206,6 +206,7 @@ BAD = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("id", "kind"), BAD)
 def test_a_bad_answer_is_not_taken(
     id: str, kind: str, model: TinyModel, media: Mapping[str, str]
@@ -217,6 +218,7 @@ def test_a_bad_answer_is_not_taken(
     assert KEY not in f"{error.message}{error.record}"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("id", BINDINGS)
 @pytest.mark.parametrize(
     ("kind", "code", "retryable"),
@@ -234,6 +236,7 @@ def test_a_failure_of_the_server_is_one(
     assert (error.code, error.retryable) == (code, retryable)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("id", BINDINGS)
 def test_a_key_that_is_not_accepted_is_a_rejection_that_does_not_show_it(
     id: str, model: TinyModel, media: Mapping[str, str]

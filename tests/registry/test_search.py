@@ -27,6 +27,7 @@ def registry() -> InventoryView:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked["skill"])
 def test_the_right_skill_comes_first(asked: dict[str, str]) -> None:
     skills = registry().catalog.skills

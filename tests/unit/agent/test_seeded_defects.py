@@ -33,6 +33,7 @@ def same_examples() -> Iterator[None]:
     settings.load_profile(before)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")  # of large examples
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect.test}: {defect.what}")
 def test_a_defect_is_caught(defect: Defect) -> None:

@@ -397,6 +397,7 @@ UNREADABLE: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", UNREADABLE)
 def test_a_file_that_is_no_case_is_told_with_its_place(shop: Shop, text: str) -> None:
     code, said = UNREADABLE[text]

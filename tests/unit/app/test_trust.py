@@ -368,6 +368,7 @@ def test_the_python_that_a_program_is_told_to_run_counts(place: Place, args: lis
     assert place.now.changes == [("changed", "tools/part.py")]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("value", "path"),
     [

@@ -23,6 +23,7 @@ SHIFTED = [(kind, form) for kind, secret in SECRETS.items() for form in shifted_
 PROSE = "The quay opens at 7; 100% of ships &amp; boats\\n pay \u20ac5.\nSee https://example.com/docs/getting-started.html"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("kind", "form"), CASES)
 def test_an_echo_is_masked_exactly_where_it_stands(kind: str, form: str) -> None:
     echo = echoes(SECRETS[kind])[form]

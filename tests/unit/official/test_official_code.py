@@ -159,7 +159,7 @@ def test_of_many_names_the_rest_is_counted() -> None:
     assert len(stats["names"]["new"]) == 22
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b"),

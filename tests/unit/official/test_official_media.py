@@ -56,6 +56,7 @@ def png_of(width: int, height: int) -> bytes:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

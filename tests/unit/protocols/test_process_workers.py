@@ -457,6 +457,7 @@ def test_it_sends_arguments_and_replies_larger_than_any_buffer(root: Path) -> No
     call.invoker.close(1.0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "data",
     [

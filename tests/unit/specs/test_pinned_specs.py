@@ -14,6 +14,7 @@ from cogcli.specs.registry import Registry
 from cogcli.specs.spec_snapshot import catalog_of, document_of
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "skill_id", Registry(layers_for(), protocols=PROTOCOLS, base="/").ids("skill")
 )
