@@ -215,6 +215,7 @@ def test_a_run_that_was_cut_off_inside_a_skill_goes_on_there(project: Project) -
     project.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name", ["text.content.summarize", "skill:demo.write", "skill:agent.builtin"]
 )

@@ -80,7 +80,7 @@ def bind(
     return result
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "value",
     [
@@ -115,7 +115,7 @@ def test_a_remote_reference_is_never_fetched(begun: Project) -> None:
         assert not server.connections
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("servers", "word"),
     [

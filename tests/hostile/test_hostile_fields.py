@@ -293,7 +293,7 @@ def test_a_refusal_names_the_flag_and_the_trust_and_the_flag_helps(prey: Prey) -
     assert not holds_canary(calls[0].data)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name", ["api_variable", "api_named", "api_file", "tools", "rpc_base", "api_private_1"]
 )
@@ -408,7 +408,7 @@ def test_a_named_path_of_the_project_does_not_lead_out_of_it(reader: Prey, name:
     assert refused.code in (2, 3), refused.err
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_a_client_and_an_episode_give_no_permission_to_read(reader: Prey) -> None:
     given = {"path": str(reader.machine.outside / "canary.md")}
     command = [str(BIN / "cogcli"), "serve", "mcp"]
@@ -463,7 +463,7 @@ def test_a_shipped_skill_is_the_shipped_one_whatever_stands_in_its_place(
 # -- links and roots elsewhere -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("roots", [("link",), ("../../outside",)], ids=["link", "elsewhere"])
 @pytest.mark.parametrize(
     "words",
@@ -487,7 +487,7 @@ LINKED = (
 """Each place of a project at which a command looks."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("place", LINKED)
 def test_a_place_that_is_a_link_is_not_followed(machine: TrapMachine, place: str) -> None:
     prey = Prey(machine, f"linked-{values.slug(place.replace('/', '-'))}")

@@ -300,7 +300,7 @@ def require_headers(episode: Path) -> None:
         assert len(found) == len(set(found)), found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_ends_without_an_effect_that_nobody_approved(desk: Project, name: str) -> None:
     attack = ATTACKS[name]

@@ -97,6 +97,7 @@ def fixed(root: Path, file: str, right: str, wrong: str, **more: str) -> dict[st
     return {fix.file: fix.text for fix in find_fixes(settings, checked)}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("file", "right", "wrong"),
     [
@@ -121,6 +122,7 @@ def test_what_is_meant_is_put_at_its_place_and_nothing_else_changes(
     assert fixed(tmp_path, file, right, wrong) == {file: FILES[file].replace(right, quoted)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("file", "right", "wrong"),
     [

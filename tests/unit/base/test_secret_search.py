@@ -31,6 +31,7 @@ def test_an_echo_is_masked_exactly_where_it_stands(kind: str, form: str) -> None
     assert masked == f"before ({MASK}) after"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("kind", "form"), SHIFTED)
 def test_an_echo_inside_a_longer_encoding_is_masked(kind: str, form: str) -> None:
     text, core = shifted_echoes(SECRETS[kind])[form]

@@ -52,6 +52,7 @@ BLOCKS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("present", "earlier"), list(product(BLOCKS, BLOCKS)))
 def test_neither_block_asks_for_more_than_the_joined_one(
     present: dict[str, Any], earlier: dict[str, Any]
