@@ -129,7 +129,7 @@ def test_an_object_in_a_text_is_taken_out_of_it(desk: Project) -> None:
         ("401", 3, "model.auth", [], ()),
         ("garbage", 1, "call.server-error", [], ()),
         ("cut", 6, "call.transport", ["unreachable", "unreachable"], ()),
-        ("slow", 6, "call.timeout", ["timeout", "timeout"], ("timeout_s = 0.05",)),
+        ("slow", 6, "call.timeout", ["timeout", "timeout"], ("timeout_s = 1",)),
     ],
 )
 def test_a_model_that_fails_ends_the_run_as_its_failure_says(
