@@ -223,6 +223,7 @@ def count(desk: Project, kind: str) -> int:
     return [event.event_type for event in events(desk)].count(kind)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("late", [DAY + 1, -500], ids=["after its time", "the clock set back"])
 @pytest.mark.parametrize(("name", "answer"), [("needs-finance", FINANCE), ("escalates", OPERATOR)])
 def test_an_approval_out_of_its_time_is_asked_for_again_and_used_once(

@@ -67,6 +67,7 @@ long = pytest.mark.skipif(
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fail", [_damaged, _directory, _newer, pytest.param(_busy, marks=long)])
 def test_a_memory_that_cannot_be_written_changes_nothing_of_the_run(
     desk: Project, fail: Any

@@ -109,6 +109,7 @@ def _recovered(episode: Path, kept: bytes, tail: bytes) -> None:
     assert {found.code for found in wrong} <= {"episode.unsealed"}, (tail, wrong)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("tail", [b"", b'{"seq":', b"\0" * 4096, b'{"seq":9}\0\0\n'])
 def test_a_run_with_a_torn_tail_is_gone_on_with_to_its_end(
     shooting_range: Range, tail: bytes, request: pytest.FixtureRequest
@@ -124,7 +125,7 @@ def test_a_run_with_a_torn_tail_is_gone_on_with_to_its_end(
     assert len(once) == len(set(once))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_any_flipped_bit_of_a_finished_episode_is_found(
     whole: Sandbox, flow: Flow, tell: Tell
 ) -> None:
@@ -166,7 +167,7 @@ def _is_found(episode: Path, file: int, byte: int, mask: int) -> bool:
         os.pwrite(file, old, byte)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_any_flipped_bit_of_an_unfinished_log_is_refused(
     whole: Sandbox, flow: Flow, tell: Tell
 ) -> None:
@@ -205,7 +206,7 @@ def _is_refused(episode: Path, log: bytes, *, sound: int) -> bool:
     return False
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("where", ["intent", "result"])
 def test_a_run_whose_newest_line_was_damaged_is_mended_and_ends(
     shooting_range: Range, flow: Flow, where: str, tell: Tell

@@ -74,7 +74,7 @@ def service(id: str, **said: Any) -> str:
 ROOTS = ("", "reg/", "../beside/", "link/", "tooling/openapi_scenarios/registry/")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("root", ROOTS)
 @pytest.mark.parametrize(

@@ -120,6 +120,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("raw", BROKEN)
 def test_broken_mime_is_skipped_and_the_others_are_read(tmp_path: Path, raw: bytes) -> None:
     whole = (
