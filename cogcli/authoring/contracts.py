@@ -259,12 +259,18 @@ class _ContractSurvey:
         if not all(layer.trusted for layer in layers):
             yield TRUST
             return
-        harmless = capability.effect == "none"
         outside = outside_need(self._catalog, capability, link)
-        if outside is not None and not (harmless and variable(self._settings.environ, NETWORK)):
-            yield outside._replace(cure=f"{NETWORK}=1" if harmless else "")
-        elif outside is None and not harmless and {layer.name for layer in layers} != {BUILT_IN}:
+        if outside is not None:
+            yield from self._outside_needs(capability, outside)
+        elif capability.effect != "none" and {layer.name for layer in layers} != {BUILT_IN}:
             yield Need("effects", f"its effect class is {capability.effect}")
+
+    def _outside_needs(self, capability: Capability, outside: Need) -> Iterator[Need]:
+        """What keeps a capability outside of this machine from being called."""
+        if capability.effect != "none":
+            yield outside._replace(cure="")
+        elif not variable(self._settings.environ, NETWORK):
+            yield outside._replace(cure=f"{NETWORK}=1")
 
     def _layers_of(self, capability: Capability, link: ChainLink) -> list[Layer]:
         """The layers that say what is called: of the capability, its examples among it, of the binding and of the

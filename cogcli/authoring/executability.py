@@ -59,6 +59,16 @@ class _TestedCase(NamedTuple):
             return None
         return Need("extra", failure.message, failure.hint)
 
+    @property
+    def is_untrusted(self) -> bool:
+        """Whether it was skipped because its project is not trusted."""
+        return self.result.status == SKIPPED and self.result.code == UNTRUSTED
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it failed, and not for want of an extra."""
+        return self.result.status == FAILED and self.lacking_extra is None
+
     def really_ran(self, outside: Collection[str]) -> bool:
         """Whether it passed with a good end, and no stub answered for one of these capabilities."""
         if self.run is None or self.result.status != PASSED or not self.case.ends_well:
@@ -114,22 +124,24 @@ def _judge_skill(
 ) -> Checked:
     """The result of a skill by its cases. `needs` are those of its specs, `outside` those of the capabilities that it
     calls outside of this machine."""
-    if any(each.result.status == SKIPPED and each.result.code == UNTRUSTED for each in tested):
+    if any(each.is_untrusted for each in tested):
         return _needing(base, (TRUST,))
-    for each in tested:
-        if each.result.status == FAILED and each.lacking_extra is None:
-            reason, code = f"{each.result.id}: {each.result.reason}", each.result.code
-            failed = base._replace(status=FAILED, reason=reason, code=code or "test.failed")
-            return Checked(failed)
+    failed = [each.result for each in tested if each.has_failed]
+    if failed:
+        reason, code = f"{failed[0].id}: {failed[0].reason}", failed[0].code or "test.failed"
+        return Checked(base._replace(status=FAILED, reason=reason, code=code))
+    ran = [each.result for each in tested if each.really_ran(outside)]
     if not variable(settings.environ, NETWORK):
         needs = needs or tuple(outside.values())
-    ran = [each.result for each in tested if each.really_ran(outside)]
     if not ran:
         needs = needs or _needs_of_cases(settings, tested)
-    if needs:
-        return _needing(base, needs)
+    return _needing(base, needs) if needs else Checked(_passed(base, ran))
+
+
+def _passed(base: CheckResult, ran: Sequence[CheckResult]) -> CheckResult:
+    """The result of a skill that these cases ran."""
     took = sum(result.ms or 0 for result in ran)
-    return Checked(base._replace(status=PASSED, checks=ran[0].checks, ms=took))
+    return base._replace(status=PASSED, checks=ran[0].checks, ms=took)
 
 
 def _needing(base: CheckResult, needs: tuple[Need, ...]) -> Checked:

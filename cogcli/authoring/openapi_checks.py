@@ -275,9 +275,8 @@ class _Verifier:
         files = {specs.binding.file, specs.service.file}
         ignored = () if self._live else ("service.untrusted",)
         found = [p for p in self._problems if p.file in files and p.code not in ignored]
-        preventing = [p for p in found if _prevents_call(p)]
-        rejected = [p for p in found if _is_rejected_value(p)]
-        problems = list(dict.fromkeys([*preventing, *rejected]))
+        preventing = list(filter(_prevents_call, found))
+        problems = list(dict.fromkeys([*preventing, *filter(_is_rejected_value, found)]))
         if not problems:
             return []
         first, *others = problems

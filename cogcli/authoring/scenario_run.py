@@ -105,10 +105,7 @@ def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Cata
     bindings_of[specs.capability.id] = (binding.id,)
     bindings = {id: catalog.bindings[id] for ids in bindings_of.values() for id in ids}
     services = {each.service: catalog.services[each.service] for each in bindings.values()}
-    raw = dict(catalog.raw)
-    raw[f"binding:{binding.id}"] = {**raw[f"binding:{binding.id}"], "metadata": metadata}
-    called_service = {**service.settings, "network": service.network}
-    raw[f"service:{service.id}"] = {**raw[f"service:{service.id}"], **called_service}
+    raw = catalog.raw | _raw_of_call(catalog, binding, service)
     tables: dict[str, Iterable[str]] = {
         "capability": whole.capabilities,
         "binding": bindings,
@@ -128,3 +125,13 @@ def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Cata
         raw={key: raw[key] for key in kept if key in raw},
         partial=True,
     )
+
+
+def _raw_of_call(catalog: Catalog, binding: Binding, service: Service) -> dict[str, dict[str, Any]]:
+    """The declarations of binding and service as they are called."""
+    called = {**service.settings, "network": service.network}
+    changes = {
+        f"binding:{binding.id}": {"metadata": binding.metadata},
+        f"service:{service.id}": called,
+    }
+    return {key: {**catalog.raw[key], **members} for key, members in changes.items()}

@@ -32,8 +32,6 @@ from cogcli.declarations.options import RunOptions
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.run.prepare import PreparedRun, RunRequest, prepare
-from cogcli.specs.layers import Layer
-from cogcli.specs.registry import Registry
 
 _AT_ONCE: Final = 8
 
@@ -76,12 +74,18 @@ class RefusedStart(NamedTuple):
     code: str
     what: str = ""
     skill: str = "bench.read"
+    capability: str = ""
+    """A capability that is looked for before the run is prepared; empty for none."""
     inputs: Mapping[str, Any] = {}
     frame: Mapping[str, Any] = {}
     files: Mapping[str, str] = {}
 
+    @property
+    def id(self) -> str:
+        """The code; rows of one code differ by what they say."""
+        return f"{self.code} {self.what}".rstrip()
 
-_NO_CAPABILITY: Final = "capability.not-found"
+
 _FILES: Final = {
     "skills/local/bench/read/skill.yaml": _SKILL,
     "capabilities/bench.text.read.yaml": _CAPABILITY,
@@ -112,36 +116,19 @@ _STARTS: Final = (
         inputs={"text": "x"},
         files={"capabilities/bench.text.read.yaml": f"{_CAPABILITY}safty: {{}}\n"},
     ),
+    RefusedStart("capability.not-found", capability="bench.text.raed"),
 )
 
 
-def _start_rules() -> dict[str, SelfCheck]:
-    """The rules of runs that do not start: nothing may be called, no episode may appear."""
-    starts = {f"{start.code} {start.what}".rstrip(): _start_rule(start) for start in _STARTS}
-    row = FAILURE_OF[_NO_CAPABILITY]
-    text = f"{row.cls.__name__}, exit {row.exit}"
-    expectation = _expect_refusal(_NO_CAPABILITY, [row.cls.__name__], row.exit)
-
-    def cases(bench: Bench) -> list[Case]:
-        def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
-            layer = Layer("bench", bench.directory, True)
-            registry = Registry([layer], protocols=PROTOCOLS, base=bench.directory)
-            raise AssertionError(f"found {registry.about('bench.text.raed')}")
-
-        target = CaseTarget(bench.environment({}), prepare)
-        return [Case(lambda: target, {}, Answers(), [expectation])]
-
-    return {**starts, _NO_CAPABILITY: SelfCheck(text, cases)}
-
-
 def _start_rule(start: RefusedStart) -> SelfCheck:
+    """The rule of a run that does not start: nothing is called, no episode appears."""
     row = FAILURE_OF.get(start.code)
     exit_code = row.exit if row else ENVIRONMENT
-    text = (
-        f"{row.cls.__name__}, exit {exit_code}" if row else f"a problem of specs, exit {exit_code}"
-    )
-    # All that keeps a run from starting is raised together, under the code of the first.
-    allowed = [ProblemsFound.__name__, *([row.cls.__name__] if row else ())]
+    allowed = [row.cls.__name__] if row else []
+    text = f"{allowed[0] if allowed else 'a problem of specs'}, exit {exit_code}"
+    if not start.capability:
+        # All that keeps a run from starting is raised together, under the code of the first.
+        allowed.append(ProblemsFound.__name__)
     expectation = _expect_refusal(start.code, allowed, exit_code)
 
     def cases(bench: Bench) -> list[Case]:
@@ -173,8 +160,11 @@ def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, Any]) -> Pr
     bench.write({f"registry/{name}": text for name, text in files.items()})
     home = {"HOME": bench.directory, "XDG_CACHE_HOME": os.path.join(bench.directory, "cache")}
     settings = Settings({"registry": [root]}, home, base=bench.directory)
+    registry = open_registry(settings)
+    if start.capability:
+        registry.about(start.capability)
     request = RunRequest(start.skill, dict(inputs), RunOptions(frame=dict(start.frame)))
-    return prepare(open_registry(settings).reach(start.skill), request, settings.environ)
+    return prepare(registry.reach(start.skill), request, settings.environ)
 
 
 def list_invoker_rules(protocol: str) -> dict[str, SelfCheck]:
@@ -190,7 +180,7 @@ def list_invoker_rules(protocol: str) -> dict[str, SelfCheck]:
 
 def list_failure_rules() -> dict[str, SelfCheck]:
     """The rows of the failure model by id: first those that keep a run from starting."""
-    return {**_start_rules(), **failure_rules()}
+    return {**{start.id: _start_rule(start) for start in _STARTS}, **failure_rules()}
 
 
 def check_rules(

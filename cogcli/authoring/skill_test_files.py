@@ -33,6 +33,7 @@ from cogcli.base.yaml.edit import UneditableYaml, replace_values, to_yaml
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted, RunTerminated, StepFinished, StepStarted
 from cogcli.declarations.typed_payload import read_payload
+from cogcli.declarations.value_types import Json
 from cogcli.run.log_index import LogIndex
 from cogcli.run.prepare import RunRequest
 from cogcli.run.rerun import read_source_request
@@ -147,7 +148,7 @@ def _own_folder(settings: Settings, skill_id: str) -> str:
     return os.path.dirname(found[-1].path)
 
 
-def _case_keys(request: RunRequest, started: Event) -> dict[str, Any]:
+def _case_keys(request: RunRequest, started: Event) -> Json:
     """The keys of a case that say how a run began; defaults are left out."""
     chosen = request.options
     options = {
@@ -167,16 +168,9 @@ def _case_keys(request: RunRequest, started: Event) -> dict[str, Any]:
     }
 
 
-def _stubs(
-    settings: Settings, request: RunRequest, log: LogIndex
-) -> dict[str, list[dict[str, Any]]]:
+def _stubs(settings: Settings, request: RunRequest, log: LogIndex) -> dict[str, list[Json]]:
     """By capability that must be stubbed: the answers that its calls had."""
-    catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
-    stubs: dict[str, list[dict[str, Any]]] = {
-        capability.id: []
-        for capability in catalog.reached(request.skill_id)
-        if reach_of(settings, catalog, capability, request.options.bind)
-    }
+    stubs: dict[str, list[Json]] = {id: [] for id in _outside(settings, request)}
     for (run, step), event in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):
         intent = read_payload(event)
         if isinstance(intent, StepStarted) and intent.capability in stubs:
@@ -185,10 +179,18 @@ def _stubs(
     return {capability: _grouped(answers) for capability, answers in stubs.items()}
 
 
-def _grouped(answers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _outside(settings: Settings, request: RunRequest) -> list[str]:
+    """The capabilities that a run calls and that may change or depend on the world."""
+    catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
+    binds = request.options.bind
+    reached = catalog.reached(request.skill_id)
+    return [each.id for each in reached if reach_of(settings, catalog, each, binds)]
+
+
+def _grouped(answers: Sequence[Json]) -> list[Json]:
     """Answers by their `when`, the one with more in it first, for the first that fits is taken; of equal ones at the
     end of a group one stays."""
-    groups: dict[bytes, list[dict[str, Any]]] = {}
+    groups: dict[bytes, list[Json]] = {}
     for answer in answers:
         groups.setdefault(compact(answer["when"]), []).append(answer)
     for group in groups.values():
@@ -197,7 +199,7 @@ def _grouped(answers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for when in sorted(groups, key=len, reverse=True) for one in groups[when]]
 
 
-def _answers(log: LogIndex, run: str, step: str) -> Iterator[dict[str, Any]]:
+def _answers(log: LogIndex, run: str, step: str) -> Iterator[Json]:
     """What each attempt of a call gave."""
     number = 1
     while (outcome := log.result(run, step, number)) is not None:
@@ -214,7 +216,7 @@ def _answers(log: LogIndex, run: str, step: str) -> Iterator[dict[str, Any]]:
         number += 1
 
 
-def _expected(end: RunTerminated, log: LogIndex) -> dict[str, Any]:
+def _expected(end: RunTerminated, log: LogIndex) -> Json:
     """How the run ended; outputs that are masked cannot be compared and are left out."""
     code = end.error.code if end.error else ""
     outputs = end.outputs if end.status in ("ok", "partial") else {}

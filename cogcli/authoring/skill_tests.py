@@ -63,21 +63,26 @@ def find_cases(settings: Settings, words: Sequence[str]) -> FoundCases:
     """
     files = _case_files(settings)
     if not words:
-        if settings.project is None and not settings.value("registry"):
-            hint = "name skills, or start in a project with -C DIR"
-            raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
-        return _read(settings, {file: ["*"] for file in files if is_own(settings, file.layer)})
+        return _own_cases(settings, files)
     wanted: dict[CaseFile, list[str]] = {}
     patterns = {word: "*" if _is_path(word) else word for word in words}
     for word, pattern in patterns.items():
         for file in _find_files(settings, word, files):
             wanted.setdefault(file, []).append(pattern)
     found = _read(settings, wanted)
-    if not found.problems:
-        for word, pattern in patterns.items():
-            if not any(_fits(case.id, pattern) for case in found.cases):
-                raise _no_such_case(settings, word, files)
+    for word, pattern in patterns.items():
+        is_named = any(_fits(case.id, pattern) for case in found.cases)
+        if not is_named and not found.problems:
+            raise _no_such_case(settings, word, files)
     return found
+
+
+def _own_cases(settings: Settings, files: Sequence[CaseFile]) -> FoundCases:
+    """The cases of the project. Raises EnvironmentRefusal `project.none`."""
+    if settings.project is None and not settings.value("registry"):
+        hint = "name skills, or start in a project with -C DIR"
+        raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
+    return _read(settings, {file: ["*"] for file in files if is_own(settings, file.layer)})
 
 
 def _is_path(word: str) -> bool:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
 from cogcli.base.errors import UsageError
@@ -131,19 +131,24 @@ class _ScenarioReader:
         """The members of an object, each of its kind; those in `_REQUIRED` are needed, null is absent."""
         if not isinstance(raw, dict):
             self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
-        for name in raw:
-            if name not in kinds:
-                hint = suggestion(name, kinds)
-                self._refuse("input.unknown", f"{place}{name}", "no such field", hint)
         given = {name: value for name, value in raw.items() if value is not None}
-        for name in kinds:
-            if name in _REQUIRED and name not in given:
-                self._refuse("input.missing", f"{place}{name}", "required, not given")
+        self._require_names(raw, given, place, kinds)
         for name, value in given.items():
             fault = _kind_fault(value, kinds[name])
             if fault:
                 self._refuse("input.type", f"{place}{name}", fault)
         return given
+
+    def _require_names(
+        self, raw: Iterable[str], given: Collection[str], place: str, kinds: Mapping[str, str]
+    ) -> None:
+        for name in raw:
+            if name not in kinds:
+                hint = suggestion(name, kinds)
+                self._refuse("input.unknown", f"{place}{name}", "no such field", hint)
+        for name in kinds:
+            if name in _REQUIRED and name not in given:
+                self._refuse("input.missing", f"{place}{name}", "required, not given")
 
     def _within(self, place: str, number: int, least: int, most: int) -> None:
         if not least <= number <= most:
