@@ -389,18 +389,18 @@ def fanout_run(runs: Path, url: str, count: int) -> float:
     """Seconds of one run, from first event to last, its connections opened anew."""
     from cogcli.base.redact import Redactor
     from cogcli.base.system import SystemClock, SystemIds
+    from cogcli.declarations.binding_spec import Binding
     from cogcli.declarations.options import RunOptions
+    from cogcli.declarations.service_spec import Service
     from cogcli.episode.store import Store
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.protocols.live.runner import LiveRunner
     from cogcli.protocols.secrets import Secrets
     from cogcli.run.engine.context import Engine
     from cogcli.run.engine.run import Request, execute
-    from cogcli.specs.binding import Binding
     from cogcli.specs.capability import capability_from
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.selection import SelectionOptions, select
-    from cogcli.specs.service import Service
     from cogcli.specs.skill import skill_from
 
     number = {"type": "integer", "required": True}
@@ -409,16 +409,16 @@ def fanout_run(runs: Path, url: str, count: int) -> float:
          "outputs": {"n": number}, "properties": {"side_effects": False}}
     )  # fmt: skip
     service = Service(
-        "bench", "openapi", network="private", settings={"base_url": url}, trusted=True
+        id="bench", kind="openapi", network="private", settings={"base_url": url}, trusted=True
     )
     binding = Binding(
-        "bench",
-        capability.id,
-        "bench",
-        "openapi",
-        "same",
-        {"n": "input.n"},
-        {"n": "response.n"},
+        id="bench",
+        capability=capability.id,
+        service="bench",
+        protocol="openapi",
+        operation="same",
+        request={"n": "input.n"},
+        response={"n": "response.n"},
         trusted=True,
     )
     catalog = Catalog(

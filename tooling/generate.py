@@ -8,6 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 GENERATORS = (
+    "generate_key_tables.py",
     "generate_keys.py",
     "generate_schemas.py",
     "generate_cli_docs.py",

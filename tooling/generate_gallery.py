@@ -74,7 +74,7 @@ def _needs(catalog: Catalog, skill: Skill) -> Iterator[str]:
             continue
         if need := outside_need(catalog, capability, link):
             yield KINDS[need.kind]
-        if extra := catalog.bindings[link.binding_id].metadata.get("extra"):
+        if extra := catalog.bindings[link.binding_id].metadata.extra:
             yield f"extra `{extra}`"
 
 

@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.extras import install_line, missing_module
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import ChainLink, Reason
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
@@ -19,7 +20,6 @@ from cogcli.specs.closure import capability_closure, skill_closure
 from cogcli.specs.eligibility import reasons, variables_of
 from cogcli.specs.registry import Registry, catalog_without_trust
 from cogcli.specs.selection import SelectionOptions, named_binding, select
-from cogcli.specs.service import Service
 from cogcli.specs.skill import capabilities_of, skills_of
 
 KINDS: Final = {
@@ -207,7 +207,7 @@ def _need(reason: Reason, service: Service | None) -> Need:
 
 def is_model(service: Service | None) -> bool:
     """Whether a service is a language model, as its `metadata.purpose` says."""
-    return service is not None and service.metadata.get("purpose") == MODEL
+    return service is not None and service.metadata.purpose == MODEL
 
 
 def protocol_extra(service: Service) -> str:

@@ -20,6 +20,7 @@ from cogcli.base.errors import ServerFaultError, ServiceResolutionError, UsageEr
 from cogcli.base.files import write_atomic
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import ProblemsFound, suggestion
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvokerContext
 from cogcli.protocols.live_document import DocumentKind, live_document
@@ -29,7 +30,6 @@ from cogcli.protocols.mcp.pins import Pins, find_changed_fields, lock_path, read
 from cogcli.run.launch import invoker_context
 from cogcli.specs.eligibility import untrusted_reasons
 from cogcli.specs.protocol import LOCK
-from cogcli.specs.service import Service
 
 SECONDS = 60.0
 """How long a server may take to start and to list its tools."""

@@ -59,13 +59,13 @@ from cogcli.authoring.verification.contract import (
 from cogcli.base.errors import UsageError
 from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.base.system_text import variable
+from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.options import RunOptions
 from cogcli.episode.history import History
 from cogcli.episode.run_history import StepHistory
 from cogcli.protocols.exchange_checks import Check
 from cogcli.protocols.live.breaker import Circuits
 from cogcli.run.prepare import PreparedRun, RunEnvironment, RunRequest, prepare_one_step
-from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import ChainLink
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
@@ -437,10 +437,7 @@ def _skill(calls: Mapping[str, _PlannedCall]) -> dict[str, Any]:
 
 def _without_fallbacks(catalog: Catalog) -> Catalog:
     def alone(binding: Binding) -> Binding:
-        kept = {
-            key: value for key, value in binding.metadata.items() if key != "fallback_binding_id"
-        }
-        return binding._replace(metadata=kept)
+        return binding.replace(metadata=binding.metadata.replace(fallback_binding_id=None))
 
     return catalog._replace(bindings={id: alone(one) for id, one in catalog.bindings.items()})
 

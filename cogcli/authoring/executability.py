@@ -27,8 +27,8 @@ from cogcli.authoring.verification.skill_case import SkillCase
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.system_text import variable
+from cogcli.declarations.binding_spec import Binding
 from cogcli.episode.history import History
-from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill import Skill

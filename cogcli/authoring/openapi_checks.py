@@ -46,6 +46,7 @@ from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Problem, suggestion
 from cogcli.base.redact import Redactor
 from cogcli.base.scratch import scratch_folder
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import (
     Answering,
@@ -65,7 +66,6 @@ from cogcli.specs.layers import BUILT_IN, Layer, bounded_layers, builtin_root
 from cogcli.specs.registry import Registry
 from cogcli.specs.scenario_folders import REGISTRY, directory_of
 from cogcli.specs.selection import SelectionOptions
-from cogcli.specs.service import Service
 
 OUTPUTS: Final = "outputs equal expected_output"
 
@@ -426,7 +426,7 @@ def _learn_secrets(redactor: Redactor, prepared: PreparedRun, specs: CallSpecs) 
     if not (service.trusted and binding.trusted):
         return
     secrets = Secrets(prepared.selection.environ, redactor.add)
-    headers = {**(service.metadata.get("headers") or {}), **(binding.metadata.get("headers") or {})}
+    headers = {**service.metadata.headers, **binding.metadata.headers}
     for header in headers.values():
         with suppress(CogcliError):
             secrets.expand(header)

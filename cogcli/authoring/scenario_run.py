@@ -18,17 +18,17 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.authoring.verification.case import CaseTarget
 from cogcli.authoring.verification.scenario import Scenario
+from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http.curl import variable_of
 from cogcli.run.prepare import PreparedRun, RunRequest, one_step_skill, prepare_one_step
-from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.closure import capability_closure
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import SelectionOptions
-from cogcli.specs.service import Service
 
 _SKILL: Final = "verify.scenario"
 
@@ -51,8 +51,8 @@ def with_mock_server(specs: CallSpecs, address: str) -> CallSpecs:
     settings = {**service.settings, key: f"{address}{path}"}
     if "auth_ref" in settings:
         settings["auth_ref"] = variable_of(settings["auth_ref"])
-    service = service._replace(settings=settings, network="private", trusted=True)
-    binding = binding._replace(trusted=True)
+    service = service.replace(settings=settings, network="private", trusted=True)
+    binding = binding.replace(trusted=True)
     secrets = {name: f"test-{name}" for name in variables_of(binding, service)}
     return specs._replace(binding=binding, service=service, environ={**specs.environ, **secrets})
 
@@ -90,11 +90,10 @@ def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Cata
 
     With `local` gates may use only services inside this process.
     """
-    metadata = dict(specs.binding.metadata)
-    metadata.pop("fallback_binding_id", None)
-    binding = specs.binding._replace(metadata=metadata)
+    metadata = specs.binding.metadata.replace(fallback_binding_id=None)
+    binding = specs.binding.replace(metadata=metadata)
     # Circuit breakers know a service by its layer: the failures of one scenario are not those of another.
-    service = specs.service._replace(layer=f"{specs.service.layer} {uuid4().hex}")
+    service = specs.service.replace(layer=f"{specs.service.layer} {uuid4().hex}")
 
     def is_usable(id: str) -> bool:
         called = catalog.services.get(catalog.bindings[id].service)
@@ -131,7 +130,7 @@ def _raw_of_call(catalog: Catalog, binding: Binding, service: Service) -> dict[s
     """The declarations of binding and service as they are called."""
     called = {**service.settings, "network": service.network}
     changes = {
-        f"binding:{binding.id}": {"metadata": binding.metadata},
+        f"binding:{binding.id}": {"metadata": binding.metadata.json},
         f"service:{service.id}": called,
     }
     return {key: {**catalog.raw[key], **members} for key, members in changes.items()}

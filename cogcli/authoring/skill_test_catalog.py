@@ -62,7 +62,7 @@ def _without_waits(catalog: Catalog) -> Catalog:
         for id, skill in catalog.skills.items()
     }
     bindings = {
-        id: one._replace(metadata={**one.metadata, "retry_backoff_base": 0.0})
+        id: one.replace(metadata=one.metadata.replace(retry_backoff_base=0.0))
         if stubbed(one.capability)
         else one
         for id, one in catalog.bindings.items()

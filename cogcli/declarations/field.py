@@ -31,6 +31,42 @@ class _Always(Declaration):
     always = True
 
 
+class FileKey(Declaration):
+    """How a member of a spec stands in its file: the name there; whether the file must have it although
+    it has a default; whether null stands for the default, or for an empty mapping; whether it is there
+    at all."""
+
+    def __init__(
+        self,
+        default: Any,
+        *,
+        name: str = "",
+        required: bool = False,
+        nullable: bool = False,
+        in_file: bool = True,
+    ) -> None:
+        super().__init__(default)
+        self.name = name
+        self.required = required
+        self.nullable = nullable
+        self.in_file = in_file
+
+
+def key(
+    *, default: Any = REQUIRED, name: str = "", required: bool = False, nullable: bool = False
+) -> Any:
+    """A member of a spec that is not only its name, type and default in the file (`FileKey`)."""
+    return FileKey(default, name=name, required=required, nullable=nullable)
+
+
+def place(*, default: Any) -> Any:
+    """A member that no file has: it follows from where the spec was found, or from its environment."""
+    return FileKey(default, in_file=False)
+
+
+_PLAIN: Final = FileKey(None)
+
+
 def always(*, default: Any) -> Any:
     """The default of a field that is written even where it has this value."""
     return _Always(default)
@@ -51,6 +87,21 @@ class Field:
         """Whether it is written even where it is its default."""
         self.default = self.declaration.default if self.declaration else default
         self._record: Any = _UNKNOWN
+
+    @property
+    def file_key(self) -> FileKey:
+        """How it stands in the file of a spec."""
+        return self.declaration if isinstance(self.declaration, FileKey) else _PLAIN
+
+    @property
+    def key(self) -> str:
+        """What the file of a spec calls it."""
+        return self.file_key.name or self.name
+
+    @property
+    def required(self) -> bool:
+        """Whether the file of a spec must have it."""
+        return self.default is REQUIRED or self.file_key.required
 
     @property
     def record(self) -> Any:

@@ -20,14 +20,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
-from cogcli.declarations.field import ABSENT, RECORDS, REQUIRED, Field, always, fields_of
+from cogcli.declarations.field import (
+    ABSENT,
+    RECORDS,
+    REQUIRED,
+    Field,
+    always,
+    fields_of,
+    key,
+    place,
+)
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(always,))
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(always, key, place)
+)
 class _RecordType(type):
     """Makes the annotated names of a class its fields."""
 
@@ -48,7 +59,7 @@ class _RecordType(type):
 def _first_init(self: Record, **members: Any) -> None:
     """Stands for `__init__` of a class until its first value is constructed."""
     cls = type(self)
-    cls.__init__ = _compiled_init(cls)  # type: ignore[method-assign]
+    cls.__init__ = cls.constructor()  # type: ignore[method-assign]
     cls.__init__(self, **members)
 
 
@@ -58,7 +69,7 @@ class _Held:
     """The members as JSON, in order. It is not copied, so it must not be changed."""
 
 
-_set_json: Callable[[Any, dict[str, Any]], None] = vars(_Held)["json"].__set__
+set_json: Callable[[Any, dict[str, Any]], None] = vars(_Held)["json"].__set__
 
 
 class Record(_Held, metaclass=_RecordType):
@@ -71,7 +82,7 @@ class Record(_Held, metaclass=_RecordType):
     def of(cls, json: dict[str, Any]) -> Self:
         """The value of this JSON. An attribute without a member and a default raises AttributeError."""
         value = cls.__new__(cls)
-        _set_json(value, json)
+        set_json(value, json)
         return value
 
     @classmethod
@@ -81,6 +92,11 @@ class Record(_Held, metaclass=_RecordType):
         members = {"__slots__": ("__dict__",), "__module__": cls.__module__, "__doc__": cls.__doc__}
         below: type[Self] = _RecordType(cls.__name__, (cls,), members)  # type: ignore[assignment]
         return below
+
+    @classmethod
+    def constructor(cls) -> Callable[..., None]:
+        """What stands for `__init__` from the first value on."""
+        return _compiled_init(cls)
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values. Raises TypeError for a name that is no field."""
@@ -106,7 +122,7 @@ class Record(_Held, metaclass=_RecordType):
 
 def _compiled_init(cls: type[Record]) -> Callable[..., None]:
     """Writes the JSON of a value: as one literal, as far as no member before may be left out."""
-    known: dict[str, Any] = {"_set_json": _set_json, "_plain": _plain}
+    known: dict[str, Any] = {"set_json": set_json, "_plain": _plain}
     parameters: list[str] = []
     literal: list[str] = []
     statements: list[str] = []
@@ -131,7 +147,7 @@ def _compiled_init(cls: type[Record]) -> Callable[..., None]:
         f"def __init__(self, *, {', '.join(parameters)}):" if parameters else "def __init__(self):",
         f"    json = {{{', '.join(literal)}}}",
         *statements,
-        "    _set_json(self, json)",
+        "    set_json(self, json)",
     ]
     exec("\n".join(lines), known)  # noqa: S102  # its only foreign parts are names of fields
     compiled: Callable[..., None] = known["__init__"]

@@ -13,15 +13,16 @@ from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE, Grammar
-from cogcli.specs.service import Service, is_shipped
+from cogcli.specs.service import is_shipped
 
 if TYPE_CHECKING:
+    from cogcli.declarations.binding_spec import Binding
     from cogcli.protocols.contract_finding import ContractJudges
     from cogcli.protocols.invoker import Invoker, InvokerContext
     from cogcli.protocols.invoker_rule import InvokerRules
     from cogcli.protocols.live_document import DocumentKind
-    from cogcli.specs.binding import Binding
     from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cogcli.base.calls import Cancellation, ServiceNotice
-from cogcli.specs.binding import Binding
-from cogcli.specs.service import Service
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 
 if TYPE_CHECKING:
     from cogcli.base.file_roots import Roots
@@ -87,17 +87,17 @@ class InvocationRequest(NamedTuple):
     @property
     def request_cap(self) -> int:
         """The most bytes that the request may have."""
-        return self.binding.metadata.get("max_request_bytes") or DEFAULT_BYTES
+        return self.binding.metadata.max_request_bytes
 
     @property
     def reply_cap(self) -> int:
         """The most bytes that the reply may have."""
-        return self.binding.metadata.get("max_response_bytes") or DEFAULT_BYTES
+        return self.binding.metadata.max_response_bytes
 
     @property
     def response_mode(self) -> str:
         """How the reply is read: `json`, `text` or `raw`."""
-        return self.binding.metadata.get("response_mode") or "json"
+        return self.binding.metadata.response_mode
 
 
 class CallLimits(NamedTuple):

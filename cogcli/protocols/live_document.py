@@ -14,6 +14,8 @@ from cogcli.base.api_documents.loader import MAX_BYTES, identity_of, load, parse
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RuntimeErrorBase, ServerFaultError
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.declarations.binding_spec import Binding, BindingMetadata
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import Answering
 from cogcli.protocols.exchange_checks import Judge
@@ -21,8 +23,6 @@ from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import failure, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvokerContext
-from cogcli.specs.binding import Binding
-from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.base.http import HttpReply
@@ -88,8 +88,15 @@ class DocumentRequest:
         self.secrets = context.secrets
         self._http = HttpCaller(context)
         self._limits = CallLimits(deadline, Cancellation())
-        binding = Binding("refresh", "", service.id, service.kind, "", trusted=True,
-                          metadata={"max_response_bytes": MAX_BYTES})  # fmt: skip
+        binding = Binding(
+            id="refresh",
+            capability="",
+            service=service.id,
+            protocol=service.kind,
+            operation="",
+            metadata=BindingMetadata(max_response_bytes=MAX_BYTES),
+            trusted=True,
+        )
         self._request = InvocationRequest(service, binding, "", {}, "none", "", "", "", "", 1)
 
     def close(self) -> None:

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cogcli.base.canonical import digest, digest_of
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import ProtocolRow
 from cogcli.specs.cache import Compiled, newest_change
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.module_lookup import module_file
 from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE
-from cogcli.specs.service import MODULES, TABLES, Service
+from cogcli.specs.service import MODULES, TABLES
 
 if TYPE_CHECKING:
+    from cogcli.declarations.binding_spec import Binding
     from cogcli.protocols.contract_finding import ContractFinding
-    from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.problem_report import ProblemReport

@@ -5,33 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from cogcli.base.extras import SHIPPED
 from cogcli.base.jsonvalue import object_of
-from cogcli.specs.common_shape import (
-    CAPABILITY_REF,
-    CONFORMANCE,
-    FREE,
-    HEADERS,
-    PLAIN_REF,
-    TIMEOUT,
-    check_headers,
-)
+from cogcli.declarations.binding_spec import Binding
+from cogcli.specs.common_shape import check_headers
 from cogcli.specs.credentials import address_holds_credential, find_written_out
 from cogcli.specs.plausible_syntax import find_plausible
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Grammar, Protocols
-from cogcli.specs.shape import (
-    Data,
-    Keys,
-    ListOf,
-    MapOf,
-    NumberShape,
-    RecordShape,
-    Text,
-    is_ignored,
-    record,
-    required,
-)
+from cogcli.specs.shape import RecordShape, is_ignored
+from cogcli.specs.shape_of_spec import shape_of_spec, with_protocols
 from cogcli.specs.step_values import parts_of
 from cogcli.specs.template import (
     AS,
@@ -45,57 +27,12 @@ from cogcli.specs.template import (
     texts,
 )
 
-METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
-RESPONSE_MODES: Final = ("json", "text", "raw")
-MAX_BYTES: Final = 64 * 1024 * 1024
-OPS: Final = ("verbatim_in", "one_of")
-_CHECKED: Final = re.compile(r"[^.\s]+(?:\.[^.\s]+){0,16}")
 RESPONSE_PATH: Final = re.compile(r"response(?:\.[^.\s]+){0,16}")
-
-_METADATA: Final[Keys] = {
-    "method": Text(choices=METHODS),
-    "timeout_seconds": TIMEOUT,
-    "headers": HEADERS,
-    "response_mode": Text(choices=RESPONSE_MODES),
-    "retry_count": NumberShape(least=0, most=10, whole=True),
-    "retry_backoff_base": NumberShape(least=0, most=3600),
-    "retry_backoff_factor": NumberShape(least=1, most=10),
-    "max_request_bytes": NumberShape(least=1, most=MAX_BYTES, whole=True),
-    "max_response_bytes": NumberShape(least=1, most=MAX_BYTES, whole=True),
-    "fallback_binding_id": Text(empty=False),
-    "extra": Text(choices=tuple(SHIPPED)),
-    "fallback_on": Text(choices=("any", "unanswered")),
-    "conformance_profile": CONFORMANCE,
-    "description": Text(),
-    "status": Text(),
-}
 
 
 def binding_shape(protocols: Protocols) -> RecordShape:
     """The shape of a binding."""
-    return record(
-        {
-            "id": required(PLAIN_REF),
-            "capability": required(CAPABILITY_REF),
-            "service": required(PLAIN_REF),
-            "protocol": required(Text(choices=tuple(protocols))),
-            "operation": required(Text(empty=False)),
-            "request": required(FREE, nullable=True),
-            "response": required(MapOf(Data()), nullable=True),
-            "checks": ListOf(
-                record(
-                    {
-                        "path": required(
-                            Text(pattern=_CHECKED, expected="OUTPUT, or OUTPUT.a.*.b below it")
-                        ),
-                        "op": required(Text(choices=OPS)),
-                        "value": required(Data()),
-                    }
-                )
-            ),
-            "metadata": _METADATA,
-        }
-    )
+    return with_protocols(shape_of_spec(Binding), protocols)
 
 
 def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:

@@ -12,11 +12,11 @@ from cogcli.specs.skill import NESTED, list_targets
 if TYPE_CHECKING:
     from cogcli.base.problems import Problem
     from cogcli.base.yaml.positions import Places
-    from cogcli.specs.binding import Binding
+    from cogcli.declarations.binding_spec import Binding
+    from cogcli.declarations.service_spec import Service
     from cogcli.specs.capability import Capability
     from cogcli.specs.pack import Pack
     from cogcli.specs.protocol import Protocols
-    from cogcli.specs.service import Service
     from cogcli.specs.skill import Skill
 
 

@@ -15,7 +15,8 @@ from cogcli.base.canonical import digest_of
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.links import require_inside
 from cogcli.base.problems import Problem, Severity, sort_problems
-from cogcli.specs.binding import binding_from
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog, Defaults, Shadow, names_of
 from cogcli.specs.extends import chain_of, check_chain, fold_chain
@@ -24,7 +25,6 @@ from cogcli.specs.host_overrides import HostFiles
 from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import LOCK
-from cogcli.specs.service import Service, service_from
 from cogcli.specs.service_variables import with_variables
 from cogcli.specs.skill import Skill, skill_from
 from cogcli.specs.spec_reader import SpecFile, SpecReader
@@ -183,7 +183,7 @@ class CatalogBuilder:
             self.specs.raw[f"service:{id}"] = loaded.raw
             at = ("services", id) if loaded.found.entry else ()
             place = {**layer.marks(), "root": layer.home, "at": at}
-            service = service_from(loaded.raw, loaded.file, **place)
+            service = Service.of(loaded.raw, file=loaded.file, **place)
             if service.variables:
                 service = with_variables(service, self._environ)
             self.specs.services[id] = service
@@ -270,9 +270,9 @@ class CatalogBuilder:
         if loaded is None or loaded.raw is None:
             return
         place = {**loaded.found.layer.marks(), "channel": loaded.found.channel or "local"}
-        binding = binding_from(loaded.raw, loaded.file, **place)
+        binding = Binding.of(loaded.raw, file=loaded.file, **place)
         self.specs.raw[f"binding:{id}"] = loaded.raw
-        self.specs.bindings[id] = binding._replace(capability=self.canonical(binding.capability))
+        self.specs.bindings[id] = binding.replace(capability=self.canonical(binding.capability))
 
     def add_choices(self) -> None:
         """Add the default selections and host overrides of all layers, later ones winning for each capability."""

@@ -9,13 +9,14 @@ from typing import Final, NamedTuple
 from cogcli.base.allowed_hosts import ANY, allow_hint, allows_host, is_private_host
 from cogcli.base.extras import install_line, missing_module
 from cogcli.base.problems import KeyPath
-from cogcli.specs.binding import Binding
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.binding_chain import Reason, SelectionOptions
 from cogcli.specs.capability import CONFORMANCE_RANKS, Capability, Safety
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.layers import BUILT_IN
-from cogcli.specs.service import Service, is_shipped
+from cogcli.specs.service import is_shipped
 from cogcli.specs.service_variables import address_fault, lacking_variables
 from cogcli.specs.shipped_fit import is_shipped_gate, misfit
 from cogcli.specs.shipped_functions import BEHIND_WALL, FETCH_PAGE, OPEN_FUNCTIONS
@@ -88,7 +89,7 @@ def _variable_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def _extra_reasons(call: _Call) -> Iterator[Reason]:
-    extra = call.binding.metadata.get("extra")
+    extra = call.binding.metadata.extra
     module = missing_module(extra) if extra else ""
     if extra and module:
         text = f"it needs the extra `{extra}`: `{module}` is not installed"
@@ -117,25 +118,23 @@ def _shipped_fit_reasons(call: _Call) -> Iterator[Reason]:
 def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
     """The environment variables that a call needs: in headers, MCP environment values and `auth_ref`; each once."""
     texts = [
-        *(service.metadata.get("headers") or {}).values(),
+        *service.metadata.headers.values(),
         *(service.settings.get("env") or {}).values(),
     ]
     if binding:
-        texts += (binding.metadata.get("headers") or {}).values()
+        texts += binding.metadata.headers.values()
     names = [name for text in texts for name in PLACEHOLDER.findall(text)]
     yield from dict.fromkeys([*names, *_auth_variable(service)])
 
 
 def path_of_variable(service: Service, name: str) -> KeyPath:
     """Where in a service's file a variable is named."""
-    headers, env = service.metadata.get("headers") or {}, service.settings.get("env") or {}
+    headers, env = service.metadata.headers, service.settings.get("env") or {}
     places: dict[KeyPath, str] = {
         ("metadata", "headers", key): text for key, text in headers.items()
     }
     places |= {("env", key): text for key, text in env.items()}
-    places |= {
-        ("variables", key): f"${{{each.get('env')}}}" for key, each in service.variables.items()
-    }
+    places |= {("variables", key): f"${{{each.env}}}" for key, each in service.variables.items()}
     return next((path for path, text in places.items() if f"${{{name}}}" in text), ("auth_ref",))
 
 
@@ -149,7 +148,7 @@ def place_of_variable(service: Service, environ: Mapping[str, str]) -> KeyPath |
 
 def secrets_of(service: Service) -> Iterator[str]:
     """The environment variables sent to a service as credentials: in headers and by `auth_ref`."""
-    for text in (service.metadata.get("headers") or {}).values():
+    for text in service.metadata.headers.values():
         yield from PLACEHOLDER.findall(text)
     yield from _auth_variable(service)
 
@@ -182,7 +181,7 @@ def lower_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
     service may, nor an untrusted service what a trusted binding may."""
     if service.trusted == binding.trusted:
         return service, binding
-    return service._replace(trusted=False), binding._replace(trusted=False)
+    return service.replace(trusted=False), binding.replace(trusted=False)
 
 
 def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
@@ -203,9 +202,9 @@ def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
         why = binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
     if is_shipped_gate(call.catalog, binding.capability) and not _is_shipped_call(binding, service):
         yield _untrusted_of(f"{why}, so it does not say what is allowed instead of what is shipped")
-    lowered = service._replace(trusted=False, distrust=why) if service.trusted else service
+    lowered = service.replace(trusted=False, distrust=why) if service.trusted else service
     yield from untrusted_reasons(lowered, hosts)
-    if any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
+    if any(map(PLACEHOLDER.search, binding.metadata.headers.values())):
         yield _untrusted_of(f"{why}, so its headers get no variable")
     function = f"{service.module}:{binding.operation}"
     if is_shipped(service.module or "") and function not in OPEN_FUNCTIONS:
@@ -231,7 +230,7 @@ def untrusted_reasons(service: Service, hosts: Sequence[str] = ()) -> Iterator[R
         yield _untrusted_of(f"{text} module `{service.module}` is not imported")
     if "command" in service.settings:
         yield _untrusted_of(f"{text} `{service.settings['command']}` is not started")
-    uses_variables = any(each.get("env") for each in service.variables.values())
+    uses_variables = any(each.env for each in service.variables.values())
     has_secrets = uses_variables or _uses_secrets(None, service)
     if has_secrets:
         yield _untrusted_of(f"{text} it gets no variable and no secret")
@@ -304,7 +303,7 @@ def _scope_faults(call: _Call, safety: Safety) -> Iterator[str]:
     """What a function does is known by where it runs alone, unless its service declares `network`."""
     catalog, binding, service, _ = call
     in_process = catalog.in_process(service)
-    listed = service.metadata.get("targets") or ()
+    listed = service.metadata.targets
     missing = [target for target in safety.allowed_targets if target not in listed]
     if missing and not in_process:
         yield f"not listed as {' and '.join(missing)}, which the capability demands"

@@ -6,18 +6,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from cogcli.declarations import spec_types
 from cogcli.declarations.options import USER_ID
+from cogcli.declarations.spec_types import LONGEST_ID
 
-_SEGMENT: Final = r"[a-z0-9]+(?:[_-][a-z0-9]+)*"
-LONGEST_ID: Final = 128
-
-SKILL_ID: Final = re.compile(rf"{_SEGMENT}\.{_SEGMENT}")
-CAPABILITY_ID: Final = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT}){{1,4}}")
-PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+SKILL_ID: Final = re.compile(spec_types.SKILL_ID)
+CAPABILITY_ID: Final = re.compile(spec_types.CAPABILITY_ID)
+PLAIN_ID: Final = re.compile(spec_types.PLAIN_ID)
 """Bindings and services."""
 USER_ID_WORDS: Final = USER_ID.expected
-STEP_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
-FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+FIELD_NAME: Final = re.compile(spec_types.FIELD_NAME)
 CHANNEL: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 SEMVER: Final = re.compile(
     r"(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)"

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.schema.patterns import refusal
+from cogcli.declarations.spec_types import LONGEST_ID
 from cogcli.specs.common_shape import FREE, PLAIN_REF, VERSION
-from cogcli.specs.id_grammar import CAPABILITY_ID, LONGEST_ID, SKILL_ID
+from cogcli.specs.id_grammar import CAPABILITY_ID, SKILL_ID
 from cogcli.specs.pack import (
     BUCKETS,
     DATA_CLASSES,

@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from cogcli.specs.shape_of_spec import shape_of_spec
+
 if TYPE_CHECKING:
+    from cogcli.declarations.service_spec import Service
+    from cogcli.declarations.spec import Spec
     from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.service import Service
-    from cogcli.specs.shape import Keys
+    from cogcli.specs.shape import RecordKey
 
 DOCUMENT: Final = "document"
 LOCK: Final = "lock"
@@ -17,13 +20,14 @@ SOURCE: Final = "source"
 
 
 class Grammar(NamedTuple):
-    """The keys of a protocol's services, and what its bindings may say.
+    """The keys of a protocol's services, and the rules of its bindings.
 
     `addresses` are the keys of which a service needs one, `exclusive` whether it may have only one; `beside` has, by
     that one, the keys that mean something next to it.
     """
 
-    keys: Keys
+    settings: type[Spec]
+    """The class whose fields are the keys."""
     addresses: tuple[str, ...]
     exclusive: bool = False
     beside: Mapping[str, tuple[str, ...]] | None = None
@@ -37,6 +41,11 @@ class Grammar(NamedTuple):
     """Whether a request may hold a file."""
     documents: tuple[str, ...] = ()
     """The keys by which an API document of this protocol is known."""
+
+    @property
+    def keys(self) -> Mapping[str, RecordKey]:
+        """The shapes of its keys by name."""
+        return shape_of_spec(self.settings).keys
 
 
 class SpecProtocol(Protocol):

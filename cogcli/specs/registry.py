@@ -273,11 +273,11 @@ class Registry:
 def catalog_without_trust(catalog: Catalog, distrust: str) -> Catalog:
     """The catalog with no service and no binding trusted; those that were say why."""
     services = {
-        id: each._replace(trusted=False, distrust=distrust) if each.trusted else each
+        id: each.replace(trusted=False, distrust=distrust) if each.trusted else each
         for id, each in catalog.services.items()
     }
     bindings = {
-        id: each._replace(trusted=False, distrust=distrust) if each.trusted else each
+        id: each.replace(trusted=False, distrust=distrust) if each.trusted else each
         for id, each in catalog.bindings.items()
     }
     return catalog._replace(services=services, bindings=bindings, distrust=distrust)

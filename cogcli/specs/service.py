@@ -4,49 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from cogcli.base.allowed_hosts import only_hosts
-from cogcli.base.jsonvalue import NOTHING
-from cogcli.specs.fields import value_from
-
-
-class Service(NamedTuple):
-    """A service as its file declares it.
-
-    `trusted`: whether its layer may start code and read the environment (docs/reference/service.md#trust); `root`: the
-    directory of the layer, where a pythoncall module may be. Both follow from the file's path.
-    """
-
-    id: str
-    kind: str
-    module: str | None = None
-    isolation: str | None = None
-    network: str = "public"
-    declares_network: bool = False
-    """Whether its file says `network`: functions that do so reach other machines."""
-    metadata: dict[str, Any] = NOTHING
-    variables: dict[str, dict[str, str]] = NOTHING
-    """By name where its value comes from: `env`, `default`."""
-    settings: dict[str, Any] = NOTHING
-    """The keys of the other protocols as written: base_url, url, spec_ref, auth_ref, command, args, env, cwd;
-    addresses with the values of variables."""
-    values: dict[str, str] = NOTHING
-    """By variable its value; one without is left out."""
-    written: dict[str, str] = NOTHING
-    """The addresses in which variables stand, as written."""
-    address_by_host: bool = False
-    """Whether the environment, not the file, says where it is."""
-    layer: str = ""
-    root: str = ""
-    trusted: bool = False
-    file: str = ""
-    at: tuple[str, ...] = ()
-    """Its path in its file; empty if the file holds nothing else."""
-    distrust: str = ""
-    """Why its layer is not trusted, empty where there is no reason beside that."""
-    allow_hosts: tuple[str, ...] = ()
-    """The public hosts that calls reach although it is not trusted."""
+from cogcli.declarations.service_spec import Service
 
 
 def is_shipped(module: str) -> bool:
@@ -60,18 +21,6 @@ def network_of(service: Service) -> str:
     if not service.trusted:
         return only_hosts(service.allow_hosts)
     return "private" if service.address_by_host else service.network
-
-
-_OWN = ("id", "kind", "module", "isolation", "network", "metadata", "variables")
-
-
-def service_from(raw: dict[str, Any], file: str = "", **place: Any) -> Service:
-    """A service from its checked mapping; `place` has the members that follow from where it was found."""
-    settings = {k: v for k, v in raw.items() if k not in _OWN and not k.startswith("x-")}
-    declares = raw.get("network") is not None
-    return value_from(
-        Service, raw, settings=settings, declares_network=declares, file=file, **place
-    )
 
 
 IN_ADDRESS: Final = re.compile(r"\{([^{}]*)\}")

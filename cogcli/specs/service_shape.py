@@ -8,14 +8,8 @@ from typing import Any, Final
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.problems import suggestion
 from cogcli.base.redact import names_secret
-from cogcli.specs.common_shape import (
-    HEADERS,
-    PLAIN_REF,
-    TARGETS,
-    TIMEOUT,
-    check_headers,
-    check_placeholders,
-)
+from cogcli.declarations.service_spec import HTTP_URL, SecretPlace, Service, Url
+from cogcli.specs.common_shape import check_headers, check_placeholders
 from cogcli.specs.credentials import (
     address_holds_credential,
     find_in_arguments,
@@ -28,66 +22,22 @@ from cogcli.specs.credentials import (
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service import names_in_address
-from cogcli.specs.shape import Keys, ListOf, MapOf, RecordShape, Text, record, required
+from cogcli.specs.shape import RecordShape
+from cogcli.specs.shape_of_spec import shape_of_spec, text_pattern, with_protocols
 
-_AUTH: Final = re.compile(r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S+")
-_URL: Final = re.compile(r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?", re.IGNORECASE)
-_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
-_VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_URL_OR_VARIABLES: Final = re.compile(
-    rf"{_URL.pattern}|\{{[A-Za-z_][A-Za-z0-9_]*\}}[^#\s@]*", re.IGNORECASE
-)
-_URL_TEXT: Final = Text(
-    pattern=_URL_OR_VARIABLES,
-    code="service.url",
-    expected="an http or https URL without user info",
-    hint="write https://HOST/PATH; a password or token goes into auth_ref",
-    secretive=True,
-)
-_AUTH_TEXT: Final = Text(
-    pattern=_AUTH,
-    code="secret.literal",
-    expected="`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`",
-    hint="name where the secret is, as in auth_ref: NOTES_TOKEN for the environment variable of that name",
-    secretive=True,
-)
-
-URL: Final = _URL_TEXT
-DOCUMENT: Final = Text(empty=False)
-CREDENTIALS: Final = _AUTH_TEXT
-"""Keys that several protocols have."""
-_COMMON: Final[Keys] = {
-    "network": Text(choices=("public", "private")),
-    "variables": MapOf(
-        record(
-            {
-                "env": Text(pattern=_VARIABLE, expected="a name of A-Z, 0-9 and `_`"),
-                "default": Text(empty=False),
-            }
-        ),
-        name=Text(pattern=_VARIABLE_NAME, expected="a letter or `_`, then letters, digits, `_`"),
-    ),
-    "metadata": {
-        "description": Text(),
-        "maintained_by": Text(),
-        "status": Text(),
-        "purpose": Text(),
-        "timeout_seconds": TIMEOUT,
-        "headers": HEADERS,
-        "targets": ListOf(Text(choices=TARGETS)),
-    },
-}
+URL: Final = text_pattern(Url)
+SECRET_PLACE: Final = text_pattern(SecretPlace)
+_PLAIN_URL: Final = re.compile(HTTP_URL, re.IGNORECASE)
 
 
 def service_shape(protocols: Protocols) -> RecordShape:
     """The shape of a service: the common keys, and those of every protocol."""
     own = {
-        key: shape
+        name: key
         for protocol in protocols.values()
-        for key, shape in protocol.grammar().keys.items()
+        for name, key in protocol.grammar().keys.items()
     }
-    kind = required(Text(choices=tuple(protocols)))
-    return record({"id": required(PLAIN_REF), "kind": kind, **_COMMON, **own})
+    return RecordShape({**with_protocols(shape_of_spec(Service), protocols).keys, **own})
 
 
 _WRITTEN_OUT: Final = "holds a secret as written text"
@@ -186,7 +136,7 @@ def _check_addresses(raw: dict[str, Any], report: ProblemReport) -> None:
     exposed = raw.get("auth_ref") is not None or any(map(names_secret, names))
     for key in ("base_url", "url"):
         url = raw.get(key)
-        if not isinstance(url, str) or not _URL.fullmatch(url):
+        if not isinstance(url, str) or not _PLAIN_URL.fullmatch(url):
             continue
         if address_holds_credential(url):
             hint = "use auth_ref or a header with ${NAME}"

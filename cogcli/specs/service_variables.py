@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cogcli.base.jsonvalue import object_of
-from cogcli.specs.binding import Binding
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.service import IN_ADDRESS, Service, names_in_address
+from cogcli.specs.service import IN_ADDRESS, names_in_address
 from cogcli.specs.template import TemplateFault, parse_template, texts
 
 ADDRESSES: Final = ("base_url", "url")
@@ -24,16 +25,14 @@ def with_variables(service: Service, environ: Mapping[str, str]) -> Service:
     """The service with its values from the environment, else from its defaults, and its address made of them."""
     found = {}
     for name, variable in service.variables.items():
-        given = environ.get(variable.get("env") or "", "") if service.trusted else ""
-        if value := given or variable.get("default"):
+        given = environ.get(variable.env or "", "") if service.trusted else ""
+        if value := given or variable.default:
             found[name] = value
     return _filled(service, found)
 
 
 def _filled(service: Service, values: Mapping[str, str]) -> Service:
-    defaults = {
-        name: each["default"] for name, each in service.variables.items() if each.get("default")
-    }
+    defaults = {name: each.default for name, each in service.variables.items() if each.default}
     written = dict(service.written) or {
         key: service.settings[key] for key in ADDRESSES if key in service.settings
     }
@@ -42,7 +41,7 @@ def _filled(service: Service, values: Mapping[str, str]) -> Service:
     # One that is no address may hold a password in it, so that nobody gets to see it.
     made = {key: text if _is_address(text) else written[key] for key, text in made.items()}
     by_host = any(address != _fill(written[key], defaults) for key, address in made.items())
-    return service._replace(
+    return service.replace(
         settings={**service.settings, **made},
         values=dict(values),
         written=written,
@@ -74,9 +73,7 @@ def lacking_variables(
     used = [name for text in service.written.values() for name in names_in_address(text)]
     used += [name for _, name in service_names(binding)] if binding else []
     lacking = [
-        service.variables[n].get("env")
-        for n in used
-        if n in service.variables and n not in service.values
+        service.variables[n].env for n in used if n in service.variables and n not in service.values
     ]
     return [name for name in dict.fromkeys(filter(None, lacking)) if not environ.get(name)]
 

@@ -15,6 +15,7 @@ class Text:
     """Text, one of `choices`, or matching `pattern` (`code` and `expected` are for problems of either).
 
     `hint` is for any problem of the text. A `secretive` text may hold a secret by mistake, so that it is never shown.
+    `ids`: which ids of the registry fit there, a member of `json_schema.KnownIds`.
     """
 
     choices: Collection[str] = ()
@@ -25,6 +26,7 @@ class Text:
     longest: int = 0
     hint: str = ""
     secretive: bool = False
+    ids: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cogcli.specs.binding import Binding
+from cogcli.declarations.binding_spec import Binding
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog

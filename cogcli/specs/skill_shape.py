@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.merge import STRATEGIES
 from cogcli.base.refs import READABLE
+from cogcli.declarations.spec_types import LONGEST_ID, STEP_ID
 from cogcli.specs.common_shape import FREE, TIMEOUT, VERSION, check_version
 from cogcli.specs.credentials import find_in_skill
 from cogcli.specs.field_shape import FIELD_ID, FIELDS, check_fields
-from cogcli.specs.id_grammar import LONGEST_ID, SKILL_ID, STEP_ID
+from cogcli.specs.id_grammar import SKILL_ID
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import (
     Boolean,
@@ -78,7 +80,11 @@ _CONFIG: Final[Keys] = {
 STEP: Final = record(
     {
         "id": required(
-            Text(pattern=STEP_ID, code="id.format", expected="1 to 64 letters, digits, `_` or `-`")
+            Text(
+                pattern=re.compile(STEP_ID),
+                code="id.format",
+                expected="1 to 64 letters, digits, `_` or `-`",
+            )
         ),
         "uses": Text(empty=False),
         "input": MapOf(Data()),

@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import names_secret
-from cogcli.specs.binding import binding_from
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.capability import capability_from
 from cogcli.specs.catalog import Catalog, Defaults, names_of
 from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
 from cogcli.specs.fields import Fields
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.service import service_from
 from cogcli.specs.skill import skill_from
 
 SCHEMA: Final = "specs/1"
@@ -99,7 +99,7 @@ def _pack_from(raw: dict[str, Any], file: str) -> Any:
 _KINDS: Final = {
     "skill": _PinnedKind("skills", ("file",), skill_from, find_in_skill),
     "capability": _PinnedKind("capabilities", ("file",), capability_from, find_in_capability),
-    "binding": _PinnedKind("bindings", ("file", "channel", "layer"), binding_from),
+    "binding": _PinnedKind("bindings", ("file", "channel", "layer"), Binding.of),
     "pack": _PinnedKind("packs", ("file",), _pack_from),
-    "service": _PinnedKind("services", ("file", "layer", "root"), service_from),
+    "service": _PinnedKind("services", ("file", "layer", "root"), Service.of),
 }

@@ -24,10 +24,10 @@ from support.waiting import wait_until
 
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RuntimeErrorBase
+from cogcli.declarations.binding_spec import Binding, BindingMetadata
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, Invoker
-from cogcli.specs.binding import Binding
-from cogcli.specs.service import Service
 
 SECRET = "canary-5e1f0c77-not-to-be-seen"
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/", "CANARY": SECRET}
@@ -52,7 +52,14 @@ class Target(NamedTuple):
     ) -> InvocationResponse:  # fmt: skip
         """Make one attempt; the keywords left over are the binding's metadata."""
         binding = Binding(
-            "b", "c.a", self.service.id, self.service.kind, behaviour, {}, {}, metadata
+            id="b",
+            capability="c.a",
+            service=self.service.id,
+            protocol=self.service.kind,
+            operation=behaviour,
+            request={},
+            response={},
+            metadata=BindingMetadata.of(metadata),
         )
         given = {"text": text} if payload is None else payload
         request = InvocationRequest(
@@ -102,7 +109,14 @@ def _python(folder: Path, isolation: str) -> Iterator[Target]:
     name = f"contract_{isolation}"
     mark = folder / "entered"
     (folder / f"{name}.py").write_text(MODULE.replace("{mark!r}", repr(str(mark))))
-    service = Service("svc", "pythoncall", name, isolation, root=str(folder), trusted=True)
+    service = Service(
+        id="svc",
+        kind="pythoncall",
+        module=name,
+        isolation=isolation,
+        root=str(folder),
+        trusted=True,
+    )
     more = {"breaks", "secret"} if isolation == "process" else set()
     try:
         yield from _target(f"pythoncall-{isolation}", service, _FUNCTIONS | more, mark.exists)
@@ -178,7 +192,9 @@ def _http(folder: Path, protocol: str) -> Iterator[Target]:
             return any(b"silent" in request.request for request in server.requests)
 
         settings = {"base_url": server.url, "auth_ref": "CANARY"}
-        service = Service("svc", protocol, settings=settings, network="private", trusted=True)
+        service = Service(
+            id="svc", kind=protocol, settings=settings, network="private", trusted=True
+        )
         yield from _target(protocol, service, behaviours, entered)
 
 
@@ -223,7 +239,7 @@ def _mcp(folder: Path) -> Iterator[Target]:
     settings = {
         "command": sys.executable, "args": ["-S", SERVER, f"--ledger={ledger}"], "env": {"TOKEN": "${CANARY}"},
     }  # fmt: skip
-    service = Service("svc", "mcp", settings=settings, root=str(folder), trusted=True)
+    service = Service(id="svc", kind="mcp", settings=settings, root=str(folder), trusted=True)
 
     def entered() -> bool:
         return ledger.exists() and "call hangs" in ledger.read_text()

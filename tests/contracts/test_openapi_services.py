@@ -16,7 +16,7 @@ from support.raw_server import serving
 from support.remote_project import SECRET, attempts, hits, remote
 
 from cogcli.base.errors import RuntimeErrorBase
-from cogcli.specs.service import Service
+from cogcli.declarations.service_spec import Service
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 """What these servers are built of has deprecations of its own."""
@@ -86,7 +86,11 @@ def test_the_service_gives_the_document_it_goes_by(notes: Any) -> None:
 
     url, document = notes
     service = Service(
-        "notes", "openapi", network="private", trusted=True, settings={"base_url": f"{url}/v1"}
+        id="notes",
+        kind="openapi",
+        network="private",
+        trusted=True,
+        settings={"base_url": f"{url}/v1"},
     )
     assert live_document(service, surroundings(), 10) == json.loads(json.dumps(document))
 

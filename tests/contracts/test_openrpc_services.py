@@ -13,7 +13,7 @@ from support.asgi import serving_app
 from support.invoking import calling
 from support.remote_project import attempts, remote
 
-from cogcli.specs.service import Service
+from cogcli.declarations.service_spec import Service
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 """What these servers are built of has deprecations of its own."""
@@ -104,7 +104,9 @@ def test_the_service_gives_the_document_it_goes_by(sums: Any) -> None:
     from cogcli.protocols.live_document import live_document
 
     url, document = sums
-    service = Service("sums", "openrpc", network="private", trusted=True, settings={"url": url})
+    service = Service(
+        id="sums", kind="openrpc", network="private", trusted=True, settings={"url": url}
+    )
     assert live_document(service, surroundings(), 10) == json.loads(json.dumps(document))
 
 

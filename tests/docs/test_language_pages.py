@@ -15,16 +15,16 @@ from support.project import Project
 from support.shape_rows import ELSEWHERE, Row, rows
 
 from cogcli.base.calls import Member
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.policy.budgets import DEFAULTS, flatten
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.live.runner import DEFAULT_TIMEOUT
-from cogcli.specs.binding import Binding
 from cogcli.specs.capability import capability_from
 from cogcli.specs.field_shape import FIELD
 from cogcli.specs.fields import field_from
 from cogcli.specs.pack import pack_from
-from cogcli.specs.service import Service, service_from
 from cogcli.specs.shape import Shape
 from cogcli.specs.shapes import shape_of
 from cogcli.specs.skill import skill_from
@@ -184,12 +184,13 @@ LEAST: Final[dict[str, tuple[Any, dict[str, Any]]]] = {
     ),
     "capability": (capability_from, _CAPABILITY),
     "pack": (pack_from, _PACK),
-    "service": (service_from, {"id": "s", "kind": "pythoncall", "module": "m"}),
+    "service": (Service.of, {"id": "s", "kind": "pythoncall", "module": "m"}),
 }
 """How each kind is made of its mapping, and one that has every block and as little as possible in it."""
+_BINDING: Final = Binding(id="b", capability="a.b", service="s", protocol="openapi", operation="o")
 _CALL: Final = InvocationRequest(
-    Service("s", "openapi"), Binding("b", "a.b", "s", "openapi", "o"), "o", {}, "none", "", "a.b", "r", "s", 1
-)  # fmt: skip
+    Service(id="s", kind="openapi"), _BINDING, "o", {}, "none", "", "a.b", "r", "s", 1
+)
 AT_THE_CALL: Final = {
     ("binding", "metadata.timeout_seconds"): DEFAULT_TIMEOUT,
     ("service", "metadata.timeout_seconds"): DEFAULT_TIMEOUT,

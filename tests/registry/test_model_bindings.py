@@ -17,10 +17,10 @@ from support.tinymodel.structured import data_in
 
 from cogcli.base.calls import Answer, Attempt, Cancellation, Member
 from cogcli.base.errors import RuntimeErrorBase
+from cogcli.declarations.binding_spec import Binding
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.live.breaker import Circuits
 from cogcli.protocols.live.runner import LiveRunner
-from cogcli.specs.binding import Binding
 from cogcli.specs.fields import fit_values
 from cogcli.specs.layers import BUILT_IN, Layer, builtin_root
 from cogcli.specs.registry import Registry

@@ -12,10 +12,10 @@ from fakes.surroundings import surroundings
 
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RuntimeErrorBase
+from cogcli.declarations.binding_spec import Binding, BindingMetadata
+from cogcli.declarations.service_spec import Service, ServiceMetadata
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, Invoker
-from cogcli.specs.binding import Binding
-from cogcli.specs.service import Service
 
 
 class Caller:
@@ -27,8 +27,9 @@ class Caller:
         self.learned: list[str] = []
         self._protocol = protocol
         self.service = Service(
-            "svc", protocol, settings=settings, network=service.pop("network", "private"),
-            trusted=service.pop("trusted", True), **service,
+            id="svc", kind=protocol, settings=settings, network=service.pop("network", "private"),
+            trusted=service.pop("trusted", True),
+            metadata=ServiceMetadata.of(service.pop("metadata", {})), **service,
         )  # fmt: skip
         self.invoker: Invoker = PROTOCOLS[protocol].invoker(
             surroundings(environ, learn=self.learned.append)
@@ -49,14 +50,14 @@ class Caller:
     ) -> InvocationResponse:
         """Make one attempt; the keywords left over are the binding's metadata."""
         binding = Binding(
-            "b",
-            "c.one",
-            "svc",
-            self._protocol,
-            operation,
-            {},
-            response or {},
-            metadata,
+            id="b",
+            capability="c.one",
+            service="svc",
+            protocol=self._protocol,
+            operation=operation,
+            request={},
+            response=response or {},
+            metadata=BindingMetadata.of(metadata),
             trusted=trusted,
         )
         request = InvocationRequest(

@@ -14,10 +14,10 @@ from fakes.surroundings import surroundings
 
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RuntimeErrorBase
+from cogcli.declarations.binding_spec import Binding, BindingMetadata
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse
 from cogcli.protocols.mcp.invoker import Mcp
-from cogcli.specs.binding import Binding
-from cogcli.specs.service import Service
 
 SERVER = str(Path(__file__).with_name("mcp_server.py"))
 """The test server; `python SERVER --option`."""
@@ -28,7 +28,7 @@ SECONDS = 30.0
 def service(*options: str, root: Path | str = "", id: str = "tools", **settings: Any) -> Service:
     """The test server as a service."""
     command = {"command": sys.executable, "args": ["-S", SERVER, *options], **settings}
-    return Service(id, "mcp", settings=command, root=str(root) or "/", trusted=True)
+    return Service(id=id, kind="mcp", settings=command, root=str(root) or "/", trusted=True)
 
 
 class Caller:
@@ -50,7 +50,16 @@ class Caller:
         start_seconds: float | None = None, **metadata: Any,
     ) -> InvocationResponse:  # fmt: skip
         """The answer of a tool."""
-        binding = Binding("b", "c.x", service.id, "mcp", tool, {}, {}, metadata)
+        binding = Binding(
+            id="b",
+            capability="c.x",
+            service=service.id,
+            protocol="mcp",
+            operation=tool,
+            request={},
+            response={},
+            metadata=BindingMetadata.of(metadata),
+        )
         request = InvocationRequest(
             service=service,
             binding=binding,

@@ -14,7 +14,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 
-from cogcli.specs.service import Service
+from cogcli.declarations.service_spec import Service, ServiceMetadata
 
 
 def service(
@@ -22,7 +22,8 @@ def service(
 ) -> Service:
     """A server at a URL as a service."""
     return Service(
-        "web", "mcp", network=network, metadata={"headers": headers or {}}, settings={"url": url, **more},
+        id="web", kind="mcp", network=network, metadata=ServiceMetadata(headers=headers or {}),
+        settings={"url": url, **more},
         root="/", trusted=True,
     )  # fmt: skip
 

@@ -20,12 +20,13 @@ from cogcli.app.settings import Settings
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import BindingResolutionError, CogcliError, RuntimeErrorBase
 from cogcli.base.problems import Problem
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import unset_variables_text, untrusted_reasons, variables_of
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.selection import SelectionOptions
-from cogcli.specs.service import Service, network_of
+from cogcli.specs.service import network_of
 from cogcli.specs.service_variables import lacking_variables
 
 if TYPE_CHECKING:

@@ -20,14 +20,14 @@ from cogcli.base.errors import CapabilityNotFoundError, CogcliError, UsageError
 from cogcli.base.jsonvalue import list_of
 from cogcli.base.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.base.redact import Redactor
-from cogcli.specs.binding import Binding
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons, variables_of
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.selection import select
-from cogcli.specs.service import Service
 from cogcli.specs.service_variables import address_fault
 from cogcli.specs.skill import Skill, capabilities_of
 from cogcli.specs.word_search import SearchField, search
@@ -160,7 +160,9 @@ def _binding_row(view: InventoryView, spec: Binding) -> InventoryRow:
 
 def _binding_details(view: InventoryView, spec: Binding) -> InventoryRow:
     return {
-        **_members(spec, "operation", "request", "response", "metadata", "fallback"),
+        **_members(spec, "operation", "request", "response"),
+        "metadata": spec.metadata.json,
+        "fallback": spec.fallback,
         "chosen": _selected_binding(view, spec.capability) == spec.id,
         "unusable": [reason.text for reason in reasons(view.catalog, spec, view.options)],
     }
@@ -175,14 +177,15 @@ def _service_row(view: InventoryView, spec: Service) -> InventoryRow:
         "trusted": spec.trusted,
         "channel": _channel_of(spec),
         "layer": spec.layer,
-        "description": " ".join((spec.metadata.get("description") or "").split()),
+        "description": " ".join((spec.metadata.description or "").split()),
         "file": spec.file,
     }
 
 
 def _service_details(view: InventoryView, spec: Service) -> InventoryRow:
     return {
-        **_members(spec, "network", "settings", "metadata"),
+        **_members(spec, "network", "settings"),
+        "metadata": spec.metadata.json,
         "variables": [
             {"name": name, "set": bool(view.options.environ.get(name))}
             for name in variables_of(None, spec)

@@ -53,7 +53,7 @@ class SecretPlace(OptionType):
     may_hide = True
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, str) and _fits_service("CREDENTIALS", value)
+        return isinstance(value, str) and _fits_service("SECRET_PLACE", value)
 
     def parse(self, text: str) -> None:
         """None: a variable of the environment would be the secret itself."""
@@ -132,12 +132,12 @@ def _is_version(text: Any) -> bool:
     return (not mark or has_hash) and len(parts) == 3 and all(part.isdigit() for part in parts)
 
 
-def _fits_service(shape: Literal["URL", "CREDENTIALS"], text: str) -> bool:
+def _fits_service(shape: Literal["URL", "SECRET_PLACE"], text: str) -> bool:
     """Whether a service takes a text as its address, or as the place of its credentials."""
     from cogcli.specs import service_shape  # few settings need the shapes of specs
 
-    pattern = getattr(service_shape, shape).pattern
-    return pattern is not None and pattern.fullmatch(text) is not None
+    pattern = service_shape.URL if shape == "URL" else service_shape.SECRET_PLACE
+    return pattern.fullmatch(text) is not None
 
 
 def _has_usable_port(url: str) -> bool:

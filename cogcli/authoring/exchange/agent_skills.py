@@ -31,8 +31,9 @@ from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.problems import FILE_HAS_ERRORS, Problem
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.binding import Binding
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -52,7 +53,7 @@ from cogcli.specs.layers import (
 from cogcli.specs.python_imports import FailedImport, failed_imports
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import CANDIDATE, Explanation, SelectionOptions, explain_selection
-from cogcli.specs.service import Service, is_shipped
+from cogcli.specs.service import is_shipped
 from cogcli.specs.service_variables import lacking_variables
 from cogcli.specs.skill import NESTED, Skill, list_targets
 
@@ -586,11 +587,11 @@ def _holds_skills(root: str) -> bool:
 def _as_trusted(catalog: Catalog) -> Catalog:
     """The catalog as it is once its project is trusted, without the modules of its services."""
     services = {
-        id: service._replace(trusted=True, distrust="")
+        id: service.replace(trusted=True, distrust="")
         for id, service in _without_modules(catalog).services.items()
     }
     bindings = {
-        id: each._replace(trusted=True, distrust="") for id, each in catalog.bindings.items()
+        id: each.replace(trusted=True, distrust="") for id, each in catalog.bindings.items()
     }
     return catalog._replace(services=services, bindings=bindings)
 
@@ -601,7 +602,7 @@ def _without_modules(catalog: Catalog) -> Catalog:
     services = {
         id: service
         if service.trusted or is_shipped(service.module or "")
-        else service._replace(module=None)
+        else service.replace(module=None)
         for id, service in catalog.services.items()
     }
     return catalog._replace(services=services)

@@ -47,10 +47,11 @@ from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Problem, list_known, suggestion
 from cogcli.base.schema.containment import count_parts
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.service_spec import Service
+from cogcli.declarations.spec_types import LONGEST_ID
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.id_grammar import CAPABILITY_ID, LONGEST_ID, is_capability_id
+from cogcli.specs.id_grammar import CAPABILITY_ID, is_capability_id
 from cogcli.specs.layers import PROJECT
-from cogcli.specs.service import Service
 
 MOST: Final = 500
 MOST_PARTS: Final = 1_000_000

@@ -26,13 +26,13 @@ from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.problems import suggestion
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.contract_flow import schema_of
-from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.fields import FieldSpec
 from cogcli.specs.scenario_folders import directory_of
-from cogcli.specs.service import Service
 
 _ORDINARY: Final = ("text", 1, "2024-01-01")
 """Values that are tried before the smallest ones: an empty text is not part of a path."""
@@ -147,7 +147,7 @@ def _examples(binding: Binding, service: Service) -> dict[str, Any]:
     ):  # none, of another protocol, or one with faults, which the call tells
         document, value = described(service, OpenApiDocument), described(service, dict)
         if document is not None and value is not None:
-            operation = document.operation(binding.operation, binding.metadata.get("method"))
+            operation = document.operation(binding.operation, binding.metadata.method)
             entry = next(
                 each for each in document.entries if each[1:] == (operation.method, operation.path)
             )
@@ -161,7 +161,7 @@ def _mock(capability: Capability, binding: Binding, service: Service) -> MockSer
         return None
     if service.settings.get("spec_ref"):
         return MockServer()
-    mode = binding.metadata.get("response_mode") or "json"
+    mode = binding.metadata.response_mode
     body: Any = {} if mode == "json" else "text"
     for name, source in binding.response.items():
         if mode == "json" and isinstance(source, str) and source.startswith("response"):

@@ -27,7 +27,8 @@ from cogcli.base.errors import UsageError
 from cogcli.base.terminal_text import is_plain_name, visible
 from cogcli.base.yaml.positions import Places
 from cogcli.base.yaml.reader import parse
-from cogcli.specs.id_grammar import CHANNEL, LONGEST_ID, PLAIN_ID, SKILL_ID, is_capability_id
+from cogcli.declarations.spec_types import LONGEST_ID
+from cogcli.specs.id_grammar import CHANNEL, PLAIN_ID, SKILL_ID, is_capability_id
 
 FIRST_SKILL: Final = "demo.hello"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker_rule import RuleCall
 from cogcli.run.prepare import one_step_skill
-from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.service import Service, service_from
 from cogcli.specs.skill import skill_from
 
 EFFECTS: Final[dict[str, dict[str, Any]]] = {
@@ -79,12 +79,12 @@ def _binding(id: str, capability: str = CAPABILITY, **members: Any) -> Binding:
         "protocol": "openapi",
         "operation": "op",
     }
-    return binding_from({**common, **members}, layer="verify", trusted=True)
+    return Binding.of({**common, **members}, layer="verify", trusted=True)
 
 
 def _plain_service(id: str, url: str) -> Service:
     raw = {"id": id, "kind": "openapi", "base_url": url, "network": "private"}
-    return service_from(raw, layer="verify", trusted=True)
+    return Service.of(raw, layer="verify", trusted=True)
 
 
 def _capability(call: RuleCall, *, gated: bool) -> Capability:
@@ -111,7 +111,7 @@ def _service(call: RuleCall, root: str) -> Service:
         **({key: call.url} if key and call.url else {}),
         **call.service,
     }
-    return service_from(raw, layer="verify", root=root, trusted=call.trusted)
+    return Service.of(raw, layer="verify", root=root, trusted=call.trusted)
 
 
 def _skills(call: RuleCall, names: tuple[str, ...]) -> list[dict[str, Any]]:

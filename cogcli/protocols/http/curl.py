@@ -9,10 +9,10 @@ from shlex import quote
 from typing import Final
 
 from cogcli.base.redact import Redactor
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.exchange import Seen
-from cogcli.specs.binding import Binding
 from cogcli.specs.id_grammar import PLACEHOLDER
-from cogcli.specs.service import Service
 
 _OURS: Final = frozenset(
     (
@@ -43,8 +43,8 @@ def curl_line(seen: Seen, base_url: str, service: Service, binding: Binding) -> 
 
 def _headers(seen: Seen, service: Service, binding: Binding) -> Iterator[tuple[str, str]]:
     declared = {
-        **(service.metadata.get("headers") or {}),
-        **(binding.metadata.get("headers") or {}),
+        **service.metadata.headers,
+        **binding.metadata.headers,
     }
     configured = {name.lower(): value for name, value in declared.items()}
     auth = service.settings.get("auth_ref")

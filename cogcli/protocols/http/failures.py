@@ -17,8 +17,8 @@ from cogcli.base.errors import (
 )
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.eligibility import variables_of
-from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.base.http import HttpReply

@@ -9,14 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from cogcli import __version__
 from cogcli.base.errors import RequestMappingError, ServiceResolutionError
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.secrets import Secrets
 from cogcli.specs.id_grammar import PLACEHOLDER, is_sendable, is_settable
-from cogcli.specs.service import Service
 
 Headers = tuple[tuple[str, str], ...]
 AUTHORIZATION: Final = "Authorization"
@@ -38,13 +38,12 @@ def default_headers(
 
 
 def declared_headers(
-    service: Service, secrets: Secrets, metadata: Mapping[str, Any], *, trusted: bool
+    service: Service, secrets: Secrets, written: Mapping[str, str], *, trusted: bool
 ) -> dict[str, str]:
-    """The `headers` of a service's or binding's metadata, variables replaced.
+    """The headers that the file of a service or binding writes, variables replaced.
 
     Raises ServiceResolutionError `env.missing`, `service.untrusted`.
     """
-    written: Mapping[str, str] = metadata.get("headers") or {}
     if not trusted and any("${" in value for value in written.values()):
         raise _untrusted(service)
     return {name: secrets.expand(value) for name, value in written.items()}
@@ -64,8 +63,12 @@ def merge_headers(
     service, binding = request.service, request.binding
     layers = {
         "": ours,
-        "service": declared_headers(service, secrets, service.metadata, trusted=service.trusted),
-        "binding": declared_headers(service, secrets, binding.metadata, trusted=binding.trusted),
+        "service": declared_headers(
+            service, secrets, service.metadata.headers, trusted=service.trusted
+        ),
+        "binding": declared_headers(
+            service, secrets, binding.metadata.headers, trusted=binding.trusted
+        ),
         "parameter": parameters,
         "auth_ref": credentials(service, secrets, auth_header),
     }
@@ -119,7 +122,7 @@ def _origin(request: InvocationRequest, source: str, name: str) -> str:
         return ""
     spec = service if source == "service" else binding
     variables = " and ".join(
-        f"`{each}`" for each in PLACEHOLDER.findall(spec.metadata["headers"][name])
+        f"`{each}`" for each in PLACEHOLDER.findall(spec.metadata.headers[name])
     )
     return f"look at {f'variable {variables}, named' if variables else 'the header'} in {spec.file}"
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from cogcli.base.errors import ResponseMappingError
 from cogcli.base.jsonvalue import equal, preview
 from cogcli.base.refs import MISSING
+from cogcli.declarations.binding_spec import BindingCheck
 from cogcli.protocols.live.request import compile_template
 
 _EACH: Final = "*"
@@ -17,13 +18,13 @@ _BLANKS: Final = re.compile(r"\s+")
 
 
 def check_answer(
-    checks: Sequence[Mapping[str, Any]], output: Mapping[str, Any], given: dict[str, Any]
+    checks: Sequence[BindingCheck], output: Mapping[str, Any], given: dict[str, Any]
 ) -> None:
     """Raise ResponseMappingError `response.type` at the first value that a check refuses."""
     for number, check in enumerate(checks):
-        expected = compile_template(check["value"], ("checks", number, "value"))(given)
-        found = _found(output, check["path"].split("."))
-        if check["op"] == "one_of":
+        expected = compile_template(check.value, ("checks", number, "value"))(given)
+        found = _found(output, check.path.split("."))
+        if check.op == "one_of":
             options = expected if isinstance(expected, list) else []
             wrong = None if expected is MISSING else _first_outside(found, options)
             said = "is none of those given"
@@ -33,7 +34,7 @@ def check_answer(
             said = "does not stand in the input"
         if wrong is not None:
             error = ResponseMappingError(
-                "response.type", f"output `{check['path']}`: {preview(wrong)} {said}", left=True
+                "response.type", f"output `{check.path}`: {preview(wrong)} {said}", left=True
             )
             error.place = ("checks", number)
             raise error

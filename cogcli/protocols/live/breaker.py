@@ -20,7 +20,7 @@ from functools import cache
 from typing import Final
 
 from cogcli.base.errors import TransportError
-from cogcli.specs.service import Service
+from cogcli.declarations.service_spec import Service
 
 THRESHOLD: Final = 5
 OPEN_SECONDS: Final = 30.0

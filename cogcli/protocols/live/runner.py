@@ -18,6 +18,8 @@ from cogcli.base.calls import (
 )
 from cogcli.base.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.base.terminal_text import visible_block
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, Invoker, InvokerContext
 from cogcli.protocols.live import request as request_mapping
@@ -26,11 +28,9 @@ from cogcli.protocols.live.answer_checks import check_answer
 from cogcli.protocols.live.breaker import Circuits, Passage
 from cogcli.protocols.live.request import Surroundings
 from cogcli.protocols.sent_file import read_file
-from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import lower_trust
 from cogcli.specs.selection import Selection
-from cogcli.specs.service import Service
 
 DEFAULT_TIMEOUT: Final = 30.0
 START_TIMEOUT: Final = 60.0
@@ -90,7 +90,7 @@ class LiveRunner:
         binding = self._catalog.bindings[attempt.member.binding_id]
         service, binding = lower_trust(self._catalog.services[binding.service], binding)
         if not service.trusted:
-            service = service._replace(allow_hosts=self._context.allow_hosts)
+            service = service.replace(allow_hosts=self._context.allow_hosts)
         payload = self._template(binding, service)(attempt.input)
         request = InvocationRequest(
             service=service,
@@ -240,22 +240,18 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
         raise ServiceResolutionError(
             "service.unknown", f"binding `{binding.id}` names no service `{binding.service}`"
         )
-    metadata: dict[str, Any] = binding.metadata
-    timeout = (
-        metadata.get("timeout_seconds")
-        or service.metadata.get("timeout_seconds")
-        or DEFAULT_TIMEOUT
-    )
+    metadata = binding.metadata
+    timeout = metadata.timeout_seconds or service.metadata.timeout_seconds or DEFAULT_TIMEOUT
     return Member(
         binding.id,
         service.id,
         binding.protocol,
         float(timeout),
-        metadata.get("retry_count") or 0,
-        _number(metadata, "retry_backoff_base", 1.0),
-        _number(metadata, "retry_backoff_factor", 2.0),
-        0.0 if metadata.get("timeout_seconds") else start_seconds(service),
-        metadata.get("fallback_on") or "any",
+        metadata.retry_count,
+        float(metadata.retry_backoff_base),
+        float(metadata.retry_backoff_factor),
+        0.0 if metadata.timeout_seconds else start_seconds(service),
+        metadata.fallback_on,
     )
 
 
@@ -266,7 +262,7 @@ def start_seconds(service: Service) -> float:
     """
     if "command" not in service.settings:
         return 0.0
-    return float(service.metadata.get("timeout_seconds") or START_TIMEOUT)
+    return float(service.metadata.timeout_seconds or START_TIMEOUT)
 
 
 def _report_abandoned(passage: Passage, deadline: float) -> None:
@@ -275,8 +271,3 @@ def _report_abandoned(passage: Passage, deadline: float) -> None:
         passage.note_failure("call.timeout")
     else:
         passage.note_abandoned()
-
-
-def _number(metadata: Mapping[str, Any], key: str, otherwise: float) -> float:
-    value = metadata.get(key)
-    return otherwise if value is None else float(value)

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from cogcli.base.problems import suggestion
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.id_grammar import PLACEHOLDER
-from cogcli.specs.service import TABLES, Service
+from cogcli.specs.service import TABLES
 
 
 def check_service(context: CheckContext, service: Service) -> None:

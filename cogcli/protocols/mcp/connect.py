@@ -14,13 +14,14 @@ from cogcli.base.allowed_hosts import host_refusal
 from cogcli.base.errors import SafetyScopeError, ServiceResolutionError
 from cogcli.base.search_path import NAME as SEARCH_PATH
 from cogcli.base.search_path import resolve_entries
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.http import headers
 from cogcli.protocols.invoker import InvokerContext, inherited_variables
 from cogcli.protocols.mcp.errors import Refusals
 from cogcli.protocols.mcp.process import Program
 from cogcli.protocols.mcp.session import McpTransport
 from cogcli.protocols.mcp.stdio import Stdio
-from cogcli.specs.service import Service, network_of
+from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
     from cogcli.protocols.mcp.http import McpEndpoint
@@ -95,7 +96,9 @@ def _address(service: Service, context: InvokerContext) -> McpEndpoint:
     if refusal := host_refusal(host, parts.port, network) or literal_refusal(host, network):
         raise SafetyScopeError("safety.scope", f"{parts.hostname} {refusal}", left=False)
     own = {
-        **headers.declared_headers(service, secrets, service.metadata, trusted=service.trusted),
+        **headers.declared_headers(
+            service, secrets, service.metadata.headers, trusted=service.trusted
+        ),
         **headers.credentials(service, secrets),
     }
     environ = context.environ if context.use_env_proxy else {}

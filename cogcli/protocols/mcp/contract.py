@@ -10,6 +10,8 @@ from typing import Any, Final
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import list_known, suggestion
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,
@@ -19,11 +21,10 @@ from cogcli.protocols.contract_finding import (
 )
 from cogcli.protocols.openapi.contract import object_findings
 from cogcli.protocols.pythoncall.contract import function_findings
-from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.lock import read_locked_tools
 from cogcli.specs.module_lookup import module_file
-from cogcli.specs.service import MODULES, TABLES, Service
+from cogcli.specs.service import MODULES, TABLES
 
 _TEXT = {"type": "string"}
 _LIST = {"type": "array"}
@@ -45,7 +46,7 @@ def mcp_findings(
     binding: Binding, capability: Capability, service: Service, source: bytes
 ) -> Iterator[ContractFinding | OperationContract]:
     """The findings about tool and arguments, then the tool's contract."""
-    mode = binding.metadata.get("response_mode") or "json"
+    mode = binding.metadata.response_mode
     if "server" in service.settings:
         for found in bundled_findings(binding, service.settings["server"]):
             reply = None if mode == "json" else (_reply(mode, None),)

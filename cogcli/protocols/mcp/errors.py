@@ -21,6 +21,7 @@ from cogcli.base.errors import (
 )
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.system import Clock
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.http.failures import OVERLOADED, failure
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
@@ -31,7 +32,6 @@ from cogcli.protocols.mcp.traffic import (
     names_no_session,
 )
 from cogcli.protocols.secrets import Secrets
-from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.base.http import HttpReply

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.service_spec import SecretPlace, Url
+from cogcli.declarations.spec import Spec, SpecLimits
+from cogcli.declarations.spec_types import Words
 from cogcli.specs.protocol import Grammar
-from cogcli.specs.service_shape import CREDENTIALS, URL
-from cogcli.specs.shape import ListOf, MapOf, Text
+
+
+class McpServer(Spec):
+    """An MCP server."""
+
+    command: Words | None = None
+    """One program, no shell; one that is not here is W `service.program`."""
+    args: tuple[str, ...] = ()
+    """Its arguments."""
+    env: Annotated[dict[str, str], SpecLimits(foreign=True)] = NOTHING
+    """Its variables next to the [inherited ones](protocols.md#mcp-stdio); `${NAME}` is a variable of
+    yours."""
+    cwd: Words | None = None
+    """Where it is started.
+    Default: the directory that holds `services/`"""
+    url: Url | None = None
+    """Streamable HTTP."""
+    server: Words | None = None
+    """One that comes with the package; R `service.server` where there is none of the name."""
+    auth_ref: SecretPlace | None = None
+    """Next to `url`: where the [bearer token](#secrets) is."""
+
 
 GRAMMAR: Final = Grammar(
-    keys={
-        "command": Text(empty=False),
-        "args": ListOf(Text()),
-        "env": MapOf(Text(), foreign=True),
-        "cwd": Text(empty=False),
-        "url": URL,
-        "server": Text(empty=False),
-        "auth_ref": CREDENTIALS,
-    },
+    settings=McpServer,
     addresses=("command", "url", "server"),
     exclusive=True,
     beside={"command": ("args", "env", "cwd"), "url": ("auth_ref",)},

@@ -25,6 +25,7 @@ from cogcli.base.errors import (
     TransportError,
 )
 from cogcli.base.problems import suggestion
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import quote
 from cogcli.protocols.invoker import (
@@ -51,7 +52,7 @@ from cogcli.protocols.mcp.tool_checks import (
 )
 from cogcli.protocols.mcp.traffic import LOST, McpExchange
 from cogcli.protocols.pythoncall.invoker import PythonCall
-from cogcli.specs.service import MODULES, TABLES, Service
+from cogcli.specs.service import MODULES, TABLES
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")

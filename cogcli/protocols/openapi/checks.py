@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.http.url import GRAMMAR, names_in, path_of
-from cogcli.specs.binding import Binding
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
-from cogcli.specs.service import Service
 
 CHANGING: Final = ("PUT", "PATCH", "DELETE")
 """The methods that change something on the server."""
@@ -30,7 +30,7 @@ def check_binding(context: CheckContext, binding: Binding, service: Service | No
                 )
     capability, method = (
         context.catalog.capability(binding.capability),
-        binding.metadata.get("method"),
+        binding.metadata.method,
     )
     if capability is not None and method in CHANGING and capability.effect == "unknown":
         message = (

@@ -11,6 +11,8 @@ from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation,
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.lookup import members
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.contract_finding import (
     SERVICE,
     UNDESCRIBED,
@@ -21,10 +23,8 @@ from cogcli.protocols.contract_finding import (
     document_finding,
 )
 from cogcli.protocols.openapi.checks import CHANGING
-from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.request_locations import RequestLocation, place_of
-from cogcli.specs.service import Service
 
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
 """The schema of an absent reply body, which is read as `{}`."""
@@ -99,7 +99,7 @@ def openapi_findings(
 
 
 def _operation(document: OpenApiDocument, binding: Binding, service: Service) -> Any:
-    method = binding.metadata.get("method")
+    method = binding.metadata.method
     try:
         return document.operation(binding.operation, method)
     except DocumentFault as fault:
@@ -120,7 +120,7 @@ def _effect(
     binding: Binding, capability: Capability, operation: OpenApiOperation
 ) -> Iterator[ContractFinding]:
     """Findings about the effect class; one that follows from `metadata.method` is reported with the binding itself."""
-    written = binding.metadata.get("method")
+    written = binding.metadata.method
     if operation.method in CHANGING and capability.effect == "unknown" and not written:
         message = (
             f"{operation.method} on capability `{capability.id}`, whose effects are not declared"
@@ -158,7 +158,7 @@ def _security(
 
 def _given_headers(binding: Binding, service: Service) -> set[str]:
     """The names of the headers that the service, the binding and its request give, in lower case."""
-    written = [*(service.metadata.get("headers") or ()), *(binding.metadata.get("headers") or ())]
+    written = [*service.metadata.headers, *binding.metadata.headers]
     keys = (key.partition(".") for key in binding.request)
     written += [name for place, _, name in keys if place.lower() == "header"]
     return {name.lower() for name in written}
@@ -256,7 +256,7 @@ def object_findings(
 
 def _reply(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
     """The schemas of successful replies: those of 2xx statuses, else of the default."""
-    mode = binding.metadata.get("response_mode") or "json"
+    mode = binding.metadata.response_mode
     if mode != "json":
         return (_TEXT if mode == "text" else _RAW,)
     if operation.method == "HEAD":

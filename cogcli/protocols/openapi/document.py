@@ -22,6 +22,7 @@ from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation,
 from cogcli.base.errors import RejectedError, ServiceResolutionError
 from cogcli.base.json_pointer import DocumentFault, found_at
 from cogcli.base.schema.sample import NoSample, sample
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.exchange import Reply, Seen, json_reply
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest
@@ -34,7 +35,6 @@ from cogcli.protocols.openapi.judge import (
     parameter_faults,
     routes_of,
 )
-from cogcli.specs.service import Service
 
 _PREFER: Final = re.compile(r"(?:^|[,;\s])code=(\d{3})(?:$|[,;\s])")
 

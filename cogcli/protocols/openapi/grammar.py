@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
+from cogcli.declarations.service_spec import SecretPlace, Url
+from cogcli.declarations.spec import Spec
+from cogcli.declarations.spec_types import Words
 from cogcli.specs.protocol import Grammar
-from cogcli.specs.service_shape import CREDENTIALS, DOCUMENT, URL
+
+
+class WebApi(Spec):
+    """A web API."""
+
+    base_url: Url | None = None
+    """Http or https, without user info (`service.url`).
+    Default: the one absolute server of the document"""
+    spec_ref: Words | None = None
+    """Its OpenAPI [document](#documents); without it `base_url` is required."""
+    auth_ref: SecretPlace | None = None
+    """Where the [bearer token](#secrets) is."""
+
 
 GRAMMAR: Final = Grammar(
-    keys={"base_url": URL, "spec_ref": DOCUMENT, "auth_ref": CREDENTIALS},
+    settings=WebApi,
     addresses=("base_url", "spec_ref"),
     sends_files=True,
     documents=("openapi", "swagger"),

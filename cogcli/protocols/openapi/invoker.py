@@ -84,7 +84,7 @@ class OpenApi:
     def _outgoing(self, request: InvocationRequest) -> OutgoingRequest:
         try:
             document = openapi_of(request.service)
-            method: str | None = request.binding.metadata.get("method")
+            method: str | None = request.binding.metadata.method
             operation = None if document is None else document.operation(request.operation, method)
             if operation is None:
                 parts = parts_without_document(request.operation, method, request.payload)
@@ -115,8 +115,8 @@ def _auth_header(
     """The header for the token: the only one that an alternative of the document's security still lacks, else
     Authorization."""
     written = [
-        *(request.service.metadata.get("headers") or {}),
-        *(request.binding.metadata.get("headers") or {}),
+        *request.service.metadata.headers,
+        *request.binding.metadata.headers,
     ]
     given = {name.lower() for name in (*written, *parts.headers)}
     for alternative in operation.security if operation else ():

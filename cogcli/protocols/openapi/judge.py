@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
 from cogcli.base.schema.validator import errors
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.exchange import ObservedExchange, Seen
 from cogcli.protocols.exchange_checks import Check, Judge, schema_check
-from cogcli.specs.binding import Binding
-from cogcli.specs.service import Service
 
 _SHOWN: Final = 3
 _INTEGER: Final = re.compile(r"-?(?:0|[1-9]\d*)")
@@ -176,7 +176,7 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
     document = openapi_of(service)
     if document is None:
         return None
-    operation = document.operation(binding.operation, binding.metadata.get("method"))
+    operation = document.operation(binding.operation, binding.metadata.method)
     base = urlsplit(service.settings.get("base_url") or document.server or "").path
     return lambda exchange: judge_exchange(exchange, document, operation, base)
 

@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from cogcli.base.api_documents.openapi import openapi_of
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.http.url import names_in
-from cogcli.specs.binding import Binding
 from cogcli.specs.request_locations import place_of
-from cogcli.specs.service import Service
 
 
 def path_keys(service: Service, binding: Binding) -> frozenset[str]:
@@ -21,7 +21,7 @@ def path_keys(service: Service, binding: Binding) -> frozenset[str]:
         document = openapi_of(service)
         if document is None:
             return frozenset(names_in(binding.operation)) & binding.request.keys()
-        operation = document.operation(binding.operation, binding.metadata.get("method"))
+        operation = document.operation(binding.operation, binding.metadata.method)
     except DocumentFault:
         return frozenset()
     found = set()

@@ -8,6 +8,8 @@ from typing import Final
 
 from cogcli.base.api_documents.openrpc import openrpc_of
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,
@@ -16,9 +18,7 @@ from cogcli.protocols.contract_finding import (
     argument_findings,
     document_finding,
 )
-from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
-from cogcli.specs.service import Service
 
 
 def document_findings(service: Service) -> Iterator[ContractFinding]:

@@ -21,6 +21,8 @@ from cogcli.base.api_documents.openrpc import OpenRpcDocument, RpcMethod, openrp
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.exchange import ObservedExchange, Reply, Seen, json_reply
 from cogcli.protocols.exchange_checks import Check, Judge, schema_check
 from cogcli.protocols.http import reply_body
@@ -28,8 +30,6 @@ from cogcli.protocols.live_document import DocumentKind, DocumentRequest, docume
 from cogcli.protocols.openapi.document import add_examples
 from cogcli.protocols.openapi.judge import RequestFault, breaches, join_faults
 from cogcli.protocols.openrpc.reply import result_of
-from cogcli.specs.binding import Binding
-from cogcli.specs.service import Service
 
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 

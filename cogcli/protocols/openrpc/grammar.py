@@ -6,8 +6,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from cogcli.declarations.service_spec import SecretPlace, Url
+from cogcli.declarations.spec import Spec
+from cogcli.declarations.spec_types import Words
 from cogcli.specs.protocol import Grammar
-from cogcli.specs.service_shape import CREDENTIALS, DOCUMENT, URL
 
 METHOD_NAME: Final = re.compile(r"(?!rpc\.)[A-Za-z0-9_.:/-]{1,128}")
 
@@ -16,8 +18,21 @@ def _operation(operation: str) -> str:
     return "" if METHOD_NAME.fullmatch(operation) else "a method name, not beginning with `rpc.`"
 
 
+class RpcService(Spec):
+    """A JSON-RPC service."""
+
+    url: Url | None = None
+    base_url: Url | None = None
+    """Its one address.
+    Default: one of both is required"""
+    spec_ref: Words | None = None
+    """Its OpenRPC [document](#documents)."""
+    auth_ref: SecretPlace | None = None
+    """Where the [bearer token](#secrets) is."""
+
+
 GRAMMAR: Final = Grammar(
-    keys={"url": URL, "base_url": URL, "spec_ref": DOCUMENT, "auth_ref": CREDENTIALS},
+    settings=RpcService,
     addresses=("url", "base_url"),
     exclusive=True,
     unused=("method", "response_mode"),

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.module_lookup import has_function, module_file
 from cogcli.specs.python_imports import failed_imports
-from cogcli.specs.service import Service, is_shipped
+from cogcli.specs.service import is_shipped
 
 if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
+    from cogcli.declarations.binding_spec import Binding
     from cogcli.specs.problem_report import ProblemReport
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from cogcli.base.python_syntax import syntax_tree
+from cogcli.declarations.binding_spec import Binding
 from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,
@@ -16,7 +17,6 @@ from cogcli.protocols.contract_finding import (
     Taken,
     argument_findings,
 )
-from cogcli.specs.binding import Binding
 
 _TYPES: Final = {
     "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object",

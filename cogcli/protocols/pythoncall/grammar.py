@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
+from cogcli.declarations.service_spec import SecretPlace
+from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Grammar
 from cogcli.specs.service import is_shipped
-from cogcli.specs.service_shape import CREDENTIALS
-from cogcli.specs.shape import Text
 
-_MODULE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 _FUNCTION: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -34,12 +33,32 @@ def _check_module(raw: dict[str, Any], report: ProblemReport) -> None:
         report.error("service.forbidden", ("module",), message, hint="name a module of your own")
 
 
+ModuleName = Annotated[
+    str,
+    SpecLimits(
+        pattern=r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*",
+        expected="a dotted module name",
+    ),
+]
+
+
+class PythonModule(Spec):
+    """A Python module."""
+
+    module: ModuleName | None = None
+    """A module of your own, from the directory that holds `services/`; of the standard library, or of
+    cogcli itself other than a shipped service module: `service.forbidden`.
+    Default: required for the kind"""
+    isolation: Literal["thread", "process", "sandbox"] | None = None
+    """Where it runs; `thread` for others is W `service.isolation`; `sandbox` is a process [behind the
+    wall](#isolation).
+    Default: `process`; shipped modules `thread`"""
+    auth_ref: SecretPlace | None = None
+    """Where a [secret](#secrets) is that the function may [ask for](sdk.md#network); in a thread only."""
+
+
 GRAMMAR: Final = Grammar(
-    keys={
-        "module": Text(pattern=_MODULE, expected="a dotted module name"),
-        "isolation": Text(choices=("thread", "process", "sandbox")),
-        "auth_ref": CREDENTIALS,
-    },
+    settings=PythonModule,
     addresses=("module",),
     unused=("method", "response_mode"),
     operation=_operation,

@@ -20,6 +20,7 @@ import orjson
 
 from cogcli.base.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
 from cogcli.base.host_access import ACCESS, HostAccess
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.invoker import (
     CallLimits,
     CallMeta,
@@ -33,7 +34,7 @@ from cogcli.protocols.pythoncall.function_call import PythonFunction
 from cogcli.protocols.pythoncall.module_access import Code
 from cogcli.protocols.pythoncall.stdout_capture import capture_output
 from cogcli.specs.eligibility import isolation_of
-from cogcli.specs.service import Service, network_of
+from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
     from cogcli.protocols.pythoncall.worker_pool import WorkerPool

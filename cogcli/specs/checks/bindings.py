@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from cogcli.base.problems import suggest_path, suggestion
-from cogcli.specs.binding import Binding
+from cogcli.declarations.binding_spec import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.context import CheckContext
@@ -60,7 +60,7 @@ def _check_service(context: CheckContext, binding: Binding, report: ProblemRepor
         report.error(
             "binding.protocol", ("protocol",), message, hint=f"write protocol: {service.kind}"
         )
-    names = {name.lower(): name for name in binding.metadata.get("headers") or {}}
+    names = {name.lower(): name for name in binding.metadata.headers}
     if "authorization" in names and "auth_ref" in service.settings:
         message = f"an `Authorization` header beside `auth_ref` of service `{service.id}`"
         report.error(
@@ -85,7 +85,7 @@ def _check_service_names(context: CheckContext, binding: Binding, report: Proble
 
 
 def _check_variables(context: CheckContext, binding: Binding, report: ProblemReport) -> None:
-    for key, text in (binding.metadata.get("headers") or {}).items():
+    for key, text in binding.metadata.headers.items():
         for name in dict.fromkeys(PLACEHOLDER.findall(text)):
             if not context.options.environ.get(name):
                 message = unset_variables_text([name], context.options.environ)
@@ -107,7 +107,7 @@ def _check_request(
     expected = [
         each
         for number, check in enumerate(binding.checks)
-        for each in texts(check["value"], ("checks", number, "value"))
+        for each in texts(check.value, ("checks", number, "value"))
     ]
     for path, text in (*texts(binding.request, ("request",)), *expected):
         try:

@@ -146,8 +146,10 @@ def _is_shipped_for_the_host(
 def _place_of_variable(context: CheckContext, error: BindingResolutionError) -> str:
     """The place in the service's file where the variable is named that has no value; empty where it is in no one."""
     service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
-    path = service and place_of_variable(service, context.options.environ)
-    if service is None or path is None or not isinstance(places, FilePlaces):
+    if service is None or not isinstance(places, FilePlaces):
+        return ""
+    path = place_of_variable(service, context.options.environ)
+    if path is None:
         return ""
     line, column = places.position(service.file, (*service.at, *path), key=False)
     return f"named in {service.file}:{line}:{column}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.eligibility import (
     path_of_variable,
@@ -14,7 +15,7 @@ from cogcli.specs.eligibility import (
 )
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.service import Service, names_in_address, network_of
+from cogcli.specs.service import names_in_address, network_of
 from cogcli.specs.service_variables import address_fault, lacking_variables
 
 SHORTEST_SECRET: Final = 8

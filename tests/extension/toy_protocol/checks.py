@@ -1,8 +1,8 @@
 """A toy binding sends a text."""
 
-from cogcli.specs.binding import Binding
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
-from cogcli.specs.service import Service
 
 
 def _check_binding(context: CheckContext, binding: Binding, service: Service | None) -> None:

@@ -1,7 +1,10 @@
 """The keys of a toy service, and its operations."""
 
+from __future__ import annotations
+
+from cogcli.declarations.spec import Spec
+from cogcli.declarations.spec_types import Words
 from cogcli.specs.protocol import Grammar
-from cogcli.specs.shape import Text
 
 OPERATIONS = ("reverse", "repeat")
 
@@ -10,4 +13,11 @@ def _operation(operation: str) -> str:
     return "" if operation in OPERATIONS else f"one of {', '.join(OPERATIONS)}"
 
 
-GRAMMAR = Grammar(keys={"mark": Text(empty=False)}, addresses=("mark",), operation=_operation)
+class ToyService(Spec):
+    """A toy service."""
+
+    mark: Words | None = None
+    """What it writes below each text."""
+
+
+GRAMMAR = Grammar(settings=ToyService, addresses=("mark",), operation=_operation)

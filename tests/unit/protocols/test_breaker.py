@@ -14,6 +14,8 @@ from fakes.surroundings import surroundings
 
 from cogcli.base.calls import Attempt, Cancellation, Member
 from cogcli.base.errors import FAILURE_OF, RuntimeErrorBase, TransportError
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.live.breaker import (
     FAULTS,
     OPEN_SECONDS,
@@ -23,12 +25,10 @@ from cogcli.protocols.live.breaker import (
     process_circuits,
 )
 from cogcli.protocols.live.runner import LiveRunner
-from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
-from cogcli.specs.service import Service
 
-SERVICE = Service("svc", "pythoncall", "m", root="/one", trusted=True)
+SERVICE = Service(id="svc", kind="pythoncall", module="m", root="/one", trusted=True)
 
 
 class Time:
@@ -101,8 +101,8 @@ def test_success_ends_a_row(circuits: Circuits) -> None:
 def test_each_service_has_a_circuit_of_its_own(circuits: Circuits) -> None:
     fail(circuits, 5)
     others = (
-        Service("other", "pythoncall", "m", root="/one", trusted=True),
-        Service("svc", "pythoncall", "m", root="/two", trusted=True),
+        Service(id="other", kind="pythoncall", module="m", root="/one", trusted=True),
+        Service(id="svc", kind="pythoncall", module="m", root="/two", trusted=True),
     )
     assert not any(is_open(circuits, service) for service in others)
 
@@ -222,13 +222,27 @@ class Live:
     def __init__(self, root: Path, circuits: Circuits) -> None:
         (root / "breaker_called.py").write_text(CALLED)
         service = Service(
-            "svc", "pythoncall", "breaker_called", "thread", root=str(root), trusted=True
+            id="svc",
+            kind="pythoncall",
+            module="breaker_called",
+            isolation="thread",
+            root=str(root),
+            trusted=True,
         )
         request, response = {"how": "input.how"}, {"n": "response.n"}
         catalog = Catalog(
             capabilities={"c.a": capability("c.a", "how", "n!:integer")},
             bindings={
-                "b": Binding("b", "c.a", "svc", "pythoncall", "f", request, response, trusted=True)
+                "b": Binding(
+                    id="b",
+                    capability="c.a",
+                    service="svc",
+                    protocol="pythoncall",
+                    operation="f",
+                    request=request,
+                    response=response,
+                    trusted=True,
+                )
             },
             bindings_of={"c.a": ("b",)},
             services={"svc": service},

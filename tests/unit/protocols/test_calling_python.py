@@ -19,11 +19,11 @@ from fakes.surroundings import surroundings
 
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RuntimeErrorBase
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.protocols.pythoncall.stdout_capture import CAP, capture_output, divert_streams
-from cogcli.specs.binding import Binding
-from cogcli.specs.service import Service
 
 Invoke = Callable[..., InvocationResponse]
 
@@ -31,7 +31,15 @@ Invoke = Callable[..., InvocationResponse]
 def asked(
     service: Service, operation: str, payload: dict[str, Any], limit: float = 5.0
 ) -> InvocationResponse:
-    binding = Binding("b", "c.a", service.id, "pythoncall", operation, {}, {})
+    binding = Binding(
+        id="b",
+        capability="c.a",
+        service=service.id,
+        protocol="pythoncall",
+        operation=operation,
+        request={},
+        response={},
+    )
     request = InvocationRequest(
         service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1
     )
@@ -58,7 +66,12 @@ def module(tmp_path: Path) -> Iterator[Callable[..., Invoke]]:
         file.write_text(source)
         where = root if root is not None else tmp_path
         service = Service(
-            "svc", "pythoncall", own, isolation="thread", root=str(where), trusted=trusted
+            id="svc",
+            kind="pythoncall",
+            module=own,
+            isolation="thread",
+            root=str(where),
+            trusted=trusted,
         )
         return lambda operation="f", limit=5.0, **payload: asked(service, operation, payload, limit)
 
@@ -88,7 +101,7 @@ def test_payload_keys_are_keyword_arguments(module: Any) -> None:
      "cogcli.officialx", "", "a b", "a..b", ".a", "a-b", "../a"],
 )  # fmt: skip
 def test_other_modules_are_refused_before_any_import(name: str) -> None:
-    service = Service("svc", "pythoncall", module=name, root="/nowhere", trusted=True)
+    service = Service(id="svc", kind="pythoncall", module=name, root="/nowhere", trusted=True)
     before = set(sys.modules)
     with pytest.raises(RuntimeErrorBase) as caught:
         asked(service, "f", {})
@@ -117,14 +130,19 @@ def test_bytecode_that_came_with_a_project_is_never_run(module: Any, tmp_path: P
             str(evil), cfile=cached, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
         )
     service = Service(
-        "svc", "pythoncall", name, isolation="thread", root=str(tmp_path), trusted=True
+        id="svc",
+        kind="pythoncall",
+        module=name,
+        isolation="thread",
+        root=str(tmp_path),
+        trusted=True,
     )
     assert asked(service, "f", {}).body == {"text": "good"}
-    worker = service._replace(isolation="process")
+    worker = service.replace(isolation="process")
     assert asked(worker, "f", {}, 30.0).body == {"text": "good"}
     assert not list(tmp_path.glob("*.pyc"))
     compiled(str(evil), cfile=str(tmp_path / "sourceless.pyc"))
-    alone = service._replace(module="sourceless")
+    alone = service.replace(module="sourceless")
     assert refused(lambda: asked(alone, "f", {})).code == "service.module"
 
 
@@ -135,7 +153,12 @@ def test_modules_of_many_roots_are_imported_at_once(tmp_path: Path) -> None:
         root.mkdir()
         (root / f"of_root_{n}.py").write_text(f"import string\ndef f(): return {{'n': {n}}}\n")
         service = Service(
-            "svc", "pythoncall", f"of_root_{n}", isolation="thread", root=str(root), trusted=True
+            id="svc",
+            kind="pythoncall",
+            module=f"of_root_{n}",
+            isolation="thread",
+            root=str(root),
+            trusted=True,
         )
         return asked(service, "f", {}).body
 
@@ -175,7 +198,7 @@ def test_shipped_modules_need_no_trust() -> None:
     name = next(
         p.stem for p in Path(official.__file__ or "").parent.glob("*.py") if p.stem != "__init__"
     )
-    service = Service("svc", "pythoncall", module=f"cogcli.official.{name}", trusted=False)
+    service = Service(id="svc", kind="pythoncall", module=f"cogcli.official.{name}", trusted=False)
     with pytest.raises(RuntimeErrorBase) as caught:
         asked(service, "no_such_function", {})
     assert caught.value.code == "service.module"
@@ -383,7 +406,12 @@ def test_values_of_other_types_are_taken_as_what_they_are(
 ) -> None:
     module(RECORDS, name="mod_of_records")
     service = Service(
-        "svc", "pythoncall", "mod_of_records", isolation=isolation, root=str(tmp_path), trusted=True
+        id="svc",
+        kind="pythoncall",
+        module="mod_of_records",
+        isolation=isolation,
+        root=str(tmp_path),
+        trusted=True,
     )
     assert asked(service, "f", {}).body == {
         "tone": "calm",

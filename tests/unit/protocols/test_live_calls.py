@@ -10,11 +10,11 @@ from fakes.surroundings import surroundings
 
 from cogcli.base.calls import Attempt, Cancellation, Member
 from cogcli.base.errors import BindingResolutionError, RuntimeErrorBase, TransportError
+from cogcli.declarations.binding_spec import Binding, BindingMetadata
+from cogcli.declarations.service_spec import Service, ServiceMetadata
 from cogcli.protocols.live.runner import LiveRunner
-from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
-from cogcli.specs.service import Service
 
 SOURCE = """
 def double(n): return {"value": n * 2, "usage": {"input_tokens": 4}}
@@ -29,24 +29,44 @@ def vandal(l):
 def catalog(tmp_path: Path) -> Catalog:
     (tmp_path / "live_calls_module.py").write_text(SOURCE)
     service = Service(
-        "svc", "pythoncall", module="live_calls_module", isolation="thread", root=str(tmp_path), trusted=True,
-        metadata={"timeout_seconds": 7},
+        id="svc", kind="pythoncall", module="live_calls_module", isolation="thread", root=str(tmp_path), trusted=True,
+        metadata=ServiceMetadata(timeout_seconds=7),
     )  # fmt: skip
-    quick: dict[str, Any] = {
-        "timeout_seconds": 2,
-        "retry_count": 2,
-        "retry_backoff_base": 0,
-        "retry_backoff_factor": 3,
-    }
+    quick = BindingMetadata(
+        timeout_seconds=2, retry_count=2, retry_backoff_base=0, retry_backoff_factor=3
+    )
     bindings = {
         "one": Binding(
-            "one", "c.one", "svc", "pythoncall", "double", {"n": "input.n"}, {"twice": "response.value"}, quick,
+            id="one",
+            capability="c.one",
+            service="svc",
+            protocol="pythoncall",
+            operation="double",
+            request={"n": "input.n"},
+            response={"twice": "response.value"},
+            metadata=quick,
             trusted=True,
         ),
-        "two": Binding("two", "c.two", "svc", "pythoncall", "vandal", {"l": "input.l"}, {"l": "response.value"},
-                       trusted=True),
-        "odd": Binding("odd", "c.odd", "svc", "morse", "x", {}, {}),
-    }  # fmt: skip
+        "two": Binding(
+            id="two",
+            capability="c.two",
+            service="svc",
+            protocol="pythoncall",
+            operation="vandal",
+            request={"l": "input.l"},
+            response={"l": "response.value"},
+            trusted=True,
+        ),
+        "odd": Binding(
+            id="odd",
+            capability="c.odd",
+            service="svc",
+            protocol="morse",
+            operation="x",
+            request={},
+            response={},
+        ),
+    }
     return Catalog(
         capabilities={
             "c.one": capability("c.one", "n!:integer", "twice!:integer"),
@@ -131,7 +151,7 @@ def test_a_callee_that_changes_its_arguments_changes_nothing(catalog: Catalog) -
 
 
 def test_no_secret_in_a_message_reaches_whoever_called(catalog: Catalog) -> None:
-    catalog.bindings["one"] = catalog.bindings["one"]._replace(operation="tells")
+    catalog.bindings["one"] = catalog.bindings["one"].replace(operation="tells")
     given = surroundings({"A_KEY": "sesame-open-the-door"})
     live = LiveRunner(catalog, lambda id: select(catalog, id, SelectionOptions()), given)
     secret = given.secrets.resolve("A_KEY")

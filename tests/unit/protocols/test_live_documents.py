@@ -10,17 +10,17 @@ from fakes.surroundings import surroundings
 from support.raw_server import Conversation, RawServer, serving
 
 from cogcli.base.errors import RuntimeErrorBase
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.live_document import live_document
 from cogcli.protocols.openapi.document import DOCUMENT_PATHS
-from cogcli.specs.service import Service
 
 API: dict[str, Any] = {"openapi": "3.1.0", "paths": {}}
 
 
 def asked(server: RawServer, kind: str = "openapi", **settings: Any) -> dict[str, Any]:
     service = Service(
-        "svc",
-        kind,
+        id="svc",
+        kind=kind,
         network="private",
         trusted=True,
         settings={"base_url": f"{server.url}/base/v1", **settings},

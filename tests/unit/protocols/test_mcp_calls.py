@@ -20,8 +20,8 @@ from support.waiting import wait_until
 
 from cogcli.base.calls import Cancellation, Member, recorded_chain
 from cogcli.base.errors import RuntimeErrorBase
+from cogcli.declarations.service_spec import Service, ServiceMetadata
 from cogcli.protocols.live.runner import start_seconds
-from cogcli.specs.service import Service
 
 pytestmark = pytest.mark.slow
 
@@ -460,7 +460,9 @@ def test_a_call_that_hangs_after_a_slow_start_has_its_own_time_too(own: Caller) 
 def test_a_start_may_take_as_long_as_the_service_says(
     settings: dict[str, Any], metadata: dict[str, Any], seconds: float
 ) -> None:
-    found = start_seconds(Service("tools", "mcp", settings=settings, metadata=metadata))
+    found = start_seconds(
+        Service(id="tools", kind="mcp", settings=settings, metadata=ServiceMetadata.of(metadata))
+    )
     assert found == seconds
     member = Member("b", "tools", "mcp", 30.0, start_seconds=found)
     assert member.limit == 30.0 + seconds
@@ -469,7 +471,7 @@ def test_a_start_may_take_as_long_as_the_service_says(
 
 
 def test_a_server_without_trust_is_never_started(own: Caller) -> None:
-    error = own.refused("echo", service=TOOLS._replace(trusted=False))
+    error = own.refused("echo", service=TOOLS.replace(trusted=False))
     assert (error.code, error.left) == ("service.untrusted", False)
 
 
@@ -504,7 +506,7 @@ def test_closing_twice_is_fine_and_nothing_starts_afterwards() -> None:
 
 
 def test_a_shipped_server_is_called_without_any_process(own: Caller) -> None:
-    shipped = Service("text", "mcp", settings={"server": "official_text_tools"})
+    shipped = Service(id="text", kind="mcp", settings={"server": "official_text_tools"})
     assert own("normalize", {"text": "a  b"}, service=shipped).body["text"] == "a b"
     raw = own("normalize", {"text": "a  b"}, service=shipped, response_mode="raw").body
     assert raw["structured"]["text"] == "a b"

@@ -19,12 +19,12 @@ from support.waiting import wait_until
 
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RuntimeErrorBase, TransportError
+from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols.invoker import CallLimits, InvocationRequest
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.protocols.pythoncall.stdout_capture import CAP
 from cogcli.protocols.pythoncall.worker_main import to_frame
-from cogcli.specs.binding import Binding
-from cogcli.specs.service import Service
 
 pytestmark = pytest.mark.slow
 
@@ -110,8 +110,18 @@ class Caller:
         self, operation: str, *, limit: float = 30.0, cancel: Cancellation | None = None,
         module: str = "called", trusted: bool = True, **payload: Any,
     ) -> Any:  # fmt: skip
-        service = Service("svc", "pythoncall", module, root=str(self.root), trusted=trusted)
-        binding = Binding("b", "c.a", "svc", "pythoncall", operation, {}, {})
+        service = Service(
+            id="svc", kind="pythoncall", module=module, root=str(self.root), trusted=trusted
+        )
+        binding = Binding(
+            id="b",
+            capability="c.a",
+            service="svc",
+            protocol="pythoncall",
+            operation=operation,
+            request={},
+            response={},
+        )
         request = InvocationRequest(
             service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1
         )
@@ -423,10 +433,18 @@ def test_what_a_function_prints_is_told_of_its_own_call(root: Path) -> None:
         "def dies():\n    print('last', flush=True)\n    os._exit(3)\n"
     )
     call = Caller(root)
-    service = Service("svc", "pythoncall", "talks", root=str(root), trusted=True)
+    service = Service(id="svc", kind="pythoncall", module="talks", root=str(root), trusted=True)
 
     def meta(operation: str, **payload: Any) -> Any:
-        binding = Binding("b", "c.a", "svc", "pythoncall", operation, {}, {})
+        binding = Binding(
+            id="b",
+            capability="c.a",
+            service="svc",
+            protocol="pythoncall",
+            operation=operation,
+            request={},
+            response={},
+        )
         request = InvocationRequest(
             service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1
         )

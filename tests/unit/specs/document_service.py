@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cogcli.specs.service import Service
+from cogcli.declarations.service_spec import Service
 
 
 def service_with(
@@ -14,4 +14,6 @@ def service_with(
     file = root / "docs" / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-    return Service("s", kind, settings={"spec_ref": f"docs/{name}"}, root=str(root), trusted=True)
+    return Service(
+        id="s", kind=kind, settings={"spec_ref": f"docs/{name}"}, root=str(root), trusted=True
+    )

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from cogcli.base.errors import BindingResolutionError
+from cogcli.declarations.binding_spec import Binding, BindingMetadata
+from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import capability_from
 from cogcli.specs.catalog import Catalog, Defaults
 from cogcli.specs.selection import SelectionOptions, select
-from cogcli.specs.service import Service, service_from
 
 NONE = SelectionOptions()
 
@@ -28,11 +28,11 @@ def binding(
         "response": {},
         "metadata": meta,
     }
-    return binding_from(raw, f"{id}.yaml", channel=channel, trusted=True)
+    return Binding.of(raw, file=f"{id}.yaml", channel=channel, trusted=True)
 
 
 def service(id: str, kind: str = "openapi", trusted: bool = True, **keys: Any) -> Service:
-    return service_from({"id": id, "kind": kind, **keys}, f"{id}.yaml", trusted=trusted)
+    return Service.of({"id": id, "kind": kind, **keys}, file=f"{id}.yaml", trusted=trusted)
 
 
 SHIPPED = service("py", "pythoncall", module="cogcli.official.text")
@@ -113,7 +113,7 @@ def test_of_several_the_ones_that_can_be_called_are_offered() -> None:
         "for one run: --bind a.b=second",
         "why not `first`: cogcli bindings explain a.b",
     ]
-    none = refused(catalog(NEEDY, first, first._replace(id="other")))
+    none = refused(catalog(NEEDY, first, first.replace(id="other")))
     assert none.hint.startswith("none of them can be called here")
     many = refused(catalog(*(binding(f"b{n}") for n in range(9))))
     assert many.message.endswith("`b3`, `b4` and 4 more")
@@ -137,7 +137,7 @@ def test_all_variables_that_are_not_set_are_one_reason_with_a_line_to_paste_for_
 
 def test_instead_of_a_default_without_its_variable_what_can_be_called_is_offered() -> None:
     needy = binding("one", "needy", "openapi")
-    fresh, also = binding("fresh", channel="candidate"), needy._replace(id="also")
+    fresh, also = binding("fresh", channel="candidate"), needy.replace(id="also")
     error = refused(
         catalog(NEEDY, needy, fresh, also, binding("two"), binding("zwei"), defaults="one")
     )
@@ -180,7 +180,9 @@ def test_of_several_defaults_none_of_which_can_be_called_fallbacks_count() -> No
     one, two = (
         binding(name, "needy", "openapi", fallback_binding_id="four") for name in ("one", "two")
     )
-    found = catalog(NEEDY, one._replace(metadata={}), two, binding("four"), defaults="one two")
+    found = catalog(
+        NEEDY, one.replace(metadata=BindingMetadata()), two, binding("four"), defaults="one two"
+    )
     chosen = select(found, "a.b", NONE)
     assert (chosen.primary_binding_id, chosen.usable) == ("two", ("four",))
 
@@ -334,7 +336,7 @@ def test_targets_and_constraints_filter_bindings(
 def test_functions_that_reach_the_network_meet_demands_as_a_remote_service_does(
     safety: dict[str, Any], keys: dict[str, Any], fits: bool
 ) -> None:
-    used = service_from({"id": "x", "kind": "pythoncall", "module": "mine", **keys}, trusted=True)
+    used = Service.of({"id": "x", "kind": "pythoncall", "module": "mine", **keys}, trusted=True)
     found = catalog(used, binding("one", "x"), safety=safety)
     if fits:
         assert select(found, "a.b", NONE).usable == ("one",)
@@ -431,7 +433,7 @@ def test_a_service_that_may_not_be_used_makes_the_binding_ineligible(
 def test_an_untrusted_service_offers_the_shipped_functions_that_are_open_to_all(
     operation: str, is_usable: bool
 ) -> None:
-    one = binding("one", "x")._replace(operation=operation)
+    one = binding("one", "x").replace(operation=operation)
     found = catalog(python("cogcli.official.text", trusted=False), one)
     if is_usable:
         assert select(found, "a.b", NONE).usable == ("one",)
@@ -440,9 +442,9 @@ def test_an_untrusted_service_offers_the_shipped_functions_that_are_open_to_all(
 
 
 def test_headers_of_an_untrusted_binding_get_no_variable() -> None:
-    lent = binding("one", "web", "openapi", headers={"X": "${KEY}"})._replace(trusted=False)
+    lent = binding("one", "web", "openapi", headers={"X": "${KEY}"}).replace(trusted=False)
     assert refused(catalog(WEB, lent), ENVIRON).code == "service.untrusted"
-    assert select(catalog(WEB, lent._replace(trusted=True)), "a.b", ENVIRON).usable == ("one",)
+    assert select(catalog(WEB, lent.replace(trusted=True)), "a.b", ENVIRON).usable == ("one",)
 
 
 def test_a_call_that_is_not_trusted_is_refused_for_that_alone() -> None:

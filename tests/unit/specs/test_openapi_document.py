@@ -12,8 +12,8 @@ from document_service import service_with
 
 from cogcli.base.api_documents.openapi import OpenApiDocument, openapi_of
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.declarations.service_spec import Service
 from cogcli.specs.request_locations import RequestLocation, locate_keys
-from cogcli.specs.service import Service
 
 NOTES = """
 openapi: 3.1.0
@@ -92,7 +92,7 @@ def fault(tmp_path: Path, text: str, name: str = "api.yaml") -> DocumentFault:
 
 
 def test_a_service_without_a_document_has_none() -> None:
-    assert openapi_of(Service("s", "openapi", root="/nowhere")) is None
+    assert openapi_of(Service(id="s", kind="openapi", root="/nowhere")) is None
 
 
 def test_the_only_absolute_server_counts_its_variables_at_their_defaults(
@@ -326,7 +326,7 @@ def test_what_is_wrong_has_its_place_in_the_document(
 def test_a_document_of_another_name_is_suggested(tmp_path: Path) -> None:
     service = service_with(tmp_path, NOTES, name="notes.yaml")
     with pytest.raises(DocumentFault) as caught:
-        openapi_of(service._replace(settings={"spec_ref": "docs/note.json"}))
+        openapi_of(service.replace(settings={"spec_ref": "docs/note.json"}))
     assert caught.value.hint == "did you mean `docs/notes.yaml`?"
 
 
@@ -388,7 +388,7 @@ def test_a_document_is_inside_the_layer_of_its_service(tmp_path: Path, named: st
     (tmp_path / "outside.yaml").write_text("openapi: 3.1.0\npaths: {}\n")
     os.symlink(tmp_path / "outside.yaml", root / "docs" / "link.yaml")
     with pytest.raises(DocumentFault) as caught:
-        openapi_of(Service("s", "openapi", settings={"spec_ref": named}, root=str(root)))
+        openapi_of(Service(id="s", kind="openapi", settings={"spec_ref": named}, root=str(root)))
     assert caught.value.code == "wire.document"
     assert named in caught.value.message
 
@@ -410,7 +410,9 @@ def test_a_missing_document_is_told_from_one_outside_the_layer(
     os.symlink(tmp_path / "outside.yaml", root / "link.yaml")
     file = str(root / "services" / "local" / "s.yaml")
     with pytest.raises(DocumentFault, match=f"document {named} {said}"):
-        openapi_of(Service("s", "openapi", file=file, settings={"spec_ref": named}, root=str(root)))
+        openapi_of(
+            Service(id="s", kind="openapi", file=file, settings={"spec_ref": named}, root=str(root))
+        )
 
 
 def test_a_document_beside_the_service_file_is_preferred(tmp_path: Path) -> None:
@@ -421,8 +423,10 @@ def test_a_document_beside_the_service_file_is_preferred(tmp_path: Path) -> None
         )
     settings: dict[str, Any] = {"spec_ref": "api.yaml"}
     file = str(tmp_path / "services/local/s.yaml")
-    near = openapi_of(Service("s", "openapi", settings=settings, root=str(tmp_path), file=file))
-    far = openapi_of(Service("s", "openapi", settings=settings, root=str(tmp_path)))
+    near = openapi_of(
+        Service(id="s", kind="openapi", settings=settings, root=str(tmp_path), file=file)
+    )
+    far = openapi_of(Service(id="s", kind="openapi", settings=settings, root=str(tmp_path)))
     assert near is not None
     assert far is not None
     assert (near.operation("a", None).id, far.operation("a", None).id) == ("near", "far")

@@ -114,7 +114,7 @@ def test_an_override_that_prefers_leaves_the_choice_to_the_next_rule() -> None:
 
 
 def on(service: str, id: str, layer: str, channel: str = "local") -> Any:
-    return binding(id, service, channel=channel)._replace(layer=layer)
+    return binding(id, service, channel=channel).replace(layer=layer)
 
 
 def test_a_service_means_the_capabilitys_binding_on_it_of_the_latest_layer_then_by_id() -> None:

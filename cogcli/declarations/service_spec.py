@@ -1,0 +1,135 @@
+"""Services: who does the work (docs/reference/service.md#keys)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, Self
+
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.field import place
+from cogcli.declarations.spec import Spec, SpecLimits
+from cogcli.declarations.spec_types import (
+    Headers,
+    PlainId,
+    ProtocolName,
+    Seconds,
+    ServiceTarget,
+    Words,
+)
+
+HTTP_URL: Final = r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?"
+Url = Annotated[
+    str,
+    SpecLimits(
+        pattern=rf"{HTTP_URL}|\{{[A-Za-z_][A-Za-z0-9_]*\}}[^#\s@]*",
+        ignore_case=True,
+        code="service.url",
+        expected="an http or https URL without user info",
+        hint="write https://HOST/PATH; a password or token goes into auth_ref",
+        secretive=True,
+    ),
+]
+"""An address, or one that begins with a variable of the service."""
+SecretPlace = Annotated[
+    str,
+    SpecLimits(
+        pattern=r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S+",
+        code="secret.literal",
+        expected="`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`",
+        hint="name where the secret is, as in auth_ref: NOTES_TOKEN for the environment variable "
+        "of that name",
+        secretive=True,
+    ),
+]
+VariableName = Annotated[
+    str,
+    SpecLimits(
+        pattern=r"[A-Za-z_][A-Za-z0-9_]*",
+        expected="a letter or `_`, then letters, digits, `_`",
+    ),
+]
+EnvironmentName = Annotated[
+    str, SpecLimits(pattern=r"[A-Z][A-Z0-9_]*", expected="a name of A-Z, 0-9 and `_`")
+]
+
+
+class ServiceVariable(Spec):
+    """Where the value of a variable comes from."""
+
+    env: EnvironmentName | None = None
+    """The environment variable that gives its value."""
+    default: Words | None = None
+    """Its value where that is not set or empty."""
+
+
+class ServiceMetadata(Spec):
+    """Settings of the calls of a service, and words for readers."""
+
+    description: str | None = None
+    maintained_by: str | None = None
+    status: str | None = None
+    purpose: str | None = None
+    """Stated for readers."""
+    timeout_seconds: Seconds | None = None
+    """Limit of one attempt, after that of the binding; the start of a program has as much, else 60,
+    in addition; a limit of the binding bounds the start, too.
+    Default: `30`"""
+    headers: Headers = NOTHING
+    """Sent with each request ([rules](protocols.md#headers)); `${NAME}` is a variable."""
+    targets: tuple[ServiceTarget, ...] = ()
+    """The [demands](binding.md#eligibility) that it meets."""
+
+
+class Service(Spec):
+    """A service as its file declares it. The keys of its protocol are declared by the grammar of the
+    protocol (`cogcli/protocols/*/grammar.py`)."""
+
+    id: PlainId
+    """[Its name](spec-files.md#ids), that of its file.
+    Default: required, but not in [`services.yaml`](binding.md#host-overrides)"""
+    kind: ProtocolName
+    """How it is spoken to."""
+    network: Literal["public", "private"] = "public"
+    """Which [addresses](#addresses) it may have; of a Python module: its functions reach the network,
+    so that it meets [demands of targets and network](binding.md#eligibility) as a remote service does.
+    Default: public; of a Python module none"""
+    variables: dict[VariableName, ServiceVariable] = NOTHING
+    """[Words that the host gives](#variables), for addresses and requests."""
+    metadata: ServiceMetadata = ServiceMetadata()
+    """Settings of its calls, and words for readers."""
+    declares_network: bool = place(default=False)
+    """Whether its file has `network`: functions with it reach other machines."""
+    module: str | None = place(default=None)
+    isolation: str | None = place(default=None)
+    """Those keys of a Python service."""
+    settings: dict[str, Any] = place(default=NOTHING)
+    """The keys of the other protocols as written: base_url, url, spec_ref, auth_ref, command, args,
+    env, cwd; addresses with the values of variables."""
+    values: dict[str, str] = place(default=NOTHING)
+    """By variable its value; one without is left out."""
+    written: dict[str, str] = place(default=NOTHING)
+    """The addresses in which variables stand, as written."""
+    address_by_host: bool = place(default=False)
+    """Whether the environment, not the file, gives its address."""
+    layer: str = place(default="")
+    root: str = place(default="")
+    """The directory of the layer, where a pythoncall module may be."""
+    trusted: bool = place(default=False)
+    """Whether its layer may start code and read the environment (docs/reference/service.md#trust)."""
+    file: str = place(default="")
+    at: tuple[str, ...] = place(default=())
+    """Its path in its file; empty if the file holds nothing else."""
+    distrust: str = place(default="")
+    """Why its layer is not trusted; empty if there is no other reason."""
+    allow_hosts: tuple[str, ...] = place(default=())
+    """The public hosts that calls reach although it is not trusted."""
+
+    @classmethod
+    def of(cls, json: dict[str, Any], **places: Any) -> Self:
+        """The service of a checked mapping; `places` has the members that no file has."""
+        own = cls.file_keys()
+        settings = {
+            key: value for key, value in json.items() if key not in own and not key.startswith("x-")
+        }
+        places |= {key: settings.pop(key, None) for key in ("module", "isolation")}
+        declares_network = json.get("network") is not None
+        return super().of(json, settings=settings, declares_network=declares_network, **places)

@@ -1,0 +1,289 @@
+"""The base of what spec files declare: one class for each kind of file, and one for each part of it.
+
+    class Retry(Spec):
+        "The attempts of a step and the delays between them."
+
+        max_attempts: Annotated[int, SpecLimits(least=1, most=100)] = 3
+        "How often the step is tried, the first time included."
+
+The fields are the keys of the file, in the order in which messages name them. The type of a field is
+that of the value: a list of the file is a tuple, a mapping with a class of its own a value of it. The
+shape that a file is checked against (`specs.shape_of_spec`), the schema for editors and the tables of
+the reference are derived from the same fields. The text below a field describes it there.
+
+A checked mapping becomes a value once (`of`); reading an attribute is as fast as for any other object.
+Null and an absent key give the default.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+)
+
+from cogcli.declarations.field import REQUIRED, fields_of
+from cogcli.declarations.record import Record, set_json
+
+if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
+
+    class LimitWords(TypedDict, total=False):
+        """What `SpecLimits` takes. Numbers and the length of lists: `least`, `most`, `above`. Texts:
+        `pattern` and so on. Mappings: `foreign` and so on."""
+
+        least: float
+        most: float
+        above: float
+        pattern: str
+        ignore_case: bool
+        choices: Collection[str]
+        longest: int
+        empty: bool
+        secretive: bool
+        code: str
+        expected: str
+        hint: str
+        foreign: bool
+        filled: bool
+        ids: str
+        keys: type[Spec]
+
+
+class SpecLimits:
+    """What a value of a spec file keeps to, beside being of its type. The words are those of the
+    shapes (`specs.shape`), where they are explained."""
+
+    __slots__ = ("words",)
+
+    def __init__(self, **words: Unpack[LimitWords]) -> None:
+        self.words: dict[str, Any] = {**words}
+
+
+class Spec(Record):
+    """A frozen value of a spec file, or of a part of one. `json` is its mapping as it was checked,
+    without keys that were replaced; it is empty for a value that was constructed."""
+
+    __slots__ = ("__dict__",)
+    thing: ClassVar[str] = ""
+    """What precedes its `id` in messages: ``step `sum` ``."""
+    shorthand: ClassVar[str] = ""
+    """The member that a text stands for where the file has a text instead of a mapping."""
+
+    @classmethod
+    def of(cls, json: dict[str, Any], **places: Any) -> Self:
+        """The value of a checked mapping; `places` has the members that no file has."""
+        reading = _reading_of(cls)
+        value = cls.__new__(cls)
+        set_json(value, json)
+        attributes = vars(value)
+        attributes.update(reading.defaults)
+        for name, member in json.items():
+            found = reading.members.get(name)
+            if found is not None and member is not None:
+                attribute, convert = found
+                attributes[attribute] = member if convert is None else convert(member)
+        attributes.update(places)
+        return value
+
+    @classmethod
+    def file_keys(cls) -> Collection[str]:
+        """The keys that its file may have."""
+        return _reading_of(cls).members.keys()
+
+    @classmethod
+    def constructor(cls) -> Callable[..., None]:
+        """What stands for `__init__` from the first value on."""
+        reading = _reading_of(cls)
+
+        def construct(self: Spec, **members: Any) -> None:
+            _require_names(cls, members)
+            missing = reading.required - members.keys()
+            if missing:
+                raise TypeError(f"{cls.__name__} needs {', '.join(sorted(missing))}")
+            set_json(self, {})
+            vars(self).update(reading.defaults, **members)
+
+        return construct
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with other values. Raises TypeError for a name that is no field."""
+        _require_names(type(self), changes)
+        copy = type(self).__new__(type(self))
+        changed = {field.key for field in fields_of(type(self)) if field.name in changes}
+        set_json(copy, {key: value for key, value in self.json.items() if key not in changed})
+        vars(copy).update(vars(self), **changes)
+        return copy
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        members = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({members})"
+
+
+Converter = Callable[[Any], Any]
+
+
+class _Reading(NamedTuple):
+    """How a class is read from a checked mapping."""
+
+    defaults: dict[str, Any]
+    """By attribute."""
+    members: dict[str, tuple[str, Converter | None]]
+    """By key of the file: the attribute, and what converts its value; None where it is kept."""
+    names: frozenset[str]
+    required: frozenset[str]
+
+
+_READINGS: Final[dict[type[Spec], _Reading]] = {}
+
+
+def _reading_of(cls: type[Spec]) -> _Reading:
+    found = _READINGS.get(cls)
+    if found is None:
+        found = _READINGS[cls] = _new_reading(cls)
+    return found
+
+
+def _new_reading(cls: type[Spec]) -> _Reading:
+    fields, converters = fields_of(cls), _converters_of(cls)
+    defaults = {field.name: field.default for field in fields if field.default is not REQUIRED}
+    return _Reading(
+        {field.name: {} for field in fields if field.file_key.nullable} | defaults,
+        {
+            field.key: (field.name, converters.get(field.name))
+            for field in fields
+            if field.file_key.in_file
+        },
+        frozenset(field.name for field in fields),
+        frozenset(field.name for field in fields if field.default is REQUIRED),
+    )
+
+
+def _require_names(cls: type[Spec], members: dict[str, Any]) -> None:
+    unknown = members.keys() - _reading_of(cls).names
+    if unknown:
+        raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
+
+
+def hints_of(cls: type[Spec]) -> dict[str, Any]:
+    """The types of the fields by name."""
+    hints: dict[str, Any] = {}
+    for names, sources in _annotations_of(cls):
+        source = ", ".join(f"{name!r}: ({text})" for name, text in sources.items())
+        hints |= eval(f"{{{source}}}", names)  # noqa: S307
+    return hints
+
+
+def _annotations_of(cls: type[Spec]) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+    """The annotations of a class and of those above it, as source by field, each with the names that
+    they may use."""
+    for each in reversed(cls.__mro__):
+        if each is not Spec and issubclass(each, Spec):
+            annotations: dict[str, str] = vars(each).get("__annotations__", {})
+            own = {
+                name: text for name, text in annotations.items() if not text.startswith("ClassVar")
+            }
+            yield vars(sys.modules[each.__module__]), own
+
+
+def _converters_of(cls: type[Spec]) -> dict[str, Converter]:
+    """What converts the fields of a class, by name; of fields whose values are kept there is none.
+
+    No other type is evaluated: most fields hold texts and numbers, and unions are slow to make.
+    """
+    converters: dict[str, Converter] = {}
+    for names, sources in _annotations_of(cls):
+        for name, text in sources.items():
+            if any(
+                word == "tuple" or _is_converted(names.get(word)) for word in _WORD.findall(text)
+            ):
+                convert = _converter(eval(text, names))  # noqa: S307
+                if convert is not None:
+                    converters[name] = convert
+    return converters
+
+
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+def _is_converted(named: Any) -> bool:
+    """Whether what a word of an annotation names makes values of its own."""
+    if isinstance(named, type):
+        return issubclass(named, Spec)
+    return get_origin(named) in _COMPOSED and _converter(named) is not None
+
+
+_COMPOSED: Final = frozenset((Annotated, Union, UnionType, tuple, dict))
+
+
+def _converter(hint: Any) -> Converter | None:
+    """What makes a member of a value of the JSON of a file; None where it is kept."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _converter(args[0])
+    if origin in (Union, UnionType):
+        return _union_converter([option for option in args if option is not NoneType])
+    if origin is tuple:
+        return _tuple_converter(_converter(args[0]))
+    if origin is dict:
+        return _dict_converter(_converter(args[1]))
+    if isinstance(hint, type) and issubclass(hint, Spec):
+        return _shorthand_converter(hint) if hint.shorthand else hint.of
+    return None
+
+
+def _union_converter(options: list[Any]) -> Converter | None:
+    """Each option by the kind of JSON that it takes."""
+    by_type = {}
+    for option in options:
+        if convert := _converter(option):
+            by_type[list if get_origin(plain_hint(option)) is tuple else dict] = convert
+    if not by_type:
+        return None
+
+    def convert_by_kind(value: Any) -> Any:
+        convert = by_type.get(type(value))
+        return value if convert is None else convert(value)
+
+    return convert_by_kind
+
+
+def _tuple_converter(convert: Converter | None) -> Converter:
+    if convert is None:
+        return tuple
+    return lambda values: tuple(map(convert, values))
+
+
+def _dict_converter(convert: Converter | None) -> Converter | None:
+    if convert is None:
+        return None
+    return lambda values: {name: convert(value) for name, value in values.items()}
+
+
+def _shorthand_converter(cls: type[Spec]) -> Converter:
+    def convert_shorthand(value: Any) -> Any:
+        return cls.of({cls.shorthand: value} if type(value) is str else value)
+
+    return convert_shorthand
+
+
+def plain_hint(hint: Any) -> Any:
+    """A type without what is annotated to it."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint

@@ -1,0 +1,57 @@
+"""Types of keys that several kinds of spec files share (docs/reference/spec-files.md#ids)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from cogcli.declarations.spec import SpecLimits
+
+_SEGMENT: Final = r"[a-z0-9]+(?:[_-][a-z0-9]+)*"
+LONGEST_ID: Final = 128
+SKILL_ID: Final = rf"{_SEGMENT}\.{_SEGMENT}"
+CAPABILITY_ID: Final = rf"{_SEGMENT}(?:\.{_SEGMENT}){{1,4}}"
+PLAIN_ID: Final = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
+"""Bindings and services."""
+STEP_ID: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
+FIELD_NAME: Final = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
+NESTED: Final = "skill:"
+"""The prefix of a nested skill among the targets of a step."""
+
+CapabilityId = Annotated[
+    str,
+    SpecLimits(
+        pattern=CAPABILITY_ID,
+        longest=LONGEST_ID,
+        code="id.format",
+        expected="2 to 5 lower-case segments joined by dots",
+    ),
+]
+CapabilityRef = Annotated[CapabilityId, SpecLimits(ids="capabilities")]
+"""The id of a capability that exists; in an editor one of those."""
+PlainId = Annotated[
+    str,
+    SpecLimits(
+        pattern=PLAIN_ID,
+        code="id.format",
+        expected="a letter or digit, then at most 127 of A-Z a-z 0-9 _ . -",
+    ),
+]
+FieldName = Annotated[
+    str,
+    SpecLimits(
+        pattern=FIELD_NAME,
+        code="id.format",
+        expected="a letter or `_`, then at most 63 letters, digits, `_` or `-`",
+    ),
+]
+Version = Annotated[str, SpecLimits(empty=False, longest=64, expected="text of 1 to 64 characters")]
+Words = Annotated[str, SpecLimits(empty=False)]
+"""Text that is not empty."""
+Seconds = Annotated[float, SpecLimits(above=0, most=3600)]
+"""A limit of time."""
+Headers = Annotated[dict[str, str], SpecLimits(foreign=True)]
+ProtocolName = Annotated[str, SpecLimits(ids="protocols")]
+"""A row of the table of protocols (`cogcli.protocols`)."""
+ServiceTarget = Literal["internal_only", "approved_connectors", "same_tenant"]
+Conformance = Literal["experimental", "standard", "strict"]
+"""The lowest first."""

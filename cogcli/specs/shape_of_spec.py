@@ -1,0 +1,114 @@
+"""The shape of a declared class: what a parsed file is checked against, from the fields of its declaration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from cogcli.declarations.field import Field, fields_of
+from cogcli.declarations.spec import Spec, SpecLimits, hints_of, plain_hint
+from cogcli.specs.shape import (
+    Boolean,
+    Data,
+    Either,
+    ListOf,
+    MapOf,
+    NumberShape,
+    RecordKey,
+    RecordShape,
+    Shape,
+    Text,
+)
+
+_SHAPES: Final[dict[type[Spec], RecordShape]] = {}
+"""By class: a shape may hold itself, as fields do in `items`, so that it is known before it is whole."""
+
+
+def shape_of_spec(cls: type[Spec]) -> RecordShape:
+    """The shape of a class, the same one each time."""
+    if cls not in _SHAPES:
+        shape = _SHAPES[cls] = RecordShape({}, cls.thing, cls.other_members)
+        hints = hints_of(cls)
+        for field in fields_of(cls):
+            if field.file_key.in_file:
+                shape.keys[field.key] = _key_shape(field, hints[field.name])
+    return _SHAPES[cls]
+
+
+def with_protocols(shape: RecordShape, protocols: Collection[str]) -> RecordShape:
+    """The shape with the names of the protocols where one is given."""
+    named = RecordKey(Text(choices=tuple(protocols)), required=True)
+    keys = {name: named if key.shape == _PROTOCOL else key for name, key in shape.keys.items()}
+    return replace(shape, keys=keys)
+
+
+_PROTOCOL: Final = Text(ids="protocols")
+
+
+def _key_shape(field: Field, hint: Any) -> RecordKey:
+    return RecordKey(shape_of_hint(hint), field.required, field.file_key.nullable)
+
+
+def shape_of_hint(hint: Any) -> Shape:
+    """The shape of a type; None among its options only says what an absent key gives."""
+    words: dict[str, Any] = {}
+    if get_origin(hint) is Annotated:
+        for limits in get_args(hint)[1:]:
+            words |= limits.words if isinstance(limits, SpecLimits) else {}
+        hint = plain_hint(hint)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        options = [option for option in args if option is not NoneType]
+        shapes = tuple(map(shape_of_hint, options))
+        return shapes[0] if len(shapes) == 1 else Either(shapes)
+    if origin is Literal:
+        return Text(choices=args)
+    if origin in (tuple, list):
+        return ListOf(shape_of_hint(args[0]), **words)
+    if origin is dict:
+        return _map_shape(args[0], args[1], words)
+    if isinstance(hint, type) and issubclass(hint, Spec):
+        return _spec_shape(hint)
+    if hint is Any:
+        return Data()
+    return Boolean() if hint is bool else _SCALARS[hint](words)
+
+
+def text_pattern(hint: Any) -> re.Pattern[str]:
+    """The pattern of a type of text. Raises TypeError for a type without one."""
+    shape = shape_of_hint(hint)
+    if not isinstance(shape, Text) or shape.pattern is None:
+        raise TypeError(f"{hint} is no text with a pattern")
+    return shape.pattern
+
+
+def _spec_shape(cls: type[Spec]) -> Shape:
+    shape = shape_of_spec(cls)
+    return Either((shape.keys[cls.shorthand].shape, shape)) if cls.shorthand else shape
+
+
+def _map_shape(names: Any, value: Any, words: dict[str, Any]) -> MapOf:
+    name = shape_of_hint(names)
+    return MapOf(shape_of_hint(value), name if isinstance(name, Text) else Text(), **words)
+
+
+def _text_shape(words: dict[str, Any]) -> Text:
+    flags = re.IGNORECASE if words.pop("ignore_case", False) else 0
+    pattern = words.pop("pattern", "")
+    return Text(pattern=_compiled(pattern, flags) if pattern else None, **words)
+
+
+@cache
+def _compiled(pattern: str, flags: int) -> re.Pattern[str]:
+    return re.compile(pattern, flags)
+
+
+_SCALARS: Final[dict[Any, Any]] = {
+    str: _text_shape,
+    int: lambda words: NumberShape(whole=True, **words),
+    float: lambda words: NumberShape(**words),
+}
