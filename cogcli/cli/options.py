@@ -4,7 +4,7 @@
 typer reads the annotations, so they are values here and no text: this file has no `from __future__ import annotations`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -132,6 +132,10 @@ def seconds(name: str, help: str, panel: str = OPTIONS, *, default: str = "") ->
     return typed(name, "S", PositiveNumber(), help, panel, default=default)
 
 
+Declared = tuple[str, Any, Any]
+"""Name, type and declaration of a parameter, as typer reads them."""
+
+
 class Flags:
     """Flags that are declared together and handed on as one value; a flag that was not given is None, False or []."""
 
@@ -143,35 +147,34 @@ class Flags:
         self.__dict__.update(values or {})
 
     @classmethod
-    def declared(cls) -> list[tuple[str, Any, Any]]:
-        """Name, type and declaration of each flag that the command line has, in the order of help."""
+    def declared(cls) -> list[Declared]:
+        """Each flag that the command line has, in the order of help."""
         return [flag for flag in cls.all_flags() if flag[0] not in cls.left_out]
 
     @classmethod
-    def all_flags(cls) -> Iterator[tuple[str, Any, Any]]:
-        """Name, type and declaration of each flag; those of the classes above first."""
-        names: dict[str, tuple[Any, Any]] = {}
+    def all_flags(cls) -> list[Declared]:
+        """Each flag; those of the classes above first. A flag that a class declares again moves to its own."""
+        flags: dict[str, Declared] = {}
         for base in reversed(cls.__mro__):
             for name, kind in get_annotations(base, eval_str=True).items():
                 if getattr(kind, "__origin__", None) is not ClassVar:
-                    names.pop(name, None)
-                    names[name] = unwrap(kind, base.__dict__.get(name))
-        for name, (kind, declaration) in names.items():
-            yield name, kind, declaration
+                    flags.pop(name, None)
+                    flags[name] = (name, *unwrap(kind, base.__dict__.get(name)))
+        return list(flags.values())
 
 
 def unwrap(kind: Any, default: Any = None) -> tuple[Any, Any]:
     """Type and declaration of a parameter: out of `Annotated[TYPE, DECLARATION]`, or of `name: TYPE = DECLARATION`."""
-    return (
-        (kind.__origin__, kind.__metadata__[0])
-        if hasattr(kind, "__metadata__")
-        else (kind, default)
-    )
+    if hasattr(kind, "__metadata__"):
+        return kind.__origin__, kind.__metadata__[0]
+    return kind, default
 
 
 def absent(kind: Any) -> Any:
     """The value of a flag of this type that was not given."""
-    return False if kind is bool else [] if getattr(kind, "__origin__", None) is list else None
+    if kind is bool:
+        return False
+    return [] if getattr(kind, "__origin__", None) is list else None
 
 
 class GlobalFlags(Flags):

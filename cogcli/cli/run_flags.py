@@ -3,7 +3,7 @@
 typer reads the annotations, so they are values here and no text: this file has no `from __future__ import annotations`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cogcli.base.terminal_text import LONGEST_SHOWN
@@ -12,6 +12,7 @@ from cogcli.cli.options import (
     INPUT,
     LIST_FORMATS,
     OUTPUT,
+    Declared,
     Flags,
     Header,
     Progress,
@@ -63,15 +64,17 @@ class OptionFlags(Flags):
         self.options = {name: given[name] for name in OPTIONS if _is_typed(given.get(name))}
 
     @classmethod
-    def all_flags(cls) -> Iterator[tuple[str, Any, Any]]:
+    def all_flags(cls) -> list[Declared]:
         """The flags of the class, those of its options among them."""
-        for name, kind, declaration in super().all_flags():
-            if declaration is not OPTIONS_HERE:
-                yield name, kind, declaration
-                continue
-            for option in BY_HELP:
-                if not cls.command or cls.command in option.also:
-                    yield (option.name, *flag_of(option))
+        options = [
+            (option.name, *flag_of(option))
+            for option in BY_HELP
+            if not cls.command or cls.command in option.also
+        ]
+        flags: list[Declared] = []
+        for flag in super().all_flags():
+            flags += options if flag[2] is OPTIONS_HERE else [flag]
+        return flags
 
 
 class RunFlags(OptionFlags):

@@ -12,36 +12,33 @@ and the methods of its commands that parse.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 from inspect import Parameter, Signature, signature
-from shlex import join
 from typing import Any, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from cogcli.base.errors import UsageError
-from cogcli.base.problems import did_you_mean, meant_hint, suggestion
-from cogcli.base.redact import names_secret
 from cogcli.base.system_text import require_argument
+from cogcli.cli import wrong_words
 from cogcli.cli.app import COMMANDS, first_words, verbs
-from cogcli.cli.foreign_words import FLAGS, MEANS, VERBS, ours, rewritten
-from cogcli.cli.habits import FLAGS as HABITS
-from cogcli.cli.habits import meant
+from cogcli.cli.flag_words import FlagWord, is_value, read_flag_words
 from cogcli.cli.options import (
     Call,
     Command,
     Completes,
+    Declared,
     Flags,
     GlobalFlags,
     absent,
     unwrap,
     wrong_flag,
 )
+from cogcli.cli.wrong_words import CommandLine
 
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""
@@ -96,8 +93,12 @@ class _Level:
             return rest
         parser: Parser = ctx.obj
         parser.command = self.words
-        typed, mistake = self._scan(ctx, args)
-        if isinstance(self, TyperCommand) and _TEXTS & (typed | parser.flags.keys()):
+        is_group = isinstance(self, TyperGroup)
+        read = read_flag_words(args, self.flags_of(ctx), up_to_word=is_group)
+        parser.words_only = parser.words_only or (is_group and read.ended)
+        _require_texts(parser.argv, args, read.read + 1 if is_group else len(args))
+        typed, mistake = self._judge_flags(ctx, read.found)
+        if not is_group and _TEXTS & (typed | parser.flags.keys()):
             parser.flags.update(dict.fromkeys(_TEXTS & typed, True))
             return []  # whatever else is typed: help is there for those who do not know yet
         if mistake:
@@ -110,183 +111,94 @@ class _Level:
         parser.given = {name: ctx.params[name] for name in typed if name in ctx.params}
         return rest
 
-    def _scan(self, ctx: Any, args: list[str]) -> tuple[set[str], UsageError | None]:
-        """The names of the flags typed at this level, and the first that is wrong with them; after it only the names
-        of flags that are answered with a text are looked for.
-
-        Raises UsageError for a word that is not UTF-8.
-        """
-        parser: Parser = ctx.obj
-        before, flags = len(parser.argv) - len(args), self.flags_of(ctx)
-        is_group = isinstance(self, TyperGroup)
+    def _judge_flags(
+        self, ctx: typer.Context, found: list[FlagWord]
+    ) -> tuple[set[str], UsageError | None]:
+        """The names of the typed flags, and the first mistake; after it only flags that are answered with a text
+        count."""
         typed: set[str] = set()
         mistake: UsageError | None = None
-        number = 0
-        while number < len(args):
-            word = args[number]
-            require_argument(parser.argv, before + number)
-            number += 1
-            if word == "--":
-                parser.words_only = is_group
-                break
-            if word == "-" or not word.startswith("-"):
-                if is_group:
-                    return typed, mistake
+        for each in found:
+            names = {flag.name or "" for flag in each.flags if flag is not None}
+            if mistake is not None:
+                typed |= _TEXTS & names
                 continue
-            found, more = _flags_in(word, flags), args[number : number + 1]
-            if mistake:
-                typed |= _TEXTS & {flag.name for flag in found if flag}
-                continue
-            mistake = self._mistake(ctx, word, found, more) or self._twice(found, typed)
-            if mistake:
-                continue
-            typed.update(flag.name for flag in found)
-            if _takes_next(word, found):
-                require_argument(parser.argv, before + number)
-                number += 1
-        for left in range(number, min(number + 1, len(args)) if is_group else len(args)):
-            require_argument(parser.argv, before + left)
+            mistake = self._mistake(ctx, each) or self._twice(each, typed)
+            if mistake is None:
+                typed |= names
         return typed, mistake
 
-    def _mistake(self, ctx: Any, word: str, found: list[Any], more: list[str]) -> UsageError | None:
-        """What is wrong with the flags in a word, `more` being the word after it."""
-        if not word.startswith("--"):
-            name, sign, value = f"-{word[len(found) :]}", "", ""
-        else:
-            name, sign, value = word.partition("=")
-        if found[-1] is None:
-            return self._no_flag(ctx, name)
-        if found[-1].is_flag:
-            return (
-                UsageError("usage.value", f"`{name}` takes no value", found=value) if sign else None
-            )
-        if _takes_next(word, found) and (
-            not more or more[0].partition("=")[0] in self.flags_of(ctx)
-        ):
-            what = f"`{found[-1].opts[0]}` needs a value"
-            given = f"`{more[0]}`" if more else "nothing"
-            return UsageError("usage.value", what, expected=found[-1].metavar, found=given)
+    def _mistake(self, ctx: typer.Context, typed: FlagWord) -> UsageError | None:
+        """What is wrong with the flags in a word."""
+        flag = typed.flags[-1]
+        if flag is None:
+            return self._no_flag(ctx, typed.name)
+        if flag.is_flag:
+            _, sign, value = typed.word.partition("=")
+            what = f"`{typed.name}` takes no value"
+            is_long = typed.word.startswith("--")
+            return UsageError("usage.value", what, found=value) if sign and is_long else None
+        if typed.needs_next and not is_value(typed.next_word, self.flags_of(ctx)):
+            given = "nothing" if typed.next_word is None else f"`{typed.next_word}`"
+            what = f"`{flag.opts[0]}` needs a value"
+            return UsageError("usage.value", what, expected=flag.metavar or "", found=given)
         return None
 
-    def _twice(self, found: list[Any], typed: set[str]) -> UsageError | None:
+    def _twice(self, typed: FlagWord, before: set[str]) -> UsageError | None:
         """What is wrong where a flag of this level was typed before."""
         own = self.params if self.words else ()  # type: ignore[attr-defined]
-        for flag in found:
-            if flag.name in typed and flag in own and not flag.multiple:
+        for flag in typed.flags:
+            if flag is not None and flag.name in before and flag in own and not flag.multiple:
                 return wrong_flag(f"`{flag.opts[0]}` is given twice", "keep one of them")
         return None
 
-    def flags_of(self, ctx: Any) -> dict[str, Any]:
+    def flags_of(self, ctx: typer.Context) -> dict[str, TyperOption]:
         """The flags that are known at this level, by spelling."""
-        return {
-            name: param
-            for param in self.get_params(ctx)
-            if param.param_type_name == "option"
-            for name in param.opts
-        }
+        flags = (param for param in self.get_params(ctx) if isinstance(param, TyperOption))
+        return {name: flag for flag in flags for name in flag.opts}
 
-    def _keep(self, ctx: Any, parser: Parser, typed: set[str]) -> None:
+    def _keep(self, ctx: typer.Context, parser: Parser, typed: set[str]) -> None:
         """Hand the global flags of this level to the parser; the later one wins, a repeatable one gets longer."""
         for param in ctx.find_root().command.params:
-            value = ctx.params.pop(param.name)
-            if param.name in typed:
-                before = parser.flags.get(param.name, ()) if param.multiple else ()
-                parser.flags[param.name] = [*before, *value] if param.multiple else value
+            name = param.name or ""
+            value = ctx.params.pop(name)
+            if name in typed:
+                before = parser.flags.get(name, ()) if param.multiple else ()
+                parser.flags[name] = [*before, *value] if param.multiple else value
 
     def _refusal(self, error: Any) -> UsageError:
         """An error of typer as one of ours."""
-        if getattr(error, "param", None) is not None:
-            arguments = usage(self)
-            look = (
-                "cogcli skills ls"
-                if arguments in ("SKILL", "ID")
-                else f"cogcli {self.words} --help"
-            )
-            return UsageError("usage.value", f"`{self.words}` needs {arguments}", next=(look,))
-        return UsageError("usage.value", str(error))
+        if getattr(error, "param", None) is None:
+            return UsageError("usage.value", str(error))
+        arguments = usage(self)
+        is_id = arguments in ("SKILL", "ID")
+        look = "cogcli skills ls" if is_id else f"cogcli {self.words} --help"
+        return UsageError("usage.value", f"`{self.words}` needs {arguments}", next=(look,))
 
-    def _no_flag(self, ctx: Any, name: str) -> UsageError:
-        if isinstance(self, TyperGroup):
-            owners = (
-                words for words in COMMANDS if any(name in p.opts for p in load(words).params)
-            )
-            if owner := next(owners, ""):
-                return wrong_flag(
-                    f"`{name}` belongs after its command", f"as in `cogcli {owner} {name}`"
-                )
-        if name in FLAGS and not ctx.resilient_parsing:
-            what, meant = f"there is no flag `{name}`", FLAGS[name]
-            hint = f"here it is `{meant}`, {MEANS[meant]}"
-            return UsageError(
-                "usage.flag", what, hint=hint, next=_first_that_parses(rewritten(ctx.obj.argv))
-            )
-        if not ctx.resilient_parsing and (refusal := self._flag_of_habit(ctx, name)):
-            return refusal
-        where = "there is" if isinstance(self, TyperGroup) else f"`{self.words}` has"
-        own = "cogcli --help" if isinstance(self, TyperGroup) else f"cogcli {self.words} --help"
-        hint = meant_hint(_near_flags(name, self.flags_of(ctx)))
-        return UsageError("usage.flag", f"{where} no flag `{name}`", hint=hint, next=(own,))
+    def _no_flag(self, ctx: typer.Context, name: str) -> UsageError:
+        is_group = isinstance(self, TyperGroup)
+        error = wrong_words.flag_before_command(name, _spellings) if is_group else None
+        return error or wrong_words.unknown_flag(self._line(ctx), name, at_group=is_group)
 
-    def _flag_of_habit(self, ctx: Any, name: str) -> UsageError | None:
-        """The error for a flag that other tools have, or an input written as a flag, with our command line; None for
-        any other flag."""
-        known, argv = self.flags_of(ctx), ctx.obj.argv
-        what = f"`{self.words}` has no flag `{name}`"
-        meant_flag = HABITS.get(name, "")
-        if meant_flag in known:
-            proposed = _first_that_parses([[meant_flag if word == name else word for word in argv]])
-            return UsageError("usage.flag", what, hint=f"here it is `{meant_flag}`", next=proposed)
-        if "-p" not in known or not name.startswith("--") or _near_flags(name, known):
-            return None
-        proposed = _first_that_parses(_as_inputs(argv, known))
-        hint = f"an input is given as -p {name[2:].replace('-', '_')}=VALUE"
-        return UsageError("usage.flag", what, hint=hint, next=proposed) if proposed else None
+    def _no_command(self, ctx: typer.Context, args: list[str]) -> UsageError:
+        return wrong_words.unknown_command(self._line(ctx), args)
+
+    def _line(self, ctx: typer.Context) -> CommandLine:
+        parser: Parser = ctx.obj
+        known = self.flags_of(ctx)
+        return CommandLine(parser.argv, self.words, parser.words_only, known, parse)
 
 
-def _near_flags(name: str, known: dict[str, Any]) -> list[str]:
-    """The flags that may be meant. If the command takes inputs, only near misses: any other word may be an input."""
-    if "-p" not in known or not name.startswith("--"):
-        return did_you_mean(name, list(known))
-    from difflib import get_close_matches
-
-    words = [flag[2:] for flag in known if flag.startswith("--")]
-    return [f"--{word}" for word in get_close_matches(name[2:], words, n=3, cutoff=0.7)]
+def _require_texts(argv: list[str], args: list[str], count: int) -> None:
+    """Raise UsageError for one of the first words of `args`, the end of `argv`, that is not UTF-8."""
+    before = len(argv) - len(args)
+    for number in range(before, min(before + count, len(argv))):
+        require_argument(argv, number)
 
 
-def _as_inputs(argv: list[str], known: dict[str, Any]) -> Iterator[list[str]]:
-    """The command line with each unknown `--name value` as `-p name=value`; none where a flag has no value."""
-    words: list[str] = []
-    rest = iter(argv)
-    for word in rest:
-        name, sign, value = word.partition("=")
-        if not name.startswith("--") or name == "--" or name in known:
-            words.append(word)
-            if not sign and name in known and not known[name].is_flag:
-                words.append(next(rest, ""))
-            continue
-        value = value if sign else next(rest, "-")
-        if not sign and value.startswith("-"):
-            return
-        words += ["-p", f"{name[2:].replace('-', '_')}={value}"]
-    yield words
-
-
-def _flags_in(word: str, flags: dict[str, Any]) -> list[Any]:
-    """The flags in a word (`-qv` has two), None for one that is not known; what follows that is not a flag."""
-    if word.startswith("--"):
-        return [flags.get(word.partition("=")[0])]
-    found: list[Any] = []
-    for sign in word[1:]:
-        found.append(flags.get(f"-{sign}"))
-        if found[-1] is None or not found[-1].is_flag:
-            break
-    return found
-
-
-def _takes_next(word: str, found: list[Any]) -> bool:
-    """Whether the value of the last flag in a word is the next word."""
-    joined = "=" in word if word.startswith("--") else len(word) > len(found) + 1
-    return not found[-1].is_flag and not joined
+def _spellings(words: str) -> list[str]:
+    """The spellings of the flags of a command."""
+    return [name for param in load(words).params for name in param.opts]
 
 
 class LazyCommand(_Level, TyperCommand):
@@ -298,18 +210,20 @@ class LazyCommand(_Level, TyperCommand):
         if ctx.resilient_parsing:
             return rest
         lists = [ctx.params.get(param.name) or () for param in self.params if param.nargs < 0]
-        if extra := [*rest, *(word for words in lists for word in words[self.declared.most :])]:
-            what, look = f"unexpected argument `{extra[0]}`", f"cogcli {self.words} --help"
-            takes_inputs = "-p" in self.flags_of(ctx) and _PAIR.fullmatch(extra[0])
-            hint, next = (f"did you mean `-p {extra[0]}`?", ()) if takes_inputs else ("", (look,))
-            raise UsageError(
-                "usage.value",
-                what,
-                expected=usage(self) or "no further words",
-                hint=hint,
-                next=next,
-            )
+        extra = [*rest, *(word for words in lists for word in words[self.declared.most :])]
+        if extra:
+            raise self._surplus(ctx, extra[0])
         return rest
+
+    def _surplus(self, ctx: typer.Context, word: str) -> UsageError:
+        """The error for a word that has no place."""
+        error = UsageError("usage.value", f"unexpected argument `{word}`")
+        error.expected = usage(self) or "no further words"
+        if "-p" in self.flags_of(ctx) and _PAIR.fullmatch(word):
+            error.hint = f"did you mean `-p {word}`?"
+        else:
+            error.next = (f"cogcli {self.words} --help",)
+        return error
 
 
 class LazyGroup(_Level, TyperGroup):
@@ -330,82 +244,20 @@ class LazyGroup(_Level, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str, Any, list[str]]:
         """The next command with the words left to it. Raises UsageError where there is none."""
         words = f"{self.words} {args[0]}" if self.words else args[0]
-        rest = args[1:] if ctx.resilient_parsing or not ctx.obj.words_only else ["--", *args[1:]]
+        completes = ctx.resilient_parsing
+        rest = ["--", *args[1:]] if not completes and ctx.obj.words_only else args[1:]
         if words in COMMANDS:
-            return args[0], load(words, ctx.obj if ctx.resilient_parsing else None), rest
+            return args[0], load(words, ctx.obj if completes else None), rest
         if verbs(words):
             return args[0], group(words), rest
-        if not ctx.resilient_parsing and (
-            refusal := self._word_of_another_tool(ctx.obj.argv, args)
-        ):
-            raise refusal
-        if (
-            not ctx.resilient_parsing
-            and not self.words
-            and (refusal := self._word_of_habit(ctx.obj, args))
-        ):
-            raise refusal
-        raise self._no_command(args[0], self.list_commands(ctx))
+        if completes:
+            raise UsageError("usage.command", "")
+        raise self._no_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """The action of the command that was named; None for a bare group."""
         action = super().invoke(ctx)
         return action if ctx.invoked_subcommand else None
-
-    def _word_of_another_tool(self, argv: list[str], args: list[str]) -> UsageError | None:
-        """The error for a word of agent-skills, with our command; None for any other word."""
-        word = args[0]
-        own = f"{self.words} {VERBS.get(word, '')}" if self.words else ours(args)
-        if own not in COMMANDS:
-            return None
-        proposed = _first_that_parses(rewritten(argv, word, own))
-        return UsageError(
-            "usage.command", self._without(word), hint=f"here it is `cogcli {own}`", next=proposed
-        )
-
-    def _word_of_habit(self, parser: Parser, args: list[str]) -> UsageError | None:
-        """The error for a word that other tools have, with our command; None for any other word."""
-        if parser.words_only:
-            return None
-        before = parser.argv[: len(parser.argv) - len(args)]
-        proposed = _first_that_parses([*before, *words] for words in meant(args))
-        if not proposed:
-            return None
-        return UsageError(
-            "usage.command",
-            self._without(args[0]),
-            hint=f"here it is `{proposed[0]}`",
-            next=proposed,
-        )
-
-    def _without(self, word: str) -> str:
-        return (
-            f"`{self.words}` has no command `{word}`"
-            if self.words
-            else f"there is no command `{word}`"
-        )
-
-    def _no_command(self, word: str, known: list[str]) -> UsageError:
-        what = self._without(word)
-        hint, next = (
-            suggestion(word, known),
-            f"cogcli {self.words} --help" if self.words else "cogcli help commands",
-        )
-        if not self.words and "." in word:
-            hint, next = hint or f"to run a skill: cogcli run {word}", "cogcli skills ls"
-        hint = hint or (f"there is {', '.join(known)}" if self.words else "")
-        return UsageError("usage.command", what, hint=hint, next=(next,))
-
-
-def _first_that_parses(lines: Iterable[list[str]]) -> tuple[str, ...]:
-    """The first of these command lines that parses and shows no secret again, as text; none without one."""
-    for words in lines:
-        if any(names_secret(word.partition("=")[0].rstrip(":")) for word in words if "=" in word):
-            continue
-        with suppress(UsageError):
-            parse(words)
-            return (join(["cogcli", *words]),)
-    return ()
 
 
 def usage(command: Any) -> str:
@@ -476,43 +328,35 @@ def _callback(function: Callable[..., int], completer: Completer | None) -> Call
     parameter, else None, False or [].
     """
     groups: dict[str, type[Flags]] = {}
-    declared: list[tuple[str, Any, Any]] = []
+    declared: list[Declared] = []
     defaults: dict[str, Any] = {}
     for name, given in list(signature(function, eval_str=True).parameters.items())[1:]:
         kind = given.annotation
         if isinstance(kind, type) and issubclass(kind, Flags):
             groups[name] = kind
             declared += kind.declared()
-            continue
-        declared.append((name, *unwrap(kind)))
-        defaults[name] = (
-            absent(declared[-1][1]) if given.default is Parameter.empty else given.default
-        )
+        else:
+            declared.append((name, *unwrap(kind)))
+            is_required = given.default is Parameter.empty
+            defaults[name] = absent(declared[-1][1]) if is_required else given.default
 
     def bind(**values: Any) -> Callable[[Any], int]:
         typed = {name: value for name, value in values.items() if value is not None}
         bound = {name: typed.get(name, default) for name, default in defaults.items()}
         for name, kind in groups.items():
-            bound[name] = kind(
-                {flag: typed[flag] for flag, _, _ in kind.declared() if flag in typed}
-            )
+            own = (flag for flag, _, _ in kind.declared())
+            bound[name] = kind({flag: typed[flag] for flag in own if flag in typed})
         return partial(function, **bound)
 
-    parameters = [
-        Parameter(
-            name, Parameter.KEYWORD_ONLY, default=_completing(info, completer), annotation=kind
-        )
-        for name, kind, info in declared
-    ]
-    bind.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    bind.__signature__ = Signature([_parameter(*each, completer) for each in declared])  # type: ignore[attr-defined]
     bind.__annotations__ = {}
     return bind
 
 
-def _completing(info: Any, completer: Completer | None) -> Any:
-    """The declaration; where words are asked for, with what offers them."""
+def _parameter(name: str, kind: Any, info: Any, completer: Completer | None) -> Parameter:
+    """A parameter as typer reads it; where words are asked for, with what offers them."""
     if completer is not None and info.completes:
         info.autocompletion = lambda ctx, args, incomplete: completer(
             info.completes, ctx, incomplete
         )
-    return info
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=info, annotation=kind)

@@ -1,0 +1,87 @@
+"""The words of a command line that are flags: what is wrong with them is reported before typer parses them.
+
+A flag that takes a value takes the next word, whatever it is, unless that word is a flag known there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from typer.core import TyperOption
+
+KnownFlags = Mapping[str, TyperOption]
+"""The flags of a command by spelling."""
+
+
+class FlagWord(NamedTuple):
+    """A word with flags."""
+
+    word: str
+    flags: tuple[TyperOption | None, ...]
+    """Its flags, of which `-qv` has two; the last is None if no such flag is known."""
+    next_word: str | None
+    """The word after it; None at the end."""
+
+    @property
+    def name(self) -> str:
+        """Its last flag as typed."""
+        if self.word.startswith("--"):
+            return self.word.partition("=")[0]
+        return f"-{self.word[len(self.flags) :]}"
+
+    @property
+    def needs_next(self) -> bool:
+        """Whether the value of its last flag is the next word."""
+        last = self.flags[-1]
+        if last is None or last.is_flag:
+            return False
+        is_long = self.word.startswith("--")
+        return "=" not in self.word if is_long else len(self.word) == len(self.flags) + 1
+
+
+class FlagWords(NamedTuple):
+    """The flags at the beginning of a command line, or among all its words."""
+
+    found: list[FlagWord]
+    read: int
+    """How many words were read, values included."""
+    ended: bool
+    """Whether `--` ended the flags."""
+
+
+def read_flag_words(args: Sequence[str], known: KnownFlags, *, up_to_word: bool) -> FlagWords:
+    """The flags among words; with `up_to_word` those before the first word that is no flag."""
+    found: list[FlagWord] = []
+    number = 0
+    while number < len(args):
+        word = args[number]
+        if word == "--":
+            return FlagWords(found, number + 1, ended=True)
+        is_flag = word.startswith("-") and word != "-"
+        if not is_flag and up_to_word:
+            return FlagWords(found, number, ended=False)
+        number += 1
+        if is_flag:
+            next_word = args[number] if number < len(args) else None
+            found.append(FlagWord(word, _flags_in(word, known), next_word))
+            number += found[-1].needs_next and is_value(next_word, known)
+    return FlagWords(found, number, ended=False)
+
+
+def is_value(word: str | None, known: KnownFlags) -> bool:
+    """Whether a word may be the value of the flag before it: any that is no flag known there."""
+    return word is not None and word.partition("=")[0] not in known
+
+
+def _flags_in(word: str, known: KnownFlags) -> tuple[TyperOption | None, ...]:
+    """The flags in a word; what follows a flag that takes a value, or that is not known, is no flag."""
+    if word.startswith("--"):
+        return (known.get(word.partition("=")[0]),)
+    found: list[TyperOption | None] = []
+    for letter in word[1:]:
+        flag = known.get(f"-{letter}")
+        found.append(flag)
+        if flag is None or not flag.is_flag:
+            break
+    return tuple(found)

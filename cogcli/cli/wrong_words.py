@@ -1,0 +1,182 @@
+"""The errors for commands and flags that do not exist, with the command line that may be meant.
+
+Nothing is guessed: a command is only proposed, and only if it parses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from shlex import join
+from typing import NamedTuple
+
+from cogcli.base.errors import UsageError
+from cogcli.base.problems import did_you_mean, meant_hint, suggestion
+from cogcli.base.redact import names_secret
+from cogcli.cli.app import COMMANDS, first_words, verbs
+from cogcli.cli.flag_words import KnownFlags
+from cogcli.cli.foreign_words import FLAGS, MEANS, VERBS, ours, rewritten
+from cogcli.cli.habits import FLAGS as HABITS
+from cogcli.cli.habits import meant
+from cogcli.cli.options import wrong_flag
+
+
+class CommandLine(NamedTuple):
+    """A command line with something wrong in it."""
+
+    argv: list[str]
+    words: str
+    """The command or group, as far as it was read; empty at the root."""
+    words_only: bool
+    """Whether `--` stood before the command, so that no flags follow."""
+    known: KnownFlags
+    parse: Callable[[list[str]], object]
+    """Parses a command line. Raises UsageError."""
+
+    def first_that_parses(self, lines: Iterable[list[str]]) -> tuple[str, ...]:
+        """The first of these command lines that parses and repeats no secret, as text; none without one."""
+        for words in lines:
+            if any(_names_secret(word) for word in words):
+                continue
+            try:
+                self.parse(words)
+            except UsageError:
+                continue
+            return (join(["cogcli", *words]),)
+        return ()
+
+
+def _names_secret(word: str) -> bool:
+    name, sign, _ = word.partition("=")
+    return bool(sign) and names_secret(name.rstrip(":"))
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+def unknown_command(line: CommandLine, args: list[str]) -> UsageError:
+    """The error for a first word that is no command: of another tool, out of habit, or misspelt."""
+    return _command_of_other_tool(line, args) or _habit(line, args) or _no_command(line, args[0])
+
+
+def _command_of_other_tool(line: CommandLine, args: list[str]) -> UsageError | None:
+    """The error for a word of agent-skills, with our command; None for any other word."""
+    word = args[0]
+    own = f"{line.words} {VERBS.get(word, '')}" if line.words else ours(args)
+    if own not in COMMANDS:
+        return None
+    proposed = line.first_that_parses(rewritten(line.argv, word, own))
+    hint = f"here it is `cogcli {own}`"
+    return UsageError("usage.command", _without(line, word), hint=hint, next=proposed)
+
+
+def _habit(line: CommandLine, args: list[str]) -> UsageError | None:
+    """The error for a word that other tools have, with our command; None for any other word."""
+    if line.words or line.words_only:
+        return None
+    before = line.argv[: len(line.argv) - len(args)]
+    proposed = line.first_that_parses([*before, *words] for words in meant(args))
+    if not proposed:
+        return None
+    hint = f"here it is `{proposed[0]}`"
+    return UsageError("usage.command", _without(line, args[0]), hint=hint, next=proposed)
+
+
+def _no_command(line: CommandLine, word: str) -> UsageError:
+    if line.words:
+        known = verbs(line.words)
+        hint = suggestion(word, known) or f"there is {', '.join(known)}"
+        look = f"cogcli {line.words} --help"
+    elif "." in word:
+        hint = suggestion(word, first_words()) or f"to run a skill: cogcli run {word}"
+        look = "cogcli skills ls"
+    else:
+        hint, look = suggestion(word, first_words()), "cogcli help commands"
+    return UsageError("usage.command", _without(line, word), hint=hint, next=(look,))
+
+
+def _without(line: CommandLine, word: str) -> str:
+    if line.words:
+        return f"`{line.words}` has no command `{word}`"
+    return f"there is no command `{word}`"
+
+
+# -- flags ------------------------------------------------------------------------------------------------------------
+
+
+def flag_before_command(name: str, flags_of: Callable[[str], Iterable[str]]) -> UsageError | None:
+    """The error for a flag of a command that stands before it; None if no command has the flag.
+
+    `flags_of` gives the spellings of the flags of a command.
+    """
+    owner = next((words for words in COMMANDS if name in flags_of(words)), "")
+    if not owner:
+        return None
+    hint = f"as in `cogcli {owner} {name}`"
+    return wrong_flag(f"`{name}` belongs after its command", hint)
+
+
+def unknown_flag(line: CommandLine, name: str, *, at_group: bool) -> UsageError:
+    """The error for a flag that is not known: of another tool, out of habit, an input, or misspelt."""
+    if name in FLAGS:
+        hint = f"here it is `{FLAGS[name]}`, {MEANS[FLAGS[name]]}"
+        proposed = line.first_that_parses(rewritten(line.argv))
+        return UsageError("usage.flag", f"there is no flag `{name}`", hint=hint, next=proposed)
+    where = "there is" if at_group else f"`{line.words}` has"
+    what = f"{where} no flag `{name}`"
+    error = _flag_of_habit(line, name, what) or _input_as_flag(line, name, what)
+    if error is not None:
+        return error
+    look = "cogcli --help" if at_group else f"cogcli {line.words} --help"
+    hint = meant_hint(_near_flags(name, line.known))
+    return UsageError("usage.flag", what, hint=hint, next=(look,))
+
+
+def _flag_of_habit(line: CommandLine, name: str, what: str) -> UsageError | None:
+    flag = HABITS.get(name, "")
+    if flag not in line.known:
+        return None
+    proposed = line.first_that_parses([[flag if word == name else word for word in line.argv]])
+    return UsageError("usage.flag", what, hint=f"here it is `{flag}`", next=proposed)
+
+
+def _input_as_flag(line: CommandLine, name: str, what: str) -> UsageError | None:
+    """The error for an input written as a flag; None for a near miss, and where there are no inputs."""
+    if not _may_be_input(name, line.known) or _near_flags(name, line.known):
+        return None
+    proposed = line.first_that_parses(_as_inputs(line.argv, line.known))
+    if not proposed:
+        return None
+    hint = f"an input is given as -p {name[2:].replace('-', '_')}=VALUE"
+    return UsageError("usage.flag", what, hint=hint, next=proposed)
+
+
+def _may_be_input(name: str, known: Mapping[str, object]) -> bool:
+    return "-p" in known and name.startswith("--")
+
+
+def _near_flags(name: str, known: Mapping[str, object]) -> list[str]:
+    """The flags that may be meant. If the command takes inputs, only near misses: any other word may be an input."""
+    if not _may_be_input(name, known):
+        return did_you_mean(name, list(known))
+    from difflib import get_close_matches
+
+    words = [flag[2:] for flag in known if flag.startswith("--")]
+    return [f"--{word}" for word in get_close_matches(name[2:], words, n=3, cutoff=0.7)]
+
+
+def _as_inputs(argv: list[str], known: KnownFlags) -> Iterator[list[str]]:
+    """The command line with each unknown `--name value` as `-p name=value`; none where a flag has no value."""
+    words: list[str] = []
+    rest = iter(argv)
+    for word in rest:
+        name, sign, value = word.partition("=")
+        if name in known or not name.startswith("--") or name == "--":
+            words.append(word)
+            if not sign and name in known and not known[name].is_flag:
+                words.append(next(rest, ""))
+            continue
+        value = value if sign else next(rest, "-")
+        if not sign and value.startswith("-"):
+            return
+        words += ["-p", f"{name[2:].replace('-', '_')}={value}"]
+    yield words
