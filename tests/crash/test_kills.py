@@ -35,7 +35,7 @@ def flow(request: pytest.FixtureRequest) -> Flow:
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_run_killed_anywhere_is_gone_on_with_to_the_same_end(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:
@@ -43,7 +43,7 @@ def test_a_run_killed_anywhere_is_gone_on_with_to_the_same_end(
     judge("killed while running", shooting_range.all(points))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_run_killed_in_the_middle_of_a_write_is_recovered(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:
@@ -51,7 +51,7 @@ def test_a_run_killed_in_the_middle_of_a_write_is_recovered(
     judge("killed in the middle of a write", shooting_range.all(points))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_run_killed_while_it_is_gone_on_with_is_gone_on_with_again(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:
@@ -59,7 +59,7 @@ def test_a_run_killed_while_it_is_gone_on_with_is_gone_on_with_again(
     judge("killed while resumed", shooting_range.all(points))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_what_a_person_said_in_doubt_stands_after_a_kill(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:

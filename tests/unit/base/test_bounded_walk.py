@@ -66,7 +66,7 @@ def test_links_to_the_folder_itself_end(tmp_path: Path, kind: str) -> None:
     assert layout.strays() == []
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 def test_links_that_multiply_without_a_loop_are_an_error_within_bounds(tmp_path: Path) -> None:
     """Six folders, each with thirty links to the next: 700 million paths."""
     folders = [tmp_path / f"level{number}" for number in range(7)]
