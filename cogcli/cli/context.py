@@ -160,9 +160,13 @@ class CommandContext:
             self.screen.answer_lines(text)
 
     def note(self, text: str) -> None:
-        """Write a line to stderr, unless `-q`."""
-        if not self.screen.quiet:
+        """Write a line to stderr, unless `-q`; a block of several lines is unchanged."""
+        if self.screen.quiet:
+            return
+        if "\n" in text or not text:
             self.screen.notify(f"{text}\n")
+        else:
+            self.screen.notify_line([(text, "")])
 
     def fail(self, finding: dict[str, Any], hint: str = "") -> int:
         """Make a finding (code, message, places) the error of the command: the work was done, its answer is no.

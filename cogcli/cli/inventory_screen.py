@@ -36,8 +36,8 @@ def _skill_spec_lines(spec: dict[str, Any], out: OutputStream) -> list[StyledLin
     width = out.width
     head = (visible(f"{spec['id']} {spec['version']}"), "bold")
     lines: list[StyledLine] = [[head, (f"  {visible(spec['name'])}", "")]]
-    lines.append([(fit(visible(spec["description"]), width), "")])
-    lines += _fields("inputs", spec["inputs"], width) + _fields("outputs", spec["outputs"], width)
+    lines.append([(visible(spec["description"]), "")])
+    lines += _fields("inputs", spec["inputs"]) + _fields("outputs", spec["outputs"])
     lines.append([("steps", "bold")])
     size = max((cells(step["id"]) for step in spec["steps"]), default=0)
     lines += [[(fit(f"  {pad(s['id'], size)}  {s['uses']}", width), "")] for s in spec["steps"]]
@@ -64,11 +64,11 @@ def _skill_bindings(rows: list[dict[str, Any]], out: OutputStream) -> list[Style
     return lines
 
 
-def _fields(title: str, fields: dict[str, Any], width: int | None) -> list[StyledLine]:
+def _fields(title: str, fields: dict[str, Any]) -> list[StyledLine]:
     lines: list[StyledLine] = [[(title, "bold")]] if fields else []
     size = max((cells(name) for name in fields), default=0)
     for name, field in fields.items():
-        lines.append([(fit(f"  {pad(name, size)}  {visible(_field(field))}", width), "")])
+        lines.append([(f"  {pad(name, size)}  ", ""), (visible(_field(field)), "")])
     return lines
 
 
@@ -76,7 +76,7 @@ def _plain_lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator
     head = f"{spec['id']} {spec.get('version', '')}".rstrip()
     yield [(visible(head), "bold")]
     if spec.get("description"):
-        yield [(fit(visible(spec["description"]), width), "")]
+        yield [(visible(spec["description"]), "")]
     shown = {
         k: v for k, v in spec.items() if v or v is False
     }  # false is a value, empty ones are none

@@ -82,11 +82,9 @@ def note_none(
     total = count() if words else 0
     if words and total:
         verb = "is" if total == 1 else "are"
-        context.screen.notify(
-            visible(f"no {thing} fits `{' '.join(words)}`; there {verb} {total}{where}") + "\n"
-        )
+        context.note(visible(f"no {thing} fits `{' '.join(words)}`; there {verb} {total}{where}"))
     elif words or context.screen.err.tty:
-        context.screen.notify(visible(f"there is no {thing}{where}") + "\n")
+        context.note(visible(f"there is no {thing}{where}"))
 
 
 def _each(value: Any) -> list[Any]:
@@ -132,6 +130,7 @@ def _cut(column: Column, text: str, size: int) -> str:
 _GAP = 2
 _WORD = 16
 """The columns of a status, a time, a short id: cut, they say nothing."""
+_SHORTEST_PROSE = 12
 _FIRST = 2
 """Columns that are always shown, as prose is."""
 
@@ -139,8 +138,8 @@ _FIRST = 2
 def _fit(columns: Sequence[Column], sizes: Sequence[list[int]], width: int) -> dict[int, int]:
     """The widths of the columns that stay, by number; `sizes` are those of the cells of each column.
 
-    Columns are dropped from the right until what most of their cells need fits. Then prose is shortened, then what few
-    long cells need above the others, at last the widest column.
+    Columns are dropped from the right until what most of their cells need fits. Then prose is shortened, since names
+    are copied, then what few long cells need above the others, at last the widest column.
     """
     whole = {n: max([cells(column.heading), *sizes[n]]) for n, column in enumerate(columns)}
     least = {n: min(whole[n], _usual(column, sizes[n], width)) for n, column in enumerate(columns)}
@@ -151,8 +150,15 @@ def _fit(columns: Sequence[Column], sizes: Sequence[list[int]], width: int) -> d
 
     while over(least) > 0 and (gone := [n for n in kept if n >= _FIRST and not columns[n].prose]):
         del kept[gone[-1]]
-    for n in sorted(kept, key=lambda n: (not columns[n].prose, least[n] - whole[n])):
-        kept[n] -= max(0, min(kept[n] - least[n], over(kept)))
+    by_excess = sorted(kept, key=lambda n: (not columns[n].prose, least[n] - whole[n]))
+    prose = [n for n in by_excess if columns[n].prose]
+    shortest = dict.fromkeys(prose, _SHORTEST_PROSE)
+    for n, limit in [
+        *((n, least[n]) for n in prose),
+        *shortest.items(),
+        *((n, least[n]) for n in by_excess),
+    ]:
+        kept[n] -= max(0, min(kept[n] - limit, over(kept)))
     if kept and (more := over(kept)) > 0:
         widest = max(kept, key=lambda n: kept[n])
         kept[widest] = max(4, kept[widest] - more)
@@ -163,7 +169,7 @@ def _usual(column: Column, sizes: list[int], width: int) -> int:
     """The columns that most cells need: half as many again as the middle one, and enough for a word. Of prose
     a third of the terminal."""
     if column.prose:
-        return max(12, width // 3)
+        return max(_SHORTEST_PROSE, width // 3)
     middle = sorted(sizes)[(len(sizes) - 1) // 2]
     return max(_WORD, cells(column.heading), middle + middle // 2)
 

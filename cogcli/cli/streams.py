@@ -16,7 +16,15 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.system_text import parse_whole_number
 from cogcli.base.terminal_text import visible_block
 from cogcli.cli.windows_console import enable_codes
-from cogcli.report.styled_text import ASCII, UNICODE, Glyphs, StyledLine, coloured_text, plain_text
+from cogcli.report.styled_text import (
+    ASCII,
+    UNICODE,
+    Glyphs,
+    StyledLine,
+    coloured_text,
+    fold_prose,
+    plain_text,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,10 +57,15 @@ class OutputStream:
             self.file.flush()
 
     def line(self, line: StyledLine) -> str:
-        """A rendered line as text with its newline; control characters in it are made visible."""
+        """A rendered line as text with its newline; control characters in it are made visible.
+
+        A terminal that is too narrow for it gets several lines, without a broken word.
+        """
         if not all(text.isprintable() for text, _ in line):
             line = [(visible_block(text).replace("\n", "\\n"), style) for text, style in line]
-        text = coloured_text(line) if self.color else plain_text(line)
+        lines = [line] if self.width is None or not line else fold_prose(line, self.width)
+        rendered = coloured_text if self.color else plain_text
+        text = "\n".join([rendered(each) for each in lines])
         return f"{text.translate(_PLAIN_SIGNS) if self.glyphs is ASCII else text}\n"
 
 

@@ -3,7 +3,8 @@ statuses (docs/reference/command-line.md#colour)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 
 from cogcli.base.terminal_text import cells, pad, truncate, visible
 
@@ -65,6 +66,51 @@ def fit_line(line: StyledLine, width: int | None) -> StyledLine:
         kept.append((truncate(text, width), style))
         width -= cells(text)
     return kept
+
+
+def fold_prose(line: StyledLine, width: int) -> list[StyledLine]:
+    """The line as lines of at most `width` columns, broken at blanks; below the first one they are indented.
+
+    A word that is wider than the terminal stays whole, and so does a line with a command: what a user copies must run.
+    """
+    text = plain_text(line)
+    if cells(text) <= width or _COMMAND.search(text):
+        return [line]
+    indent = _hanging_indent(line)
+    lines: list[StyledLine] = []
+    row: StyledLine = []
+    used = 0
+    for word, style in _words(line):
+        size = cells(word)
+        if row and used + cells(word.rstrip(" ")) > width and used > indent:
+            lines.append(row)
+            row, used = [(" " * indent, "")], indent
+        row.append((word, style))
+        used += size
+    return [*lines, row]
+
+
+_COMMAND = re.compile(r"(?:^|[\s:])(?:cogcli|pip install|export|curl) \S|: --[a-z]")
+"""A command, or a flag to add to one."""
+_DEEPEST = 20
+"""Columns of the widest indent of a text that goes on below."""
+
+
+def _hanging_indent(line: StyledLine) -> int:
+    """Where a text goes on: below its first span if that is a sign or a name in front of it."""
+    (first, style), *rest = line
+    if rest and first.endswith(" ") and cells(first) <= _DEEPEST:
+        return cells(first)
+    return len(first) - len(first.lstrip(" ")) + (2 if style in ("error", "warning") else 0)
+
+
+def _words(line: StyledLine) -> Iterator[StyledSpan]:
+    """The words of a line, each with the blanks behind it; the first one with those in front."""
+    begins = True
+    for text, style in line:
+        for word in re.findall(r" *[^ ]+ *|^ +$" if begins else r"[^ ]+ *| +", text):
+            yield word, style
+        begins = False
 
 
 def width(line: StyledLine) -> int:
