@@ -65,7 +65,7 @@ def _command_of_other_tool(line: CommandLine, args: list[str]) -> UsageError | N
     if own not in COMMANDS:
         return None
     proposed = line.first_that_parses(rewritten(line.argv, word, own))
-    hint = f"here it is `cogcli {own}`"
+    hint = f"use `cogcli {own}`"
     return UsageError("usage.command", _without(line, word), hint=hint, next=proposed)
 
 
@@ -77,7 +77,7 @@ def _habit(line: CommandLine, args: list[str]) -> UsageError | None:
     proposed = line.first_that_parses([*before, *words] for words in meant(args))
     if not proposed:
         return None
-    hint = f"here it is `{proposed[0]}`"
+    hint = f"use `{proposed[0]}`"
     return UsageError("usage.command", _without(line, args[0]), hint=hint, next=proposed)
 
 
@@ -118,7 +118,7 @@ def flag_before_command(name: str, flags_of: Callable[[str], Iterable[str]]) -> 
 def unknown_flag(line: CommandLine, name: str, *, at_group: bool) -> UsageError:
     """The error for a flag that is not known: of another tool, out of habit, an input, or misspelt."""
     if name in FLAGS:
-        hint = f"here it is `{FLAGS[name]}`, {MEANS[FLAGS[name]]}"
+        hint = f"use `{FLAGS[name]}`, {MEANS[FLAGS[name]]}"
         proposed = line.first_that_parses(rewritten(line.argv))
         return UsageError("usage.flag", f"there is no flag `{name}`", hint=hint, next=proposed)
     where = "there is" if at_group else f"`{line.words}` has"
@@ -136,7 +136,7 @@ def _flag_of_habit(line: CommandLine, name: str, what: str) -> UsageError | None
     if flag not in line.known:
         return None
     proposed = line.first_that_parses([[flag if word == name else word for word in line.argv]])
-    return UsageError("usage.flag", what, hint=f"here it is `{flag}`", next=proposed)
+    return UsageError("usage.flag", what, hint=f"use `{flag}`", next=proposed)
 
 
 def _input_as_flag(line: CommandLine, name: str, what: str) -> UsageError | None:

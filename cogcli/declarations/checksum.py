@@ -64,7 +64,7 @@ class Checksums:
             return None
         self._begun = True
         return (
-            None if holds(raw) else ("sum.wrong", "does not fit its own checksum: it was damaged")
+            None if holds(raw) else ("sum.wrong", "does not match its own checksum: it was damaged")
         )
 
 

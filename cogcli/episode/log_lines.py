@@ -105,7 +105,7 @@ class Lines:
                     self.torn = len(line) + 1 + len(self.tail)
                 return
             if sound and (problem := checksums.problem(line, value)):
-                self.refused = RefusedLine(number, problem[1], True)
+                self.refused = RefusedLine(number, f"the line {problem[1]}", True)
                 return
             self.count = number
             yield number, line, value

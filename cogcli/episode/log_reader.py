@@ -108,7 +108,7 @@ def iterate_events(
         if first is None or whole:
             raise broken
         if warn:
-            broken.message += "; only what stands before it is read"
+            broken.message += "; only the events before it are read"
             warn(broken)
     elif first is None:
         raise refusals.no_beginning_error(directory, None)

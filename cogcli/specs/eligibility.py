@@ -201,7 +201,7 @@ def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
     if service.trusted:
         why = binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
     if is_shipped_gate(call.catalog, binding.capability) and not _is_shipped_call(binding, service):
-        yield _untrusted_of(f"{why}, so it does not say what is allowed instead of what is shipped")
+        yield _untrusted_of(f"{why}, so it cannot replace what is shipped")
     lowered = service.replace(trusted=False, distrust=why) if service.trusted else service
     yield from untrusted_reasons(lowered, hosts)
     if any(map(PLACEHOLDER.search, binding.metadata.headers.values())):

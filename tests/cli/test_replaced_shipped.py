@@ -231,7 +231,7 @@ def test_only_a_trusted_project_answers_for_a_shipped_gate(project: Any) -> None
     run = ("run", "own.file", "-p", "path=note.txt", "--json")
     refused = project.run(*run).assert_exit(3).json["error"]
     assert refused["code"] == "service.untrusted"
-    assert "does not say what is allowed instead of what is shipped" in refused["message"]
+    assert "it cannot replace what is shipped" in refused["message"]
     assert "secrets.file" in usable(project)
     assert "own.file" not in usable(project)
 

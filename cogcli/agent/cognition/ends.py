@@ -26,7 +26,7 @@ UNUSABLE: Final = "reply_unusable"
 """Why there is no candidate: no reply of a model could be used, nor any repair of it."""
 
 _REPEATED: Final = (
-    "the same was proposed again, though it was told what came of it; say more in the message"
+    "the model proposed the same call again, although it had the result; add details to the message"
 )
 
 
@@ -60,7 +60,7 @@ def denied(reason: str) -> LoopEnding:
     error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}", hint=hint)
     if reason.startswith("budget_exceeded:"):
         key = reason.partition(":")[2]
-        text = f"nothing is left of {key}"
+        text = f"the budget `{key}` is used up"
         error = BudgetExceededError("budget.exceeded", text, hint=budget_hint(key, pack=True))
     return LoopEnding("denied", reason, error)
 

@@ -312,7 +312,7 @@ def named_content(item: dict[str, Any]) -> str:
 
 
 def _differs(
-    name: str, found: bytes, expected: bytes, message: str = "is not what the log says"
+    name: str, found: bytes, expected: bytes, message: str = "does not match the log"
 ) -> Finding:
     line = _first_difference(found, expected)
     code = f"{name.partition('.')[0]}.differs"

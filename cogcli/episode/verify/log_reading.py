@@ -171,7 +171,7 @@ class LogReading:
         for key, value in expected.items():
             wanted, found = orjson.dumps(value), orjson.dumps(recorded.get(key))
             if wanted != found:
-                message = f"its {key} are not what the log says at this point"
+                message = f"its {key} does not match the log at this point"
                 yield error_finding(
                     "projection.differs", EVENTS, number, message,
                     expected=_shorten(wanted), found=_shorten(found),
