@@ -4,80 +4,95 @@ so that its runs are not rerun step by step."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from shlex import join
 from typing import Any
 
 from cogcli.base.errors import UsageError
-from cogcli.base.jsonvalue import list_of, object_of, text_of
+from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import (
+    AgentStart,
+    RecordedPolicy,
+    RecordedRequest,
+    RecordedStart,
+    RequestUser,
+)
 from cogcli.specs.pack import BUILT_IN_PACK
 
 _FLAGLESS = ("channel", "locale", "attachments", "request_id", "session_id")
 """Members of a request that only a file can say."""
 
 
-def is_agents(started: Mapping[str, Any]) -> bool:
-    """Whether the payload of `run.started` is of an agent's run."""
-    return started.get("using") == "agent"
+def read_start(first: Event) -> RecordedStart:
+    """Return the first event of any log as a record; a member of another type counts as absent."""
+    return read_record(RecordedStart, first.payload)
 
 
-def invoke_command(started: Mapping[str, Any]) -> str:
-    """The `agent invoke` with the request, pack, limits and permissions that the payload of `run.started` holds; what
+def is_agents(start: RecordedStart) -> bool:
+    """Whether a run is an agent's."""
+    return start.using == "agent"
+
+
+def invoke_command(start: RecordedStart) -> str:
+    """The `agent invoke` with the request, pack, limits and permissions that the start of a run holds; what
     flags cannot say is left out. If a guardrail refused the message, the episode does not hold its text: then the
     help of `agent invoke`."""
-    if _request(started).get("refused_by"):
+    request = _request_of(start.agent)
+    if request.refused_by:
         return "cogcli agent invoke --help"
-    return join(["cogcli", "agent", "invoke", *_words(started)])
+    return join(["cogcli", "agent", "invoke", *_words(start, request)])
 
 
-def no_rerun(episode_id: str, started: Mapping[str, Any]) -> UsageError:
+def no_rerun(episode_id: str, start: RecordedStart) -> UsageError:
     """The error for `rerun` of an agent's run, with the command that asks again."""
-    request = _request(started)
-    user = object_of(request.get("user"))
-    lacking = [name for name in _FLAGLESS if request.get(name)]
-    lacking += [f"user.{name}" for name in ("role", "consent") if user.get(name)]
-    lacking += ["focus"] if request.get("focus") not in (None, "", "off") else []
+    request = _request_of(start.agent)
+    user = request.user or RequestUser()
+    lacking = [name for name in _FLAGLESS if getattr(request, name)]
+    lacking += [f"user.{name}" for name in ("role", "consent") if getattr(user, name)]
+    lacking += ["focus"] if request.focus not in ("", "off") else []
     hint = "an agent plans anew: ask it again"
-    if request.get("refused_by"):
+    if request.refused_by:
         hint = "a guardrail refused its message, and the episode holds only the hash: ask with another message"
     if lacking:
         hint += f"; of its request {', '.join(lacking)} can only stand in a file"
     text = f"`{episode_id}` is the run of an agent: `rerun` repeats skills"
-    return UsageError("usage.value", text, hint=hint, next=(invoke_command(started),))
+    return UsageError("usage.value", text, hint=hint, next=(invoke_command(start),))
 
 
-def _request(started: Mapping[str, Any]) -> dict[str, Any]:
-    return object_of(object_of(started.get("agent")).get("request"))
+def _request_of(agent: AgentStart | None) -> RecordedRequest:
+    """The request; an empty one for a log without."""
+    return agent.request if agent else RecordedRequest(message="")
 
 
-def _words(started: Mapping[str, Any]) -> Iterator[str]:
-    request, policy = _request(started), object_of(started.get("policy"))
-    options = object_of(started.get("options"))
-    yield from ("--message", text_of(request.get("message")))
+def _words(start: RecordedStart, request: RecordedRequest) -> Iterator[str]:
+    policy = start.policy or RecordedPolicy()
+    yield from ("--message", request.message)
     named = {
-        "--pack": "" if is_built_in(policy) else policy.get("pack"),
-        "--intent": request.get("intent"),
-        "--user": policy.get("user"),
-        "--safety-mode": policy.get("safety_mode"),
+        "--pack": "" if is_built_in(policy) else policy.pack,
+        "--intent": request.intent,
+        "--user": policy.user,
+        "--safety-mode": policy.safety_mode,
     }
     for flag, value in named.items():
         if value:
-            yield from (flag, text_of(value))
-    for name, value in object_of(request.get("params")).items():
+            yield from (flag, value)
+    for name, value in request.params.items():
         yield from (
             "--param",
             f"{name}={value}" if isinstance(value, str) else f"{name}:={json.dumps(value)}",
         )
-    for name, value in object_of(policy.get("budget")).items():
-        yield from ("--budget", f"{name}={value}")
-    yield from _permissions(options)
-    for name, value in object_of(started.get("tags")).items():
+    for name, amount in policy.budget.items():
+        yield from ("--budget", f"{name}={amount}")
+    yield from _permissions(start.options)
+    for name, value in start.tags.items():
         yield from ("--tag", f"{name}={value}")
 
 
-def is_built_in(policy: Mapping[str, Any]) -> bool:
+def is_built_in(policy: RecordedPolicy | None) -> bool:
     """Whether the pack is the one of an agent that is given none."""
-    return text_of(policy.get("pack")).partition("@")[0] == BUILT_IN_PACK
+    return policy is not None and policy.pack.partition("@")[0] == BUILT_IN_PACK
 
 
 def _permissions(options: dict[str, Any]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
+from cogcli.declarations.run_start import start_of
 from cogcli.policy.comparisons import Explained, explain_verdict
 from cogcli.policy.run_policy import JudgedCall, RunPolicy
 from cogcli.policy.verdict import Verdict
@@ -66,7 +67,7 @@ class EpisodeComparison(NamedTuple):
 def read_governed(directory: Path) -> GovernedLog | None:
     """The log of an episode; None for one without a pack. Raises EnvironmentRefusal `episode.unreadable`."""
     events, log = read_log_index(directory)
-    request = PolicyRequest.recorded(log.started.payload) if log.started else None
+    request = PolicyRequest.recorded(start_of(log.started)) if log.started else None
     if log.started is None or request is None or not request.pack:
         return None
     catalog = read_pinned_catalog(log.started, directory)

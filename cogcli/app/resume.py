@@ -14,11 +14,12 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.ask_again import invoke_command, is_agents, is_built_in, no_rerun
+from cogcli.app.ask_again import invoke_command, is_agents, is_built_in, no_rerun, read_start
 from cogcli.app.plan_skill import reads_of
 from cogcli.app.registry import open_registry, selection_options, untrusted_warning
 from cogcli.app.run_skill import agent_of, environment_of
 from cogcli.app.settings import WHOLE_TABLE, Settings, variable
+from cogcli.app.settings.model_adapters import TEMPLATE
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.settings.runs_dir import signer_of
 from cogcli.base.calls import BindingChain
@@ -29,10 +30,10 @@ from cogcli.base.errors import (
     SkillNotFoundError,
     UsageError,
 )
-from cogcli.base.jsonvalue import list_of, object_of, text_of
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.options import options_from_log
+from cogcli.declarations.options import RunOptions, options_from_log
+from cogcli.declarations.run_start import PinnedModel, RequestUser, RunPins, start_of
 from cogcli.episode import refusals
 from cogcli.episode.checkpoint import read_vouched
 from cogcli.episode.journal import Journal, has_standing_permissions
@@ -53,8 +54,6 @@ from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions, select
 
 _SHOWN: Final = 200
-_TEMPLATES: Final = "template"
-"""The adapter of a run that no model plans, as its log names it."""
 
 
 def resume(
@@ -98,13 +97,11 @@ def find_warning(settings: Settings, directory: Path) -> CogcliError | None:
     first = next(iterate_events(directory), None)
     if first is None:
         return None
-    payload = first.payload
-    if is_agents(payload):
-        policy = object_of(payload.get("policy"))
-        return untrusted_warning(
-            settings, "pack", "" if is_built_in(policy) else text_of(policy.get("pack"))
-        )
-    return untrusted_warning(settings, "skill", text_of(object_of(payload.get("skill")).get("id")))
+    start = read_start(first)
+    if not is_agents(start):
+        return untrusted_warning(settings, "skill", start.skill.id)
+    pack = start.policy.pack if start.policy else ""
+    return untrusted_warning(settings, "pack", "" if is_built_in(start.policy) else pack)
 
 
 def _registry_of(settings: Settings, *, is_own: bool) -> Registry:
@@ -126,9 +123,8 @@ def _is_own(settings: Settings, directory: Path, log: LogIndex) -> bool:
 def _name_what_repeats(error: UsageError, directory: Path) -> None:
     """Have the error for a finished run name what asks again, where an agent ran."""
     first = next(iterate_events(directory), None)
-    started = first.payload if first is not None else {}
-    if is_agents(started):
-        error.hint, error.next = "ask the agent again", (invoke_command(started),)
+    if first is not None and is_agents(start := read_start(first)):
+        error.hint, error.next = "ask the agent again", (invoke_command(start),)
 
 
 class RerunRequest(NamedTuple):
@@ -156,12 +152,12 @@ def prepare_rerun(
     Raises what `prepare_given` does, and EnvironmentRefusal `resume.untrusted` for a higher trust level than is set
     now; UsageError for the run of an agent."""
     request, log = read_source_request(directory, asked.overrides, warn)
-    if log.started and is_agents(log.started.payload):
-        raise no_rerun(directory.name, log.started.payload)
+    if log.started and is_agents(start_of(log.started)):
+        raise no_rerun(directory.name, start_of(log.started))
     is_own = _is_own(settings, directory, log)
     typed: Sequence[str] = ()
     if is_own and log.started:
-        typed = log.started.payload.get("typed") or ()
+        typed = start_of(log.started).typed
     elif log.started:
         if "trust_level" not in asked.overrides:
             _require_own_level(settings, directory, log)
@@ -322,64 +318,61 @@ def _standing_permissions(settings: Settings, started: Event) -> list[str]:
     """The permissions of a log's first event that hold for calls to come, whatever their inputs, in words."""
     if not has_standing_permissions(started.payload):
         return []
-    options: Mapping[str, Any] = started.payload["options"]
-    confirmed = sorted(map(str, options.get("confirmed_capabilities") or ()))
-    return [*_higher_level(settings, options), *(f"`{id}` confirmed" for id in confirmed)]
+    return _recorded_levels(settings, options_from_log(started.payload))
 
 
 def _recorded_at_start(settings: Settings, started: Event) -> list[str]:
     """What the first event says that a run of now would not have without a word of the user: trust level,
     confirmations, typed files, who asks, and of an agent its consent, conversation, model and rules."""
-    payload = started.payload
-    options: Mapping[str, Any] = payload["options"]
-    confirmed = sorted(map(str, options.get("confirmed_capabilities") or ()))
-    policy = object_of(payload.get("policy"))
-    request = object_of(object_of(payload.get("agent")).get("request"))
-    user = object_of(request.get("user"))
-    named = {text_of(each) for each in (policy.get("user"), user.get("user_id"))} - {"", "default"}
-    role, session = text_of(user.get("role")), text_of(request.get("session_id"))
+    start = start_of(started)
+    request = start.agent.request if start.agent else None
+    user = (request.user if request else None) or RequestUser()
+    policy_user = start.policy.user if start.policy else ""
+    named = {policy_user, user.user_id} - {"", "default"}
     found = [
-        *_higher_level(settings, options),
-        *(f"`{id}` confirmed" for id in confirmed),
-        *_other_variables(settings, started),
-        *(f"file of the input `{name}`" for name in list_of(payload.get("typed"))),
+        *_recorded_levels(settings, options_from_log(started.payload)),
+        *_other_variables(settings, start.pins),
+        *(f"file of the input `{name}`" for name in start.typed),
         *(f"user `{name}`" for name in sorted(named)),
     ]
-    if not payload.get("agent"):
+    if request is None:
         return found
-    found += [f"role `{role}`"] if role else []
-    found += [f"consent to `{name}`" for name in list_of(user.get("consent"))]
-    found += [f"conversation `{session}`"] if session else []
-    if is_built_in(policy):
+    if user.role:
+        found.append(f"role `{user.role}`")
+    found += [f"consent to `{name}`" for name in user.consent]
+    if request.session_id:
+        found.append(f"conversation `{request.session_id}`")
+    if is_built_in(start.policy):
         found.append("the rules of the agent without a pack")
-    return found + _recorded_model(settings, payload)
+    return found + _recorded_model(settings, start.pins.model)
 
 
-def _recorded_model(settings: Settings, payload: Mapping[str, Any]) -> list[str]:
+def _recorded_model(settings: Settings, model: PinnedModel | None) -> list[str]:
     """The language model of an agent's run, unless the settings name the same one."""
-    model = object_of(object_of(payload.get("pins")).get("model"))
-    adapter, name = text_of(model.get("adapter")), text_of(model.get("name"))
-    if adapter in ("", _TEMPLATES):
+    if model is None or model.adapter in ("", TEMPLATE):
         return []
+    named = f"{model.adapter}:{model.name}"
     configured = f"{settings.value('model.adapter')}:{settings.value('model.name')}"
     own = settings.environ.get(variable(WHOLE_TABLE)) or configured
-    return [] if own == f"{adapter}:{name}" else [f"model {adapter}:{name}"]
+    return [] if own == named else [f"model {named}"]
 
 
 def _recorded_choices(
     own: SelectionOptions, directory: Path, started: Event, registry: Registry
 ) -> list[str]:
     """The bindings and lenient contracts of the first event that a run of now would not have."""
-    payload, pinned = started.payload, partial(read_pinned_catalog, started, directory)
+    start, pinned = start_of(started), partial(read_pinned_catalog, started, directory)
     catalog = reach_recorded(registry, started, pinned)
-    options = options_from_log(payload).replace(allow_hosts=list(own.allow_hosts))
+    options = options_from_log(started.payload).replace(allow_hosts=list(own.allow_hosts))
     recorded = SelectionOptions.of(options, own.environ)
     chains, found = runs.recorded_chains(started), []
     for id in sorted(catalog.capabilities):
         bindings = _recorded_bindings(catalog, id, recorded, chains.get(id))
         if bindings and bindings != _usable_bindings(catalog, id, own):
             found.append(f"`{id}` through {', '.join(f'`{each}`' for each in bindings)}")
-    lenient = Contradictions.recorded(payload).lenient - Contradictions.of(catalog, ()).lenient
+    lenient = (
+        Contradictions.recorded(start.contracts).lenient - Contradictions.of(catalog, ()).lenient
+    )
     return [*found, *(f"lenient contracts of `{spec}`" for spec in sorted(lenient))]
 
 
@@ -405,10 +398,10 @@ def _usable_bindings(
         return ()
 
 
-def _other_variables(settings: Settings, started: Event) -> list[str]:
+def _other_variables(settings: Settings, pins: RunPins) -> list[str]:
     """The services whose recorded variables are not the values of now, in words. A variable may be the address that
     gets a token, or the program that is started."""
-    recorded = object_of(object_of(started.payload.get("pins")).get("variables"))
+    recorded = pins.variables
     if not recorded:
         return []
     builder = open_registry(settings).builder()
@@ -420,14 +413,20 @@ def _other_variables(settings: Settings, started: Event) -> list[str]:
     ]
 
 
-def _shown_values(values: Any) -> str:
+def _shown_values(values: Mapping[str, str]) -> str:
     """Recorded variables on one line."""
-    pairs = (f"{name}={value}" for name, value in object_of(values).items())
+    pairs = (f"{name}={value}" for name, value in values.items())
     return visible(", ".join(pairs))[:_SHOWN] or "none"
 
 
-def _higher_level(settings: Settings, options: Mapping[str, Any]) -> list[str]:
-    level = options["trust_level"]
+def _recorded_levels(settings: Settings, options: RunOptions) -> list[str]:
+    """The trust level that is above the user's, and the confirmed capabilities, in words."""
+    confirmed = sorted(options.confirm)
+    return [*_higher_level(settings, options), *(f"`{id}` confirmed" for id in confirmed)]
+
+
+def _higher_level(settings: Settings, options: RunOptions) -> list[str]:
+    level = options.trust_level
     own = TRUST_RANKS[settings.value("trust_level")]
     return [f"trust level {level}"] if TRUST_RANKS.get(level, own + 1) > own else []
 
@@ -450,13 +449,15 @@ def _untrusted(
 def _require_own_level(settings: Settings, directory: Path, log: LogIndex) -> None:
     """Raise EnvironmentRefusal `resume.untrusted` for a recorded trust level that is higher than the user's, of an
     episode that is not known to be the user's own."""
-    higher = _higher_level(settings, log.started.payload["options"]) if log.started else []
-    if log.started is None or not higher:
+    if log.started is None:
         return
-    level = log.started.payload["options"]["trust_level"]
+    options = options_from_log(log.started.payload)
+    higher = _higher_level(settings, options)
+    if not higher:
+        return
     raise EnvironmentRefusal(
         "resume.untrusted",
         f"this episode is not known to be yours; it records: {higher[0]}",
         hint="give the trust level yourself, if you allow it",
-        next=(f"cogcli rerun {quote(str(directory))} --trust-level {quote(str(level))}",),
+        next=(f"cogcli rerun {quote(str(directory))} --trust-level {quote(options.trust_level)}",),
     )

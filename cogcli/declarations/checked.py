@@ -22,8 +22,13 @@ def problem_of(event_type: str, payload: Any) -> str | None:
 
     Raises KeyError for a type that is not known.
     """
+    return problem_in(PAYLOAD_OF[event_type], payload)
+
+
+def problem_in(cls: type[Record], payload: Any) -> str | None:
+    """What is wrong with a payload by the record of its type: the first problem, with its place."""
     try:
-        adapter_of(PAYLOAD_OF[event_type]).validate_python(payload)
+        adapter_of(cls).validate_python(payload)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = "".join(f".{part}" for part in first["loc"])

@@ -118,6 +118,8 @@ class Field:
         if found is REQUIRED:
             raise AttributeError(f"{cls.__name__} has no `{self.name}`")
         if type(found) is dict and self.record is not None:
+            if self.annotation.startswith("dict["):
+                return {name: self.record.of(each) for name, each in found.items()}
             return self.record.of(found)
         if type(found) is list and self.record is not None:
             return [self.record.of(each) if type(each) is dict else each for each in found]

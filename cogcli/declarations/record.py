@@ -155,9 +155,13 @@ def _compiled_init(cls: type[Record]) -> Callable[..., None]:
 
 
 def _plain(value: Any) -> Any:
-    """A record as JSON, and so those in a list; any other value as it is."""
+    """A record as JSON, and so those in a list or a dictionary; any other value unchanged."""
     if isinstance(value, Record):
         return value.json
+    if type(value) is dict:
+        return {
+            name: each.json if isinstance(each, Record) else each for name, each in value.items()
+        }
     if type(value) is list and value:
         return [each.json if isinstance(each, Record) else each for each in value]
     return value

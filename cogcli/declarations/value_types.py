@@ -13,9 +13,16 @@ class ValueLimits:
     """What a number or a text of a type must keep to, beside being of that type."""
 
     def __init__(
-        self, *, least: int | None = None, most: int | None = None, pattern: str = ""
+        self,
+        *,
+        least: int | None = None,
+        most: int | None = None,
+        above: int | None = None,
+        pattern: str = "",
     ) -> None:
         self.least = least
+        self.above = above
+        """What a number must be greater than."""
         self.most = most
         self.pattern = pattern
         """The form of a text."""
@@ -28,6 +35,8 @@ class ValueLimits:
             schema["ge"] = self.least
         if self.most is not None:
             schema["le"] = self.most
+        if self.above is not None:
+            schema["gt"] = self.above
         if self.pattern:
             schema["pattern"] = self.pattern
         return schema

@@ -19,6 +19,7 @@ from cogcli.base.errors import CogcliError
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import options_from_log
+from cogcli.declarations.run_start import start_of
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.episode.snapshot import Snapshots
@@ -230,7 +231,8 @@ def engine_over_log(
 ) -> Engine:
     """The engine that goes through a log again, with the options and results of its first event; `parts` are the other
     arguments of Engine."""
-    effects = started.payload.get("effects")
+    start = start_of(started)
+    effects = start.effects or None
     engine = engine_of(
         catalog,
         options=options_from_log(started.payload),
@@ -238,7 +240,7 @@ def engine_over_log(
         effects=effects,
         behind=log.behind if effects else None,
         policy=agent.policy if agent else _recorded_policy(catalog, started),
-        contradictions=Contradictions.recorded(started.payload),
+        contradictions=Contradictions.recorded(start.contracts),
         **parts,
     )
     engine.timeout_seconds = log.timeout
@@ -247,15 +249,13 @@ def engine_over_log(
 
 
 def _recorded_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
-    payload = started.payload
-    return call_policy(
-        catalog, PolicyRequest.recorded(payload), payload["skill"]["id"], payload["inputs"]
-    )
+    start = start_of(started)
+    return call_policy(catalog, PolicyRequest.recorded(start), start.skill.id, start.inputs)
 
 
 def recorded_agent(agent_of: AgentOf | None, catalog: Catalog, started: Event) -> AgentRun | None:
     """What an agent was asked, by the first event of its run; None for the run of a skill."""
-    return agent_of(started, catalog) if agent_of and started.payload.get("agent") else None
+    return agent_of(started, catalog) if agent_of and start_of(started).agent else None
 
 
 def live_runner(

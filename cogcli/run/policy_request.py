@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from cogcli.declarations.run_start import RecordedStart
+
 
 class PolicyRequest(NamedTuple):
     """What `--pack`, `--intent`, `--user`, `--safety-mode` and `--budget` say; all empty for the default policy."""
@@ -17,10 +19,9 @@ class PolicyRequest(NamedTuple):
     budget: Mapping[str, int] = {}
 
     @classmethod
-    def recorded(cls, started: Mapping[str, Any]) -> PolicyRequest | None:
-        """What the payload of `run.started` says; None for the default policy."""
-        given = started.get("policy")
-        return cls(**given) if given else None
+    def recorded(cls, start: RecordedStart) -> PolicyRequest | None:
+        """What the first event of a run records; None for the default policy."""
+        return cls(**start.policy.json) if start.policy and start.policy.json else None
 
     def to_payload(self) -> dict[str, Any]:
         """The `policy` of `run.started`: what was given."""

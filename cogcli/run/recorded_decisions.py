@@ -7,7 +7,7 @@ before the decision, arguments and facts from the decision itself. Nothing is ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from cogcli.base.jsonvalue import object_of, text_of
@@ -16,6 +16,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import RunStarted, StepCompleted
 from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
+from cogcli.declarations.run_start import AgentStart, RecordedRequest, RequestUser, start_of
 from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.policy.run_policy import (
     Facts,
@@ -60,10 +61,10 @@ class Redecided(NamedTuple):
 def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
     """What would decide about the calls of a recorded run under a pack. Where the pack has not the intent, or a lower
     ceiling, its calls are denied: nothing is refused."""
-    start = RunStarted.of(started.payload)
-    request = PolicyRequest.recorded(started.payload) or PolicyRequest()
+    start = start_of(started)
+    request = PolicyRequest.recorded(start) or PolicyRequest()
     own, given = pack.defaults.safety_mode, request.safety_mode
-    requester = _requester(pack, request, start.agent or {})
+    requester = _requester(pack, request, start.agent)
     intent = pack.decisions.intents.get(requester.intent)
     mode = own if not given or is_above(given, own) else given
     slots = slots_of(intent, start.inputs) if intent else {}
@@ -71,18 +72,20 @@ def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
     return governed_by(catalog, pack, requester, {}, mode, slots, of_skill)
 
 
-def _requester(pack: Pack, request: PolicyRequest, agent: Mapping[str, Any]) -> Requester:
-    """Who asked, as the log says it; the agent is the pack's."""
-    asked = object_of(agent.get("request"))
-    user = object_of(asked.get("user"))
+def _requester(pack: Pack, request: PolicyRequest, agent: AgentStart | None) -> Requester:
+    """Who asked, as the log records it; the agent is the pack's."""
+    asked = agent.request if agent else RecordedRequest(message="")
+    user = asked.user or RequestUser()
     return Requester(
         request.intent,
-        request.user or text_of(user.get("user_id")) or "default",
-        text_of(user.get("role")),
-        tuple(user.get("consent") or ()),
+        request.user or user.user_id or "default",
+        user.role,
+        tuple(user.consent),
         pack.tone.role,
         pack.tone.voice,
-        *[text_of(asked.get(name)) for name in ("message", "channel", "locale")],
+        asked.message,
+        asked.channel,
+        asked.locale,
     )
 
 

@@ -13,6 +13,8 @@ from cogcli.base.links import LEAVES
 from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import RunResumed
+from cogcli.declarations.run_start import start_of
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.refusals import open_episode
 from cogcli.policy import approvals
@@ -20,7 +22,6 @@ from cogcli.protocols import PROTOCOLS
 from cogcli.run.engine.run import SKILL, Request, execute
 from cogcli.run.launch import engine_over_log, recorded_agent
 from cogcli.run.log_index import LogIndex, read_log_index
-from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.prepare import AgentOf
 from cogcli.run.replay_adapters import Diverged, EndOfLog, ReplayDifference, ReplaySink
 from cogcli.run.results import Control
@@ -69,7 +70,7 @@ def replay(
     step = _first_step_using(changed, catalog, started)
     if step is not None:
         spec, current = next(iter(changed.items()))
-        recorded = started.payload["pins"]["specs"][spec]
+        recorded = start_of(started).pins.specs[spec]
         difference = ReplayDifference(None, step, f"`{spec}` was changed since", recorded, current)
         return ReplayResult(started.episode_id, len(events), difference, tuple(changed))
     control = Control()
@@ -89,7 +90,7 @@ def replay(
     )
     control.attach(engine)
     engine.waits_in_doubt = log.stops
-    plan = engine.plan_of(started.payload["skill"]["id"])
+    plan = engine.plan_of(start_of(started).skill.id)
     try:
         program = agent.program if agent else SKILL
         execute(engine, plan, request_from(started), started.run_id or "", program)
@@ -115,7 +116,7 @@ def _explain_by_change(
         or (difference.seq or changed.seq or 0) < (changed.seq or 0)
     ):
         return difference
-    specs = changed.payload["changed_specs"]
+    specs = RunResumed.of(changed.payload).changed_specs
     names = ", ".join(f"`{name}`" for name in specs[:_MOST_NAMED])
     names += f" and {len(specs) - _MOST_NAMED} more" if len(specs) > _MOST_NAMED else ""
     why = f"from event {changed.seq} on the run continued with changed specs ({names}), which its log does not hold"
@@ -124,8 +125,9 @@ def _explain_by_change(
 
 def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
     """The catalog of the specs blob that a run pinned. Raises EnvironmentRefusal `episode.unreadable`."""
-    digest = started.payload.get("pins", {}).get("specs_blob")
-    if digest is None:
+    pins = start_of(started).pins
+    digest = pins.specs_blob
+    if not digest:
         raise EnvironmentRefusal("episode.unreadable", "this log does not record its specs")
     try:
         with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
@@ -135,7 +137,7 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
                 "episode.unreadable", f"the specs of this run are missing: {digest}"
             )
         catalog = catalog_of(parse(data), PROTOCOLS)
-        return with_recorded_variables(catalog, started.payload["pins"].get("variables"))
+        return with_recorded_variables(catalog, pins.variables)
     except (ValueError, KeyError, TypeError) as error:
         text = f"the specs of this run cannot be read: {error}"
         raise EnvironmentRefusal("episode.unreadable", text) from error
@@ -143,20 +145,20 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
 
 def request_from(started: Event) -> Request:
     """The engine's Request, from `run.started`."""
-    payload = started.payload
+    start = start_of(started)
     return Request(
-        task=payload["task"],
-        inputs=payload["inputs"],
-        frame=payload["frame"],
-        seed=payload["seed"],
-        tags=payload["tags"],
-        pins=payload["pins"],
-        selection=payload.get("selection") or {},
-        taken_over=payload.get("taken_over") or {},
-        effects=payload.get("effects") or {},
-        policy=payload.get("policy") or {},
-        agent=payload.get("agent") or {},
-        typed=payload.get("typed") or (),
+        task=start.task,
+        inputs=start.inputs,
+        frame=start.frame,
+        seed=start.seed,
+        tags=start.tags,
+        pins=start.pins.json,
+        selection=start.json.get("selection") or {},
+        taken_over=start.taken_over,
+        effects=start.effects,
+        policy=start.policy.json if start.policy else {},
+        agent=start.agent.json if start.agent else {},
+        typed=start.typed,
     )
 
 
@@ -165,15 +167,15 @@ def reach_recorded(
 ) -> Catalog:
     """The closure now of what a run began with: its skill, and its pack. The built-in pack of an agent lies in no file:
     it is the pinned one. Raises as `Registry.reach`."""
-    policy = PolicyRequest.recorded(started.payload)
-    pack = policy.pack if policy else ""
-    if started.payload.get("agent"):
+    start = start_of(started)
+    pack = start.policy.pack if start.policy else ""
+    if start.agent:
         if pack.partition("@")[0] == BUILT_IN_PACK:
             return reach_given_pack(
                 registry, pinned().raw[f"pack:{pack.partition('#')[0]}"], also=also
             )
         return reach_pack(registry, pack, also=also)
-    return registry.reach(started.payload["skill"]["id"], also=also, pack=pack)
+    return registry.reach(start.skill.id, also=also, pack=pack)
 
 
 def find_changed_specs(
@@ -184,7 +186,7 @@ def find_changed_specs(
 
     Choices for this host are not compared: a replay selects no binding.
     """
-    recorded: dict[str, str] = started.payload["pins"]["specs"]
+    recorded = start_of(started).pins.specs
     try:
         current = reach_recorded(open_registry(), started, lambda: pinned).pins
     except CogcliError as error:
@@ -201,7 +203,7 @@ def find_changed_specs(
 def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
     """The keys of all pins that differ between the start of a run and now: changed, added, removed, unreadable, or
     chosen for this host since. A lock that only `current` has does not count: the run knew none."""
-    recorded: dict[str, str] = started.payload["pins"]["specs"]
+    recorded = start_of(started).pins.specs
     keys = recorded.keys() | {key for key in current if key in recorded or not key.startswith(PIN)}
     return sorted(key for key in keys if recorded.get(key) != current.get(key))
 
@@ -212,7 +214,7 @@ def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Eve
     touched = {name.partition(":")[2] for name in changed}
     if not touched:
         return None
-    steps = catalog.skills[started.payload["skill"]["id"]].steps
+    steps = catalog.skills[start_of(started).skill.id].steps
     for step in steps:
         for _, target in targets_of(step):
             capability = catalog.aliases.get(target, target).removeprefix("skill:")

@@ -19,6 +19,7 @@ from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Draft, Event, mask_payload
 from cogcli.declarations.events import row_of
+from cogcli.declarations.run_start import start_of
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.run.closed_scopes import find_full_disk
 from cogcli.run.engine.tasks import Cancelled, Unanswered
@@ -92,12 +93,12 @@ class ReplaySink:
     def chain(self, capability_id: str) -> BindingChain:
         """The chain that was pinned when the run began. Raises BindingResolutionError `binding.none`."""
         started = self._log.started
-        pinned = (started.payload.get("selection") or {}).get(capability_id) if started else None
+        pinned = start_of(started).selection.get(capability_id) if started else None
         if pinned is None:
             raise BindingResolutionError(
                 "binding.none", f"capability `{capability_id}`: none was pinned"
             )
-        return recorded_chain(pinned)
+        return recorded_chain(pinned.json)
 
     def attempt(self, attempt: Attempt) -> Answer:
         raise AssertionError("a replay takes every answer from its dispatcher")

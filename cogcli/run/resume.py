@@ -16,9 +16,14 @@ from cogcli.base.problems import ProblemsFound
 from cogcli.base.redact import Redactor
 from cogcli.base.terminal_text import is_plain_name
 from cogcli.declarations.envelope import Event, draft_of
-from cogcli.declarations.events import RunResumed
-from cogcli.declarations.governance_events import ApprovalGranted, ApprovalRejected
+from cogcli.declarations.events import RunResumed, RunTerminated
+from cogcli.declarations.governance_events import (
+    ApprovalGranted,
+    ApprovalRejected,
+    ApprovalRequested,
+)
 from cogcli.declarations.options import options_from_log
+from cogcli.declarations.run_start import start_of
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.snapshot import Snapshots
 from cogcli.episode.store import Store
@@ -37,7 +42,6 @@ from cogcli.run.launch import (
     with_typed_inputs,
 )
 from cogcli.run.log_index import LogIndex, index_events, locate_error
-from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.prepare import AgentRun, RunEnvironment
 from cogcli.run.replay import (
     find_differing_specs,
@@ -134,11 +138,9 @@ def _seal_ended_run(
     journal: Journal, events: list[Event], end: Event, signal: str | None
 ) -> RunResult:
     """Seal a run that has ended in its log, and return its result. No event is appended but those of sealing."""
-    payload = end.payload
-    error = locate_error(payload["error"]) if payload["error"] else None
-    outcome = RunOutcome(
-        payload["status"], error, payload["outputs"], tuple(payload["required_missing"])
-    )
+    closing = RunTerminated.of(end.payload)
+    error = locate_error(closing.error.json) if closing.error else None
+    outcome = RunOutcome(closing.status, error, closing.outputs, tuple(closing.required_missing))
     finished = finished_of(outcome, rebuild(events).root)
     seal_run(journal, finished)
     control = Control()
@@ -213,8 +215,8 @@ class _Resumption(NamedTuple):
         names these inputs, is vouched for."""
         if not self.journal.is_allowed(self.started.seq):
             return self.environment
-        payload = self.started.payload
-        return with_typed_inputs(self.environment, payload["inputs"], payload.get("typed") or ())
+        start = start_of(self.started)
+        return with_typed_inputs(self.environment, start.inputs, start.typed)
 
     def _require_time(self) -> None:
         """Raise RunTimeoutError where the sittings before used up the time of the run, and it is given no new one. What
@@ -237,7 +239,7 @@ class _Resumption(NamedTuple):
             raise error
 
     def _run_engine(self, engine: Engine, control: Control, agent: AgentRun | None) -> RunResult:
-        skill, first = self.started.payload["skill"]["id"], request_from(self.started)
+        skill, first = start_of(self.started).skill.id, request_from(self.started)
         finished = run_engine(
             engine, skill, first, self.log.root or "", self.journal, control, agent
         )
@@ -292,6 +294,7 @@ class _Resumption(NamedTuple):
         is as strict as either declaration. Raises EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
         """
         started, allowed = self.started, self.request.allow_changed_specs
+        start = start_of(started)
         # Of a run with changed specs, what it began with counts, too: each capability is as strict as either
         # declaration.
         read_pinned = partial(read_pinned_catalog, started, self.directory)
@@ -300,7 +303,7 @@ class _Resumption(NamedTuple):
         catalog = reach_recorded(
             self.environment.open_registry(), started, read_pinned, also=sorted(gates)
         )
-        catalog = with_recorded_variables(catalog, started.payload["pins"].get("variables"))
+        catalog = with_recorded_variables(catalog, start.pins.variables)
         changed = find_differing_specs(started, catalog.pins)
         if changed and not allowed:
             names = ", ".join(f"`{name}`" for name in changed)
@@ -320,7 +323,7 @@ class _Resumption(NamedTuple):
         }
         options = options.replace(bind=binds, allow_hosts=list(self.request.allow_hosts))
         selection = SelectionOptions.of(options, self.environment.environ)
-        found = (check_agent if started.payload.get("agent") else check)(catalog, options=selection)
+        found = (check_agent if start.agent else check)(catalog, options=selection)
         blocking = [problem for problem in found if problem.severity != "W"]
         if blocking:
             raise ProblemsFound(blocking)
@@ -347,14 +350,15 @@ class _Resumption(NamedTuple):
         self.journal.append(draft_of(payload, self.log.root or "", caused_by=last.id))
 
     def _append_answer(self, asked: Event, *, granted: bool) -> None:
-        by, role = _approver(asked, self.request.by)
-        of_gate = "approver_roles" in asked.payload
+        request = ApprovalRequested.of(asked.payload)
+        by, role = _approver(request, self.request.by)
+        of_gate = _is_of_gate(request)
         answer = ApprovalGranted if granted else ApprovalRejected
         payload = answer(
-            approval_id=asked.payload["approval_id"],
-            capability=asked.payload["capability"],
-            step_id=asked.payload["step_id"],
-            action_hash=asked.payload["action_hash"],
+            approval_id=request.approval_id,
+            capability=request.capability,
+            step_id=request.step_id,
+            action_hash=request.action_hash,
             reason=self.request.reason,
             role=role if of_gate else None,
             os_user=_os_user() if of_gate else None,
@@ -372,7 +376,7 @@ class _Resumption(NamedTuple):
 def recorded_chains(started: Event) -> dict[str, BindingChain]:
     """The non-empty binding chains pinned at the start, by capability. Raises EnvironmentRefusal
     `episode.unreadable`."""
-    recorded = started.payload.get("selection") or {}
+    recorded = start_of(started).json.get("selection") or {}
     try:
         chains = {id: recorded_chain(each) for id, each in recorded.items()}
     except (AttributeError, KeyError, TypeError) as error:
@@ -408,24 +412,29 @@ def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, b
     return answers
 
 
-def _approver(asked: Event, by: str) -> tuple[str, str]:
-    """The name and the role of who answers: `NAME:ROLE` where a gate of a pack asks, a name alone elsewhere."""
-    if "approver_roles" not in asked.payload:
+def _is_of_gate(request: ApprovalRequested) -> bool:
+    """Whether a gate of a pack asks, so that an approver has a role."""
+    return request.approver_roles is not None
+
+
+def _approver(request: ApprovalRequested, by: str) -> tuple[str, str]:
+    """The name and the role of the approver: `NAME:ROLE` for a gate of a pack, else a name alone."""
+    if not _is_of_gate(request):
         return by, ""
     name, colon, role = by.rpartition(":")
     return (name, role) if colon else (by, "")
 
 
 def _require_approver(asked: Event, *, granted: bool, by: str, started: Event) -> None:
-    """Raise PolicyApprovalError where a gate of a pack wants somebody else; its request is left as it is."""
-    payload = asked.payload
-    name, role = _approver(asked, by)
-    roles = payload.get("approver_roles") or []
-    policy = PolicyRequest.recorded(started.payload)
+    """Raise PolicyApprovalError if a gate of a pack needs another approver; its request stays open."""
+    request = ApprovalRequested.of(asked.payload)
+    name, role = _approver(request, by)
+    roles = request.approver_roles or []
+    policy = start_of(started).policy
     user = (policy.user if policy else "") or "default"
     agent = f"agent.{policy.pack.partition('@')[0]}" if policy else ""
-    gate = payload.get("gate")
-    if "approver_roles" in payload and not is_plain_name(name):
+    gate = request.gate
+    if _is_of_gate(request) and not is_plain_name(name):
         raise UsageError(
             "usage.value",
             "`--by`: a name has no space around it and no invisible characters",
@@ -436,8 +445,8 @@ def _require_approver(asked: Event, *, granted: bool, by: str, started: Event) -
         text = f"{gate} wants one of the roles {', '.join(f'`{each}`' for each in roles)}, found {given}"
         raise PolicyApprovalError("policy.approval", text, hint=f"answer with --by NAME:{roles[0]}")
     folded = _fold(name)
-    own = folded == _fold(agent) or (folded == _fold(user) and not payload.get("allow_self"))
-    if granted and "approver_roles" in payload and own:
+    own = folded == _fold(agent) or (folded == _fold(user) and not request.allow_self)
+    if granted and _is_of_gate(request) and own:
         text = f"`{name}` asked for this: {gate} wants somebody else"
         raise PolicyApprovalError("policy.approval", text, hint="let another person answer")
 
@@ -459,10 +468,6 @@ def _os_user() -> str:
         return ""
 
 
-def _names(request: Event) -> set[str]:
-    payload = request.payload
-    return {
-        name
-        for name in (payload["approval_id"], payload["capability"], payload.get("gate"))
-        if name
-    }
+def _names(asked: Event) -> set[str]:
+    request = ApprovalRequested.of(asked.payload)
+    return {name for name in (request.approval_id, request.capability, request.gate) if name}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.problems import Problem
+from cogcli.declarations.run_start import RecordedContracts
 from cogcli.specs.catalog import Catalog
 
 _CODES: Final = frozenset(("flow.type", "yaml.duplicate-key"))
@@ -45,10 +45,11 @@ class Contradictions(NamedTuple):
         return cls(frozenset(by_file.values()), tuple(found))
 
     @classmethod
-    def recorded(cls, payload: Mapping[str, Any]) -> Contradictions:
-        """Those in the payload of a run's first event; none in one without."""
-        own = payload.get("contracts") or NOTHING
-        return cls(frozenset(own.get("lenient", ())), tuple(own.get("found", ())))
+    def recorded(cls, contracts: RecordedContracts | None) -> Contradictions:
+        """Those that the first event of a run records; none in one without."""
+        if contracts is None:
+            return NO_CONTRADICTIONS
+        return cls(frozenset(contracts.lenient), tuple(contracts.found))
 
     def to_payload(self) -> dict[str, Any]:
         """The `contracts` of `run.started`; empty for a run without lenient specs."""

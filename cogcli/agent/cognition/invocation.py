@@ -23,6 +23,8 @@ from cogcli.base.canonical import digest_of
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.options import options_from_log
+from cogcli.declarations.run_start import start_of
 from cogcli.policy.guardrails import matching
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
@@ -225,15 +227,18 @@ def intent_of(
 
 def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
     """The invocation that the first event of a run has, over the catalog to continue with."""
-    payload = started.payload
-    asked = PolicyRequest.recorded(payload) or PolicyRequest()
-    agent = payload["agent"]
-    selection = SelectionOptions(payload["options"].get("binds") or {}, None, {})
-    found = invocation_of(catalog, selection, request_of(agent["request"]), asked)
-    chosen = {id for id, chain in (payload.get("selection") or {}).items() if chain["members"]}
+    start = start_of(started)
+    if start.agent is None:
+        raise ValueError("no agent ran this")
+    asked = PolicyRequest.recorded(start) or PolicyRequest()
+    selection = SelectionOptions(options_from_log(started.payload).bind, None, {})
+    found = invocation_of(catalog, selection, request_of(start.agent.request.json), asked)
+    chosen = {id for id, chain in start.selection.items() if chain.members}
     usable = {id: each for id, each in catalog.by_name.items() if each.id in chosen}
     usable = _with_tools(catalog, found.pack, usable)
-    return found._replace(capabilities=usable, fetched=Fetched.from_payload(agent["fetched"]))
+    return found._replace(
+        capabilities=usable, fetched=Fetched.from_payload(start.agent.fetched.json)
+    )
 
 
 def request_of(payload: Mapping[str, Any]) -> AgentRequest:

@@ -159,6 +159,11 @@ class ModelInfo(NamedTuple):
         """The model as `pins.model` of `run.started` holds it."""
         return {**self._asdict(), "features": list(self.features)}
 
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> ModelInfo:
+        """Return the model of what `to_payload` gave."""
+        return cls(**{**payload, "features": tuple(payload.get("features", ()))})
+
 
 class LanguageModel(Protocol):
     """Answers requests; safe to use from any thread."""

@@ -11,6 +11,7 @@ from cogcli.agent.use_cases.log import AgentLog, read_agent_log
 from cogcli.app import episodes
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.declarations.run_start import start_of
 from cogcli.episode.decision import DecisionFold
 from cogcli.episode.listing.episode_row import EpisodeFilter
 from cogcli.episode.project import Projection
@@ -115,7 +116,7 @@ def _measured(directory: Path, since: str | None, packs: dict[str, Pack]) -> Mea
         return None
     pack = _pack_of(log, packs)
     with log.refusing():
-        asked = PolicyRequest.recorded(log.started.payload) or PolicyRequest()
+        asked = PolicyRequest.recorded(start_of(log.started)) or PolicyRequest()
         meter, decision = RunMeter(ceiling_of(pack, asked.safety_mode)), DecisionFold(log.started)
         projection = Projection()
         for event in log.events:
@@ -127,11 +128,11 @@ def _measured(directory: Path, since: str | None, packs: dict[str, Pack]) -> Mea
 
 
 def _pack_of(log: AgentLog, packs: dict[str, Pack]) -> Pack:
-    digest = str(log.started.payload["pins"].get("specs_blob"))
+    digest = start_of(log.started).pins.specs_blob
     if digest not in packs:
         catalog = log.read_catalog()
         with log.refusing():
             packs[digest] = pack_of(
-                catalog, PolicyRequest.recorded(log.started.payload) or PolicyRequest()
+                catalog, PolicyRequest.recorded(start_of(log.started)) or PolicyRequest()
             )
     return packs[digest]

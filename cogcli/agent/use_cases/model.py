@@ -12,6 +12,7 @@ from cogcli.agent.use_cases.language_model import chosen_model, open_chosen
 from cogcli.app.settings import Settings
 from cogcli.base.errors import InternalError, ServiceResolutionError
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.run_start import start_of
 from cogcli.run.prepare import LearnedSecrets
 from cogcli.specs.catalog import Catalog
 
@@ -44,11 +45,15 @@ def recorded_model(
     settings: Settings | None, started: Event, on_response: OnResponse | None = None
 ) -> ModelAccess:
     """The model that a run was planned by, to continue with, opened once; without settings it is never asked."""
-    pinned, agent = started.payload["pins"]["model"], started.payload["agent"]
-    info, secrets = ModelInfo(**{**pinned, "features": tuple(pinned["features"])}), LearnedSecrets()
+    start = start_of(started)
+    pinned, agent = start.pins.model, start.agent
+    if pinned is None or agent is None or agent.mode is None or agent.timeout_s is None:
+        raise InternalError("internal", "this run records no model")
+    info, secrets = ModelInfo.from_payload(pinned.json), LearnedSecrets()
     reopen = cache(partial(_reopen, settings, info, secrets)) if settings else None
-    limits = {"mode": agent["mode"], "timeout_s": agent["timeout_s"]}
-    return ModelAccess(info, reopen, on_response, secrets=secrets, **limits)
+    return ModelAccess(
+        info, reopen, on_response, secrets=secrets, mode=agent.mode, timeout_s=agent.timeout_s
+    )
 
 
 def _reopen(

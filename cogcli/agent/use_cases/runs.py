@@ -19,6 +19,7 @@ from cogcli.agent.use_cases.user_memory import consolidate
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, EnvironmentRefusal
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.run_start import start_of
 from cogcli.run.prepare import AgentRun
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import DATA_CLASSES
@@ -34,7 +35,8 @@ def agent_of(
     invocation = recorded_invocation(started, catalog)
     stores = stores_of(settings, invocation) if settings else None
     model = None
-    if started.payload["pins"]["model"]["adapter"] != NO_MODEL:
+    pinned = start_of(started).pins.model
+    if pinned is not None and pinned.adapter != NO_MODEL:
         if settings is not None:
             require_trust(catalog)
         model = recorded_model(settings, started, on_response)

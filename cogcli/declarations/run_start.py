@@ -1,0 +1,195 @@
+"""The first event of a run with all its parts, as a run is resumed, rerun or replayed from it.
+
+`RunStarted` leaves these parts open, since older logs and other tools hold others. A log is checked against
+`RecordedStart` before a run continues from it (`run/recorded_start.py`); after that `start_of` reads it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import RunStarted
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Count, Json, Number, ValueLimits
+
+Seconds = Annotated[float, ValueLimits(above=0)]
+
+
+class _OpenRecord(Record):
+    """A record whose JSON may have further members."""
+
+    other_members: ClassVar[bool] = True
+
+
+class PinnedBinding(_OpenRecord):
+    """One binding of a chain."""
+
+    binding_id: str
+    service_id: str
+    protocol: str
+    timeout_seconds: float
+    start_seconds: float = 0
+    retry_count: Count = 0
+    retry_backoff_base: float = 0
+    retry_backoff_factor: float = 0
+    fallback_on: str = ""
+
+
+class PinnedChain(_OpenRecord):
+    """The bindings through which a capability is called, in order."""
+
+    members: list[PinnedBinding]
+
+
+class PinnedModel(_OpenRecord):
+    """The language model of an agent."""
+
+    adapter: str
+    name: str = ""
+    context_tokens: int | None = None
+    deterministic: bool = False
+    features: list[str] = []
+
+
+Variables = dict[str, dict[str, str]]
+
+
+class RunPins(_OpenRecord):
+    """The versions that a run began with."""
+
+    specs: dict[str, str] = {}
+    """The digest of each spec, by its kind and id."""
+    specs_blob: str = ""
+    """The digest of the blob that holds the specs; empty in a log without one."""
+    variables: Variables = {}
+    """By service, the values of its variables."""
+    model: PinnedModel | None = None
+
+
+class RecordedPolicy(Record):
+    """What governs the run, as its flags gave it."""
+
+    pack: str = ""
+    intent: str = ""
+    user: str = ""
+    safety_mode: str = ""
+    budget: dict[str, int] = {}
+
+
+class RecordedContracts(_OpenRecord):
+    """The specs of lenient roots, and what they contradict themselves in."""
+
+    lenient: list[str] = []
+    found: list[Json] = []
+
+
+class RequestUser(_OpenRecord):
+    """The user of a request to an agent."""
+
+    user_id: str = ""
+    role: str = ""
+    consent: list[str] = []
+
+
+class RecordedRequest(_OpenRecord):
+    """A request to an agent."""
+
+    message: str
+    intent: str = ""
+    params: Json = {}
+    user: RequestUser | None = None
+    channel: str = ""
+    locale: str = ""
+    focus: str = ""
+    attachments: list[Json] = []
+    request_id: str = ""
+    session_id: str = ""
+    refused_by: list[str] = []
+    message_hash: str = ""
+
+
+class RecordedEdge(Record):
+    """One statement of knowledge."""
+
+    subject: str
+    predicate: str
+    evidence_ref: str
+    observed_at: str
+    object: str = ""
+    value: Any = None
+    valid_from: str = ""
+    valid_until: str = ""
+    trust: str = ""
+    data_class: str = ""
+    tenant_id: str = ""
+    seq: int = 0
+
+
+class RecordedMemory(Record):
+    """One memory of earlier runs."""
+
+    memory_id: str
+    tier: str
+    memory_class: str
+    entity: str
+    predicate: str
+    value: Any
+    promoted_at: str
+    user_id: str = ""
+    tenant_id: str = ""
+    data_class: str = ""
+    evidence_refs: list[str]
+    rank: float = 0.0
+
+
+class SessionMessage(_OpenRecord):
+    """One message of a conversation."""
+
+    role: str
+    content: str
+
+
+class RecordedSession(_OpenRecord):
+    """The conversation that a request continues."""
+
+    messages: list[SessionMessage]
+    reasoning: Json = {}
+    last_run_failed: bool = False
+
+
+class FetchedRecords(_OpenRecord):
+    """What the stores of an agent gave."""
+
+    edges: list[RecordedEdge]
+    memories: list[RecordedMemory]
+    snapshot_ref: str
+    profile: Json | None = None
+    session: RecordedSession | None = None
+
+
+class AgentStart(_OpenRecord):
+    """A request to an agent, its limits, and what its stores gave."""
+
+    request: RecordedRequest
+    limits: dict[str, Number] = {}
+    fetched: FetchedRecords
+    mode: str | None = None
+    timeout_s: Seconds | None = None
+
+
+class RecordedStart(RunStarted):
+    """The first event of a run, with every part that is read again."""
+
+    # Each of these is narrower than the member of `RunStarted`, which is open.
+    pins: RunPins  # type: ignore[assignment]
+    selection: dict[str, PinnedChain] = {}
+    """By capability the chain that was chosen for the run."""
+    contracts: RecordedContracts | None = None  # type: ignore[assignment]
+    policy: RecordedPolicy | None = None  # type: ignore[assignment]
+    agent: AgentStart | None = None  # type: ignore[assignment]
+
+
+def start_of(started: Event) -> RecordedStart:
+    """Return the first event of a run as a record. Nothing is checked: its log has been."""
+    return RecordedStart.of(started.payload)
