@@ -10,6 +10,12 @@ from support.sources import PACKAGE, modules, said
 
 ROOT = Path(__file__).resolve().parents[2]
 
+EVENTS = tuple(
+    f"cogcli.declarations.{module}"
+    for module in ("envelope", "events", "governance_events", "agent_events", "typed_payload")
+)
+"""The modules with which events are made and read."""
+
 
 def test_every_test_named_in_the_architecture_exists() -> None:
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
@@ -54,5 +60,5 @@ def test_only_the_coordinators_side_reduces_or_appends() -> None:
         "state/outputs.py",
     }
     for path in [*(PACKAGE / "protocols/live").rglob("*.py"), *(PACKAGE / "official").glob("*.py")]:
-        live_state = ("cogcli.state.execution", "cogcli.state.reducer", "cogcli.declarations")
+        live_state = ("cogcli.state.execution", "cogcli.state.reducer", *EVENTS)
         assert not any(name.startswith(live_state) for name in said(path).names), path

@@ -130,3 +130,13 @@ def test_a_subclass_of_a_used_class_has_its_own_constructor() -> None:
         z: int = always(default=5)
 
     assert Spot(x=1).json == {"x": 1, "z": 5}
+
+
+def test_a_dictionary_may_hold_records() -> None:
+    class Board(Record):
+        points: dict[str, Point] = {}
+
+    board = Board(points={"a": Point(x=1), "b": Point(x=2, y=3)})
+    assert board.json == {"points": {"a": {"x": 1}, "b": {"x": 2, "y": 3}}}
+    assert Board.of(board.json).points == {"a": Point(x=1), "b": Point(x=2, y=3)}
+    assert Board().points == {}
