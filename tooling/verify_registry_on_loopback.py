@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 from registry_command import ROOT, hide_extras
 
 from cogcli.app.settings import Settings
-from cogcli.authoring.contracts import Checked, check_contracts, sums
+from cogcli.authoring.contracts import check_contracts
 from cogcli.authoring.executability import check_skills
+from cogcli.authoring.spec_results import SpecResult, summary_line
 from cogcli.authoring.verification.check_result import PASSED
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -33,11 +34,11 @@ def main() -> int:
     return max(codes)
 
 
-def _tell(checked: Sequence[Checked], noun: str, without_extras: bool) -> int:
+def _tell(checked: Sequence[SpecResult], noun: str, without_extras: bool) -> int:
     left = [each for each in checked if each.result.status != PASSED]
     for each in left:
         print(f"{each.result.id} {each.result.status}: {each.result.reason}")
-    print(sums(checked, noun))
+    print(summary_line(checked, noun))
     return int(
         not all(without_extras and "extra" in {need.kind for need in each.needs} for each in left)
     )

@@ -16,8 +16,6 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
-from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.needs import (
@@ -25,14 +23,19 @@ from cogcli.app.needs import (
     MissingNeeds,
     Need,
     called_first,
-    counted,
-    counted_text,
     outside_need,
     protocol_extra,
 )
 from cogcli.app.registry import Layers, open_registry, selection_options, writing
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
+from cogcli.authoring.spec_results import (
+    TRUST,
+    SpecResult,
+    is_shipped,
+    match_ids,
+    sound_catalog,
+)
 from cogcli.authoring.verification.case import (
     Answers,
     Case,
@@ -42,7 +45,6 @@ from cogcli.authoring.verification.case import (
     run_case,
 )
 from cogcli.authoring.verification.check_result import (
-    FAILED,
     PASSED,
     SKIPPED,
     CheckResult,
@@ -55,9 +57,8 @@ from cogcli.authoring.verification.contract import (
     find_step,
     minimal_inputs,
     refused_calls,
+    write_files,
 )
-from cogcli.base.errors import UsageError
-from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.base.system_text import variable
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.options import RunOptions
@@ -69,63 +70,20 @@ from cogcli.run.prepare import PreparedRun, RunEnvironment, RunRequest, prepare_
 from cogcli.specs.binding_chain import ChainLink
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.checks import check
-from cogcli.specs.examples import Example, content_of, examples_of, is_inside
+from cogcli.specs.examples import Example, examples_of
 from cogcli.specs.layers import BUILT_IN, Layer
 from cogcli.specs.selection import SelectionOptions
 
 _SKILL: Final = "registry.contracts"
 _STATE: Final = "XDG_STATE_HOME"
-TRUST: Final = Need("trust", "its layer is not trusted", "cogcli config trust")
 _CURES: Final = {"env.extra": "extra", "env.missing": "service"}
 """The codes of calls that could not be made here, and the kind of need that they tell."""
-
-
-class Checked(NamedTuple):
-    """The result of one capability, and what it needs where it was not called."""
-
-    result: CheckResult
-    needs: tuple[Need, ...] = ()
-    shipped: bool = False
-    """Whether it is shipped, and the project is not what ships it."""
-
-    @property
-    def needs_trust(self) -> bool:
-        """Whether it was not checked because its layer is not trusted."""
-        return any(need.kind == "trust" for need in self.needs)
-
-
-def passed_of(checked: Sequence[Checked], *, shipped: bool) -> tuple[int, int]:
-    """How many of the shipped ones, or of the others, have passed, and how many there are."""
-    statuses = [each.result.status for each in checked if each.shipped == shipped]
-    return statuses.count(PASSED), len(statuses)
-
-
-def sums(checked: Sequence[Checked], noun: str) -> str:
-    """The one line of results: `86/97 contracts: 11 need a model (5), the web (6)`; of the user's specs apart from
-    shipped ones: `yours 1/1, shipped 86/97 contracts`."""
-    statuses = [each.result.status for each in checked]
-    lacking = [each.needs for each in checked if each.needs]
-    failed = statuses.count(FAILED)
-    parts = [f"{failed} failed"] if failed else []
-    parts += [f"{len(lacking)} need {counted_text(counted(lacking))}"] if lacking else []
-    yours, shipped = (passed_of(checked, shipped=each) for each in (False, True))
-    passed = f"{statuses.count(PASSED)}/{len(checked)}"
-    if yours[1] and shipped[1]:
-        passed = f"yours {yours[0]}/{yours[1]}, shipped {shipped[0]}/{shipped[1]}"
-    return f"{passed} {noun}{': ' if parts else ''}{', '.join(parts)}"
-
-
-def is_shipped(settings: Settings, file: str) -> bool:
-    """Whether a displayed file is shipped, and not one of the project."""
-    root = next((layer.root for layer in settings.layers if layer.name == BUILT_IN), "")
-    return root != settings.project and Layers(settings).of(file) == BUILT_IN
 
 
 class ContractResults(NamedTuple):
     """Results by capability, in order; the seconds that they took; the histories of the runs, and their catalog."""
 
-    checked: tuple[Checked, ...]
+    checked: tuple[SpecResult, ...]
     seconds: float
     histories: tuple[History, ...]
     catalog: Catalog
@@ -160,26 +118,6 @@ class _JudgedCall(NamedTuple):
     check: Check
     need: Need | None
     ms: int
-
-
-def sound_catalog(settings: Settings) -> Catalog:
-    """All specs of all layers. Raises ProblemsFound where one has errors: then nothing can be told of them."""
-    catalog = open_registry(settings).everything()
-    found = check(catalog, options=selection_options(settings))
-    errors = [problem for problem in found if problem.severity == "E"]
-    if errors:
-        raise ProblemsFound(errors)
-    return catalog
-
-
-def match_ids(words: Sequence[str], known: Collection[str], kind: str) -> list[str]:
-    """The ids, sorted, that words name, as ids or patterns of them; all without words. Raises UsageError `usage.value`
-    for a word that names none."""
-    for word in words:
-        if not any(fnmatchcase(id, word) for id in known):
-            hint = suggestion(word, sorted(known))
-            raise UsageError("usage.value", f"there is no {kind} `{word}`", hint=hint)
-    return sorted(id for id in known if not words or any(fnmatchcase(id, word) for word in words))
 
 
 def check_contracts(
@@ -383,7 +321,7 @@ class _ContractSurvey:
             export=None,
         )
 
-    def conclude(self, capability: Capability) -> Checked:
+    def conclude(self, capability: Capability) -> SpecResult:
         """The result of a capability."""
         subject, file = " ".join(capability.description.split()), capability.file
         base = CheckResult(capability.id, SKIPPED, subject=subject, file=file)
@@ -397,7 +335,7 @@ class _ContractSurvey:
                 needs = tuple(dict.fromkeys(each.need for each in judged if each.need))
         if needs:
             result = result._replace(status=SKIPPED, reason=needs[0].sentence)
-        return Checked(result, needs, is_shipped(self._settings, file))
+        return SpecResult(result, needs, is_shipped(self._settings, file))
 
 
 def _need_of_call(planned: _PlannedCall, step: StepHistory) -> Need | None:
@@ -440,16 +378,6 @@ def _without_fallbacks(catalog: Catalog) -> Catalog:
         return binding.replace(metadata=binding.metadata.replace(fallback_binding_id=None))
 
     return catalog._replace(bindings={id: alone(one) for id, one in catalog.bindings.items()})
-
-
-def write_files(folder: str, files: Mapping[str, Any]) -> None:
-    """Write the files of an example below a folder; those of a wrong form are told by `validate` and left out."""
-    for name, content in files.items():
-        data = content_of(content)
-        if data is not None and is_inside(name):
-            path = Path(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
 
 
 @contextmanager

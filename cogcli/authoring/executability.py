@@ -12,16 +12,16 @@ from typing import Any, Final, NamedTuple
 from cogcli.app.needs import NETWORK, Need, called_first, find_needs, outside_need
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
-from cogcli.authoring.contracts import (
+from cogcli.authoring.contracts import check_contracts
+from cogcli.authoring.skill_test_run import CaseRun
+from cogcli.authoring.skill_tests import UNTRUSTED, all_cases, run_cases, unmet_needs
+from cogcli.authoring.spec_results import (
     TRUST,
-    Checked,
-    check_contracts,
+    SpecResult,
     is_shipped,
     match_ids,
     sound_catalog,
 )
-from cogcli.authoring.skill_test_run import CaseRun
-from cogcli.authoring.skill_tests import UNTRUSTED, all_cases, run_cases, unmet_needs
 from cogcli.authoring.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from cogcli.authoring.verification.skill_case import SkillCase
 from cogcli.base.errors import BindingResolutionError
@@ -40,7 +40,7 @@ KINDS: Final = ("capabilities", "bindings", "skills")
 class SkillResults(NamedTuple):
     """The result of each skill, in order, and the seconds that they took."""
 
-    checked: tuple[Checked, ...]
+    checked: tuple[SpecResult, ...]
     seconds: float
 
 
@@ -121,7 +121,7 @@ def _judge_skill(
     tested: Sequence[_TestedCase],
     needs: tuple[Need, ...],
     outside: Mapping[str, Need],
-) -> Checked:
+) -> SpecResult:
     """The result of a skill by its cases. `needs` are those of its specs, `outside` those of the capabilities that it
     calls outside of this machine."""
     if any(each.is_untrusted for each in tested):
@@ -129,13 +129,13 @@ def _judge_skill(
     failed = [each.result for each in tested if each.has_failed]
     if failed:
         reason, code = f"{failed[0].id}: {failed[0].reason}", failed[0].code or "test.failed"
-        return Checked(base._replace(status=FAILED, reason=reason, code=code))
+        return SpecResult(base._replace(status=FAILED, reason=reason, code=code))
     ran = [each.result for each in tested if each.really_ran(outside)]
     if not variable(settings.environ, NETWORK):
         needs = needs or tuple(outside.values())
     if not ran:
         needs = needs or _needs_of_cases(settings, tested)
-    return _needing(base, needs) if needs else Checked(_passed(base, ran))
+    return _needing(base, needs) if needs else SpecResult(_passed(base, ran))
 
 
 def _passed(base: CheckResult, ran: Sequence[CheckResult]) -> CheckResult:
@@ -144,8 +144,8 @@ def _passed(base: CheckResult, ran: Sequence[CheckResult]) -> CheckResult:
     return base._replace(status=PASSED, checks=ran[0].checks, ms=took)
 
 
-def _needing(base: CheckResult, needs: tuple[Need, ...]) -> Checked:
-    return Checked(base._replace(reason=needs[0].sentence), needs)
+def _needing(base: CheckResult, needs: tuple[Need, ...]) -> SpecResult:
+    return SpecResult(base._replace(reason=needs[0].sentence), needs)
 
 
 def _needs_of_cases(settings: Settings, tested: Sequence[_TestedCase]) -> tuple[Need, ...]:

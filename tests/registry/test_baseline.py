@@ -14,9 +14,9 @@ from support.examples import LONG
 from support.loopback_host import loopback_host
 
 from cogcli.app.settings import Settings
-from cogcli.authoring.contracts import write_files
 from cogcli.authoring.skill_tests import find_cases, run_cases
 from cogcli.authoring.verification.check_result import PASSED
+from cogcli.authoring.verification.contract import write_files
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check

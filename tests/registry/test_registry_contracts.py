@@ -11,8 +11,9 @@ import pytest
 from support.loopback_host import SENDERS, LoopbackHost, loopback_host
 
 from cogcli.app.settings import Settings
-from cogcli.authoring.contracts import Checked, check_contracts, sums
+from cogcli.authoring.contracts import check_contracts
 from cogcli.authoring.executability import check_skills
+from cogcli.authoring.spec_results import SpecResult, summary_line
 from cogcli.authoring.verification.check_result import PASSED
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ def host(tmp_path: Path) -> Iterator[LoopbackHost]:
         yield host
 
 
-def left(checked: Iterable[Checked]) -> dict[str, str]:
+def left(checked: Iterable[SpecResult]) -> dict[str, str]:
     """What did not pass, but for code on a machine that cannot keep it apart."""
     return {
         each.result.id: each.result.reason
@@ -62,7 +63,7 @@ def test_each_skill_runs(host: LoopbackHost) -> None:
 def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
     """Without a model, a service of the host and the network."""
     environ = {"HOME": str(tmp_path), "COGCLI_TRUST_PROJECT": "1"}
-    line = sums(
+    line = summary_line(
         check_contracts(Settings({}, environ, base=str(ROOT)), once=True).checked, "contracts"
     )
     assert f"`{line}`" in PAGE

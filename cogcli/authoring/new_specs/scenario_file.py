@@ -15,7 +15,8 @@ from cogcli.app.settings import Settings
 from cogcli.authoring.new_specs.new_files import Made, NewFile, placed, project_of, require_free
 from cogcli.authoring.new_specs.operation_spec import example_inputs
 from cogcli.authoring.new_specs.operation_words import operation_words
-from cogcli.authoring.openapi_checks import ScenarioSource, verify_bindings
+from cogcli.authoring.openapi_checks import verify_bindings
+from cogcli.authoring.scenario_sources import ScenarioSource
 from cogcli.authoring.verification.check_result import PASSED, CheckResult
 from cogcli.authoring.verification.scenario import CannedReply, MockServer, Scenario
 from cogcli.base.api_documents.loader import described

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cogcli.authoring.verification.case import Expected, Outcome, expect_no
@@ -11,7 +12,7 @@ from cogcli.authoring.verification.check_result import join_differences
 from cogcli.base.output_diff import SHAPE, differences
 from cogcli.episode.run_history import StepHistory
 from cogcli.specs.capability import Capability
-from cogcli.specs.examples import Example, examples_of, with_paths
+from cogcli.specs.examples import Example, content_of, examples_of, is_inside, with_paths
 from cogcli.specs.fields import FieldSpec, fit_values
 from cogcli.specs.sample_inputs import sample_value
 
@@ -46,6 +47,16 @@ def example_calls(
 
     calls = map(filled, examples_of(capability))
     return [ContractCall(EXAMPLE, f"example {one.number}", one.inputs, one) for one in calls]
+
+
+def write_files(folder: str, files: Mapping[str, Any]) -> None:
+    """Write the files of an example below a folder; those of a wrong form are problems of `validate` and left out."""
+    for name, content in files.items():
+        data = content_of(content)
+        if data is not None and is_inside(name):
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
 
 
 def refused_calls(capability: Capability, given: Mapping[str, Any]) -> Iterator[ContractCall]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 
-from cogcli.authoring import openapi_checks as app
+from cogcli.authoring import openapi_checks, scenario_sources
 from cogcli.authoring.check_reports import check_results_report
 from cogcli.authoring.self_checks import check_rules, list_failure_rules, list_invoker_rules
 from cogcli.authoring.verification.check_result import FAILED, SKIPPED, CheckResult, CheckResults
@@ -55,8 +55,8 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     settings = context.settings
     wanted = parse_reports(flags.report, without=("sarif",))
     protocol = flags.protocol or "openapi"
-    source = app.find_scenarios(settings, protocol, flags.scenarios_dir)
-    scenarios = app.read_scenarios(settings, source, _names(context, source, flags))
+    source = scenario_sources.find_scenarios(settings, protocol, flags.scenarios_dir)
+    scenarios = scenario_sources.read_scenarios(settings, source, _names(context, source, flags))
     jobs, live = flags.jobs or 4, flags.live
     names = max((cells(scenario.id) for scenario in scenarios), default=0)
     servers = "live services" if live else "mock servers on 127.0.0.1"
@@ -64,10 +64,14 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     kind = "shipped scenario" if source.shipped and settings.project else "scenario"
     head = f"{count_of(len(scenarios), kind)} {dot} {servers} {dot} {jobs} at a time"
     listener = _start(context, head, names)
-    verified = app.verify_bindings(
+    verified = openapi_checks.verify_bindings(
         settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=listener
     )
-    without = app.bindings_without_scenario(settings, scenarios, protocol) if flags.all else ()
+    without = (
+        scenario_sources.bindings_without_scenario(settings, scenarios, protocol)
+        if flags.all
+        else ()
+    )
     context.own["without_scenario"] = list(without)
     context.answer(_summary(context, verified.results, verified.seconds, flags))
     if without:
@@ -76,7 +80,7 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
 
 
 def _names(
-    context: CommandContext, source: app.ScenarioSource, flags: ScenarioFlags
+    context: CommandContext, source: scenario_sources.ScenarioSource, flags: ScenarioFlags
 ) -> list[str] | None:
     """The named scenarios, None for all. Raises UsageError, with the list, where neither is given."""
     named = flags.scenario
@@ -86,7 +90,7 @@ def _names(
         return None
     if named:
         return named
-    known = app.list_names(source)
+    known = scenario_sources.list_names(source)
     where = context.settings.display_path(source.directory)
     listed = [f"  {name}" for name in known[:_LISTED]]
     if len(known) > _LISTED:

@@ -12,8 +12,8 @@ from cogcli.app.inventory.catalog import whole_catalog
 from cogcli.app.needs import KINDS, counted
 from cogcli.authoring import contracts as checks
 from cogcli.authoring.check_reports import check_results_report
-from cogcli.authoring.contracts import Checked
 from cogcli.authoring.executability import check_skills, measure_coverage
+from cogcli.authoring.spec_results import SpecResult, count_passed, summary_line
 from cogcli.authoring.verification.check_result import FAILED, PASSED, CheckResult
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import visible
@@ -77,7 +77,7 @@ def executability(
 
 def _conclude(
     context: CommandContext,
-    checked: Sequence[Checked],
+    checked: Sequence[SpecResult],
     seconds: float,
     wanted: RequestedReports,
     noun: str,
@@ -96,14 +96,14 @@ def _conclude(
         "failed": len(failed),
         "needs": counted(each.needs for each in lacking),
     }
-    line = checks.sums(checked, noun)
+    line = summary_line(checked, noun)
     context.answer([*_failures(context, results), *_needs(context, lacking)])
     context.answer([[(line, "red" if failed else "green")]])
     code = OK
     if failed:
         message = f"{failed[0].id}: {failed[0].reason}"
         code = context.fail({"code": failed[0].code, "message": message})
-    yours = checks.passed_of(checked, shipped=False)
+    yours = count_passed(checked, shipped=False)
     context.own["yours"] = dict(zip(("passed", "total"), yours, strict=True))
     refusal = find_refusal(
         checked=len(checked) - len(lacking),
@@ -127,7 +127,7 @@ def _failures(context: CommandContext, results: Sequence[CheckResult]) -> list[S
     return [line for result in shown for line in details(context.screen.out, result, again=again)]
 
 
-def _needs(context: CommandContext, lacking: Sequence[Checked]) -> list[StyledLine]:
+def _needs(context: CommandContext, lacking: Sequence[SpecResult]) -> list[StyledLine]:
     """A line per kind of need with what has it; with -v one for each with what would help."""
     lines: list[StyledLine] = []
     for kind, word in KINDS.items():

@@ -16,9 +16,9 @@ import pytest
 from support.project import Project
 
 from cogcli.app.settings import Settings
-from cogcli.authoring.contracts import ContractResults, check_contracts, write_files
+from cogcli.authoring.contracts import ContractResults, check_contracts
 from cogcli.authoring.executability import check_skills, measure_coverage
-from cogcli.authoring.verification.contract import find_refusal_faults
+from cogcli.authoring.verification.contract import find_refusal_faults, write_files
 from cogcli.base import extras
 from cogcli.base.errors import UsageError
 from cogcli.base.problems import ProblemsFound

@@ -1,0 +1,81 @@
+"""The results of checks over all specs of a kind, and which specs a check is about
+(docs/reference/command-line.md#registry-checks)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from cogcli.app.needs import Need, counted, counted_text
+from cogcli.app.registry import Layers, open_registry, selection_options
+from cogcli.app.settings import Settings
+from cogcli.authoring.verification.check_result import FAILED, PASSED, CheckResult
+from cogcli.base.errors import UsageError
+from cogcli.base.problems import ProblemsFound, suggestion
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
+from cogcli.specs.layers import BUILT_IN
+
+TRUST: Final = Need("trust", "its layer is not trusted", "cogcli config trust")
+
+
+class SpecResult(NamedTuple):
+    """The result of one capability or skill, and what it needs if it did not run."""
+
+    result: CheckResult
+    needs: tuple[Need, ...] = ()
+    shipped: bool = False
+    """Whether it is shipped, and the project is not what ships it."""
+
+    @property
+    def needs_trust(self) -> bool:
+        """Whether it was not checked because its layer is not trusted."""
+        return any(need.kind == "trust" for need in self.needs)
+
+
+def count_passed(checked: Sequence[SpecResult], *, shipped: bool) -> tuple[int, int]:
+    """How many of the shipped ones, or of the others, have passed, and how many there are."""
+    statuses = [each.result.status for each in checked if each.shipped == shipped]
+    return statuses.count(PASSED), len(statuses)
+
+
+def summary_line(checked: Sequence[SpecResult], noun: str) -> str:
+    """The one line of results: `86/97 contracts: 11 need a model (5), the web (6)`; of the user's specs apart from
+    shipped ones: `yours 1/1, shipped 86/97 contracts`."""
+    statuses = [each.result.status for each in checked]
+    lacking = [each.needs for each in checked if each.needs]
+    failed = statuses.count(FAILED)
+    parts = [f"{failed} failed"] if failed else []
+    parts += [f"{len(lacking)} need {counted_text(counted(lacking))}"] if lacking else []
+    yours, shipped = (count_passed(checked, shipped=each) for each in (False, True))
+    passed = f"{statuses.count(PASSED)}/{len(checked)}"
+    if yours[1] and shipped[1]:
+        passed = f"yours {yours[0]}/{yours[1]}, shipped {shipped[0]}/{shipped[1]}"
+    return f"{passed} {noun}{': ' if parts else ''}{', '.join(parts)}"
+
+
+def is_shipped(settings: Settings, file: str) -> bool:
+    """Whether a displayed file is shipped, and not one of the project."""
+    root = next((layer.root for layer in settings.layers if layer.name == BUILT_IN), "")
+    return root != settings.project and Layers(settings).of(file) == BUILT_IN
+
+
+def sound_catalog(settings: Settings) -> Catalog:
+    """All specs of all layers. Raises ProblemsFound where one has errors: then nothing can be told of them."""
+    catalog = open_registry(settings).everything()
+    found = check(catalog, options=selection_options(settings))
+    errors = [problem for problem in found if problem.severity == "E"]
+    if errors:
+        raise ProblemsFound(errors)
+    return catalog
+
+
+def match_ids(words: Sequence[str], known: Collection[str], kind: str) -> list[str]:
+    """The ids, sorted, that words name, as ids or patterns of them; all without words. Raises UsageError `usage.value`
+    for a word that names none."""
+    for word in words:
+        if not any(fnmatchcase(id, word) for id in known):
+            hint = suggestion(word, sorted(known))
+            raise UsageError("usage.value", f"there is no {kind} `{word}`", hint=hint)
+    return sorted(id for id in known if not words or any(fnmatchcase(id, word) for word in words))
