@@ -134,7 +134,7 @@ def test_a_subclass_of_a_used_class_has_its_own_constructor() -> None:
 
 def test_a_dictionary_may_hold_records() -> None:
     class Board(Record):
-        points: dict[str, Point] = {}
+        points: dict[str, Point] = always(default={})
 
     board = Board(points={"a": Point(x=1), "b": Point(x=2, y=3)})
     assert board.json == {"points": {"a": {"x": 1}, "b": {"x": 2, "y": 3}}}
