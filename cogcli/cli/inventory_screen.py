@@ -77,20 +77,32 @@ def _plain_lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator
     yield [(visible(head), "bold")]
     if spec.get("description"):
         yield [(visible(spec["description"]), "")]
-    shown = {
-        k: v for k, v in spec.items() if v or v is False
-    }  # false is a value, empty ones are none
-    plain = {k: v for k, v in shown.items() if k not in _ABOVE and not isinstance(v, dict)}
+    plain = {name: value for name, value in spec.items() if _stands_in_line(name, value)}
     size = max([len("replaces"), *(cells(name) for name in plain)])
     room = width and max(10, width - size - 2)
     texts = [(name, fit(visible(_text(value)), room)) for name, value in plain.items()]
     yield from named_rows(texts, indent="", least=size)
     for name, value in spec.items():
         if isinstance(value, dict) and value:
-            yield [(name, "bold")]
-            inner = max(cells(key) for key in value)
-            for key, item in value.items():
-                yield [(fit(visible(f"  {pad(key, inner)}  {_text(item)}"), width), "")]
+            yield from _table_lines(name, value, width)
+    yield from named_rows(_origin_rows(kind, spec), indent="", least=size)
+
+
+def _stands_in_line(name: str, value: Any) -> bool:
+    """Whether a member is shown as a line of its own: false is a value, empty ones are none."""
+    is_shown = bool(value) or value is False
+    return is_shown and name not in _ABOVE and not isinstance(value, dict)
+
+
+def _table_lines(name: str, table: dict[str, Any], width: int | None) -> Iterator[StyledLine]:
+    yield [(name, "bold")]
+    size = max(cells(key) for key in table)
+    for key, item in table.items():
+        yield [(fit(visible(f"  {pad(key, size)}  {_text(item)}"), width), "")]
+
+
+def _origin_rows(kind: str, spec: dict[str, Any]) -> list[tuple[str, str]]:
+    """Where a spec is from, what it replaces, and the commands that explain and run it."""
     places = [("from", spec), *(("replaces", shadow) for shadow in spec["shadows"])]
     rows = [(name, f"{place['layer']}  {place['file']}") for name, place in places]
     if kind != "services":
@@ -98,7 +110,7 @@ def _plain_lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator
         rows.append(("why", f"cogcli bindings explain {asked}"))
     if spec.get("run"):
         rows.append(("run", spec["run"]))
-    yield from named_rows(rows, indent="", least=size)
+    return rows
 
 
 def _text(value: Any) -> str:

@@ -83,39 +83,46 @@ class Static(Display):
 
     def row(self, root: RunHistory, step: StepHistory, *, asks: bool = False) -> StyledLine:
         """`✓ clean  text.normalize  18ms  pythoncall:text_norm`; what came of a step that `asks` is not known yet."""
-        glyphs, width = self.screen.err.glyphs, self.screen.err.width or 80
-        steps = root.own
-        name = max(cells(visible(s.name)) for s in steps)
-        uses = max(cells(visible(s.uses)) for s in steps)
-        sign = max(
-            cells(glyphs.sign(status)) for status in (*_ENDED, "running", "pending", "waits")
-        )
-        name = min(name, max(8, width - sign - 14))
-        uses = min(uses, width - sign - name - 16) if width >= _NARROW else 0
-        status = "waits" if asks else step.status
+        width = self.screen.err.width or 80
+        line = self._named_row(root, step, "waits" if asks else step.status, width)
+        used = sum(cells(text) for text, _ in line)
+        if asks:
+            return [*line, (truncate("  needs your approval", width - used), "")]
+        time, note = f"  {duration(step.ms):>6}", f"  {visible(_note_of(root, step))}".rstrip()
+        room = width - used - cells(time)
+        fits = cells(note) <= room or room >= _LEAST_NOTE
+        return [*line, (truncate(f"{time}{note if fits else ''}".rstrip(), width - used), "")]
+
+    def _named_row(
+        self, root: RunHistory, step: StepHistory, status: str, width: int
+    ) -> StyledLine:
+        """The beginning of the row of a step: sign, name, and on a wide terminal what it calls."""
+        glyphs = self.screen.err.glyphs
+        statuses = (*_ENDED, "running", "pending", "waits")
+        sign = max(cells(glyphs.sign(each)) for each in statuses)
+        longest_name = max(cells(visible(each.name)) for each in root.own)
+        longest_uses = max(cells(visible(each.uses)) for each in root.own)
+        name = min(longest_name, max(8, width - sign - 14))
+        uses = min(longest_uses, width - sign - name - 16) if width >= _NARROW else 0
         line: StyledLine = [
             (f"  {pad(glyphs.sign(status), sign)} ", style_of(status)),
             (pad(shorten_middle(visible(step.name), name), name), ""),
         ]
         if uses >= 8:
             line.append((f"  {pad(shorten_middle(visible(step.uses), uses), uses)}", "dim"))
-        if asks:
-            used = sum(cells(text) for text, _ in line)
-            return [*line, (truncate("  needs your approval", width - used), "")]
-        tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
-        note = f"{step.tool}  {tokens}"
-        if step.status == "skipped":
-            items = (
-                f", {loop_text(step.loop, running=False)}" if step.loop and step.loop.counts else ""
-            )
-            note = f"{skip_reason(root, step)}{items}"
-        elif step.loop:
-            note = loop_text(step.loop, running=step.status == "running")
-        used = sum(cells(text) for text, _ in line)
-        time, note = f"  {duration(step.ms):>6}", f"  {visible(note.rstrip())}".rstrip()
-        room = width - used - cells(time)
-        fits = cells(note) <= room or room >= _LEAST_NOTE
-        return [*line, (truncate(f"{time}{note if fits else ''}".rstrip(), width - used), "")]
+        return line
+
+
+def _note_of(root: RunHistory, step: StepHistory) -> str:
+    """What a row says at its end: why the step was skipped, the items of a loop, or the tool and its tokens."""
+    if step.status == "skipped":
+        has_items = step.loop is not None and step.loop.counts
+        items = f", {loop_text(step.loop, running=False)}" if step.loop and has_items else ""
+        return f"{skip_reason(root, step)}{items}"
+    if step.loop:
+        return loop_text(step.loop, running=step.status == "running")
+    tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
+    return f"{step.tool}  {tokens}".rstrip()
 
 
 class Animated(Static):

@@ -181,29 +181,41 @@ def report_error(
     base, width = context.base if context else "", screen.err.width
     first = error_object(error)
     lines = error_lines(first, base=base, width=width, typed=error.typed) + next_lines(error.next)
-    for line in (
-        problems_lines(problems, error.next, base, width, error.typed) if problems else lines
-    ):
+    if problems:
+        lines = problems_lines(problems, error.next, base, width, error.typed)
+    for line in lines:
         screen.notify_line(line)
     if screen.json:
         own: dict[str, Any] = dict(context.own) if context else {}
-        own.pop(
-            "status", None
-        )  # of the finished run; the status of the envelope is that of the error
-        warnings = context.warnings if context else []
+        # The status of a finished run is not that of the error.
+        own.pop("status", None)
         if problems:
             own["problems"] = [problem.to_payload() for problem in problems]
-            names = ("code", "message", "file", "line", "column", "hint")
-            first |= {n: value for n in names if (value := getattr(problems[0], n)) or n == "hint"}
-        try:
-            screen.answer(
-                envelope(command, error.exit_code, error=first, warnings=warnings, own=own)
-            )
-        except BrokenPipeError:
-            silence_stdout()
-        except CogcliError:  # a full disk: the error stands on stderr
-            pass
+            first |= _members_of_first(problems[0])
+        warnings = context.warnings if context else []
+        _answer_error(
+            screen, envelope(command, error.exit_code, error=first, warnings=warnings, own=own)
+        )
     return error.exit_code
+
+
+def _members_of_first(problem: Problem) -> dict[str, Any]:
+    """What the error of the envelope has of the first problem."""
+    members = {
+        name: getattr(problem, name) for name in ("code", "message", "file", "line", "column")
+    }
+    given = {name: value for name, value in members.items() if value}
+    return {**given, "hint": problem.hint}
+
+
+def _answer_error(screen: Screen, text: str) -> None:
+    """Write the envelope of an error; on a full disk the error is on stderr alone."""
+    try:
+        screen.answer(text)
+    except BrokenPipeError:
+        silence_stdout()
+    except CogcliError:
+        pass
 
 
 def _report_crash(

@@ -43,35 +43,50 @@ def error_lines(
     """An error of the envelope as lines for stderr, all but its next commands; with `verbose` each cause, too. `typed`
     is that of the CogcliError."""
     message, hint = visible(str(error["message"])), str(error.get("hint") or "")
-    chain = [error.get(name) for name in ("step", "capability", "binding", "service")]
-    rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
-    rows += [
-        ("" if number else "tried", text) for number, text in enumerate(error.get("tried") or ())
-    ]
-    for name in ("expected", "found", "reply"):
-        value = error.get(name)
-        text = (
-            ", ".join(map(str, value))
-            if isinstance(value, list)
-            else ""
-            if value is None
-            else str(value)
-        )
-        rows.append((name, text))
-    rows = [(name, text) for name, text in rows if text]
+    rows = _rows_about(error)
     if hint.startswith("did you mean") and not rows and not error.get("file"):
         message, hint = f"{message}; {visible(hint)}", ""
     lines: list[StyledLine] = [[(f"error[{error['code']}]", "error"), (f": {message}", "bold")]]
     if error.get("file"):
-        from cogcli.cli.code_frame import Sources, frame
-
-        place = (str(error["file"]), int(error.get("line") or 0), int(error.get("column") or 0))
-        missing = f"no `{error['lacking']}` in this reply" if error.get("lacking") else ""
-        lines += frame(*place, width=width, sources=Sources(base, typed=typed), said=missing)
+        lines += _framed_place(error, base, width, typed)
     rows += help_rows(hint)
-    rows += [("curl", str(error["curl"]))] if error.get("curl") else []
-    rows += [("cause", str(cause)) for cause in error.get("causes") or ()] if verbose else []
+    if error.get("curl"):
+        rows.append(("curl", str(error["curl"])))
+    if verbose:
+        rows += [("cause", str(cause)) for cause in error.get("causes") or ()]
     return lines + named_rows(rows)
+
+
+def _rows_about(error: dict[str, Any]) -> list[tuple[str, str]]:
+    """What an error says beside its message, by name: the call, what was tried, the value."""
+    chain = [str(error[name]) for name in _CALL if error.get(name)]
+    rows = [("step" if error.get("step") else "call", " → ".join(chain))]
+    for number, text in enumerate(error.get("tried") or ()):
+        rows.append(("" if number else "tried", text))
+    rows += [(name, _text_of(error.get(name))) for name in ("expected", "found", "reply")]
+    return [(name, text) for name, text in rows if text]
+
+
+_CALL = ("step", "capability", "binding", "service")
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _framed_place(
+    error: dict[str, Any], base: str, width: int | None, typed: Mapping[str, bytes] | None
+) -> list[StyledLine]:
+    """The place of an error with the lines around it."""
+    from cogcli.cli.code_frame import Sources, frame
+
+    file, line, column = (error.get(name) for name in ("file", "line", "column"))
+    missing = f"no `{error['lacking']}` in this reply" if error.get("lacking") else ""
+    sources = Sources(base, typed=typed)
+    place = (str(file), int(line or 0), int(column or 0))
+    return frame(*place, width=width, sources=sources, said=missing)
 
 
 def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:
@@ -169,27 +184,12 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
 
     if any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word):
         return ""
-    found: list[CogcliError | Problem] = [
-        p for p in getattr(error, "problems", ()) if p.severity != "W"
-    ]
+    problems = [each for each in getattr(error, "problems", ()) if each.severity != "W"]
     fixed: list[str] | None = list(argv)
-    for one in found or [error]:
-        if fixed is not None and one.code == "input.missing":
-            fixed = _completed(
-                fixed, error.samples, str(getattr(one, "path", "")).rpartition("/")[2]
-            )
-        elif fixed is not None:
-            choice = None if meant_by(one.hint) else _OTHER_BINDING.search(one.hint)
-            hosts = _ALLOWED_HOSTS.search(one.hint)
-            if hosts:
-                fixed = [*fixed, *hosts[1].split()] if "--" not in fixed else None
-            else:
-                fixed = (
-                    _with_binding(fixed, choice[1])
-                    if choice
-                    else _respelt(one, fixed, error.samples)
-                )
-    if fixed is not None and error.code == "skill.not-found" and not _INPUTS.intersection(argv):
+    for one in problems or [error]:
+        if fixed is not None:
+            fixed = _without_problem(one, fixed, error.samples)
+    if error.code == "skill.not-found" and not _INPUTS.intersection(argv):
         for name in error.samples:
             fixed = fixed and _completed(fixed, error.samples, name)
     if fixed is None:
@@ -199,6 +199,18 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
     except CogcliError:
         return ""
     return join(["cogcli", *fixed])
+
+
+def _without_problem(
+    one: CogcliError | Problem, argv: list[str], samples: dict[str, str]
+) -> list[str] | None:
+    """The words with one problem put right; None where that is ambiguous."""
+    if one.code == "input.missing":
+        return _completed(argv, samples, str(getattr(one, "path", "")).rpartition("/")[2])
+    if hosts := _ALLOWED_HOSTS.search(one.hint):
+        return [*argv, *hosts[1].split()] if "--" not in argv else None
+    choice = None if meant_by(one.hint) else _OTHER_BINDING.search(one.hint)
+    return _with_binding(argv, choice[1]) if choice else _respelt(one, argv, samples)
 
 
 _ALLOWED_HOSTS = re.compile(r"^allow it for one run: (--allow-host (?!HOST$).+)$", re.MULTILINE)
@@ -227,28 +239,25 @@ def _respelt(
 ) -> list[str] | None:
     """The words with the wrong one replaced by what was meant; None where nothing tells which, or by what. `samples`
     tells which inputs take JSON: text of another one does not fit there."""
-    meant, typed = (
-        re.match(r"did you mean `([^`]+)`", error.hint),
-        re.findall(r"`([^`]+)`", error.message),
-    )
-    places = [
-        n for n, word in enumerate(argv) if typed and typed[-1] in (word, *word.split("=", 1))
-    ]
-    if meant is None or not typed:
+    meant = re.match(r"did you mean `([^`]+)`", error.hint)
+    quoted = re.findall(r"`([^`]+)`", error.message)
+    if meant is None or not quoted:
         return None
+    right, wrong = meant[1], quoted[-1]
+    places = [n for n, word in enumerate(argv) if wrong in (word, *word.split("=", 1))]
     if not places:
-        return _respelt_in_json(argv, typed[-1], meant[1])
+        return _respelt_in_json(argv, wrong, right)
     if len(places) != 1:
         return None
     (place,) = places
-    if meant[1] == f"-p {argv[place]}":
+    if right == f"-p {argv[place]}":
         return [*argv[:place], "-p", *argv[place:]]
-    word = "=".join(meant[1] if part == typed[-1] else part for part in argv[place].split("=", 1))
-    if samples.get(meant[1], "").startswith(f"{meant[1]}:=") and word.startswith(f"{meant[1]}="):
+    word = "=".join(right if part == wrong else part for part in argv[place].split("=", 1))
+    if samples.get(right, "").startswith(f"{right}:=") and word.startswith(f"{right}="):
         return None
     fixed = [*argv[:place], word, *argv[place + 1 :]]
-    named = [_name_of(each) for each in fixed if "=" in each]
-    return None if named.count(_name_of(word)) > 1 else fixed
+    names = [_name_of(each) for each in fixed if "=" in each]
+    return None if names.count(_name_of(word)) > 1 else fixed
 
 
 def _respelt_in_json(argv: list[str], wrong: str, right: str) -> list[str] | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from time import sleep
-from typing import Any
+from typing import Any, Final
 
 from cogcli.app import episodes
 from cogcli.app.state_document import iterate_shown_events
@@ -104,23 +104,31 @@ def view_of(flags: TraceFlags) -> str:
         if view is not None or format != "text":
             raise wrong_flag("`--why` is a view of its own", "leave --view and --format out")
         return "why"
+    _require_matching(format, view, flags.step)
     if format in EXPORTED:
-        if view is not None or flags.step is not None:
-            raise wrong_value(
-                f"`--format {format}` exports the whole run", "leave --view and --step out"
-            )
         return "export"
     if format in DRAWN:
-        if view not in (None, "tree"):
-            raise wrong_value(f"`--format {format}` draws the tree", "leave --view out")
         return "graph"
-    if format in LISTED and view in (None, "tree"):
-        if view == "tree":
-            raise wrong_value(f"`--format {format}` is for tables", "as in --view table")
-        return "table"
-    if format == "jsonl" and view in (None, "tree"):
-        return "events"
-    return view or "tree"
+    if view is None or view == "tree":
+        return _VIEW_OF_FORMAT.get(format, "tree")
+    return view
+
+
+_VIEW_OF_FORMAT: Final = {**dict.fromkeys(LISTED, "table"), "jsonl": "events"}
+"""The view that a format shows if no other view is asked for."""
+
+
+def _require_matching(format: str, view: str | None, step: str | None) -> None:
+    """Raise UsageError for a format that does not show what the flags ask for."""
+    if format in EXPORTED and (view is not None or step is not None):
+        what, hint = "exports the whole run", "leave --view and --step out"
+    elif format in DRAWN and view not in (None, "tree"):
+        what, hint = "draws the tree", "leave --view out"
+    elif format in LISTED and view == "tree":
+        what, hint = "is for tables", "as in --view table"
+    else:
+        return
+    raise wrong_value(f"`--format {format}` {what}", hint)
 
 
 def _output(flags: TraceFlags) -> str | None:

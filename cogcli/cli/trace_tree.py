@@ -115,33 +115,37 @@ def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]
     """The commands that continue a run, without the tool's name; `now` decides which requests are open."""
     if shown.fault_status == "altered":
         yield f"verify {episode}"
-        return
-    if shown.unsealed:
+    elif shown.unsealed:
         yield f"verify {episode} --repair"
-        return
-    if shown.status not in ("pending", "interrupted"):
-        if shown.out_of_disk:
-            steps = shown.fold.root.own if shown.fold.root else []
-            left = next((step.id for step in steps if step.status != "done"), "")
-            first = f" --from {quote(left)}" if left and left != steps[0].id else ""
-            yield f"rerun {episode}{first}"
-        return
+    elif shown.status in ("pending", "interrupted"):
+        yield from _resumptions(shown, episode, now)
+    elif shown.out_of_disk:
+        yield f"rerun {episode}{_from_first_undone(shown)}"
+
+
+def _from_first_undone(shown: TracedEpisode) -> str:
+    """The flag of a rerun that begins at the first step which is not done; empty for the first of all."""
+    steps = shown.fold.root.own if shown.fold.root else []
+    undone = next((step.id for step in steps if step.status != "done"), "")
+    return f" --from {quote(undone)}" if undone and undone != steps[0].id else ""
+
+
+def _resumptions(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
+    """The commands that answer what a run waits for, or that resume it."""
     open_asks = [ask for ask in shown.unfinished.asks if not is_expired(ask, now)]
     names = [ask.name for ask in open_asks]
     for ask in open_asks:
         # The id, where two requests are for one capability.
         name = ask.name if names.count(ask.name) == 1 else ask.approval_id
-        yield from (
-            f"resume {episode} {ask.answer_flags(flag, name)}" for flag in ("--approve", "--reject")
-        )
-    if shown.unfinished.doubtful:
+        for flag in ("--approve", "--reject"):
+            yield f"resume {episode} {ask.answer_flags(flag, name)}"
+    doubtful = [step.id for step in shown.unfinished.doubtful]
+    if doubtful:
         from cogcli.run.doubt_decisions import resume_commands
 
-        doubtful = [step.id for step in shown.unfinished.doubtful]
-        yield from (
-            command.removeprefix("cogcli ") for command in resume_commands(episode, doubtful)
-        )
-    if not open_asks and not shown.unfinished.doubtful:
+        for command in resume_commands(episode, doubtful):
+            yield command.removeprefix("cogcli ")
+    elif not open_asks:
         yield f"resume {episode}"
 
 

@@ -177,26 +177,33 @@ def diff(
         context.note("the policies are the same")
     if not over:
         return OK
-    compared = list(_compared(context, [*over, *more], before, after))
+    return _judge_again(context, [*over, *more], before, after)
+
+
+def _judge_again(context: CommandContext, names: list[str], before: Pack, after: Pack) -> int:
+    """Show what another pack changes of recorded decisions; returns the exit code."""
+    compared = list(_compared(context, names, before, after))
     done = [each for each in compared if each is not None]
-    changed = [change for each in done for change in (*each.changed, *each.undecided)]
-    total, other = sum(each.decisions for each in done), len(compared) - len(done)
+    changed = [change for each in done for change in each.changed]
+    undecided = [change for each in done for change in each.undecided]
+    total, passed_over = sum(each.decisions for each in done), len(compared) - len(done)
     context.own["decisions"] = {
         "episodes": len(done),
-        "passed_over": other,
+        "passed_over": passed_over,
         "compared": total,
-        "changed": [change.to_payload() for each in done for change in each.changed],
-        "undecided": [change.to_payload() for each in done for change in each.undecided],
+        "changed": [change.to_payload() for change in changed],
+        "undecided": [change.to_payload() for change in undecided],
     }
-    context.answer("".join(f"{visible(decision_line(change))}\n" for change in changed))
+    shown = [change for each in done for change in (*each.changed, *each.undecided)]
+    context.answer("".join(f"{visible(decision_line(change))}\n" for change in shown))
     where = f"of {count_of(total, 'recorded decision')} in {count_of(len(done), 'episode')}"
-    passed = (
-        f"; {count_of(other, 'episode')} passed over: under no pack `{before.pack_id}`"
-        if other
-        else ""
-    )
-    context.note(visible(f"{len(changed)} {where} change{passed}"))
-    return NO if changed else OK
+    note = f"{len(shown)} {where} change"
+    if passed_over:
+        note += (
+            f"; {count_of(passed_over, 'episode')} passed over: under no pack `{before.pack_id}`"
+        )
+    context.note(visible(note))
+    return NO if shown else OK
 
 
 def _compared(

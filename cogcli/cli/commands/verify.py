@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Any
 
 from cogcli.app import episodes
 from cogcli.app.anchors import read_anchor, read_heads
@@ -209,17 +209,8 @@ def _print_heads(context: CommandContext) -> int:
 
 def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> int:
     """Fill the envelope; returns the exit code."""
-    findings = [finding for one in results for finding in one.findings]
-    context.own["findings"] = findings
-    context.own["episodes"] = [
-        {
-            "episode_id": one.name,
-            "level": one.level or None,
-            "repaired": one.repaired,
-            **({"next": list(one.next)} if one.next else {}),
-        }
-        for one in results
-    ]
+    context.own["findings"] = [finding for one in results for finding in one.findings]
+    context.own["episodes"] = [_episode_row(one) for one in results]
     if len(results) == 1:
         context.own["episode_id"] = results[0].name
     unreadable = [one for one in results if not one.level]
@@ -229,6 +220,15 @@ def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> 
     known = ("code", "message", *(name for name in ("file", "line") if errors[0].get(name)))
     no = context.fail({name: errors[0][name] for name in known})
     return ENVIRONMENT if unreadable else no
+
+
+def _episode_row(result: VerifyResult) -> dict[str, Any]:
+    row = {
+        "episode_id": result.name,
+        "level": result.level or None,
+        "repaired": result.repaired,
+    }
+    return {**row, "next": list(result.next)} if result.next else row
 
 
 def _directories(context: CommandContext, names: Sequence[str], *, all: bool) -> list[Path]:
