@@ -114,14 +114,7 @@ def _compiled(settings: Settings, kind: str, files: list[FoundFile]) -> list[dic
 
 def _inputs(query: CompletionQuery) -> list[tuple[str, str]]:
     """`NAME=`: the inputs of the skill that is typed; after the sign the values of one that has a list of them."""
-    settings = query.settings
-    wanted = query.typed.get("skill") or query.typed.get("target")
-    files = [
-        file for layout in _layouts(settings) for file in layout.all("skill") if file.id == wanted
-    ]
-    fields: dict[str, Any] = next(
-        (raw["inputs"] for raw in reversed(_compiled(settings, "skill", files))), {}
-    )
+    fields = _fields_of_typed_skill(query)
     name, sign, _ = query.incomplete.partition("=")
     if sign:
         field = fields.get(name, {})
@@ -129,6 +122,17 @@ def _inputs(query: CompletionQuery) -> list[tuple[str, str]]:
         return [(f"{name}={value}", "value") for value in values]
     given = {pair.partition("=")[0] for pair in query.typed.get("p") or ()}
     return [(f"{name}=", _meaning(field)) for name, field in fields.items() if name not in given]
+
+
+def _fields_of_typed_skill(query: CompletionQuery) -> dict[str, Any]:
+    """The inputs of the skill that is typed, by name; empty for one that is not known."""
+    settings = query.settings
+    wanted = query.typed.get("skill") or query.typed.get("target")
+    files = [
+        file for layout in _layouts(settings) for file in layout.all("skill") if file.id == wanted
+    ]
+    compiled = _compiled(settings, "skill", files)
+    return compiled[-1]["inputs"] if compiled else {}
 
 
 def _meaning(field: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ JSON lines, CSV, Markdown."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.terminal_text import cells, shorten_middle, truncate, visible
@@ -108,19 +109,28 @@ def _draw_table(
     texts = [
         [visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows
     ]
-    kept = _fit(columns, [[cells(row[n]) for row in texts] for n in range(len(columns))], width)
+    sizes = [[cells(row[n]) for row in texts] for n in range(len(columns))]
+    kept = _fit(columns, sizes, width)
     drawn = [DrawnColumn(columns[n].heading, size, columns[n].right) for n, size in kept.items()]
     parts: list[DrawnPart] = []
-    above = section(rows[0])
-    part: list[list[StyledSpan]] = []
-    for row, text in zip(rows, texts, strict=True):
-        if (heading := section(row)) != above:
-            parts.append(DrawnPart("" if not parts else above, part))
-            above, part = heading, []
-        styles = [column.style(row.get(column.key)) if column.style else "" for column in columns]
-        part.append([(_cut(columns[n], text[n], size), styles[n]) for n, size in kept.items()])
-    parts.append(DrawnPart(above if parts else "", part))
+    for heading, pairs in groupby(zip(rows, texts, strict=True), lambda pair: section(pair[0])):
+        spans = [_row_spans(columns, kept, row, text) for row, text in pairs]
+        parts.append(DrawnPart(heading, spans))
+    # The heading of the first part stands above the table, or nowhere.
+    parts[0] = parts[0]._replace(heading="")
     return draw_table(out, drawn, parts)
+
+
+def _row_spans(
+    columns: Sequence[Column], kept: dict[int, int], row: dict[str, Any], texts: list[str]
+) -> list[StyledSpan]:
+    """The cells of a row in the columns that are kept."""
+    spans: list[StyledSpan] = []
+    for number, size in kept.items():
+        column = columns[number]
+        style = column.style(row.get(column.key)) if column.style else ""
+        spans.append((_cut(column, texts[number], size), style))
+    return spans
 
 
 def _cut(column: Column, text: str, size: int) -> str:

@@ -118,23 +118,11 @@ def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator
             yield from visible_block(change.diff()).splitlines()
         yield ""
     yield f"since it was accepted: {count_of(len(changes), 'change')}"
-    entries = [
-        (each.severity, number, each.text)
-        for number, change in enumerate(changes)
-        for each in change.meaning
-    ]
-    entries += [
-        (change.severity, number, "") for number, change in enumerate(changes) if not change.meaning
-    ]
-    entries.sort(key=lambda entry: entry[0])
+    entries = _entries(changes)
+    taken = _taken(entries)
     shown: dict[int, list[str]] = {}
-    room, taken = _MOST_SHOWN, 0
-    for _, number, text in entries:
-        room -= (number not in shown) + bool(text)
-        if room < 0:
-            break
+    for _, number, text in entries[:taken]:
         shown.setdefault(number, []).extend([text] if text else [])
-        taken += 1
     for number, texts in shown.items():
         yield from _change_lines(changes[number], texts)
     if left := entries[taken:]:
@@ -144,6 +132,31 @@ def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator
             f"not shown: {count_of(meanings, 'meaning')}, {count_of(files, 'file')};"
             f" all of it: cogcli config trust{again} --diff"
         )
+
+
+def _entries(changes: Sequence[FileChange]) -> list[tuple[int, int, str]]:
+    """Severity, number of the change and text of each meaning, the gravest first; a change without any has an empty
+    text."""
+    entries = [
+        (each.severity, number, each.text)
+        for number, change in enumerate(changes)
+        for each in change.meaning
+    ]
+    entries += [
+        (change.severity, number, "") for number, change in enumerate(changes) if not change.meaning
+    ]
+    return sorted(entries, key=lambda entry: entry[0])
+
+
+def _taken(entries: Sequence[tuple[int, int, str]]) -> int:
+    """How many entries fit: each meaning takes a line, and the first entry of a change one more."""
+    room, seen = _MOST_SHOWN, set[int]()
+    for taken, (_, number, text) in enumerate(entries):
+        room -= (number not in seen) + bool(text)
+        if room < 0:
+            return taken
+        seen.add(number)
+    return len(entries)
 
 
 def _change_lines(change: FileChange, meanings: Sequence[str]) -> Iterator[str]:

@@ -85,16 +85,11 @@ def verify(
     started = time.monotonic()
     wanted = parse_reports(report, without=("sarif", "github"))
     if heads:
-        given = [names, all, key, head, anchor, require_signature, repair, report]
-        if any(given):
-            raise wrong_flag(
-                "`--heads` takes no other flag and no episode",
-                "it prints the heads of all episodes",
-            )
+        _require_alone(names, all, key, head, anchor, require_signature, repair, report)
         return _print_heads(context)
-    if anchor is not None and not all:
-        raise wrong_flag("`--anchor` is for all episodes", "add --all")
     if anchor is not None:
+        if not all:
+            raise wrong_flag("`--anchor` is for all episodes", "add --all")
         context.settings.inside(anchor)
     anchored = {} if anchor is None else read_anchor(anchor)
     directories = _directories(context, names, all=all)
@@ -110,11 +105,7 @@ def verify(
     for one in verifier.verify(directories):
         one = one._replace(next=tuple(_next_commands(context, one)))
         results.append(one)
-        if not context.screen.quiet or one.errors or not one.level:
-            context.answer(_lines(one, context.screen.out.glyphs))
-        if len(directories) == 1 and not context.json and not context.screen.quiet:
-            for line in next_lines(one.next):
-                context.screen.notify_line(line)
+        _show_result(context, one, is_only=len(directories) == 1)
     code = _fill_envelope(context, results)
     refusal = find_refusal(
         checked=len(results),
@@ -125,6 +116,22 @@ def verify(
     return conclude(
         context, wanted, lambda: episodes_report(results, time.monotonic() - started), code, refusal
     )
+
+
+def _require_alone(*given: object) -> None:
+    """Raise UsageError if anything else is given with `--heads`."""
+    if any(given):
+        what = "`--heads` takes no other flag and no episode"
+        raise wrong_flag(what, "it prints the heads of all episodes")
+
+
+def _show_result(context: CommandContext, result: VerifyResult, *, is_only: bool) -> None:
+    """Write what was found in an episode; with `-q` only what is wrong."""
+    if not context.screen.quiet or result.errors or not result.level:
+        context.answer(_lines(result, context.screen.out.glyphs))
+    if is_only and not context.json and not context.screen.quiet:
+        for line in next_lines(result.next):
+            context.screen.notify_line(line)
 
 
 def _next_commands(context: CommandContext, result: VerifyResult) -> list[str]:
