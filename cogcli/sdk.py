@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from cogcli.base.expressions import Lookup
     from cogcli.base.wall.confined_call import ProgramEnd
+    from cogcli.declarations.field_spec import Fields
     from cogcli.protocols.http.fetch import Reply
-    from cogcli.specs.fields import Fields
     from cogcli.specs.registry import Registry
     from cogcli.stores.database import Database
 

@@ -247,12 +247,12 @@ def run_us(
     from cogcli.base.calls import Answer, Attempt, BindingChain, Member
     from cogcli.base.redact import Redactor
     from cogcli.base.system import SystemClock, SystemIds
+    from cogcli.declarations.capability_spec import Capability
     from cogcli.declarations.options import RunOptions
+    from cogcli.declarations.skill_spec import Skill
     from cogcli.episode.store import Store
     from cogcli.run.engine.context import Engine
     from cogcli.run.engine.run import Request, execute
-    from cogcli.specs.capability import capability_from
-    from cogcli.specs.skill import skill_from
 
     class Constant:
         def chain(self, capability_id: str) -> BindingChain:
@@ -265,11 +265,11 @@ def run_us(
             return
 
     number = {"type": "integer", "required": True}
-    capability = capability_from(
+    capability = Capability.of(
         {"id": "bench.number.same", "version": "1.0.0", "description": "x", "inputs": {"n": number},
          "outputs": {"n": number}, "properties": {"side_effects": False}}
     )  # fmt: skip
-    skill = skill_from(bench_skill(count, shape))
+    skill = Skill.of(bench_skill(count, shape))
     clock, ids = SystemClock(), SystemIds()
     journal = Store(str(runs)).create(
         f"ep_{ids.ulid()}",
@@ -390,21 +390,21 @@ def fanout_run(runs: Path, url: str, count: int) -> float:
     from cogcli.base.redact import Redactor
     from cogcli.base.system import SystemClock, SystemIds
     from cogcli.declarations.binding_spec import Binding
+    from cogcli.declarations.capability_spec import Capability
     from cogcli.declarations.options import RunOptions
     from cogcli.declarations.service_spec import Service
+    from cogcli.declarations.skill_spec import Skill
     from cogcli.episode.store import Store
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.protocols.live.runner import LiveRunner
     from cogcli.protocols.secrets import Secrets
     from cogcli.run.engine.context import Engine
     from cogcli.run.engine.run import Request, execute
-    from cogcli.specs.capability import capability_from
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.selection import SelectionOptions, select
-    from cogcli.specs.skill import skill_from
 
     number = {"type": "integer", "required": True}
-    capability = capability_from(
+    capability = Capability.of(
         {"id": "bench.number.same", "version": "1.0.0", "description": "x", "inputs": {"n": number},
          "outputs": {"n": number}, "properties": {"side_effects": False}}
     )  # fmt: skip
@@ -427,7 +427,7 @@ def fanout_run(runs: Path, url: str, count: int) -> float:
         bindings_of={capability.id: ("bench",)},
         services={"bench": service},
     )
-    skill = skill_from(bench_skill(count, "fan-out"))
+    skill = Skill.of(bench_skill(count, "fan-out"))
     clock, ids, redactor = SystemClock(), SystemIds(), Redactor(())
     runner = LiveRunner(
         catalog,
@@ -1054,8 +1054,8 @@ def large_input() -> Any:
         User,
     )
     from cogcli.base.yaml import reader
+    from cogcli.declarations.capability_spec import Capability
     from cogcli.policy.pack_policy import Policy
-    from cogcli.specs.capability import capability_from
     from cogcli.specs.pack import pack_from
     from cogcli.specs.shapes import check_file
 
@@ -1068,7 +1068,7 @@ def large_input() -> Any:
     pack = pack_from(raw("pack", desk / "packs/support-desk/4.0.0.yaml"))
     files = sorted((desk / "capabilities").glob("*.yaml"))
     capabilities = {
-        each.id: each for each in (capability_from(raw("capability", file)) for file in files)
+        each.id: each for each in (Capability.of(raw("capability", file)) for file in files)
     }
     now, user = "2026-05-04T09:30:00Z", User("cust_7", consent=("preference",))
     run = RunContext(

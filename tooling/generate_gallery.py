@@ -12,11 +12,11 @@ from cogcli.app.needs import KINDS, outside_need
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import BindingResolutionError
+from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.fields import Fields
 from cogcli.specs.selection import named_binding
-from cogcli.specs.skill import Skill
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "docs" / "reference" / "gallery.md"

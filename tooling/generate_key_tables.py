@@ -19,7 +19,7 @@ from functools import cache
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin
 
 from cogcli.declarations.field import RECORDS, Field, fields_of
 from cogcli.declarations.spec import Spec, hints_of, plain_hint
@@ -113,7 +113,9 @@ def _rows(cls: type[Spec], path: str, table: Table) -> Iterator[str]:
 
 def _parts(hint: Any) -> Iterator[tuple[type[Spec], str]]:
     """The classes in a type, each with what leads to it from the key."""
-    hint = plain_hint(hint)
+    limits = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    kept = [each.words["keys"] for each in limits if "keys" in getattr(each, "words", ())]
+    hint = kept[0] if kept else plain_hint(hint)
     origin, args = get_origin(hint), get_args(hint)
     if isinstance(hint, type) and issubclass(hint, Spec):
         yield hint, ""

@@ -11,9 +11,9 @@ from cogcli.app.schemas import SPECS, schema_file
 from cogcli.app.settings import Settings
 from cogcli.base.files import FileRefused, read_regular, write_atomic
 from cogcli.base.links import find_leaving_link
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.json_schema import KnownIds
-from cogcli.specs.skill import NESTED
 
 FOLDER: Final = ".cogcli/schemas"
 WRITTEN: Final = (*SPECS, "config")

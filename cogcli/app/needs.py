@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.extras import install_line, missing_module
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.binding_chain import ChainLink, Reason
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.checks.replaced import is_made_unusable

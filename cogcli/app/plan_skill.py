@@ -16,16 +16,16 @@ from cogcli.base.problems import Problem
 from cogcli.base.redact import Redactor
 from cogcli.base.refs import READABLE
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import TRUST_RANKS, Capability
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.skill_spec import Skill
 from cogcli.run.engine.plan import PlannedStep, StepTarget, plan_entry, plan_skill
 from cogcli.run.given_inputs import GivenRun, prepare_given
 from cogcli.run.prepare import RunRequest
-from cogcli.specs.capability import TRUST_RANKS, Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import SelectionOptions, named_binding
-from cogcli.specs.skill import Skill
 from cogcli.specs.step_values import references_in
 
 

@@ -12,10 +12,10 @@ from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
 from cogcli.base.files import FileRefused, hint_for_write, read_regular
 from cogcli.base.redact import Redactor
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.options import RunOptions
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
-from cogcli.specs.fields import Fields
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 

@@ -31,6 +31,7 @@ from cogcli.base.errors import (
     UsageError,
 )
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions, options_from_log
 from cogcli.declarations.run_start import PinnedModel, RequestUser, RunPins, start_of
@@ -47,7 +48,6 @@ from cogcli.run.prepare import PreparedRun, RunRequest
 from cogcli.run.replay import reach_recorded, read_pinned_catalog
 from cogcli.run.rerun import Reuse, failed_loops, first_to_run, read_source_request, reuse_of
 from cogcli.run.results import Control, RunResult
-from cogcli.specs.capability import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.contradictions import Contradictions
 from cogcli.specs.registry import Registry

@@ -61,6 +61,7 @@ from cogcli.authoring.verification.contract import (
 )
 from cogcli.base.system_text import variable
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.options import RunOptions
 from cogcli.episode.history import History
 from cogcli.episode.run_history import StepHistory
@@ -68,7 +69,6 @@ from cogcli.protocols.exchange_checks import Check
 from cogcli.protocols.live.breaker import Circuits
 from cogcli.run.prepare import PreparedRun, RunEnvironment, RunRequest, prepare_one_step
 from cogcli.specs.binding_chain import ChainLink
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.examples import Example, examples_of
 from cogcli.specs.layers import BUILT_IN, Layer

@@ -28,10 +28,10 @@ from cogcli.base.errors import BindingResolutionError
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.system_text import variable
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.skill_spec import Skill
 from cogcli.episode.history import History
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.skill import Skill
 
 _JOBS: Final = 4
 KINDS: Final = ("capabilities", "bindings", "skills")

@@ -19,12 +19,12 @@ from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.authoring.verification.case import CaseTarget
 from cogcli.authoring.verification.scenario import Scenario
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http.curl import variable_of
 from cogcli.run.prepare import PreparedRun, RunRequest, one_step_skill, prepare_one_step
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.closure import capability_closure
 from cogcli.specs.eligibility import variables_of

@@ -13,14 +13,15 @@ from cogcli.authoring.verification.skill_case import CaseFault, SkillCase
 from cogcli.authoring.verification.stubs import Stub
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.problems import KeyPath, suggestion
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.skill_spec import Step
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.fields import fit_values
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import named_binding
-from cogcli.specs.skill import Step, targets_of
+from cogcli.specs.skill import targets_of
 
 
 class CaseRegistry(Registry):
@@ -55,10 +56,10 @@ def _without_waits(catalog: Catalog) -> Catalog:
         retry = step.config.retry
         if retry is None or not all(stubbed(target) for _, target in targets_of(step)):
             return step
-        return step._replace(config=step.config._replace(retry=retry._replace(backoff_seconds=0.0)))
+        return step.replace(config=step.config.replace(retry=retry.replace(backoff_seconds=0.0)))
 
     skills = {
-        id: skill._replace(steps=tuple(map(step_of, skill.steps)))
+        id: skill.replace(steps=tuple(map(step_of, skill.steps)))
         for id, skill in catalog.skills.items()
     }
     bindings = {

@@ -15,6 +15,7 @@ from cogcli.declarations.spec_types import (
     PlainId,
     ProtocolName,
     Seconds,
+    ServiceRef,
     Words,
 )
 
@@ -24,7 +25,6 @@ CheckedPath = Annotated[
     str,
     SpecLimits(pattern=r"[^.\s]+(?:\.[^.\s]+){0,16}", expected="OUTPUT, or OUTPUT.a.*.b below it"),
 ]
-ServiceRef = Annotated[PlainId, SpecLimits(ids="services")]
 
 
 class BindingCheck(Spec):

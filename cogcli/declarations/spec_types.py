@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
+from cogcli.declarations.options import CONFORMANCE_PROFILES
 from cogcli.declarations.spec import SpecLimits
 
 _SEGMENT: Final = r"[a-z0-9]+(?:[_-][a-z0-9]+)*"
@@ -36,6 +37,7 @@ PlainId = Annotated[
         expected="a letter or digit, then at most 127 of A-Z a-z 0-9 _ . -",
     ),
 ]
+ServiceRef = Annotated[PlainId, SpecLimits(ids="services")]
 FieldName = Annotated[
     str,
     SpecLimits(
@@ -53,5 +55,4 @@ Headers = Annotated[dict[str, str], SpecLimits(foreign=True)]
 ProtocolName = Annotated[str, SpecLimits(ids="protocols")]
 """A row of the table of protocols (`cogcli.protocols`)."""
 ServiceTarget = Literal["internal_only", "approved_connectors", "same_tenant"]
-Conformance = Literal["experimental", "standard", "strict"]
-"""The lowest first."""
+Conformance = Annotated[str, SpecLimits(choices=CONFORMANCE_PROFILES)]

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.canonical import canonical
 from cogcli.base.problems import suggestion
+from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.policy.pack_policy import MASK, OBLIGATIONS, applies
 from cogcli.specs.pack import BUILT_IN_GATE, Pack, PolicyRule
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.skill import NESTED
 
 _RULES: Final = ("policy_layer", "rules")
 _DECISIONS: Final = "decision_layer"

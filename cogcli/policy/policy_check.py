@@ -12,11 +12,11 @@ from math import inf
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING, list_of
+from cogcli.declarations.capability_spec import Capability
 from cogcli.policy.comparisons import MIRRORED, path_of
 from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.policy.pack_policy import applies
 from cogcli.policy.verdict import is_stricter
-from cogcli.specs.capability import Capability
 from cogcli.specs.pack import Pack, PolicyRule
 from cogcli.specs.problem_report import ProblemReport
 

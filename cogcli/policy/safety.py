@@ -11,8 +11,8 @@ from cogcli.base.errors import (
     SafetyGateFailedError,
     SafetyTrustLevelError,
 )
+from cogcli.declarations.capability_spec import TRUST_RANKS, Gate, Safety
 from cogcli.policy.approvals import Asked
-from cogcli.specs.capability import TRUST_RANKS, Gate, Safety
 
 
 class GateVerdict(NamedTuple):

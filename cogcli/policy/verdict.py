@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING
-from cogcli.specs.capability import Capability
+from cogcli.declarations.capability_spec import Capability
 from cogcli.specs.pack import MODES, VERDICTS, PackTool
 
 _STRICTNESS: Final = {verdict: rank for rank, verdict in enumerate(reversed(VERDICTS))}
@@ -106,7 +106,7 @@ def approval_mode(capability: Capability, declared: str = "") -> str:
     modes = [_OF_EFFECT[capability.effect], *([declared] if declared else [])]
     if capability.safety:
         modes.append(_OF_TRUST.get(capability.safety.trust_level, MODES[0]))
-        if capability.effect != "none" and capability.safety.declared.get("reversible") is False:
+        if capability.effect != "none" and capability.safety.reversible is False:
             modes.append("destructive")
     return highest_mode(modes)
 

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Severity, suggestion
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
-from cogcli.specs.capability import Capability
 
 SERVICE: Final = "service"
 DOCUMENT: Final = "document"

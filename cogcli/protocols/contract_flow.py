@@ -14,11 +14,11 @@ from cogcli.base.schema.lookup import FoundSchema, members, schema_at
 from cogcli.base.schema.validator import refused_patterns
 from cogcli.base.schema.visitor import Bundle, any_of
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.protocols.contract_finding import UNDESCRIBED, ContractFinding, OperationContract, Taken
 from cogcli.protocols.type_fit import describe_schema, drop_null, misfit, misfit_as_text
 from cogcli.specs.binding_shape import RESPONSE_PATH
-from cogcli.specs.capability import Capability
-from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.template import (
     DATA,
     FILE,

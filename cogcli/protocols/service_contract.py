@@ -24,8 +24,8 @@ from cogcli.specs.service import MODULES, TABLES
 
 if TYPE_CHECKING:
     from cogcli.declarations.binding_spec import Binding
+    from cogcli.declarations.capability_spec import Capability
     from cogcli.protocols.contract_finding import ContractFinding
-    from cogcli.specs.capability import Capability
     from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.problem_report import ProblemReport
 

@@ -14,10 +14,12 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.skill_spec import Step
+from cogcli.declarations.spec_types import NESTED
 from cogcli.episode.history import History
 from cogcli.episode.run_history import StepHistory
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.skill import NESTED, Step, targets_of
+from cogcli.specs.skill import targets_of
 
 KINDS: Final = ("steps", "branches", "error_paths")
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from cogcli.base.calls import HARMLESS, Answer, Attempt
 from cogcli.base.errors import EffectInDoubtError, UsageError
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import CallRetried, StepStarted
 from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
@@ -29,7 +30,6 @@ from cogcli.run.engine.doubt import CHOICES, DoubtResolution, answer_of
 from cogcli.run.engine.probe import ask_probe, is_promise
 from cogcli.run.engine.tasks import Effects
 from cogcli.run.log_index import LogIndex, may_have_effect
-from cogcli.specs.capability import Capability
 from cogcli.specs.fields import fit_values
 
 

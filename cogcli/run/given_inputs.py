@@ -10,9 +10,9 @@ from cogcli.base.errors import FAILURE_OF, CogcliError, InputValidationError, Us
 from cogcli.base.jsonvalue import preview
 from cogcli.base.problems import Problem, ProblemsFound, suggestion
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.field_spec import Fields
 from cogcli.run.prepare import PreparedRun, RunRequest, prepare, skill_of
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.fields import Fields
 from cogcli.specs.sample_inputs import sample_words
 
 _CODES: Final = {

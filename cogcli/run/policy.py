@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.problems import suggestion
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.budgets import COUNTED, DEFAULTS, Budgets, flatten, merge_limits, raised_keys
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import LimitsPolicy, OwnSkill, Requester, RunPolicy
@@ -18,7 +19,6 @@ from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.state_view import StateOfRun
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import BUCKETS, PHASES, Pack, PackIntent
-from cogcli.specs.skill import NESTED
 from cogcli.specs.skill_tools import skill_tools
 
 ENFORCED: Final = ("tool_calls.per_workflow",)

@@ -13,14 +13,15 @@ from cogcli.base.allowed_hosts import name_hosts
 from cogcli.base.jsonvalue import preview
 from cogcli.base.problems import Problem, ProblemsFound, meant_hint, sort_problems, suggestion
 from cogcli.base.refs import FRAME_FIELDS
+from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.skill_spec import Skill
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
-from cogcli.specs.fields import Fields, FieldSpec, fit_values
+from cogcli.specs.fields import fit_values
 from cogcli.specs.selection import SelectionOptions
-from cogcli.specs.skill import Skill, skill_from
 
 if TYPE_CHECKING:
     from cogcli.base.calls import Answer, Attempt
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
     from cogcli.run.engine.run import RunProgram
     from cogcli.specs.registry import Registry
 
-_TEXT: Final = FieldSpec("string")
-_OBJECT: Final = FieldSpec("object")
+_TEXT: Final = FieldSpec(type="string")
+_OBJECT: Final = FieldSpec(type="object")
 FRAME: Final[Fields] = {
     "goal": _TEXT,
     "context": _OBJECT,
     "constraints": _OBJECT,
     "success_criteria": _OBJECT,
-    "assumptions": FieldSpec("array", items=_TEXT),
+    "assumptions": FieldSpec(type="array", items=_TEXT),
     "priority": _TEXT,
 }
 
@@ -349,7 +350,7 @@ def prepare_one_step(
     specs = {key: spec for key, spec in catalog.raw.items() if not key.startswith("skill:")}
     id: str = skill["id"]
     alone = catalog._replace(
-        skills={id: skill_from(skill, file)}, raw={**specs, f"skill:{id}": skill}
+        skills={id: Skill.of(skill, file=file)}, raw={**specs, f"skill:{id}": skill}
     )
     return PreparedRun(
         request._replace(skill_id=id), alone.skills[id], alone, {}, request.frame, selection, []

@@ -17,6 +17,7 @@ from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import RunStarted, StepCompleted
 from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
 from cogcli.declarations.run_start import AgentStart, RecordedRequest, RequestUser, start_of
+from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.policy.run_policy import (
     Facts,
@@ -32,7 +33,6 @@ from cogcli.run.policy import governed_by, slots_of
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
-from cogcli.specs.skill import NESTED
 from cogcli.specs.skill_tools import called_by, find_tool
 from cogcli.state.reducer import RunStates, apply_to_runs
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cogcli.base.scratch import scratch_folder
+from cogcli.declarations.capability_spec import Capability
 from cogcli.run.effects import IN_DOUBT, Effect
 from cogcli.run.engine.doubt import DoubtResolution
 from cogcli.run.engine.probe import is_promise, resolution_of
@@ -16,7 +17,6 @@ from cogcli.run.launch import launch
 from cogcli.run.prepare import PreparedRun, RunEnvironment, one_step_skill, prepare_one_step
 from cogcli.run.rerun import Reuse
 from cogcli.run.rerun_effects import find_repeats
-from cogcli.specs.capability import Capability
 
 _HEAD: Final = {
     "id": "cogcli.probe",

@@ -12,7 +12,7 @@ from cogcli.base.jsonvalue import kind_of, list_of, object_of, preview
 from cogcli.base.problems import KeyPath, suggestion
 from cogcli.base.refs import parse
 from cogcli.base.schema.patterns import refusal
-from cogcli.specs.capability import CONFORMANCE_RANKS, TRUST_RANKS
+from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.specs.common_shape import CAPABILITY_REF, FREE, TIMEOUT
 from cogcli.specs.fields import TYPES
 from cogcli.specs.pack import MODES

@@ -6,18 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.host_overrides import Host
-from cogcli.specs.skill import NESTED, list_targets
+from cogcli.specs.skill import list_targets
 
 if TYPE_CHECKING:
     from cogcli.base.problems import Problem
     from cogcli.base.yaml.positions import Places
     from cogcli.declarations.binding_spec import Binding
+    from cogcli.declarations.capability_spec import Capability
     from cogcli.declarations.service_spec import Service
-    from cogcli.specs.capability import Capability
+    from cogcli.declarations.skill_spec import Skill
     from cogcli.specs.pack import Pack
     from cogcli.specs.protocol import Protocols
-    from cogcli.specs.skill import Skill
 
 
 class Defaults(NamedTuple):

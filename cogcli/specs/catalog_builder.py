@@ -16,8 +16,9 @@ from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.links import require_inside
 from cogcli.base.problems import Problem, Severity, sort_problems
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
-from cogcli.specs.capability import Capability, capability_from
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.catalog import Catalog, Defaults, Shadow, names_of
 from cogcli.specs.extends import chain_of, check_chain, fold_chain
 from cogcli.specs.host_layout import KIND_OF_FILE
@@ -26,7 +27,6 @@ from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import LOCK
 from cogcli.specs.service_variables import with_variables
-from cogcli.specs.skill import Skill, skill_from
 from cogcli.specs.spec_reader import SpecFile, SpecReader
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class CatalogBuilder:
             loaded = self._settle("skill", id, self._find("skill", id))
             if loaded and loaded.raw:
                 self.specs.raw[f"skill:{id}"] = loaded.raw
-                self.specs.skills[id] = skill_from(loaded.raw, loaded.file)
+                self.specs.skills[id] = Skill.of(loaded.raw, file=loaded.file)
         return self.specs.skills.get(id)
 
     def add_pack(self, reference: str) -> Pack | None:
@@ -224,7 +224,7 @@ class CatalogBuilder:
             self.specs.broken[f"capability:{id}"] = own.file
             return None
         raw = self.specs.raw[f"capability:{id}"] = fold_chain(chain.files)
-        capability = self.specs.capabilities[id] = capability_from(raw, own.file)
+        capability = self.specs.capabilities[id] = Capability.of(raw, file=own.file)
         for alias in capability.aliases:
             if not self.exists("capability", alias):
                 self.specs.aliases.setdefault(alias, id)
@@ -359,7 +359,7 @@ class CatalogBuilder:
                     # With those of its bases that load.
                     bases = chain_of(before, self._capability_file, self.canonical)
                     raw = {"inputs": None, "outputs": None, **fold_chain(bases.files)}
-                    replaced = capability_from(raw, before.file)
+                    replaced = Capability.of(raw, file=before.file)
                     self.specs.replaced[id] = (*self.specs.replaced.get(id, ()), replaced)
         return self._own[id]
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.redact import names_secret
+from cogcli.declarations.capability_spec import CONFORMANCE_RANKS
 from cogcli.declarations.spec_types import LONGEST_ID
-from cogcli.specs.capability import CONFORMANCE_RANKS
 from cogcli.specs.credentials import header_holds_credential, holds_credential
 from cogcli.specs.id_grammar import (
     CAPABILITY_ID,

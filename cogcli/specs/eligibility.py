@@ -10,9 +10,9 @@ from cogcli.base.allowed_hosts import ANY, allow_hint, allows_host, is_private_h
 from cogcli.base.extras import install_line, missing_module
 from cogcli.base.problems import KeyPath
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, Capability, Safety
 from cogcli.declarations.service_spec import Service
 from cogcli.specs.binding_chain import Reason, SelectionOptions
-from cogcli.specs.capability import CONFORMANCE_RANKS, Capability, Safety
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.layers import BUILT_IN

@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.jsonvalue import list_of, object_of
-from cogcli.specs.capability import Capability
+from cogcli.declarations.capability_spec import Capability
 
 FILE: Final = "$file"
 BASE64: Final = "base64"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.base.problems import suggestion
-from cogcli.specs.capability import GATES, STRICTNESS, TRUST_RANKS
+from cogcli.declarations.capability_spec import GATES, STRICTNESS, TRUST_RANKS
 
 if TYPE_CHECKING:
     from cogcli.specs.problem_report import ProblemReport

@@ -8,7 +8,7 @@ from typing import Any, Final
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.redact import names_secret
 from cogcli.base.schema.visitor import rewrite
-from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.declarations.field_spec import Fields, FieldSpec
 
 _ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))
 """Keywords that refer to a location: they change their meaning when a schema is moved into another one."""
@@ -24,7 +24,7 @@ def schema_of(fields: Fields) -> dict[str, Any]:
     }
     for name, field in fields.items():
         # A client must not see a secret of the skill file: no default or enum under a secret name.
-        public = field._replace(default=None, enum=None) if names_secret(name) else field
+        public = field.replace(default=None, enum=None) if names_secret(name) else field
         schema["properties"][name] = _field(public, name, shared)
     if required:
         schema["required"] = required

@@ -6,38 +6,13 @@ from typing import Any, Final
 
 from cogcli.base.jsonvalue import kind_of, list_of, object_of, preview
 from cogcli.base.schema.limits import faults
-from cogcli.specs.fields import TYPES, field_from, fit_values, has_type
-from cogcli.specs.id_grammar import FIELD_NAME
+from cogcli.declarations.field_spec import FieldSpec
+from cogcli.specs.fields import TYPES, fit_values, has_type
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import (
-    Boolean,
-    Data,
-    ListOf,
-    MapOf,
-    RecordKey,
-    Text,
-    is_ignored,
-    record,
-    required,
-)
+from cogcli.specs.shape import is_ignored
+from cogcli.specs.shape_of_spec import shape_of_spec
 
-FIELD: Final = record(
-    {
-        "type": required(Text(choices=TYPES)),
-        "required": Boolean(),
-        "default": Data(),
-        "description": Text(),
-        "enum": ListOf(Data(), least=1, code="field.enum"),
-        "schema": Data(),
-    }
-)
-FIELD.keys["items"] = RecordKey(FIELD)
-FIELD_ID: Final = Text(
-    pattern=FIELD_NAME,
-    code="id.format",
-    expected="a letter or `_`, then at most 63 letters, digits, `_` or `-`",
-)
-FIELDS: Final = MapOf(FIELD, name=FIELD_ID)
+FIELD: Final = shape_of_spec(FieldSpec)
 
 
 def check_fields(raw: Any, side: str, report: ProblemReport) -> None:
@@ -53,7 +28,7 @@ def _check_field(
     field: dict[str, Any], name: str, whole: ProblemReport, report: ProblemReport
 ) -> None:
     """Report the faults of a field, and of its elements by way of `whole`, the report of the spec."""
-    type = field.get("type")
+    type: Any = field.get("type")
     if type not in TYPES:
         return
     before = len(report.problems)
@@ -69,7 +44,7 @@ def _check_field(
         and len(report.problems) == before
         and _is_well_formed(field)
     ):
-        _, violations = fit_values({"default": field_from(field)}, {"default": field["default"]})
+        _, violations = fit_values({"default": FieldSpec.of(field)}, {"default": field["default"]})
         for violation in violations[:1]:
             reason = violation.message.partition(": ")[2] or violation.message
             report.error("field.default", ("default",), f"default: {reason}")

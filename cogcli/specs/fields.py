@@ -4,26 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, get_args
 
 from cogcli.base.jsonvalue import MAX_INTEGER, deep_copy, equal, kind_of, preview
+from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 
-TYPES: Final = ("string", "number", "integer", "boolean", "array", "object", "any")
-
-
-class FieldSpec(NamedTuple):
-    """One declared input or output. `default` None: no default; `enum` and `items` may be None."""
-
-    type: str
-    required: bool = False
-    default: Any = None
-    description: str = ""
-    enum: list[Any] | None = None
-    items: FieldSpec | None = None
-    schema: Any = None
-
-
-Fields = dict[str, FieldSpec]
+TYPES: Final = get_args(FieldType)
 
 
 class Violation(NamedTuple):
@@ -46,15 +32,9 @@ def value_from(cls: type[Value], raw: Mapping[str, Any], **members: Any) -> Valu
     return value
 
 
-def field_from(raw: dict[str, Any]) -> FieldSpec:
-    """A field from its checked mapping."""
-    items = raw.get("items")
-    return value_from(FieldSpec, raw, items=field_from(items) if items else None)
-
-
 def fields_from(raw: dict[str, Any] | None) -> Fields:
     """The fields of a checked mapping; null gives none."""
-    return {name: field_from(spec) for name, spec in (raw or {}).items()}
+    return {name: FieldSpec.of(spec) for name, spec in (raw or {}).items()}
 
 
 def fit_values(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], list[Violation]]:

@@ -17,10 +17,10 @@ from cogcli.base.redact import names_secret
 from cogcli.base.yaml.edit import UneditableYaml, rename_key, replace_values, source_of
 from cogcli.base.yaml.positions import Places
 from cogcli.base.yaml.reader import parse
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.shape import Boolean, Either, ListOf, MapOf, NumberShape, RecordShape, Shape, Text
 from cogcli.specs.shapes import check_file, shape_of
-from cogcli.specs.skill import NESTED
 
 _MOST: Final = 100
 """Problems of a file that are tried: each costs a reading."""

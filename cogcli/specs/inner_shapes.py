@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.json_pointer import NOWHERE, found_at, parse_reference
 from cogcli.base.jsonvalue import kind_of
-from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 
 MOST: Final = 16
 """Of a place with more writers nothing is known, so that the checks stay linear."""
@@ -24,7 +24,7 @@ _OPEN: Final = frozenset(
     )
 )  # fmt: skip
 """Keywords beside which `properties` does not say all there is to know."""
-_TYPE_OF_KIND: Final = {
+_TYPE_OF_KIND: Final[dict[str, FieldType]] = {
     "text": "string", "number": "number", "boolean": "boolean", "list": "array", "object": "object", "null": "any"
 }  # fmt: skip
 
@@ -74,7 +74,9 @@ def shape_of_value(value: Any) -> InnerShape:
     if kind == "object":
         return InnerShape(
             "object",
-            fields={name: FieldSpec(_TYPE_OF_KIND[kind_of(each)]) for name, each in value.items()},
+            fields={
+                name: FieldSpec(type=_TYPE_OF_KIND[kind_of(each)]) for name, each in value.items()
+            },
         )
     return InnerShape(_TYPE_OF_KIND.get(kind, "any"))
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.schema.patterns import refusal
-from cogcli.declarations.spec_types import LONGEST_ID
+from cogcli.declarations.skill_spec import MAX_STEPS
+from cogcli.declarations.spec_types import LONGEST_ID, NESTED
 from cogcli.specs.common_shape import FREE, PLAIN_REF, VERSION
 from cogcli.specs.id_grammar import CAPABILITY_ID, SKILL_ID
 from cogcli.specs.pack import (
@@ -24,8 +25,7 @@ from cogcli.specs.pack import (
 )
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import Boolean, Data, ListOf, MapOf, NumberShape, Text, record, required
-from cogcli.specs.skill import NESTED
-from cogcli.specs.skill_shape import MAX_STEPS, STEP, check_steps
+from cogcli.specs.skill_shape import STEP, check_steps
 
 _NAME: Final = Text(empty=False, longest=64, expected="text of 1 to 64 characters")
 _WORDS: Final = ListOf(Text(empty=False))

@@ -15,11 +15,13 @@ from typing import Any, Final
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.pack import Pack, TaskTemplate, pack_from
 from cogcli.specs.registry import Registry
-from cogcli.specs.skill import NESTED, capabilities_of, skill_from, skills_of
+from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.template import LITERAL
 
 LANE: Final = "lane:"
@@ -58,7 +60,7 @@ def reach_given_pack(
 
 
 def _close(registry: Registry, builder: CatalogBuilder, pack: Pack, also: Iterable[str]) -> Catalog:
-    plans = [skill_from(raw) for raw in skills_of_templates(pack)]
+    plans = [Skill.of(raw) for raw in skills_of_templates(pack)]
     own = {plan.id for plan in plans}
     nested = [name for plan in plans for name in skills_of(plan) if name not in own]
     named = [name for plan in plans for name in capabilities_of(plan)]
@@ -81,10 +83,10 @@ def template_skill_id(pack: Pack, template_id: str) -> str:
 def with_pack_skills(catalog: Catalog, pack: Pack) -> Catalog:
     """The catalog with the skill of the agent, and one for each template."""
     raws = [_skill(agent_skill_id(pack), pack.version, ()), *skills_of_templates(pack)]
-    skills = {raw["id"]: skill_from(raw, pack.file) for raw in raws}
+    skills = {raw["id"]: Skill.of(raw, file=pack.file) for raw in raws}
     for number, raw in enumerate(raws[1:]):
         id = raw["id"]
-        skills[id] = skills[id]._replace(at=("decision_layer", "task_templates", number))
+        skills[id] = skills[id].replace(at=("decision_layer", "task_templates", number))
     return catalog._replace(
         skills={**catalog.skills, **skills},
         raw={**catalog.raw, **{f"skill:{raw['id']}": raw for raw in raws}},

@@ -13,15 +13,16 @@ from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.links import is_below, require_inside
 from cogcli.base.problems import Problem, sort_problems, suggestion
 from cogcli.base.walk import Walk
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.cache import CompiledCache
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.host_layout import ACTIVE_FILE, KIND_OF_FILE, is_host_root, is_root, layout_of
 from cogcli.specs.layers import HOST_FOLDER, Layer, distinct
 from cogcli.specs.layout import CASES, SKILL_FILE, FoundFile
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.skill import Skill, capabilities_of, skills_of
+from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.spec_reader import SpecReader
 
 _KINDS = ("skill", "case", "capability", "binding", "service", "pack")

@@ -11,8 +11,9 @@ import orjson
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.redact import names_secret
 from cogcli.base.terminal_text import visible, visible_json
-from cogcli.specs.fields import Fields, FieldSpec, fit_values
-from cogcli.specs.skill import Skill
+from cogcli.declarations.field_spec import Fields, FieldSpec
+from cogcli.declarations.skill_spec import Skill
+from cogcli.specs.fields import fit_values
 
 _BY_TYPE: Final[dict[str, Any]] = {
     "string": "A first sentence. A second one.",

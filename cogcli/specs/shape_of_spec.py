@@ -60,6 +60,8 @@ def shape_of_hint(hint: Any) -> Shape:
         for limits in get_args(hint)[1:]:
             words |= limits.words if isinstance(limits, SpecLimits) else {}
         hint = plain_hint(hint)
+    if "keys" in words:
+        return shape_of_spec(words["keys"])
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         options = [option for option in args if option is not NoneType]

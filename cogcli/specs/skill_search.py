@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.jsonvalue import list_of
 from cogcli.base.redact import MASK, names_secret
-from cogcli.specs.capability import Capability
-from cogcli.specs.fields import Fields
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.sample_inputs import written_value
-from cogcli.specs.skill import NESTED
 from cogcli.specs.word_search import SearchField, Weight, stems, weigh
 
 NEAREST: Final = 3

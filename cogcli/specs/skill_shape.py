@@ -2,126 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from cogcli.base.jsonvalue import list_of, object_of
-from cogcli.base.merge import STRATEGIES
 from cogcli.base.refs import READABLE
-from cogcli.declarations.spec_types import LONGEST_ID, STEP_ID
-from cogcli.specs.common_shape import FREE, TIMEOUT, VERSION, check_version
+from cogcli.declarations.skill_spec import Skill, Step, result_name
+from cogcli.specs.common_shape import check_version
 from cogcli.specs.credentials import find_in_skill
-from cogcli.specs.field_shape import FIELD_ID, FIELDS, check_fields
-from cogcli.specs.id_grammar import SKILL_ID
+from cogcli.specs.field_shape import check_fields
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import (
-    Boolean,
-    Data,
-    Keys,
-    ListOf,
-    MapOf,
-    NumberShape,
-    Text,
-    either,
-    record,
-    required,
-)
-from cogcli.specs.skill import STEP_KINDS, result_name
+from cogcli.specs.shape_of_spec import shape_of_spec
 
-MAX_STEPS: Final = 10_000
-MERGES: Final = ("collect", "concat_lists", "first_success")
-_DEPENDS: Final = ListOf(Text(), hint="write [a]")
-_CONDITION: Final = either(Text(), Boolean())
-
-_CONFIG: Final[Keys] = {
-    "depends_on": _DEPENDS,
-    "merge_strategy": Text(choices=STRATEGIES),
-    "timeout_seconds": TIMEOUT,
-    "condition": _CONDITION,
-    "otherwise": MapOf(Data()),
-    "kind": Text(choices=STEP_KINDS),
-    "rationale": Text(),
-    "retry": {
-        "max_attempts": NumberShape(least=1, most=100, whole=True),
-        "backoff_seconds": NumberShape(least=0, most=3600),
-        "backoff_multiplier": NumberShape(least=1, most=10),
-    },
-    "foreach": {
-        "items": required(either(Text(), ListOf(Data()))),
-        "as": FIELD_ID,
-        "index_as": FIELD_ID,
-        "max_parallel": NumberShape(least=1, most=256, whole=True),
-        "max_items": NumberShape(least=1, most=1_000_000, whole=True),
-    },
-    "while": {
-        "condition": required(_CONDITION),
-        "max_iterations": NumberShape(least=1, most=10_000, whole=True),
-    },
-    "router": {
-        "on": required(Text(empty=False)),
-        "cases": required(MapOf(Text(empty=False), foreign=True, filled=True)),
-        "default": Text(empty=False),
-    },
-    "scatter": {
-        "capabilities": required(
-            ListOf(
-                either(
-                    Text(empty=False),
-                    record({"name": required(FIELD_ID), "uses": required(Text())}),
-                ),
-                least=2,
-                most=100,
-            )
-        ),
-        "merge": Text(choices=MERGES),
-        "max_parallel": NumberShape(least=1, most=256, whole=True),
-    },
-}
-STEP: Final = record(
-    {
-        "id": required(
-            Text(
-                pattern=re.compile(STEP_ID),
-                code="id.format",
-                expected="1 to 64 letters, digits, `_` or `-`",
-            )
-        ),
-        "uses": Text(empty=False),
-        "input": MapOf(Data()),
-        "output": MapOf(Text()),
-        "config": _CONFIG,
-        "description": Text(),
-        "depends_on": _DEPENDS,
-        "timeout_seconds": TIMEOUT,
-    },
-    thing="step",
-)
-SKILL: Final = record(
-    {
-        "id": required(
-            Text(
-                pattern=SKILL_ID,
-                code="id.format",
-                longest=LONGEST_ID,
-                expected="`domain.slug` in lower case",
-            )
-        ),
-        "version": required(VERSION),
-        "name": required(Text(empty=False)),
-        "description": required(Text(empty=False)),
-        "inputs": required(FIELDS, nullable=True),
-        "outputs": required(FIELDS, nullable=True),
-        "steps": required(ListOf(STEP, least=1, most=MAX_STEPS, code="skill.steps")),
-        "metadata": FREE,
-        "status": Text(),
-        "triggers": Data(),
-        "channel": Text(),
-        "domain": Text(),
-        "slug": Text(),
-    }
-)
-
-
+STEP: Final = shape_of_spec(Step)
+SKILL: Final = shape_of_spec(Skill)
 _WRITTEN_OUT: Final = (
     "let the service hold it (auth_ref, a header with ${NAME}), or ask the caller for it"
 )

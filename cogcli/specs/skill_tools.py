@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from cogcli.specs.capability import Capability
+from cogcli.declarations.capability_spec import Capability, Properties
+from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
-from cogcli.specs.skill import NESTED, Skill, list_targets
+from cogcli.specs.skill import list_targets
 
 
 def tool_names(catalog: Catalog) -> Collection[str]:
@@ -76,11 +78,11 @@ def contract_of(
     if not reached:
         return None
     return Capability(
-        NESTED + skill.id,
-        skill.version,
-        skill.description,
-        skill.inputs,
-        skill.outputs,
+        id=NESTED + skill.id,
+        version=skill.version,
+        description=skill.description,
+        inputs=skill.inputs,
+        outputs=skill.outputs,
         properties=_effects_of(reached),
         metadata=skill.metadata,
         name=skill.name,
@@ -89,10 +91,9 @@ def contract_of(
     )
 
 
-def _effects_of(reached: Mapping[str, Capability]) -> dict[str, Any]:
+def _effects_of(reached: Mapping[str, Capability]) -> Properties:
     """The properties of a capability that has the effects of all these; an unknown one counts as an effect."""
     effects = {capability.effect for capability in reached.values()}
-    return {
-        "side_effects": not effects <= {"none"},
-        "idempotent": effects <= {"none", "idempotent"},
-    }
+    return Properties(
+        side_effects=not effects <= {"none"}, idempotent=effects <= {"none", "idempotent"}
+    )

@@ -12,13 +12,13 @@ from typing import Any, Final, NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import names_secret
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.service_spec import Service
-from cogcli.specs.capability import capability_from
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.catalog import Catalog, Defaults, names_of
 from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
-from cogcli.specs.fields import Fields
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.skill import skill_from
 
 SCHEMA: Final = "specs/1"
 
@@ -66,7 +66,7 @@ def without_secret_requirements(catalog: Catalog) -> Catalog:
     kinds: tuple[dict[str, Any], ...] = (catalog.skills, catalog.capabilities)
     for specs in kinds:
         for id, spec in specs.items():
-            specs[id] = spec._replace(inputs=_relax(spec.inputs), outputs=_relax(spec.outputs))
+            specs[id] = spec.replace(inputs=_relax(spec.inputs), outputs=_relax(spec.outputs))
     return catalog
 
 
@@ -76,7 +76,7 @@ def _relax(fields: Fields) -> Fields:
     for name, field in fields.items():
         if names_secret(name):
             type = field.type if field.type == "string" else "any"
-            relaxed[name] = field._replace(type=type, enum=None, items=None, schema=None)
+            relaxed[name] = field.replace(type=type, enum=None, items=None, schema=None)
     return relaxed
 
 
@@ -97,8 +97,8 @@ def _pack_from(raw: dict[str, Any], file: str) -> Any:
 
 
 _KINDS: Final = {
-    "skill": _PinnedKind("skills", ("file",), skill_from, find_in_skill),
-    "capability": _PinnedKind("capabilities", ("file",), capability_from, find_in_capability),
+    "skill": _PinnedKind("skills", ("file",), Skill.of, find_in_skill),
+    "capability": _PinnedKind("capabilities", ("file",), Capability.of, find_in_capability),
     "binding": _PinnedKind("bindings", ("file", "channel", "layer"), Binding.of),
     "pack": _PinnedKind("packs", ("file",), _pack_from),
     "service": _PinnedKind("services", ("file", "layer", "root"), Service.of),

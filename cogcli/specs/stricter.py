@@ -12,15 +12,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from cogcli.specs.capability import GATES, STRICTNESS, TRUST_RANKS, Capability, Gate, Safety
+from cogcli.declarations.capability_spec import (
+    GATES,
+    STRICTNESS,
+    TRUST_RANKS,
+    Capability,
+    Gate,
+    Safety,
+)
 
 _EFFECTS: Final = ("none", "idempotent", "unknown", "effect")
-_DECLARED: Final[dict[str, dict[str, Any]]] = {
-    "none": {"side_effects": False},
-    "idempotent": {"side_effects": True, "idempotent": True},
-    "unknown": {},
-    "effect": {"side_effects": True, "idempotent": False},
+_DECLARED: Final[dict[str, tuple[bool | None, bool]]] = {
+    "none": (False, False),
+    "idempotent": (True, True),
+    "unknown": (None, False),
+    "effect": (True, False),
 }
+"""By effect class what it declares of side effects and of being idempotent."""
 
 
 def stricter_of(
@@ -39,38 +47,34 @@ def stricter(present: Capability, earlier: Capability) -> Capability:
     safety = stricter_safety(present.safety, earlier.safety)
     if (safety, effect) == (present.safety, present.effect):
         return present
-    kept = {
-        key: value
-        for key, value in present.properties.items()
-        if key not in ("side_effects", "idempotent")
-    }
-    return present._replace(safety=safety, properties={**kept, **_DECLARED[effect]})
+    side_effects, idempotent = _DECLARED[effect]
+    properties = present.properties.replace(side_effects=side_effects, idempotent=idempotent)
+    return present.replace(safety=safety, properties=properties)
 
 
 def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | None:
     """A block with the demands of both; None without either."""
     if present is None or earlier is None or present == earlier:
         return present or earlier
-    joined = Safety(
-        trust_level=max(present.trust_level, earlier.trust_level, key=TRUST_RANKS.__getitem__),
-        requires_confirmation=present.requires_confirmation or earlier.requires_confirmation,
-        mandatory_pre_gates=_gates(present.mandatory_pre_gates, earlier.mandatory_pre_gates),
-        mandatory_post_gates=_gates(present.mandatory_post_gates, earlier.mandatory_post_gates),
-        allowed_targets=_union(earlier.allowed_targets, present.allowed_targets),
-        scope_constraints=_union(earlier.scope_constraints, present.scope_constraints),
-    )
-    # As a capability's file writes it.
-    levels = {key: getattr(joined, key) for key in ("trust_level", "requires_confirmation")}
-    lists = {key: list(getattr(joined, key)) for key in ("allowed_targets", "scope_constraints")}
-    gates = {key: [_without_nulls(gate) for gate in getattr(joined, key)] for key in GATES}
-    present_lists = {key: value for key, value in (lists | gates).items() if value}
-    return joined._replace(
-        declared={**earlier.declared, **present.declared, **levels, **present_lists}
-    )
+    levels = {
+        "trust_level": max(present.trust_level, earlier.trust_level, key=TRUST_RANKS.__getitem__),
+        "requires_confirmation": present.requires_confirmation or earlier.requires_confirmation,
+    }
+    gates = {
+        phase: [_written(gate) for gate in _gates(getattr(present, phase), getattr(earlier, phase))]
+        for phase in GATES
+    }
+    lists = {
+        key: list(_union(getattr(earlier, key), getattr(present, key)))
+        for key in ("allowed_targets", "scope_constraints")
+    }
+    demands = {key: value for key, value in (lists | gates).items() if value}
+    return Safety.of({**earlier.json, **present.json, **levels, **demands})
 
 
-def _without_nulls(gate: Gate) -> dict[str, Any]:
-    return {name: value for name, value in gate._asdict().items() if value is not None}
+def _written(gate: Gate) -> dict[str, Any]:
+    """A gate as the file of a capability has it."""
+    return {name: value for name, value in vars(gate).items() if value is not None}
 
 
 def _gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, ...]:
@@ -84,7 +88,7 @@ def _gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, 
             found.append(gate)
         else:
             on_fail = max(found[same].on_fail, gate.on_fail, key=STRICTNESS.index)
-            found[same] = gate._replace(on_fail=on_fail)
+            found[same] = gate.replace(on_fail=on_fail)
     return tuple(found)
 
 

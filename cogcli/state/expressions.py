@@ -9,7 +9,7 @@ import orjson
 from cogcli.base.errors import ExpressionError
 from cogcli.base.jsonvalue import deep_copy, kind_of
 from cogcli.base.refs import MISSING, Reference
-from cogcli.specs.fields import Fields
+from cogcli.declarations.field_spec import Fields
 from cogcli.state.inputs import Scope
 from cogcli.state.namespaces import look_through, members_of, suggest_present, walk
 

@@ -16,18 +16,18 @@ from support.shape_rows import ELSEWHERE, Row, rows
 
 from cogcli.base.calls import Member
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability, Properties
+from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.skill_spec import Skill
 from cogcli.policy.budgets import DEFAULTS, flatten
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.live.runner import DEFAULT_TIMEOUT
-from cogcli.specs.capability import capability_from
 from cogcli.specs.field_shape import FIELD
-from cogcli.specs.fields import field_from
 from cogcli.specs.pack import pack_from
 from cogcli.specs.shape import Shape
 from cogcli.specs.shapes import shape_of
-from cogcli.specs.skill import skill_from
 from cogcli.specs.skill_shape import STEP
 
 REFERENCE: Final = Path(__file__).resolve().parents[2] / "docs/reference"
@@ -169,9 +169,9 @@ _PACK: Final = {
     "tone_and_comms": {"agent": {}},
 }
 LEAST: Final[dict[str, tuple[Any, dict[str, Any]]]] = {
-    "spec-files": (field_from, {"type": "any"}),
+    "spec-files": (FieldSpec.of, {"type": "any"}),
     "skill": (
-        skill_from,
+        Skill.of,
         {
             "id": "a.b",
             "version": "1.0.0",
@@ -182,7 +182,7 @@ LEAST: Final[dict[str, tuple[Any, dict[str, Any]]]] = {
             "steps": [_STEP],
         },
     ),
-    "capability": (capability_from, _CAPABILITY),
+    "capability": (Capability.of, _CAPABILITY),
     "pack": (pack_from, _PACK),
     "service": (Service.of, {"id": "s", "kind": "pythoncall", "module": "m"}),
 }
@@ -230,8 +230,7 @@ def told(page: str, raw: dict[str, Any]) -> str:
     if page == "pack":
         return repr(value._replace(hash=""))
     if page == "capability":
-        safety = value.safety._replace(declared={})
-        return f"{value.effect} {value._replace(safety=safety, properties={})!r}"
+        return f"{value.effect} {value.replace(properties=Properties())!r}"
     return repr(value)
 
 

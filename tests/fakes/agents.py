@@ -18,16 +18,16 @@ from cogcli.agent.cognition.planner import Candidate, JudgmentView, Planner, Pro
 from cogcli.agent.cognition.progress import EndedRun
 from cogcli.agent.cognition.reasoning import ModelAccess
 from cogcli.agent.context.inputs import AgentRequest, User
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.skill_spec import Skill
 from cogcli.policy.budgets import COUNTED, DEFAULTS, Budgets, merge_limits
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
 from cogcli.run.engine.run import Finished, Request, execute
 from cogcli.run.policy_request import PolicyRequest
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
 from cogcli.specs.pack_skills import agent_skill_id, with_pack_skills
-from cogcli.specs.skill import Skill
 from cogcli.specs.skill_tools import skill_tools
 
 LOOKUP = {"age_days": 12, "total": 20.0}

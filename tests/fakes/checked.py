@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cogcli.base.problems import Problem
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.binding_chain import SelectionOptions
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.skills import check_skills
-from cogcli.specs.skill import Skill
 
 
 def problems_of(*skills: Skill, capabilities: Iterable[Capability] = ()) -> list[Problem]:

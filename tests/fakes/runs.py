@@ -11,17 +11,17 @@ from fakes.runner import ScriptedRunner
 from fakes.sink import MemorySink
 
 from cogcli.base.system import FakeClock, FakeIds, SystemClock
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.skill_spec import Skill
 from cogcli.policy.approvals import Approvals
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.ports import CallPolicy
 from cogcli.run.engine.run import Finished, Request, execute
 from cogcli.run.launch import engine_of
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
 from cogcli.state.reducer import apply, initial_state
 

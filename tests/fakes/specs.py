@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.specs.capability import Capability, capability_from
-from cogcli.specs.skill import Skill, skill_from
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.skill_spec import Skill
 
 EFFECTS: dict[str, dict[str, Any]] = {
     "none": {"side_effects": False},
@@ -44,7 +44,7 @@ def capability(
         "properties": EFFECTS[effect],
         **more,
     }
-    return capability_from(raw)
+    return Capability.of(raw)
 
 
 def gate(id: str, inputs: str = "x", **more: Any) -> Capability:
@@ -67,7 +67,7 @@ def skill(
     **more: Any,
 ) -> Skill:
     """A skill of these steps."""
-    return skill_from(
+    return Skill.of(
         {
             "id": id,
             "version": "1.0.0",

@@ -9,8 +9,8 @@ from typing import Any
 
 from cogcli.agent.context.inputs import AgentRequest, CompileInput, Edge, RunContext, User
 from cogcli.base.yaml import reader
+from cogcli.declarations.capability_spec import Capability
 from cogcli.policy.pack_policy import Policy
-from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.pack import Pack, pack_from
 from cogcli.specs.shapes import check_file
 
@@ -53,7 +53,7 @@ def capability(id: str, inputs: dict[str, str], outputs: dict[str, str], **more:
         "inputs": fields[0],
         "outputs": fields[1],
     }
-    return capability_from(raw | more)
+    return Capability.of(raw | more)
 
 
 CAPABILITIES = {

@@ -17,11 +17,12 @@ from cogcli.app.settings import Settings
 from cogcli.authoring.skill_tests import find_cases, run_cases
 from cogcli.authoring.verification.check_result import PASSED
 from cogcli.authoring.verification.contract import write_files
+from cogcli.declarations.field_spec import Fields
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.examples import examples_of, with_paths
-from cogcli.specs.fields import Fields, fields_from, fit_values
+from cogcli.specs.fields import fields_from, fit_values
 from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry
 

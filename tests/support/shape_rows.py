@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from cogcli.specs.field_shape import FIELD, FIELDS
+from cogcli.specs.field_shape import FIELD
 from cogcli.specs.shape import (
     Boolean,
     Data,
@@ -20,7 +20,6 @@ from cogcli.specs.shape import (
 from cogcli.specs.skill_shape import STEP
 
 ELSEWHERE: Mapping[int, str] = {
-    id(FIELDS): "[fields](spec-files.md#fields)",
     id(FIELD): "[field](#fields)",
     id(STEP): "[step](skill.md#steps)",
 }
@@ -67,6 +66,8 @@ def type_of(shape: Shape, apart: Mapping[int, str] = ELSEWHERE) -> str:
         return (
             f"list of {type_of(shape.item, apart)}{_range(shape.least or None, shape.most or None)}"
         )
+    if isinstance(shape, MapOf) and shape.value is FIELD:
+        return "[fields](spec-files.md#fields)"
     if isinstance(shape, MapOf):
         return f"mapping to {type_of(shape.value, apart)}"
     if isinstance(shape, Text):

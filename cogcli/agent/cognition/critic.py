@@ -15,14 +15,15 @@ from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.planner import Candidate, TurnPlan, decision_of
 from cogcli.agent.context.compiler import CompiledContext
 from cogcli.base.terminal_text import truncate
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.budgets import PER_TURN
 from cogcli.policy.guardrails import has_match
 from cogcli.policy.loop_guard import LoopTrip
 from cogcli.policy.verdict import is_above
-from cogcli.specs.capability import Capability
 from cogcli.specs.fields import fit_values
 from cogcli.specs.pack import PackTool, Slot
-from cogcli.specs.skill import NESTED, list_targets
+from cogcli.specs.skill import list_targets
 
 _LONGEST: Final = 160
 """Characters of what a fail says of a planner's own words."""
@@ -96,7 +97,7 @@ def _of_calls(
     for step in plan.skill.steps:
         is_proposed = step.id in arguments
         # What a call names is a capability, whatever else the word would mean in a skill.
-        for id in [step.uses] if is_proposed else list_targets(plan.skill._replace(steps=(step,))):
+        for id in [step.uses] if is_proposed else list_targets(plan.skill.replace(steps=(step,))):
             tool = surface.get(id)
             if id.startswith(NESTED) and not is_proposed:
                 continue  # a lane, or a skill that a template nests: its own calls are governed

@@ -22,6 +22,7 @@ from cogcli.agent.withheld import withheld
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.redact import Redactor
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.run_start import start_of
@@ -30,7 +31,6 @@ from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
 from cogcli.run.policy import ceiling_of, governed_by, limits_of, pack_of
 from cogcli.run.policy_request import PolicyRequest
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
 from cogcli.specs.selection import SelectionOptions, select

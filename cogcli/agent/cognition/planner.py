@@ -14,9 +14,9 @@ from cogcli.agent.context.compiler import CompiledContext
 from cogcli.agent.models.port import ModelReply, ModelRequest
 from cogcli.agent.state import AgentState
 from cogcli.base.canonical import digest_of
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.pack import DecisionSpec, TaskTemplate
 from cogcli.specs.pack_skills import agent_skill_id, template_skill
-from cogcli.specs.skill import Skill, skill_from
 from cogcli.specs.skill_search import answer_for
 
 
@@ -184,7 +184,7 @@ def to_plan(invocation: Invocation, candidate: Candidate, turn: int) -> TurnPlan
         return None
     plan_hash = digest_of(raw)
     plan_id = f"plan_{turn}_{plan_hash.removeprefix('sha256:')[:8]}"
-    skill = skill_from({**raw, "id": f"agent.{plan_id}"}, pack.file)
+    skill = Skill.of({**raw, "id": f"agent.{plan_id}"}, file=pack.file)
     return TurnPlan(plan_id, plan_hash, skill, turn, template)
 
 

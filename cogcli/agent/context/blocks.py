@@ -13,7 +13,7 @@ from cogcli.agent.context.intent import IntentResult
 from cogcli.agent.context.memory import Recall
 from cogcli.agent.context.tools import Surface
 from cogcli.base.canonical import canonical
-from cogcli.specs.capability import Capability
+from cogcli.declarations.capability_spec import Capability
 
 _POLICY: Final = 90
 _TOOL: Final = 80

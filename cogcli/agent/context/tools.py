@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from cogcli.agent.context.compiled import Redaction
 from cogcli.agent.context.inputs import CompileInput
 from cogcli.agent.context.intent import IntentResult
+from cogcli.declarations.capability_spec import Capability
 from cogcli.policy.guardrails import matching
 from cogcli.policy.pack_policy import GovernedCall
 from cogcli.policy.verdict import Verdict, is_above, mode_under
-from cogcli.specs.capability import Capability
 from cogcli.specs.pack import PackTool
 
 NOT_USABLE = "not_usable"

@@ -11,9 +11,9 @@ from cogcli.agent.context.tokenizer import ESTIMATE
 from cogcli.app.needs import MissingNeeds
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
+from cogcli.declarations.capability_spec import Capability
 from cogcli.policy.budgets import DEFAULTS, flatten
 from cogcli.policy.verdict import mode_under
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import BUILT_IN_PACK
 from cogcli.specs.selection import SelectionOptions

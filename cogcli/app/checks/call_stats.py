@@ -11,9 +11,9 @@ from cogcli.app import episodes
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
+from cogcli.declarations.spec_types import NESTED
 from cogcli.episode.history import History, history_of
 from cogcli.episode.log_reader import iterate_events
-from cogcli.specs.skill import NESTED
 
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
 

@@ -21,15 +21,16 @@ from cogcli.base.jsonvalue import list_of
 from cogcli.base.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.base.redact import Redactor
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.binding_chain import SelectionOptions
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons, variables_of
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.selection import select
 from cogcli.specs.service_variables import address_fault
-from cogcli.specs.skill import Skill, capabilities_of
+from cogcli.specs.skill import capabilities_of
 from cogcli.specs.word_search import SearchField, search
 
 InventoryRow = dict[str, Any]
@@ -130,7 +131,7 @@ def _capability_details(view: InventoryView, spec: Capability) -> InventoryRow:
         "effect": spec.effect,
         "inputs": fields_of(spec.inputs),
         "outputs": fields_of(spec.outputs),
-        "safety": spec.safety.declared if spec.safety else None,
+        "safety": spec.safety.json if spec.safety else None,
         "aliases": list(spec.aliases),
         **_members(spec, "deprecated", "replacement"),
         "bindings": list(view.catalog.bindings_of.get(spec.id, ())),

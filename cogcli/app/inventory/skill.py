@@ -9,10 +9,10 @@ from cogcli.app.settings import Settings
 from cogcli.base.errors import SkillNotFoundError
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.declarations.skill_spec import Skill
 from cogcli.report.graph import GraphView, Node
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.sample_inputs import sample_inputs
-from cogcli.specs.skill import Skill
 from cogcli.specs.skill_search import run_line, skill_texts
 from cogcli.specs.word_search import SearchField
 

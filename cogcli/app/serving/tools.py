@@ -18,11 +18,11 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
 from cogcli.base.problems import ProblemsFound
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.skill_spec import Skill
 from cogcli.run.input_origins import CLIENT
 from cogcli.run.prepare import PreparedRun, RunRequest, check_inputs, prepare_without_inputs
-from cogcli.specs.capability import Capability
 from cogcli.specs.field_schema import schema_of
-from cogcli.specs.skill import Skill
 
 NAMES: Final = ("underscore", "dots")
 LONGEST: Final = 64

@@ -24,7 +24,7 @@ from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.source_lines import hide_secrets
 from cogcli.base.toml_bounds import find_excess
 from cogcli.base.yaml.reader import DOCUMENT, parse
-from cogcli.specs.capability import GATES, STRICTNESS, TRUST_RANKS
+from cogcli.declarations.capability_spec import GATES, STRICTNESS, TRUST_RANKS
 from cogcli.specs.host_layout import ACTIVE_FILE, OVERRIDES_FILE, SERVICES_FILE
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.layers import builtin_root

@@ -33,6 +33,8 @@ from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.spec_types import NESTED
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
@@ -55,7 +57,7 @@ from cogcli.specs.registry import Registry
 from cogcli.specs.selection import CANDIDATE, Explanation, SelectionOptions, explain_selection
 from cogcli.specs.service import is_shipped
 from cogcli.specs.service_variables import lacking_variables
-from cogcli.specs.skill import NESTED, Skill, list_targets
+from cogcli.specs.skill import list_targets
 
 BESIDE: Final = "agent-skill-registry"
 """The folder of the registry as the guide names it, beside the tool."""

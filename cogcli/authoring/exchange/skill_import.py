@@ -25,8 +25,8 @@ from cogcli.authoring.exchange.skill_folder import SkillFolder
 from cogcli.base.errors import USAGE, EnvironmentRefusal, UsageError
 from cogcli.base.files import hint_for_write, write_atomic
 from cogcli.base.problems import ProblemsFound, suggestion
-from cogcli.specs.capability import Capability
-from cogcli.specs.fields import FieldSpec
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import FieldSpec
 
 DOMAIN: Final = "imported"
 FILES: Final = "_files"

@@ -12,7 +12,7 @@ from cogcli.authoring.new_specs.operation_spec import NotBindable, OperationSpec
 from cogcli.authoring.new_specs.operation_words import OperationWords
 from cogcli.base.api_documents.openapi import Entry
 from cogcli.base.redact import names_secret
-from cogcli.specs.capability import Capability
+from cogcli.declarations.capability_spec import Capability
 
 
 def id_words(entry: Entry) -> list[str]:

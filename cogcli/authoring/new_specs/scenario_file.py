@@ -28,11 +28,11 @@ from cogcli.base.problems import suggestion
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.contract_flow import schema_of
-from cogcli.specs.capability import Capability
-from cogcli.specs.fields import FieldSpec
 from cogcli.specs.scenario_folders import directory_of
 
 _ORDINARY: Final = ("text", 1, "2024-01-01")

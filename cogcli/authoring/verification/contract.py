@@ -10,10 +10,11 @@ from typing import Any, Final, NamedTuple
 from cogcli.authoring.verification.case import Expected, Outcome, expect_no
 from cogcli.authoring.verification.check_result import join_differences
 from cogcli.base.output_diff import SHAPE, differences
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import FieldSpec
 from cogcli.episode.run_history import StepHistory
-from cogcli.specs.capability import Capability
 from cogcli.specs.examples import Example, content_of, examples_of, is_inside, with_paths
-from cogcli.specs.fields import FieldSpec, fit_values
+from cogcli.specs.fields import fit_values
 from cogcli.specs.sample_inputs import sample_value
 
 EXAMPLE, MISSING, WRONG_TYPE = "example", "without", "wrong type"

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.skill_spec import Skill
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker_rule import RuleCall
 from cogcli.run.prepare import one_step_skill
-from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.skill import skill_from
 
 EFFECTS: Final[dict[str, dict[str, Any]]] = {
     "none": {"side_effects": False},
@@ -51,11 +51,11 @@ def catalog_of_call(call: RuleCall, root: str, *, second: str, gate: str) -> Cat
         services.append(_plain_service("gate", gate))
         outputs = {"allowed": {"type": "any"}, "reason": {"type": "string"}}
         gate_raw = {**_BARE, "id": GATE, "inputs": {}, "outputs": outputs}
-        capabilities.append(capability_from(gate_raw))
+        capabilities.append(Capability.of(gate_raw))
     bound = () if "bindings" in call.without else bindings
     skills = _skills(call, tuple(capabilities[0].outputs))
     return Catalog(
-        skills={skill["id"]: skill_from(skill) for skill in skills},
+        skills={skill["id"]: Skill.of(skill) for skill in skills},
         capabilities={each.id: each for each in capabilities},
         bindings={each.id: each for each in bound},
         bindings_of=_bindings_of(bound),
@@ -97,7 +97,7 @@ def _capability(call: RuleCall, *, gated: bool) -> Capability:
         **({"safety": {"mandatory_pre_gates": [GATE]}} if gated else {}),
         **call.capability,
     }
-    return capability_from(raw)
+    return Capability.of(raw)
 
 
 def _service(call: RuleCall, root: str) -> Service:

@@ -15,8 +15,9 @@ from cogcli.base.jsonvalue import NOTHING, deep_copy, kind_of
 from cogcli.base.problems import did_you_mean, meant_hint
 from cogcli.base.refs import MISSING
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.field_spec import Fields
 from cogcli.protocols.secrets import Secrets
-from cogcli.specs.fields import Fields, fit_values
+from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
 
 _PATH: Final = re.compile(r"response(?:\.[^.]+)*")

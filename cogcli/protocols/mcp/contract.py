@@ -11,6 +11,7 @@ from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import list_known, suggestion
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols.contract_finding import (
     ContractFinding,
@@ -21,7 +22,6 @@ from cogcli.protocols.contract_finding import (
 )
 from cogcli.protocols.openapi.contract import object_findings
 from cogcli.protocols.pythoncall.contract import function_findings
-from cogcli.specs.capability import Capability
 from cogcli.specs.lock import read_locked_tools
 from cogcli.specs.module_lookup import module_file
 from cogcli.specs.service import MODULES, TABLES

@@ -12,6 +12,7 @@ from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.lookup import members
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols.contract_finding import (
     SERVICE,
@@ -23,7 +24,6 @@ from cogcli.protocols.contract_finding import (
     document_finding,
 )
 from cogcli.protocols.openapi.checks import CHANGING
-from cogcli.specs.capability import Capability
 from cogcli.specs.request_locations import RequestLocation, place_of
 
 _EMPTY: Final = {"type": "object", "additionalProperties": False}

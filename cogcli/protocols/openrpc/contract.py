@@ -9,6 +9,7 @@ from typing import Final
 from cogcli.base.api_documents.openrpc import openrpc_of
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols.contract_finding import (
     ContractFinding,
@@ -18,7 +19,6 @@ from cogcli.protocols.contract_finding import (
     argument_findings,
     document_finding,
 )
-from cogcli.specs.capability import Capability
 
 
 def document_findings(service: Service) -> Iterator[ContractFinding]:

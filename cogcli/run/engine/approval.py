@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.policy.approvals import Answered, action_hash
 from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.specs.capability import Capability
 
 if TYPE_CHECKING:
     from cogcli.specs.pack import PackGate

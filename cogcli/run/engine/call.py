@@ -37,6 +37,7 @@ from cogcli.base.redact import Redactor
 from cogcli.base.refs import MISSING
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.capability_spec import Capability, Gate
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import CallRetried
 from cogcli.declarations.governance_events import GateDecided
@@ -48,7 +49,6 @@ from cogcli.run.engine.outcome import Degraded
 from cogcli.run.engine.policy import learn_facts, may_repeat, require_permitted, spend_call
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Cancelled, Effects, Turn, WorkerCall, WorkerSlot
-from cogcli.specs.capability import Capability, Gate
 from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
 

@@ -11,9 +11,11 @@ from cogcli.base.calls import STEP_SECONDS, ServiceNotice
 from cogcli.base.errors import CogcliError, EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import ServiceStarted, ServiceStopped, row_of
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.skill_spec import Skill
 from cogcli.policy.approvals import Approvals, Asked
 from cogcli.run.engine.doubt import EarlierCalls
 from cogcli.run.engine.plan import PlannedStep, StepPlan, plan_skill
@@ -26,9 +28,7 @@ from cogcli.run.engine.ports import (
 )
 from cogcli.run.engine.tasks import Effects, Loop, Spawn
 from cogcli.run.engine.write_order import WriteOrder
-from cogcli.specs.capability import Capability
 from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
-from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
 from cogcli.state.reducer import ReusedResult, apply
 

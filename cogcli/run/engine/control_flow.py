@@ -21,13 +21,13 @@ from cogcli.base.errors import (
     RuntimeErrorBase,
 )
 from cogcli.base.jsonvalue import deep_copy, kind_of
+from cogcli.declarations.skill_spec import Foreach, Scatter, While
 from cogcli.run.engine.doubt import LeftOut
 from cogcli.run.engine.invocation import call_target, invoke
 from cogcli.run.engine.outcome import LEFT_OUT, Degraded
 from cogcli.run.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Cancel, Cancelled, Effects, Next, Spawn, Task
-from cogcli.specs.skill import Foreach, Scatter, While
 from cogcli.state.execution import fork
 from cogcli.state.expressions import holds, value_of
 from cogcli.state.inputs import Scope, resolve_input

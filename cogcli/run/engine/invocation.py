@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from cogcli.base.errors import ExpressionError, InputMappingError, InternalError, RuntimeErrorBase
 from cogcli.base.jsonvalue import deep_copy
+from cogcli.declarations.skill_spec import Retry
 from cogcli.run.engine.call import governed_call
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.nested import run_nested
@@ -14,7 +15,6 @@ from cogcli.run.engine.policy import may_repeat
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Cancelled, Effects
 from cogcli.specs.fields import Violation, fit_values
-from cogcli.specs.skill import Retry
 from cogcli.state.expressions import case_text, value_of
 from cogcli.state.inputs import Scope, reads_nothing, resolve_input
 

@@ -14,8 +14,9 @@ from cogcli.base.errors import (
     StepExecutionError,
 )
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.value_types import Outcome
-from cogcli.specs.fields import Fields, fit_values
+from cogcli.specs.fields import fit_values
 
 LEFT_OUT: Final = "left-out"
 """Reason of an item of a foreach that a person left out."""

@@ -12,10 +12,11 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from cogcli.base.refs import parse_target
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.events import PlanEntry
-from cogcli.specs.capability import Capability, hinted_writes
-from cogcli.specs.fields import Fields, FieldSpec
-from cogcli.specs.skill import Skill, Step
+from cogcli.declarations.field_spec import Fields, FieldSpec
+from cogcli.declarations.skill_spec import Skill, Step
+from cogcli.specs.capability import hinted_writes
 from cogcli.state import expressions, inputs, outputs
 
 ITERATIONS, EXHAUSTED = "$iterations", "$exhausted"
@@ -180,15 +181,19 @@ def _produces(
     """The fields a step produces: the union over its targets, lists under foreach, one per name under collect."""
     config = step.config
     if config.scatter and config.scatter.merge == "collect":
-        return {name: FieldSpec("object") for name in targets}
+        return {name: FieldSpec(type="object") for name in targets}
     fields: Fields = {}
     for target in called:
         for name, spec in target.outputs.items():
             fields.setdefault(name, spec)
     if config.foreach:
-        return {name: FieldSpec("array") for name in fields}
+        return {name: FieldSpec(type="array") for name in fields}
     if config.while_:
-        return {**fields, ITERATIONS: FieldSpec("integer"), EXHAUSTED: FieldSpec("boolean")}
+        return {
+            **fields,
+            ITERATIONS: FieldSpec(type="integer"),
+            EXHAUSTED: FieldSpec(type="boolean"),
+        }
     return fields
 
 

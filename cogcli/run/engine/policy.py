@@ -14,12 +14,12 @@ from cogcli.base.errors import (
 )
 from cogcli.base.redact import BY_NAME
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
 from cogcli.run.engine.approval import ApprovalRequest
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Effects, Turn
-from cogcli.specs.capability import Capability
 
 if TYPE_CHECKING:
     from cogcli.policy.approvals import Answered

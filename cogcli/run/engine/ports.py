@@ -10,10 +10,10 @@ from cogcli.declarations.envelope import Draft, Event
 from cogcli.declarations.value_types import IntuitionMode
 
 if TYPE_CHECKING:
+    from cogcli.declarations.capability_spec import Capability
     from cogcli.policy.budgets import Budgets
     from cogcli.policy.run_policy import RunState
     from cogcli.policy.verdict import Verdict
-    from cogcli.specs.capability import Capability
     from cogcli.specs.pack import PackGate
 
 

@@ -14,13 +14,13 @@ from typing import Any, Final
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.capability_spec import Capability
 from cogcli.run.engine.call import consult
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.doubt import DoubtResolution
 from cogcli.run.engine.outcome import Degraded
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Effects
-from cogcli.specs.capability import Capability
 from cogcli.specs.fields import fit_values
 
 _SPEAKER: Final = "policy:"

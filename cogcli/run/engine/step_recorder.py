@@ -13,6 +13,7 @@ from cogcli.base.canonical import span_of, trace_of
 from cogcli.base.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade, FallbackUse, StepError, Usage, WrittenFile
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
@@ -26,7 +27,6 @@ from cogcli.run.engine.context import Fallback, Run
 from cogcli.run.engine.outcome import status_of
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.tasks import Cancelled, Effects, Sleep
-from cogcli.specs.capability import Capability
 from cogcli.state.reducer import Write
 
 _EXCERPT: Final = 200

@@ -8,7 +8,7 @@ from typing import Final
 
 from cogcli.base.problems import suggest_path, suggestion
 from cogcli.declarations.binding_spec import Binding
-from cogcli.specs.capability import Capability
+from cogcli.declarations.capability_spec import Capability
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.graph import shortest_cycle

@@ -8,12 +8,14 @@ from typing import Any
 
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.problems import KeyPath, suggestion
-from cogcli.specs.capability import HINT_TYPES, Capability
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import Fields
+from cogcli.specs.capability import HINT_TYPES
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.gates import check_gates, check_probe
 from cogcli.specs.checks.references import target_fault
 from cogcli.specs.examples import content_of, is_inside, with_paths
-from cogcli.specs.fields import Fields, fit_values
+from cogcli.specs.fields import fit_values
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shipped_fit import find_weakened
 
@@ -72,7 +74,7 @@ def _check_hints(capability: Capability, report: ProblemReport) -> None:
 def _check_safety(capability: Capability, report: ProblemReport) -> None:
     safety, effect = capability.safety, capability.effect
     if effect == "unknown":
-        path = ("properties",) if capability.properties else ("id",)
+        path = ("properties",) if capability.properties.json else ("id",)
         hint = "declare properties.side_effects: true or false"
         report.warn("effects.undeclared", path, "its effects are not declared", hint=hint)
     if safety is None:
@@ -82,11 +84,7 @@ def _check_safety(capability: Capability, report: ProblemReport) -> None:
         message = f"`read_only`, but its effect class is {effect}"
         hint = "declare properties.side_effects: false"
         report.error("safety.read-only", place, message, hint=hint)
-    if (
-        safety.declared.get("reversible") is False
-        and effect == "effect"
-        and not safety.requires_confirmation
-    ):
+    if safety.reversible is False and effect == "effect" and not safety.requires_confirmation:
         message = "its effect cannot be undone and needs no confirmation"
         hint = "set requires_confirmation: true"
         report.warn("safety.irreversible", ("safety", "reversible"), message, hint=hint)

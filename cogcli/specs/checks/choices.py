@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.problems import did_you_mean, suggestion
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.eligibility import place_of_variable
@@ -13,7 +14,7 @@ from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import CANDIDATE, find_binding_on
 from cogcli.specs.selection_errors import usable_bindings
-from cogcli.specs.skill import NESTED, targets_of
+from cogcli.specs.skill import targets_of
 
 
 def check_defaults(context: CheckContext) -> None:

@@ -10,15 +10,15 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.problems import KeyPath, Problem, suggestion
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.cached_positions import FilePlaces
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import Selection, select
 from cogcli.specs.selection_errors import other_capability_reason, unknown_binding_reason
-from cogcli.specs.skill import Skill
 
 S = TypeVar("S", Skill, Capability, Binding, Service)
 

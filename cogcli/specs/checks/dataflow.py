@@ -15,10 +15,10 @@ from typing import Final
 
 from cogcli.base.problems import suggest_path
 from cogcli.base.refs import Reference
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.checks.graph import StepGraph
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.inner_shapes import MOST, InnerShape
-from cogcli.specs.skill import Skill
 
 StatePath = tuple[str, ...]
 FLAT: Final = ("vars", "outputs")

@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.base.refs import Reference
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.checks.dataflow import FLAT, Dataflow
 from cogcli.specs.checks.flow_shapes import check_member
 from cogcli.specs.checks.references import has_members
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.checks.step_inputs import misfit
-from cogcli.specs.skill import Skill
 
 _TYPES: Final = {
     "frame.goal": "string",

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cogcli.base.problems import meant_hint, suggest_path, suggestion
-from cogcli.specs.capability import GATES, Capability, Gate
+from cogcli.declarations.capability_spec import GATES, Capability, Gate
+from cogcli.declarations.field_spec import Fields
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.graph import shortest_cycle
 from cogcli.specs.checks.references import inner_path
-from cogcli.specs.fields import Fields
 from cogcli.specs.inner_shapes import follow, shape_of
 from cogcli.specs.problem_report import ProblemReport
 

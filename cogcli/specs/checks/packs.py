@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from cogcli.base.problems import Problem
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.skill import NESTED, capabilities_of, skills_of
+from cogcli.specs.skill import capabilities_of, skills_of
 
 
 def check_agent(catalog: Catalog, *, options: SelectionOptions) -> list[Problem]:

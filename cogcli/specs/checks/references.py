@@ -11,10 +11,10 @@ from typing import Final
 from cogcli.base import refs
 from cogcli.base.problems import Severity, did_you_mean, suggest_path
 from cogcli.base.refs import READABLE, WORKING_SLOTS, WRITABLE, Reference, Target
-from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.declarations.field_spec import Fields, FieldSpec
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.plausible_syntax import Plausible, find_plausible, right_form
 from cogcli.specs.problem_report import TextFault
-from cogcli.specs.skill import Skill
 from cogcli.specs.step_values import reference_of
 
 _DOTTED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)\.[^\s]*")
@@ -131,6 +131,7 @@ def reference_fault(
     head, *below = reference.segments or ("",)
     where, attributes = f"{namespace}.{head}", _ATTRIBUTES.get(namespace)
     after = "".join(f".{segment}" for segment in below)
+    scalar: str
     if namespace == "inputs":
         field = inputs.get(head)
         if field is None:

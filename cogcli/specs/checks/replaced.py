@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from cogcli.base.problems import Problem
+from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.shipped_fit import is_shipped_file
-from cogcli.specs.skill import NESTED, Skill, targets_of
+from cogcli.specs.skill import targets_of
 
 _OWN: Final = ("yaml.", "json.", "key.", "value.", "id.", "layout.", "field.", "template.")
 """What a file says by itself: no other file makes that wrong."""

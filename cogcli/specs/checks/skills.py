@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.base.problems import suggest_path
-from cogcli.specs.capability import Capability
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.dataflow import Dataflow, check_reads
 from cogcli.specs.checks.flow_types import check_read_types, check_write_types
@@ -20,7 +22,7 @@ from cogcli.specs.checks.write_conflicts import (
     check_races,
     check_rewrites,
 )
-from cogcli.specs.skill import NESTED, Skill, skills_of, targets_of
+from cogcli.specs.skill import skills_of, targets_of
 
 MAX_DEPTH: Final = 10
 MAX_LANES: Final = 2

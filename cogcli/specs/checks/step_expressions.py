@@ -17,18 +17,18 @@ from cogcli.base.expression_hints import foreign_value
 from cogcli.base.expressions import Expression, ExpressionFault, read_expression
 from cogcli.base.problems import KeyPath, did_you_mean, meant_hint
 from cogcli.base.refs import READABLE, Reference
+from cogcli.declarations.field_spec import FieldSpec
+from cogcli.declarations.skill_spec import StepConfig
 from cogcli.specs.checks.references import explain_near_miss, meant_reference, readable_names
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
-from cogcli.specs.fields import FieldSpec
 from cogcli.specs.plausible_syntax import find_plausible
-from cogcli.specs.skill import StepConfig
 from cogcli.specs.step_values import parts_of, reference_of
 
 _CONDITION = ("config", "condition")
 _NO_NAMES: frozenset[str] = frozenset()
 _OR_NONE: Final = re.compile(r"[\w\]]\s+or\s+\[\s*\]\s*$")
-_LIST = FieldSpec("array", required=True)
+_LIST = FieldSpec(type="array", required=True)
 _LANGUAGE = "compare, combine with `and`, `or`, `not`, use `in`, `is null` and functions: cogcli explain expr.syntax"
 
 

@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.problems import KeyPath
 from cogcli.base.refs import Reference, Target
-from cogcli.specs.capability import Capability
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import Fields, FieldSpec
+from cogcli.declarations.skill_spec import Skill, Step
+from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.inner_shapes import InnerShape, shape_of
-from cogcli.specs.skill import NESTED, Skill, Step, targets_of
+from cogcli.specs.skill import targets_of
 
 if TYPE_CHECKING:
     from cogcli.base.expressions import Mention
 
 
 _ROUNDS: Final = {
-    "$iterations": FieldSpec("integer", required=True),
-    "$exhausted": FieldSpec("boolean", required=True),
+    "$iterations": FieldSpec(type="integer", required=True),
+    "$exhausted": FieldSpec(type="boolean", required=True),
 }
 
 
@@ -190,7 +192,7 @@ def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:
             if other is not None:
                 needed = any(each.required and each.default is None for each in (field, other))
                 field = FieldSpec(
-                    field.type if field.type == other.type else "any", required=needed
+                    type=field.type if field.type == other.type else "any", required=needed
                 )
             joined[name] = field
     return joined
@@ -199,14 +201,15 @@ def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:
 def _outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
     config = step.config
     if config.scatter and config.scatter.merge == "collect":
-        outputs = {name: FieldSpec("object", required=True) for name in config.scatter.targets}
+        outputs = {name: FieldSpec(type="object", required=True) for name in config.scatter.targets}
     elif config.scatter and config.scatter.merge == "concat_lists":
         outputs = _joined_outputs(specs, every=False)
     else:
         outputs = _joined_outputs(specs, every=True)
     if config.foreach:
         return {
-            name: FieldSpec("array", required=True, items=field) for name, field in outputs.items()
+            name: FieldSpec(type="array", required=True, items=field)
+            for name, field in outputs.items()
         }
     return {**outputs, **_ROUNDS} if config.while_ else outputs
 
@@ -221,9 +224,9 @@ def _joined_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fiel
         types = {field.type for field in fields}
         given = [field.required for field in fields]
         certain = all(given) and len(given) == len(specs) if every else any(given)
-        joined[name] = FieldSpec(types.pop() if len(types) == 1 else "any", required=certain)
+        joined[name] = FieldSpec(type=types.pop() if len(types) == 1 else "any", required=certain)
     return joined
 
 
 def _certain(field: FieldSpec) -> FieldSpec:
-    return field if field.required or field.default is None else field._replace(required=True)
+    return field if field.required or field.default is None else field.replace(required=True)

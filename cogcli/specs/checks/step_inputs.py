@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from cogcli.base.jsonvalue import preview
 from cogcli.base.problems import KeyPath, Severity, suggestion
+from cogcli.declarations.field_spec import FieldSpec
 from cogcli.specs.checks.references import (
     explain_near_miss,
     meant_reference,
@@ -14,7 +15,7 @@ from cogcli.specs.checks.references import (
     reference_fault,
 )
 from cogcli.specs.checks.step_facts import Read, StepFacts
-from cogcli.specs.fields import FieldSpec, fit_values
+from cogcli.specs.fields import fit_values
 from cogcli.specs.plausible_syntax import Plausible, find_plausible, placeholders
 from cogcli.specs.step_values import (
     TextSlot,
@@ -200,7 +201,7 @@ def _literal_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
         )
     if _holds_literal(value):
         return ""
-    _, violations = fit_values({"": wanted._replace(schema=None)}, {"": value})
+    _, violations = fit_values({"": wanted.replace(schema=None)}, {"": value})
     return violations[0].message.partition("`: ")[2] if violations else ""
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from cogcli.base.problems import KeyPath, suggest_path
 from cogcli.base.refs import Target, parse_target
-from cogcli.specs.capability import Capability, hinted_writes
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import FieldSpec
+from cogcli.specs.capability import hinted_writes
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.references import (
     inner_path,
@@ -14,7 +16,6 @@ from cogcli.specs.checks.references import (
 )
 from cogcli.specs.checks.step_facts import PlannedWrite, Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
-from cogcli.specs.fields import FieldSpec
 from cogcli.specs.inner_shapes import InnerShape, follow, shape_of
 from cogcli.specs.step_values import reference_of
 
@@ -55,15 +56,15 @@ def _produced(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, Inn
         if field.type not in ("object", "array", "any"):
             message = f"`{left}`: output `{head}` is {field.type}, no path leads into it"
             step.report.error("ref.walk", path, message, key=True)
-            return FieldSpec("any", required=field.required), InnerShape()
+            return FieldSpec(type="any", required=field.required), InnerShape()
         inside = follow([step.interface.shape(head)], below, lists=True)
         report_absent(step.report, path, (head, *below), 1, inside, key=True)
-        return FieldSpec("any", required=field.required), (inside.shapes or (InnerShape(),))[0]
+        return FieldSpec(type="any", required=field.required), (inside.shapes or (InnerShape(),))[0]
     reference = reference_of(left, frozenset())
     if reference and reference.namespace in ("inputs", "vars", "outputs"):
         note_reference(step, Read(reference, path), key=True)
         declared = step.skill.inputs.get(left[7:]) if reference.namespace == "inputs" else None
-        copied = FieldSpec(declared.type if declared else "any", required=True)
+        copied = FieldSpec(type=declared.type if declared else "any", required=True)
         return copied, shape_of(declared) if declared else InnerShape()
     if step.interface.complete:
         message = f"`{left}` is neither an output of {step.called()} nor a reference to copy"
@@ -74,7 +75,7 @@ def _produced(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, Inn
         there = f"it has {', '.join(f'`{name}`' for name in sorted(outputs))}" if outputs else ""
         hint = f"write {last}" if last in outputs else near or there
         step.report.error("step.output-unknown", path, message, hint=hint, key=True)
-    return FieldSpec("any", required=True), InnerShape()
+    return FieldSpec(type="any", required=True), InnerShape()
 
 
 def _note_hinted_writes(step: StepFacts) -> None:

@@ -162,7 +162,7 @@ def test_a_tool_that_waits_for_facts_no_more_says_so() -> None:
 
 def test_a_tool_with_another_text_is_changed_by_the_tools() -> None:
     given = compile_input()
-    lookup = given.capabilities["orders.lookup"]._replace(description="Another text.")
+    lookup = given.capabilities["orders.lookup"].replace(description="Another text.")
     other = compile_context(
         given._replace(capabilities={**given.capabilities, "orders.lookup": lookup})
     )

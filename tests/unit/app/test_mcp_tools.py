@@ -10,26 +10,27 @@ import jsonschema
 import pytest
 
 from cogcli.app.serving.tools import Offer, Served, hints_of, names_of, tool_of
+from cogcli.declarations.capability_spec import Capability, Properties
+from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.skill_spec import Skill
 from cogcli.run.prepare import PreparedRun, RunRequest
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.field_schema import schema_of
-from cogcli.specs.fields import FieldSpec, fit_values
+from cogcli.specs.fields import fit_values
 from cogcli.specs.selection import SelectionOptions
-from cogcli.specs.skill import Skill
 
 FIELDS = {
-    "text": FieldSpec("string", required=True, description="What to read."),
-    "count": FieldSpec("integer", default=3),
-    "kind": FieldSpec("string", enum=["plain", "legal"]),
-    "rows": FieldSpec("array", items=FieldSpec("object")),
-    "free": FieldSpec("any"),
-    "short": FieldSpec("string", schema={"maxLength": 3}),
+    "text": FieldSpec(type="string", required=True, description="What to read."),
+    "count": FieldSpec(type="integer", default=3),
+    "kind": FieldSpec(type="string", enum=["plain", "legal"]),
+    "rows": FieldSpec(type="array", items=FieldSpec(type="object")),
+    "free": FieldSpec(type="any"),
+    "short": FieldSpec(type="string", schema={"maxLength": 3}),
     "tree": FieldSpec(
-        "object", schema={"$ref": "#/$defs/node", "$defs": {"node": {"type": "object"}}}
+        type="object", schema={"$ref": "#/$defs/node", "$defs": {"node": {"type": "object"}}}
     ),
-    "anchored": FieldSpec("object", schema={"$anchor": "here", "$ref": "#"}),
+    "anchored": FieldSpec(type="object", schema={"$anchor": "here", "$ref": "#"}),
 }
 NODE = {
     "type": "object",
@@ -45,19 +46,32 @@ TREE = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "#/$d
 ITSELF = {"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"$ref": "#/$defs/n"}},
           "$defs": {"n": {"type": "integer", "default": {"$ref": "#"}}}}  # fmt: skip
 REFERRING = {
-    "tree": FieldSpec("object", schema=TREE),
-    "trees": FieldSpec("array", items=FieldSpec("object", schema=TREE)),
-    "chain": FieldSpec("object", schema=ITSELF),
+    "tree": FieldSpec(type="object", schema=TREE),
+    "trees": FieldSpec(type="array", items=FieldSpec(type="object", schema=TREE)),
+    "chain": FieldSpec(type="object", schema=ITSELF),
 }
 
 
 def capability(properties: dict[str, Any]) -> Capability:
-    return Capability("x.y", "1.0.0", "", {}, {}, properties)
+    return Capability(
+        id="x.y",
+        version="1.0.0",
+        description="",
+        inputs={},
+        outputs={},
+        properties=Properties.of(properties),
+    )
 
 
 def skill() -> Skill:
     return Skill(
-        "demo.greet", "1.0.0", "Greet", "Greets.", FIELDS, {"text": FieldSpec("string")}, ()
+        id="demo.greet",
+        version="1.0.0",
+        name="Greet",
+        description="Greets.",
+        inputs=FIELDS,
+        outputs={"text": FieldSpec(type="string")},
+        steps=(),
     )
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from cogcli.specs.fields import FieldSpec, fields_from, fit_values
+from cogcli.declarations.field_spec import FieldSpec
+from cogcli.specs.fields import fields_from, fit_values
 
 
 def kinds(spec: dict[str, Any], values: dict[str, Any]) -> list[tuple[str, str]]:
@@ -47,7 +48,7 @@ def test_whole_floats_become_integers() -> None:
 
 
 def test_absent_and_null_give_the_default_and_each_its_own_copy() -> None:
-    fields = {"a": FieldSpec("array", default=[1]), "b": FieldSpec("string")}
+    fields = {"a": FieldSpec(type="array", default=[1]), "b": FieldSpec(type="string")}
     for values in ({}, {"a": None, "b": None}):
         first, _ = fit_values(fields, values)
         assert first == {"a": [1]}

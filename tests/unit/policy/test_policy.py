@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from cogcli.declarations.capability_spec import Capability
 from cogcli.policy.pack_policy import STATE_PARTS, GovernedCall, Policy, applies
 from cogcli.policy.verdict import Verdict, approval_mode, is_stricter
-from cogcli.specs.capability import capability_from
 from cogcli.specs.pack import VERDICTS, PackIntent, PolicyRule, RuleScope
 
 WINDOW = PolicyRule(
@@ -294,7 +294,7 @@ def test_the_mode_of_a_capability_is_the_highest_that_anything_asks_for(
     spec: dict[str, Any], declared: str, mode: str
 ) -> None:
     raw = {"id": "a.b", "version": "1.0.0", "description": "x", "inputs": {}, "outputs": {}, **spec}
-    assert approval_mode(capability_from(raw), declared) == mode
+    assert approval_mode(Capability.of(raw), declared) == mode
 
 
 def _rule(id: str, verdict: str, condition: Any = True, **members: Any) -> PolicyRule:

@@ -240,7 +240,7 @@ def test_a_rule_reaches_what_a_skill_of_the_pack_calls() -> None:
     raw["decision_layer"]["intents"][0]["capabilities"] = ["skill:t.refund"]
     refund = CAPABILITIES["payments.refund"]
     tools = {
-        "skill:t.refund": refund._replace(id="skill:t.refund", reaches=tuple(CAPABILITIES.values()))
+        "skill:t.refund": refund.replace(id="skill:t.refund", reaches=tuple(CAPABILITIES.values()))
     }
     codes = []
     for known in (tools, {}):

@@ -16,6 +16,7 @@ from test_reference_gate import CAPABILITIES, LONG, Draw
 
 from cogcli.base.errors import PolicyApprovalError, TransportError
 from cogcli.base.system import FakeClock, FakeIds
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions
 from cogcli.policy.approvals import Answered, Approvals, Asked, action_hash
@@ -25,7 +26,6 @@ from cogcli.policy.run_policy import Requester, RunPolicy
 from cogcli.run import resume
 from cogcli.run.engine.run import execute
 from cogcli.run.launch import engine_of
-from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import pack_from
 
@@ -64,7 +64,7 @@ class World(NamedTuple):
         return cls(
             raw,
             (pack, Policy.of(pack)),
-            {each["id"]: (each, capability_from(each)) for each in specs},
+            {each["id"]: (each, Capability.of(each)) for each in specs},
         )
 
     def stricter(self) -> World:

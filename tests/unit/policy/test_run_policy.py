@@ -320,8 +320,8 @@ def test_a_capability_with_effects_only_where_its_role_may() -> None:
     assert _judged(_policy(safety_mode="network"), REFUND).reason == "above_safety_mode"
 
 
-TOOL = REFUND._replace(id="skill:t.refund", reaches=(LOOKUP, REFUND))
-GATED = REFUND._replace(id="skill:t.once", reaches=(LOOKUP,))
+TOOL = REFUND.replace(id="skill:t.refund", reaches=(LOOKUP, REFUND))
+GATED = REFUND.replace(id="skill:t.once", reaches=(LOOKUP,))
 
 
 def _offering(rules: list[dict[str, Any]] | None = None, **members: Any) -> RunPolicy:

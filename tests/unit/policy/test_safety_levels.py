@@ -10,6 +10,7 @@ from cogcli.base.errors import (
     SafetyGateFailedError,
     SafetyTrustLevelError,
 )
+from cogcli.declarations.capability_spec import Gate, Safety
 from cogcli.policy.approvals import Asked
 from cogcli.policy.safety import (
     GateVerdict,
@@ -19,7 +20,6 @@ from cogcli.policy.safety import (
     refusal_of_asked,
     stricter,
 )
-from cogcli.specs.capability import Gate, Safety
 
 RANKS = ["sandbox", "standard", "elevated", "privileged"]
 ORDER = ["pass", "warn", "degrade", "require_human", "block", "error"]
@@ -63,7 +63,7 @@ def test_trust_is_told_before_confirmation() -> None:
 def test_what_is_no_boolean_is_an_error_whatever_on_fail_says(
     on_fail: str, reply: dict[str, Any]
 ) -> None:
-    verdict = judge_gate(Gate("g", on_fail), reply)
+    verdict = judge_gate(Gate(capability="g", on_fail=on_fail), reply)
     assert verdict.outcome == "error"
     refusal = refusal_of("g", verdict)
     assert isinstance(refusal, SafetyGateFailedError)
@@ -72,13 +72,16 @@ def test_what_is_no_boolean_is_an_error_whatever_on_fail_says(
 
 @pytest.mark.parametrize("on_fail", ["block", "warn", "degrade", "require_human"])
 def test_true_passes_and_false_leads_to_on_fail(on_fail: str) -> None:
-    assert judge_gate(Gate("g", on_fail), {"allowed": True, "reason": "r"}) == GateVerdict(
-        "pass", ""
+    assert judge_gate(
+        Gate(capability="g", on_fail=on_fail), {"allowed": True, "reason": "r"}
+    ) == GateVerdict("pass", "")
+    assert judge_gate(
+        Gate(capability="g", on_fail=on_fail), {"allowed": False, "reason": "r"}
+    ) == GateVerdict(on_fail, "r")
+    assert (
+        judge_gate(Gate(capability="g", on_fail=on_fail), {"allowed": False, "reason": 3}).reason
+        == "not allowed"
     )
-    assert judge_gate(Gate("g", on_fail), {"allowed": False, "reason": "r"}) == GateVerdict(
-        on_fail, "r"
-    )
-    assert judge_gate(Gate("g", on_fail), {"allowed": False, "reason": 3}).reason == "not allowed"
 
 
 def test_stricter_verdict_wins_and_the_first_on_a_tie() -> None:
@@ -135,9 +138,15 @@ def test_what_is_said_of_a_refusal() -> None:
 @pytest.mark.parametrize("reason", ["", None, 3, []])
 def test_a_gate_without_a_reason(reason: Any) -> None:
     assert (
-        judge_gate(Gate("g", "block"), {"allowed": False, "reason": reason}).reason == "not allowed"
+        judge_gate(
+            Gate(capability="g", on_fail="block"), {"allowed": False, "reason": reason}
+        ).reason
+        == "not allowed"
     )
-    assert judge_gate(Gate("g", "block"), {}).reason == "answered without a boolean `allowed`"
+    assert (
+        judge_gate(Gate(capability="g", on_fail="block"), {}).reason
+        == "answered without a boolean `allowed`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,4 +181,7 @@ def test_a_step_that_a_person_was_asked_about_asks_again_once_its_specs_changed(
     ],
 )
 def test_a_gate_may_give_several_reasons(reply: dict[str, object], reason: str) -> None:
-    assert judge_gate(Gate("g", "block"), {"allowed": False, **reply}).reason == reason
+    assert (
+        judge_gate(Gate(capability="g", on_fail="block"), {"allowed": False, **reply}).reason
+        == reason
+    )

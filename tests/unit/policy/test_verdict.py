@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from cogcli.declarations.capability_spec import Capability
 from cogcli.policy.verdict import Verdict, highest_mode, is_above, is_stricter, mode_under
-from cogcli.specs.capability import capability_from
 from cogcli.specs.pack import MODES, VERDICTS, PackTool
 
 
@@ -93,11 +93,11 @@ def test_a_skill_has_the_highest_mode_that_it_reaches(
     declared: dict[str, PackTool], expected: str
 ) -> None:
     read, write = (
-        capability_from(
+        Capability.of(
             {"id": id, "version": "1", "description": "", "properties": {"side_effects": effect}}
         )
         for id, effect in (("c.read", False), ("c.write", True))
     )
-    tool = read._replace(id="skill:t.s", reaches=(read, write))
+    tool = read.replace(id="skill:t.s", reaches=(read, write))
     assert mode_under(declared, tool) == expected
     assert mode_under({}, read) == "read_only"

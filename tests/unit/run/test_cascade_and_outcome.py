@@ -273,7 +273,7 @@ def test_final_outputs_are_checked_and_completed() -> None:
     )
     assert (typed.outcome.status, typed.code) == ("error", "outputs.type")
     fields = fields_from({"a": {"type": "integer", "default": 7}})
-    whole = run(base._replace(outputs=fields), runner(), A)
+    whole = run(base.replace(outputs=fields), runner(), A)
     assert (whole.outcome.status, whole.outcome.outputs) == ("ok", {"a": 7, "extra": 1})
 
 

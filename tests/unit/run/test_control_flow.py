@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.base.errors import RuntimeErrorBase, ServerFaultError, TransportError
-from cogcli.specs.capability import Capability
-from cogcli.specs.skill import Skill
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.skill_spec import Skill
 from cogcli.state.execution import snapshot
 
 A = capability("c.a", "x l", "x l y")

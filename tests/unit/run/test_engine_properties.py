@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.base.errors import ServerFaultError
-from cogcli.specs.skill import Skill
+from cogcli.declarations.skill_spec import Skill
 from cogcli.state.execution import snapshot
 
 QUICK = examples(60)

@@ -15,7 +15,9 @@ from fakes.specs import capability, skill, step
 from cogcli.base.errors import TransportError
 from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.skill_spec import Skill
 from cogcli.episode.log_lines import LATEST
 from cogcli.run.engine import call, context, step_recorder, tasks
 from cogcli.run.engine import run as engine_run
@@ -25,9 +27,7 @@ from cogcli.run.launch import engine_of
 from cogcli.run.log_index import LogIndex
 from cogcli.run.replay_adapters import ReplayDifference, ReplaySink
 from cogcli.run.results import Control
-from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.skill import Skill
 
 
 class Time:

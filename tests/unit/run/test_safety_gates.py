@@ -216,8 +216,8 @@ def test_the_hash_of_what_a_gate_was_asked_is_of_what_the_log_may_hold() -> None
     names = {"x": "any", "password": "any"}
     guard, call = gate("g.a"), guarded("g.a")
     fields = {name: {"type": kind} for name, kind in names.items()}
-    guard = guard._replace(inputs=fields_from(fields))
-    call = call._replace(inputs=fields_from(fields))
+    guard = guard.replace(inputs=fields_from(fields))
+    call = call.replace(inputs=fields_from(fields))
     ran = run(
         skill(step("s", "c.a", input={"x": "a", "password": "sentinel"})),
         ScriptedRunner({"c.a": echo, "g.a": YES}), call, guard,

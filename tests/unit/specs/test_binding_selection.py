@@ -6,9 +6,9 @@ import pytest
 
 from cogcli.base.errors import BindingResolutionError
 from cogcli.declarations.binding_spec import Binding, BindingMetadata
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.capability import capability_from
 from cogcli.specs.catalog import Catalog, Defaults
 from cogcli.specs.selection import SelectionOptions, select
 
@@ -50,7 +50,7 @@ def catalog(*specs: Binding | Service, defaults: str = "", **capability: Any) ->
         **capability,
     }
     return Catalog(
-        capabilities={"a.b": capability_from(raw)},
+        capabilities={"a.b": Capability.of(raw)},
         bindings=bindings,
         bindings_of={"a.b": tuple(sorted(bindings))},
         services={"py": SHIPPED, **{spec.id: spec for spec in specs if isinstance(spec, Service)}},

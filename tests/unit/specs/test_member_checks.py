@@ -10,7 +10,7 @@ from fakes.specs import capability, skill, step
 from support.growth import assert_linear
 
 from cogcli.base.problems import Problem
-from cogcli.specs.skill import Skill
+from cogcli.declarations.skill_spec import Skill
 
 ITEM = {"type": "object", "properties": {"sku": {"type": "string"}, "qty": {"type": "integer"}}}
 ORDER = {

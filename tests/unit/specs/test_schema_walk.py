@@ -9,8 +9,8 @@ import pytest
 from cogcli.base.schema.lookup import FoundSchema, members, schema_at
 from cogcli.base.schema.validator import errors
 from cogcli.base.schema.visitor import any_of
+from cogcli.declarations.field_spec import FieldSpec
 from cogcli.protocols.contract_flow import schema_of
-from cogcli.specs.fields import FieldSpec
 
 NOTE: dict[str, Any] = {
     "type": "object",
@@ -96,9 +96,9 @@ def test_schemas_with_definitions_of_one_name_join_without_clash() -> None:
 
 def test_a_field_is_a_schema_with_all_that_it_declares() -> None:
     fragment = {"minLength": 2, "$defs": {"p": {"pattern": "^a"}}, "allOf": [{"$ref": "#/$defs/p"}]}
-    items = FieldSpec("string", enum=["ab", "b", "cc"], schema=fragment)
-    schema = schema_of(FieldSpec("array", items=items, schema={"maxItems": 2}))
+    items = FieldSpec(type="string", enum=["ab", "b", "cc"], schema=fragment)
+    schema = schema_of(FieldSpec(type="array", items=items, schema={"maxItems": 2}))
     assert not errors(schema, ["ab"])
     for broken in (["b"], ["cc"], ["x"], ["ab"] * 3, [1], "ab"):
         assert errors(schema, broken), broken
-    assert schema_of(FieldSpec("any")) == {}
+    assert schema_of(FieldSpec(type="any")) == {}

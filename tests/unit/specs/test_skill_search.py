@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakes.specs import capability, skill, step
 
-from cogcli.specs.capability import Capability
+from cogcli.declarations.capability_spec import Capability
 from cogcli.specs.skill_search import answer_for, rank, run_line
 from cogcli.specs.skill_tools import contract_of
 

@@ -9,10 +9,10 @@ from fakes.specs import capability, gate, skill, step
 from fakes.support_desk import pack, raw_pack
 
 from cogcli.base.problems import Problem
-from cogcli.specs.capability import Capability
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.shapes import check_file
-from cogcli.specs.skill import Skill
 from cogcli.specs.skill_tools import contract_of, find_tool, skill_tools, tool_names
 
 READ, ASKED, PROBED = capability("c.read"), gate("c.gate"), capability("c.probe")

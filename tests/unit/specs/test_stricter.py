@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from cogcli.specs.capability import ON_FAIL, STRICTNESS, TRUST_RANKS, Capability, capability_from
+from cogcli.declarations.capability_spec import STRICTNESS, TRUST_RANKS, Capability, OnFail
 from cogcli.specs.extends import find_weakened_safety
 from cogcli.specs.stricter import stricter, stricter_of
 
@@ -20,7 +20,7 @@ EFFECTS: dict[str, dict[str, Any]] = {
 
 
 def capability(safety: dict[str, Any] | None = None, **properties: Any) -> Capability:
-    return capability_from(
+    return Capability.of(
         {
             "id": "a.b",
             "version": "1.0.0",
@@ -36,7 +36,10 @@ BLOCKS: list[dict[str, Any]] = [
     *({"trust_level": level} for level in TRUST_RANKS),
     {"requires_confirmation": True},
     *({key: ["g.a"]} for key in ("mandatory_pre_gates", "mandatory_post_gates")),
-    *({"mandatory_pre_gates": [{"capability": "g.a", "on_fail": on_fail}]} for on_fail in ON_FAIL),
+    *(
+        {"mandatory_pre_gates": [{"capability": "g.a", "on_fail": on_fail}]}
+        for on_fail in get_args(OnFail)
+    ),
     {
         "mandatory_post_gates": [
             {"capability": "g.b", "on_fail": "require_human", "input": {"text": "input.text"}}
@@ -59,9 +62,9 @@ def test_neither_block_asks_for_more_than_the_joined_one(
 ) -> None:
     joined = stricter(capability(present), capability(earlier)).safety
     assert joined is not None
-    assert find_weakened_safety(joined.declared, present) == []
-    assert find_weakened_safety(joined.declared, earlier) == []
-    again = capability(joined.declared).safety
+    assert find_weakened_safety(joined.json, present) == []
+    assert find_weakened_safety(joined.json, earlier) == []
+    again = capability(joined.json).safety
     assert again == joined  # what is shown is what holds
 
 
@@ -100,4 +103,4 @@ def test_what_did_not_change_is_the_same_object() -> None:
 
 
 def test_every_answer_to_a_refusing_gate_has_its_strictness() -> None:
-    assert sorted(STRICTNESS) == sorted(ON_FAIL)
+    assert sorted(STRICTNESS) == sorted(get_args(OnFail))

@@ -1,0 +1,268 @@
+"""Capabilities: contracts with typed inputs, typed outputs and safety
+(docs/reference/capability.md#keys)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.merge import STRATEGIES
+from cogcli.declarations.field import key, place
+from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.options import CONFORMANCE_PROFILES, TRUST_LEVELS
+from cogcli.declarations.spec import Spec, SpecLimits
+from cogcli.declarations.spec_types import (
+    CapabilityId,
+    Conformance,
+    ServiceTarget,
+    Version,
+    Words,
+)
+
+TrustLevel = Annotated[str, SpecLimits(choices=TRUST_LEVELS)]
+OnFail = Literal["block", "warn", "degrade", "require_human"]
+Role = Literal["perceive", "analyze", "evaluate", "decide", "synthesize", "act", "reflect"]
+DataClass = Literal["public", "internal", "pii", "confidential", "restricted"]
+"""The lowest first."""
+ScopeConstraint = Literal[
+    "no_external_network",
+    "sandboxed_execution",
+    "no_credential_passthrough",
+    "read_only",
+    "ephemeral_only",
+]
+EffectClass = Literal["none", "idempotent", "effect", "unknown"]
+Merge = Annotated[str, SpecLimits(choices=STRATEGIES)]
+CapabilityName = Annotated[Words, SpecLimits(ids="capabilities")]
+"""A capability, by its id or an alias."""
+StatedSafety = SpecLimits(least=1, code="safety.empty")
+"""Lists of a safety block are left out rather than empty."""
+
+TRUST_RANKS: Final = {level: rank for rank, level in enumerate(TRUST_LEVELS)}
+CONFORMANCE_RANKS: Final = {level: rank for rank, level in enumerate(CONFORMANCE_PROFILES)}
+STRICTNESS: Final = ("warn", "degrade", "require_human", "block")
+"""The values of `on_fail`, the weakest first."""
+GATES: Final = ("mandatory_pre_gates", "mandatory_post_gates")
+
+
+class Properties(Spec):
+    """How a capability behaves."""
+
+    deterministic: bool | None = None
+    """Stated for readers; nothing depends on it."""
+    side_effects: bool | None = None
+    """Whether something changes outside: the [effect class](#effects)."""
+    idempotent: bool = False
+    """Whether a second equal call changes nothing more."""
+    state_access: Literal["none", "read", "write", "read_write"] | None = None
+    """Stated for readers."""
+    audit_level: Literal["basic", "standard", "strict"] | None = None
+    """Stated for readers."""
+    required_conformance_profile: Conformance | None = None
+    """The minimum conformance of a [binding](binding.md#eligibility).
+    Default: `"experimental"`"""
+
+
+class CapabilityMetadata(Spec):
+    """What a capability has beside its contract."""
+
+    other_members = True
+    required_conformance_profile: Conformance | None = None
+    """Before that of `properties`.
+    Default: that of `properties`"""
+    status: str | None = None
+    """`deprecated`: as `deprecated: true`."""
+    examples: list[Any] | None = None
+    """[Examples](#examples).
+    Default: `[]`"""
+    tags: tuple[str, ...] = ()
+    """Words to find it by."""
+    layer: Any = None
+    """Stated for readers."""
+
+
+class Production(Spec):
+    """Where a hinted output goes when a step has no `output` mapping."""
+
+    type: str
+    """A type of the [table](#hints)."""
+    target: str | None = None
+    """Another target.
+    Default: that of the type"""
+    merge: Merge | None = None
+    """Another [merge strategy](execution.md#merge).
+    Default: that of the type"""
+
+
+class CognitiveHints(Spec):
+    """How a capability is wired by itself."""
+
+    role: Role | tuple[Role, ...] | None = None
+    """What it is for; the first gives the [kind](#effects) of its steps."""
+    consumes: str | tuple[str, ...] | None = None
+    """Types, stated for readers."""
+    produces: dict[str, Production] = NOTHING
+    """Output to where it is written."""
+
+
+class Gate(Spec):
+    """A capability called before or after a call to permit it."""
+
+    shorthand = "capability"
+    capability: CapabilityName
+    """Who is asked."""
+    on_fail: OnFail = "block"
+    """What a no leads to."""
+    input: dict[str, str] | None = None
+    """The gate's inputs.
+    Default: equal names"""
+
+
+class Safety(Spec):
+    """The safety block of a capability: what must hold before and after a call. Its `json` is recorded,
+    and shown to the approver."""
+
+    trust_level: TrustLevel = "sandbox"
+    """The least trust of a run that may call it."""
+    requires_confirmation: bool = False
+    """Whether a person must have confirmed it by its id."""
+    mandatory_pre_gates: Annotated[tuple[Gate, ...], StatedSafety] = ()
+    mandatory_post_gates: Annotated[tuple[Gate, ...], StatedSafety] = ()
+    """[Gates](#gates) before and after the call.
+    Default: none"""
+    allowed_targets: Annotated[tuple[ServiceTarget, ...], StatedSafety] = ()
+    """Which services may do it.
+    Default: none"""
+    scope_constraints: Annotated[tuple[ScopeConstraint, ...], StatedSafety] = ()
+    """How it may be done.
+    Default: none"""
+    data_classification: DataClass | None = None
+    """What its data is; [retention](pack.md#retention) reads it."""
+    reversible: bool | None = None
+    """Whether its effect can be undone."""
+    description: str | None = None
+    risk_level: str | None = None
+    rationale: str | None = None
+    """Shown to a person who is asked."""
+    mitigations: str | tuple[str, ...] | None = None
+    """Shown to a person who is asked."""
+
+
+class Probe(Spec):
+    """Who knows whether a call happened."""
+
+    capability: CapabilityName
+    """Its id."""
+
+
+class Capability(Spec):
+    """A capability with its bases folded in."""
+
+    id: CapabilityId
+    """[Its name](spec-files.md#ids), that of its file."""
+    version: Version
+    """SemVer, quoted."""
+    description: Words
+    """What it does, in one sentence."""
+    name: str = ""
+    """A title."""
+    inputs: Fields = NOTHING
+    """What a call is given; null: nothing.
+    Default: required, unless it `extends`"""
+    outputs: Fields = NOTHING
+    """What comes back; null: nothing.
+    Default: required, unless it `extends`"""
+    properties: Properties = Properties()
+    """How it behaves."""
+    metadata: Annotated[dict[str, Any], SpecLimits(keys=CapabilityMetadata)] = NOTHING
+    """Open: other keys of yours may stand next to these."""
+    cognitive_hints: CognitiveHints | None = None
+    """[Hints](#hints)."""
+    safety: Safety | None = None
+    """The [safety block](#safety)."""
+    declared_probe: Probe | None = key(default=None, name="probe")
+    """[Who knows](#probe) whether a call happened."""
+    requires: tuple[CapabilityName, ...] = ()
+    """Ids of capabilities that belong to it; an unknown one is W `capability.unknown`."""
+    deprecated: bool = False
+    """Its use is W `capability.deprecated`."""
+    replacement: CapabilityName | None = None
+    """What to use instead; an unknown one is W `capability.unknown`."""
+    aliases: tuple[CapabilityId, ...] = ()
+    """Ids that stand for this one everywhere; equal to an id or another alias: `alias.clash`."""
+    extends: CapabilityName | None = None
+    """Id of a [base](#extends)."""
+    status: str | None = None
+    """Stated for readers."""
+    file: str = place(default="")
+    """The path shown to users."""
+    reaches: tuple[Capability, ...] = place(default=())
+    """Of a skill as a tool: every capability that a run of it may call, gates and probes included."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """What it is for, the first one foremost."""
+        role = self.cognitive_hints.role if self.cognitive_hints else None
+        return (role,) if isinstance(role, str) else role or ()
+
+    @property
+    def produces(self) -> dict[str, Production]:
+        """By output where its hints write it."""
+        return self.cognitive_hints.produces if self.cognitive_hints else NOTHING
+
+    @property
+    def probe(self) -> str:
+        """The capability that finds out whether a call of this one happened; empty without one."""
+        return self.declared_probe.capability if self.declared_probe else ""
+
+    @property
+    def effect(self) -> EffectClass:
+        """The effect class of a call (docs/reference/capability.md#effects)."""
+        if self.properties.side_effects is False:
+            return "none"
+        if self.properties.side_effects:
+            return "idempotent" if self.properties.idempotent else "effect"
+        return "effect" if self.safety else "unknown"
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """All gates in calling order."""
+        safety = self.safety
+        return (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
+
+    def gate_places(self) -> Iterator[tuple[tuple[str | int, ...], Gate]]:
+        """All gates in calling order, each with its path in the capability."""
+        for phase in GATES if self.safety else ():
+            for index, gate in enumerate(getattr(self.safety, phase)):
+                yield ("safety", phase, index), gate
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The capabilities called for a call of this one: its gates in order, then its probe."""
+        return (*(gate.capability for gate in self.gates), *((self.probe,) if self.probe else ()))
+
+    @property
+    def conformance(self) -> str | None:
+        """The conformance profile that this capability demands of its bindings, if any."""
+        profile: str | None = self.metadata.get("required_conformance_profile")
+        return profile or self.properties.required_conformance_profile
+
+    @property
+    def step_kind(self) -> str:
+        """The kind of a step that calls it (docs/reference/capability.md#effects): by its first role,
+        else by its side effects."""
+        if self.roles:
+            return _KIND_OF_ROLE[self.roles[0]]
+        return "act" if self.properties.side_effects else "analyze"
+
+
+_KIND_OF_ROLE: Final = {
+    "perceive": "detect",
+    "analyze": "analyze",
+    "evaluate": "analyze",
+    "synthesize": "analyze",
+    "decide": "plan",
+    "act": "act",
+    "reflect": "review",
+}

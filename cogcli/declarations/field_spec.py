@@ -1,0 +1,36 @@
+"""Fields: the declared inputs and outputs of skills and capabilities
+(docs/reference/spec-files.md#fields)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from cogcli.declarations.spec import Spec, SpecLimits
+from cogcli.declarations.spec_types import FieldName
+
+FieldType = Literal["string", "number", "integer", "boolean", "array", "object", "any"]
+
+
+class FieldSpec(Spec):
+    """One declared input or output."""
+
+    type: FieldType
+    """What the value is."""
+    required: bool = False
+    """Whether it must be given."""
+    default: Any = None
+    """Fits its own field (`field.default`); used where the value is absent or null, for inputs and
+    outputs alike."""
+    description: str = ""
+    """What it is.
+    Default: none"""
+    enum: Annotated[list[Any], SpecLimits(least=1, code="field.enum")] | None = None
+    """Values of the type, compared as JSON (`field.enum`)."""
+    schema: Any = None
+    """A JSON Schema [fragment](#schemas), applied after the type (`field.schema`)."""
+    items: FieldSpec | None = None
+    """The field of each element, without `required` and `default`; only for arrays (`field.items`).
+    Default: any elements"""
+
+
+Fields = dict[FieldName, FieldSpec]

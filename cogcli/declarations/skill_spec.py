@@ -1,0 +1,249 @@
+"""Skills: a graph of steps (docs/reference/skill.md#keys)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, Self, get_args
+
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.merge import STRATEGIES
+from cogcli.base.problems import KeyPath
+from cogcli.declarations.field import key, place
+from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.spec import Spec, SpecLimits
+from cogcli.declarations.spec_types import (
+    LONGEST_ID,
+    NESTED,
+    SKILL_ID,
+    STEP_ID,
+    FieldName,
+    Seconds,
+    Version,
+    Words,
+)
+
+MAX_STEPS: Final = 10_000
+StepKind = Literal["detect", "analyze", "plan", "act", "verify", "review"]
+STEP_KINDS: Final = get_args(StepKind)
+SkillId = Annotated[
+    str,
+    SpecLimits(
+        pattern=SKILL_ID,
+        code="id.format",
+        longest=LONGEST_ID,
+        expected="`domain.slug` in lower case",
+    ),
+]
+StepId = Annotated[
+    str,
+    SpecLimits(pattern=STEP_ID, code="id.format", expected="1 to 64 letters, digits, `_` or `-`"),
+]
+Target = Annotated[Words, SpecLimits(ids="targets")]
+"""A capability by id or alias, or `skill:` and the id of a nested skill."""
+Condition = str | bool
+Dependencies = Annotated[tuple[str, ...], SpecLimits(hint="write [a]")]
+Parallel = Annotated[int, SpecLimits(least=1, most=256)]
+
+
+class Retry(Spec):
+    """The attempts of a step and the delays between them."""
+
+    max_attempts: Annotated[int, SpecLimits(least=1, most=100)] = 3
+    """The first one counts."""
+    backoff_seconds: Annotated[float, SpecLimits(least=0, most=3600)] = 1.0
+    """The first wait."""
+    backoff_multiplier: Annotated[float, SpecLimits(least=1, most=10)] = 2.0
+    """Each wait is so many times the one before, at most 60 s."""
+
+
+class Foreach(Spec):
+    """One invocation per item."""
+
+    items: str | list[Any]
+    """An expression that gives a list, or a list."""
+    as_name: FieldName = key(default="item", name="as")
+    """The name of an item."""
+    index_name: FieldName | None = key(default=None, name="index_as")
+    """The name of its number, from 0."""
+    max_parallel: Parallel = 1
+    """So many at a time."""
+    max_items: Annotated[int, SpecLimits(least=1, most=1_000_000)] = 10_000
+    """More is `foreach.limit`."""
+
+
+class While(Spec):
+    """Iterations until the condition is false or the limit is reached."""
+
+    condition: Condition
+    """Asked after each round."""
+    max_iterations: Annotated[int, SpecLimits(least=1, most=10_000)] = 10
+    """Then the step is done."""
+
+
+class Router(Spec):
+    """Chooses the target to call by the text of an expression."""
+
+    on: Words
+    """An expression."""
+    cases: Annotated[dict[str, Target], SpecLimits(foreign=True, filled=True)]
+    """Its value as text, to a capability or `skill:` target; at least one."""
+    default: Target | None = None
+    """The target for any other value."""
+
+
+class ScatterTarget(Spec):
+    """A target with a name for its result."""
+
+    name: FieldName
+    """The name of its result."""
+    uses: Annotated[str, SpecLimits(ids="targets")]
+    """The target."""
+
+
+class Scatter(Spec):
+    """Calls several targets with one input."""
+
+    capabilities: Annotated[tuple[Target | ScatterTarget, ...], SpecLimits(least=2, most=100)]
+    """Targets."""
+    merge: Literal["collect", "concat_lists", "first_success"] = "collect"
+    """What is made of the results."""
+    max_parallel: Parallel | None = None
+    """So many at a time.
+    Default: all"""
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """By the name of its result each target."""
+        return dict(
+            (result_name(entry), entry) if isinstance(entry, str) else (entry.name, entry.uses)
+            for entry in self.capabilities
+        )
+
+
+def result_name(target: str) -> str:
+    """The name of the result of a `scatter` target without one of its own."""
+    return target.removeprefix(NESTED).replace(".", "_")
+
+
+class StepConfig(Spec):
+    """How a step runs."""
+
+    depends_on: Dependencies | None = None
+    """Ids of steps that must have ended; `[]`: none, so that it starts at once.
+    Default: the step before in the file"""
+    merge_strategy: Annotated[str, SpecLimits(choices=STRATEGIES)] | None = None
+    """How it [writes](#merges).
+    Default: `overwrite`, or that of the hints"""
+    timeout_seconds: Seconds | None = None
+    """Limit of one invocation with all its attempts.
+    Default: [by the options of the run](execution.md#limits)"""
+    condition: Condition | None = None
+    """An [expression](#expressions); where it is false the step is [skipped](#condition)."""
+    otherwise: dict[str, Any] | None = None
+    """Produced field to value, for a step that is skipped."""
+    kind: StepKind | None = None
+    """What it is shown as.
+    Default: [from the capability](capability.md#effects)"""
+    rationale: str = ""
+    """Why the step exists: `rationale` in the plan of `state.json`.
+    Default: the step's `description`"""
+    retry: Retry | None = None
+    """[More attempts](#retry).
+    Default: no repeats"""
+    foreach: Foreach | None = None
+    """[Once for each item](#foreach)."""
+    while_: While | None = key(default=None, name="while")
+    """[Again while it holds](#while)."""
+    router: Router | None = None
+    """[One of several](#router)."""
+    scatter: Scatter | None = None
+    """[Several at once](#scatter)."""
+
+
+class Step(Spec):
+    """One step."""
+
+    thing = "step"
+    id: StepId
+    """Unique in the skill."""
+    uses: Target = key(default="")
+    """A capability by id or alias, or `skill:` and the id of a [nested skill](#nested).
+    Default: required, unless `config` has `router` or `scatter`"""
+    input: dict[str, Any] = NOTHING
+    """Field to value: [references](#references)."""
+    output: dict[str, str] | None = None
+    """Produced path to target: [writing](#merges); `{}` writes nothing.
+    Default: by the capability's [hints](capability.md#hints)"""
+    config: StepConfig = StepConfig()
+    """[Below](#config)."""
+    description: str = ""
+    """What it is for."""
+    depends_on: Dependencies | None = None
+    timeout_seconds: Seconds | None = None
+    """The same as there; in both places: `step.alias`.
+    Default: as in `config`"""
+
+    @classmethod
+    def of(cls, json: dict[str, Any], **places: Any) -> Self:
+        """The step of a checked mapping. Its own `depends_on` and `timeout_seconds` are those of its
+        config; one that chooses its target uses `_router` or `_scatter`."""
+        config = json.get("config") or {}
+        own = {name: json[name] for name in _OF_CONFIG if json.get(name) is not None}
+        if own:
+            json = {**json, "config": {**own, **config}}
+        if not json.get("uses"):
+            json = {**json, "uses": "_router" if config.get("router") else "_scatter"}
+        return super().of(json, **places)
+
+    @property
+    def rationale(self) -> str:
+        """Why the step exists, in the words of the plan."""
+        return self.config.rationale or self.description
+
+    @property
+    def nested(self) -> str | None:
+        """The id of the nested skill that this step runs, None for another step."""
+        return self.uses[len(NESTED) :] if self.uses.startswith(NESTED) else None
+
+    @property
+    def loop_names(self) -> frozenset[str]:
+        """What the item and the index of its `foreach` are called; nothing without one."""
+        foreach = self.config.foreach
+        names = (foreach.as_name, foreach.index_name) if foreach else ()
+        return frozenset(filter(None, names))
+
+
+_OF_CONFIG: Final = ("depends_on", "timeout_seconds")
+
+
+class Skill(Spec):
+    """A skill as its file declares it."""
+
+    id: SkillId
+    """[Its name](spec-files.md#ids), that of its place."""
+    version: Version
+    """SemVer, quoted."""
+    name: Words
+    """A title."""
+    description: Words
+    """What it does; by this it is found and chosen."""
+    inputs: Fields = key(nullable=True)
+    """What the caller gives; null: nothing."""
+    outputs: Fields = key(nullable=True)
+    """What comes back; null: nothing."""
+    steps: Annotated[tuple[Step, ...], SpecLimits(least=1, most=MAX_STEPS, code="skill.steps")]
+    """[Steps](#steps); none: `skill.steps`."""
+    metadata: Annotated[dict[str, Any], SpecLimits(foreign=True)] = NOTHING
+    """Yours; its `tags` and `use_cases` are what it is [found](command-line.md#search) by."""
+    status: str | None = None
+    """Stated for readers."""
+    triggers: Any = None
+    """Stated for readers."""
+    channel: str | None = None
+    domain: str | None = None
+    slug: str | None = None
+    """Must be those of its place (`layout.id`).
+    Default: those of its place"""
+    file: str = place(default="")
+    """The path shown to users."""
+    at: KeyPath = place(default=())
+    """Where in its file it is declared: empty but for a template of a pack."""
