@@ -172,7 +172,8 @@ def open_store(name: str, versions: Sequence[Sequence[str]]) -> AbstractContextM
 
 def has_store(name: str) -> bool:
     """Whether anything is where a store of this name is, damaged or not; so that looking leaves no file."""
-    return os.path.lexists(os.path.join(ACCESS.get().store_dir, name))
+    directory = ACCESS.get().store_dir
+    return bool(directory) and os.path.lexists(os.path.join(directory, name))
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

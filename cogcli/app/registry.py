@@ -37,6 +37,13 @@ def selection_options(settings: Settings) -> SelectionOptions:
     return SelectionOptions.of(options, settings.environ)
 
 
+def is_untrusted(settings: Settings, kind: str, id: str) -> bool:
+    """Whether a skill or a pack is of a project that is not trusted; an empty id stands for what is shipped."""
+    if settings.project is None or settings.trust or not id:
+        return False
+    return not open_registry(settings).for_run(kind, id).is_trusted
+
+
 def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResolutionError | None:
     """What a run of a skill or a pack leaves out of a project that is not trusted; None if it leaves out nothing. An
     empty id stands for what is shipped."""
@@ -55,6 +62,9 @@ def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResoluti
         text = (
             f"{shown} runs as in an empty directory, without the specs and settings of the project"
         )
+    elif kind == "pack":
+        without = "memory, knowledge, sessions and the settings of the project"
+        text = f"`{id}` runs without {without}"
     elif has_settings:
         text = f"the settings of the project do not count for `{id}`"
     elif settings.trust.distrust:

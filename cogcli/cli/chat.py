@@ -52,11 +52,12 @@ class ChatWord(NamedTuple):
 
 class Party(NamedTuple):
     """With whom an agent talks: the tenant of its pack, and the user. `guided`: there is neither pack nor model, and a
-    message finds a skill."""
+    message finds a skill. `has_store`: the pack is not of a project that is not trusted."""
 
     tenant: str
     user: str
     guided: bool = False
+    has_store: bool = True
 
 
 class Chat:
@@ -254,6 +255,9 @@ class Chat:
 
     def show_profile(self, _: str) -> None:
         """What is remembered of the user."""
+        if not self._party.has_store:
+            self._write_line("nothing is remembered: the project is not trusted", "dim")
+            return
         profile = profile_payload(self._context.settings, self._party.tenant, self._party.user)
         kept = {name: value for name, value in profile.items() if value and name not in _NOT_SHOWN}
         self._context.screen.answer(f"{dumps(kept, indent=True)}\n")

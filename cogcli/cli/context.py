@@ -35,6 +35,14 @@ _WITH_OWN_WARNING = frozenset((
 """Commands that report themselves that the trust in a project has ended."""
 
 
+_OF_STORES = frozenset((
+    "memory ls", "memory proposals", "memory promote", "memory reject", "memory recall", "knowledge query",
+    "knowledge snapshot", "agent profile show", "agent profile export", "agent profile forget", "agent sessions ls",
+    "agent sessions show", "agent sessions forget", "agent jobs ls", "agent jobs run",
+))  # fmt: skip
+"""Commands about what a store holds; `knowledge import` is refused in a project that is not trusted."""
+
+
 class CommandContext:
     """One command being executed. `own`, `error` and `warnings` go into the envelope of `--json`."""
 
@@ -64,6 +72,8 @@ class CommandContext:
             if self.kind not in _WITHOUT_SPECS:
                 self._warn_of_idle_files(self._settings)
                 self._warn_of_ended_trust(self._settings)
+            if self.call.command in _OF_STORES and self._settings.bound:
+                self._warn_of_own_store()
         return self._settings
 
     def _warn_of_idle_files(self, settings: Settings) -> None:
@@ -84,6 +94,13 @@ class CommandContext:
             ended = ServiceResolutionError("service.untrusted", visible(settings.trust.distrust))
             ended.next = ("cogcli config trust",)
             self.warn(ended)
+
+    def _warn_of_own_store(self) -> None:
+        """Warn that a store is the user's, because the project is not trusted."""
+        text = "this is your own store, as in an empty directory: the project is not trusted, so its own is not read"
+        own = ServiceResolutionError("service.untrusted", text)
+        own.next = ("cogcli config trust",)
+        self.warn(own)
 
     def reread_settings(self) -> Settings:
         """The settings as the files of configuration are now. Raises UsageError or EnvironmentRefusal."""

@@ -21,7 +21,7 @@ from cogcli.agent.use_cases.knowledge import open_knowledge
 from cogcli.agent.use_cases.memory import FETCHED, open_memory
 from cogcli.app.packs import FoundPack
 from cogcli.app.settings import Settings
-from cogcli.app.stores import has_store
+from cogcli.app.stores import has_store, is_of_project
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import NOTHING, kind_of
 from cogcli.base.problems import suggestion
@@ -43,6 +43,10 @@ _OF_RUN = {
 }  # fmt: skip
 """What a request may say of its run, beside what is asked."""
 _KINDS: Final = {str: "text", dict: "an object", list: "a list"}
+
+
+NOTHING_STORED: Final = Fetched((), (), Snapshot(PREFIX, 0).ref)
+"""What empty stores give."""
 
 
 class GivenRequest(NamedTuple):
@@ -128,7 +132,8 @@ def _user(raw: dict[str, Any]) -> User:
 
 
 def compile_request(settings: Settings, found: FoundPack, request: AgentRequest) -> CompiledContext:
-    """The context of a request under a pack, over what the project's stores hold now."""
+    """The context of a request under a pack, over what the stores hold now; without them for the pack of a project that
+    is not trusted."""
     pack, now = found.pack, settings.clock.now()
     run = RunContext(
         "run_0",
@@ -150,8 +155,10 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
         state={**of_new_run, "goal": {"task": request.message, "type": "task"}},
         limits=merge_limits(DEFAULTS, pack.defaults.budget),
     )
-    entities = tuple(resolve_intent(given).slots.values())
-    fetched = fetch(settings, pack, request, entities)
+    fetched = NOTHING_STORED
+    if not is_of_project(settings, found.file):
+        entities = tuple(resolve_intent(given).slots.values())
+        fetched = fetch(settings, pack, request, entities)
     return compile_context(
         given._replace(
             edges=fetched.edges,

@@ -17,8 +17,9 @@ _check = partial(DoctorCheck, "project", "jobs")
 
 
 def job_checks(settings: Settings, *, net: bool) -> Iterator[DoctorCheck]:
-    """Yield what is wrong with the jobs that failed for good; nothing if no agent left any."""
-    if not has_store(settings, MEMORY):
+    """Yield what is wrong with the jobs that failed for good; nothing if no agent left any. A project that is
+    not trusted has no jobs."""
+    if settings.bound or not has_store(settings, MEMORY):
         return
     from cogcli.agent.use_cases.jobs import list_jobs  # only where an agent has left a store
 

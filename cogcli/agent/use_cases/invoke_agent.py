@@ -13,7 +13,7 @@ from cogcli.agent.cognition.planner import TEMPLATE, JudgmentView, to_plan
 from cogcli.agent.cognition.reasoning import begin_state
 from cogcli.agent.context.compiler import compile_context
 from cogcli.agent.use_cases.builtin_pack import read_only_pack
-from cogcli.agent.use_cases.compile_context import GivenRequest, fetch
+from cogcli.agent.use_cases.compile_context import NOTHING_STORED, GivenRequest, fetch
 from cogcli.agent.use_cases.model import model_access, require_trust
 from cogcli.agent.use_cases.runs import stores_of
 from cogcli.agent.use_cases.sessions import open_session
@@ -64,6 +64,7 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
     """Check the closure of a pack and the request together, and fetch what the stores have for it. The conversation
     that it continues with is held as long as `opened`."""
     catalog, selection, invocation, warnings = _reach(settings, given)
+    keeps = _has_memory(given, catalog)
     tenant, user, session = (
         invocation.pack.tenant,
         given.given.request.user.user_id,
@@ -73,15 +74,15 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
     if model is not None:
         require_trust(catalog)
     fetched = invocation.fetched
-    if session and given.memory:
+    if session and keeps:
         snapshot = opened.enter_context(open_session(settings, tenant, user, session))
         fetched = fetched._replace(session=snapshot.to_payload())
-    if model is not None and given.memory:
+    if model is not None and keeps:
         profile = profile_of(settings, tenant, invocation.request.user, invocation.pack.memory)
         fetched = fetched._replace(profile=profile.to_payload() if profile else None)
     invocation = invocation._replace(fetched=fetched)
     skill = catalog.skills[agent_skill_id(invocation.pack)]
-    stores = stores_of(settings, invocation) if given.memory else None
+    stores = stores_of(settings, invocation) if keeps else None
     return PreparedRun(
         given.request.with_options(**invocation.asked._asdict())._replace(skill_id=skill.id),
         skill,
@@ -121,11 +122,18 @@ def _reach(
     refused = refuse_message(made)
     if refused is not None:
         made = invocation_of(catalog, selection, refused, asked)
-    entities = tuple(made.intent.slots.values())
-    recalls = given.memory and refused is None
-    fetched = fetch(settings, made.pack, made.request, entities, memory=recalls)
+    fetched = NOTHING_STORED
+    if not catalog.distrust:
+        entities = tuple(made.intent.slots.values())
+        recalls = given.memory and refused is None
+        fetched = fetch(settings, made.pack, made.request, entities, memory=recalls)
     made = made._replace(fetched=fetched, asked=asked._replace(intent=made.intent.intent))
     return catalog, selection, made, found
+
+
+def _has_memory(given: GivenInvocation, catalog: Catalog) -> bool:
+    """Whether a run recalls and stores: the pack of a project that is not trusted has no store."""
+    return given.memory and not catalog.distrust
 
 
 def dry_run(settings: Settings, given: GivenInvocation) -> dict[str, Any]:

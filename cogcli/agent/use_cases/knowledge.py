@@ -11,7 +11,7 @@ from cogcli.agent.context.inputs import Edge
 from cogcli.agent.stores.knowledge_lines import checked_lines, line_refusal
 from cogcli.agent.stores.knowledge_store import KnowledgeStore, Snapshot
 from cogcli.app.settings import Settings
-from cogcli.app.stores import store_directory
+from cogcli.app.stores import store_directory, store_refusal
 from cogcli.base.errors import UsageError
 from cogcli.stores import KNOWLEDGE
 
@@ -21,7 +21,7 @@ MOST_EDGES = 200
 
 @contextmanager
 def open_knowledge(settings: Settings) -> Iterator[KnowledgeStore]:
-    """The graph of the project, made where there is none. Raises as `Database`."""
+    """The graph of the project, or of the user, made where there is none. Raises as `Database`."""
     store = KnowledgeStore(store_directory(settings) / KNOWLEDGE)
     try:
         yield store
@@ -33,7 +33,10 @@ def import_lines(
     settings: Settings, data: bytes, file: str, *, tenant: str
 ) -> tuple[int, Snapshot]:
     """Append all lines of a JSONL text, or none; how many there were, and the state after them. Lines without a tenant
-    get this one. Raises UsageError `input.json`."""
+    get this one. Raises UsageError `input.json`, ServiceResolutionError `service.untrusted`: facts of a project would
+    come into the graph of the user."""
+    if settings.bound:
+        raise store_refusal("it has no knowledge to import into")
     numbers, lines = [], []
     for number, line in checked_lines(data, file):
         numbers.append(number)

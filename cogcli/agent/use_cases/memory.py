@@ -13,7 +13,7 @@ from cogcli.agent.stores.memory_rows import STATES, StoredProposal
 from cogcli.agent.stores.memory_store import CODE, Decision, MemoryStore
 from cogcli.app.packs import find_pack
 from cogcli.app.settings import Settings
-from cogcli.app.stores import store_directory
+from cogcli.app.stores import is_of_project, store_directory, store_refusal
 from cogcli.base.errors import UsageError
 from cogcli.base.system_text import require_text
 from cogcli.base.terminal_text import is_plain_name
@@ -42,7 +42,7 @@ class MemoryScope(NamedTuple):
 
 @contextmanager
 def open_memory(settings: Settings) -> Iterator[MemoryStore]:
-    """The memory of the project, made where there is none. Raises as `Database`."""
+    """The memory of the project, or of the user, made where there is none. Raises as `Database`."""
     store = MemoryStore(store_directory(settings) / MEMORY)
     try:
         yield store
@@ -59,13 +59,16 @@ def scope_of(
     pack: str | None,
 ) -> MemoryScope:
     """The scope that flags name: the tenant is the pack's where there is one. Raises UsageError; with a pack as
-    `find_pack`."""
+    `find_pack`, and ServiceResolutionError `service.untrusted` for that of a project that is not trusted."""
     if user is not None and not is_user_id(user):
         raise UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=USER_ID_WORDS)
     named = MemoryScope(tenant or "local", user or "", tuple(consent))
     if pack is None:
         return named
-    found = find_pack(settings, pack).pack
+    named_pack = find_pack(settings, pack)
+    if is_of_project(settings, named_pack.file):
+        raise store_refusal("its pack recalls no memory")
+    found = named_pack.pack
     if tenant not in (None, found.tenant):
         text = f"`--tenant {tenant}`, but the pack's tenant is `{found.tenant}`"
         raise UsageError("usage.flag", text, hint="leave it out: a pack names its tenant")

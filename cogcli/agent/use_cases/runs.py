@@ -31,9 +31,11 @@ def agent_of(
     catalog: Catalog,
     on_response: OnResponse | None = None,
 ) -> AgentRun:
-    """An agent's run by its log; without settings nothing is stored. `on_response` is given responses as they grow."""
+    """An agent's run by its log; nothing is stored without settings and for the pack of a project that is not trusted.
+    `on_response` is given responses as they grow."""
     invocation = recorded_invocation(started, catalog)
-    stores = stores_of(settings, invocation) if settings else None
+    keeps = settings is not None and not catalog.distrust
+    stores = stores_of(settings, invocation) if settings and keeps else None
     model = None
     pinned = start_of(started).pins.model
     if pinned is not None and pinned.adapter != NO_MODEL:
@@ -44,7 +46,7 @@ def agent_of(
     if model is not None and model.open is not None:
         open_model = model.open
         agent = agent._replace(open_model=lambda events: open_model(sum(map(is_outcome, events))))
-    if settings is None or invocation.fetched.session is None:
+    if settings is None or not keeps or invocation.fetched.session is None:
         return agent
     ids = invocation.pack.tenant, invocation.request.user.user_id, invocation.request.session_id
     return agent._replace(hold=partial(hold_session, settings, *ids))

@@ -43,7 +43,7 @@ def _require_user(settings: Settings, tenant: str, user: str) -> None:
 
 @contextmanager
 def open_agent_store(settings: Settings) -> Iterator[AgentStore]:
-    """The memory of the project, made where there is none. Raises as `Database`."""
+    """The memory of the project, or of the user, made where there is none. Raises as `Database`."""
     store = AgentStore(store_directory(settings) / MEMORY)
     try:
         yield store

@@ -276,9 +276,9 @@ class Settings:
 
     @property
     def store_dir(self) -> str:
-        """The real path of the directory of the stores: of the project, of the user without one. Raises as
-        `runs_dir`."""
-        return self.inside(store_home(self.project, self.environ))
+        """The real path of the directory of the stores: of the project if it is trusted, else of the user."""
+        trusted = self.project if self.trust else None
+        return os.path.realpath(store_home(trusted, self.environ))
 
     def runs_dir_with_origin(self) -> tuple[str, str]:
         """The runs directory and the origin of the choice."""

@@ -10,6 +10,7 @@ from cogcli.agent.use_cases.compile_context import GivenRequest, parse_request
 from cogcli.agent.use_cases.invoke_agent import GivenInvocation, dry_run, invoke
 from cogcli.agent.use_cases.jobs import work_after_answer
 from cogcli.app.packs import resolve_pack
+from cogcli.app.registry import is_untrusted
 from cogcli.app.run_skill import options_of
 from cogcli.base.errors import OK, VETOED, CogcliError, UsageError
 from cogcli.cli.context import CommandContext
@@ -74,7 +75,7 @@ def invoke_agent(
     result: RunResult = invoke(context.settings, given, watch)
     result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, None, answer=True)
-    if given.memory:
+    if given.memory and not is_untrusted(context.settings, "pack", given.request.pack_ref):
         context.afterwards.append(partial(work_after_answer, context.settings, given.model))
     return result.exit_code
 

@@ -10,6 +10,7 @@ from cogcli.agent.use_cases.invoke_agent import GivenInvocation
 from cogcli.agent.use_cases.jobs import work_after_answer
 from cogcli.agent.use_cases.model import model_access
 from cogcli.app.packs import find_pack
+from cogcli.app.registry import is_untrusted
 from cogcli.base.errors import UsageError
 from cogcli.cli.chat import Chat, Party
 from cogcli.cli.commands.agent import read_given
@@ -62,8 +63,11 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     pack = find_pack(settings, reference).pack if reference else None
     name = f"{pack.pack_id}@{pack.version}" if pack else "skills without effects"
     user = given.given.request.user.user_id
-    party = Party(pack.tenant if pack else "local", user, guided=pack is None and model is None)
+    has_store = not is_untrusted(settings, "pack", reference)
+    guided = pack is None and model is None
+    party = Party(pack.tenant if pack else "local", user, guided, has_store)
     title = " · ".join((name, user, planner, *(() if party.guided else (f"session {session}",))))
     code = Chat(context, ask, flags.mode or "adapt", party, title).run()
-    context.afterwards.append(partial(work_after_answer, settings, flags.model or ""))
+    if has_store:
+        context.afterwards.append(partial(work_after_answer, settings, flags.model or ""))
     return code

@@ -123,9 +123,11 @@ class PythonCall:
     def _access_of(
         self, service: Service, limits: CallLimits, files: list[dict[str, Any]]
     ) -> HostAccess:
-        """What one call may reach. The secret is read when the function asks for it."""
+        """What one call may reach: no store for what a project brings that is not trusted. The secret is read when the
+        function asks for it."""
         ref = service.settings.get("auth_ref") if service.trusted else None
         return self._access._replace(
+            store_dir=self._context.store_dir if service.trusted else "",
             network=network_of(service),
             secret=partial(self._context.secrets.resolve, ref) if ref else None,
             mask_text=self._context.secrets.mask_text,

@@ -29,9 +29,8 @@ AT = "2026-11-01T09:30:00.000000Z"
 
 def settings_of(root: Path, **environ: str) -> Settings:
     (root / "cogcli.toml").touch()
-    return Settings(
-        {}, {"HOME": str(root), "XDG_CONFIG_HOME": str(root), **environ}, base=str(root)
-    )
+    given = {"HOME": str(root), "XDG_CONFIG_HOME": str(root), "COGCLI_TRUST_PROJECT": "1"}
+    return Settings({}, {**given, **environ}, base=str(root))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,12 @@ from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
-from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse
+from cogcli.protocols.invoker import (
+    CallLimits,
+    InvocationRequest,
+    InvocationResponse,
+    InvokerContext,
+)
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.protocols.pythoncall.stdout_capture import CAP, capture_output, divert_streams
 
@@ -29,7 +35,11 @@ Invoke = Callable[..., InvocationResponse]
 
 
 def asked(
-    service: Service, operation: str, payload: dict[str, Any], limit: float = 5.0
+    service: Service,
+    operation: str,
+    payload: dict[str, Any],
+    limit: float = 5.0,
+    context: InvokerContext | None = None,
 ) -> InvocationResponse:
     binding = Binding(
         id="b",
@@ -43,10 +53,10 @@ def asked(
     request = InvocationRequest(
         service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1
     )
-    context = CallLimits(time.monotonic() + limit, Cancellation())
-    caller = PythonCall(surroundings())
+    limits = CallLimits(time.monotonic() + limit, Cancellation())
+    caller = PythonCall(context or surroundings())
     try:
-        return caller.invoke(request, context)
+        return caller.invoke(request, limits)
     finally:
         caller.close(1.0)
 
@@ -85,6 +95,21 @@ def refused(invoke: Invoke, *args: Any, **kwargs: Any) -> RuntimeErrorBase:
     with pytest.raises(RuntimeErrorBase) as caught:
         invoke(*args, **kwargs)
     return caught.value
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_service_that_is_not_trusted_has_no_store(tmp_path: Path, trusted: bool) -> None:
+    module = "cogcli.official.memory"
+    service = Service(id="svc", kind="pythoncall", module=module, trusted=trusted)
+    context = surroundings()._replace(store_dir=str(tmp_path))
+    call = partial(asked, service, "store_entry", {"key": "k", "value": "v"}, context=context)
+    if trusted:
+        call()
+    else:
+        assert refused(call).code == "call.rejected"
+    assert (tmp_path / "entries.db").exists() is trusted
+    found = asked(service, "retrieve_entry", {"key": "k"}, context=context).body
+    assert found["found"] is trusted
 
 
 def test_payload_keys_are_keyword_arguments(module: Any) -> None:
