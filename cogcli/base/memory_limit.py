@@ -13,6 +13,8 @@ from typing import Final
 
 ROOM: Final = 32 * 1024 * 1024
 """What a call may need before it returns: a thread's stack, and the libraries of its protocol."""
+ROOM_OF_A_CALL: Final = 8 * 1024 * 1024
+"""What each call in flight may still need: its response is parsed, checked and logged."""
 _LIMITS: Final = "/proc/self/limits"
 _SIZE: Final = "/proc/self/statm"
 _ARENA_MAX: Final = -8
@@ -40,13 +42,16 @@ def share_arena() -> None:
             mallopt(_ARENA_MAX, 1)
 
 
-def require_room(limit: int) -> None:
-    """Raise MemoryError if less than `ROOM` is left below a limit."""
+def require_room(limit: int, calls: int = 0) -> None:
+    """Raise MemoryError if less is left below a limit than `ROOM` and what the calls in flight may need.
+
+    The JSON encoder crashes the process if malloc fails, so this check comes first.
+    """
     try:
         with open(_SIZE, encoding="ascii") as file:
             pages = int(file.read().split()[0])
     except OSError:
         return
     left = limit - pages * os.sysconf("SC_PAGE_SIZE")
-    if left < ROOM:
+    if left < ROOM + calls * ROOM_OF_A_CALL:
         raise MemoryError(f"{max(left, 0) >> 20} MiB are left of {limit >> 20} MiB")

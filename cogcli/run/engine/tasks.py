@@ -463,7 +463,7 @@ class Loop:
         """The outcome of a call that has too little memory left to begin; None if it has enough."""
         if self._memory is not None:
             try:
-                memory_limit.require_room(self._memory)
+                memory_limit.require_room(self._memory, calls=len(self._in_flight))
             except MemoryError as error:
                 return None, error
         return None

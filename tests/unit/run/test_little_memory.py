@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,17 @@ def test_a_run_with_room_is_not_ended(monkeypatch: pytest.MonkeyPatch, limit: in
     assert run_two(monkeypatch, limit)[0].outcome.status == "ok"
 
 
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="the system does not report the size"
+)
+def test_calls_in_flight_need_room_for_their_responses() -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + 2 * memory_limit.ROOM
+    memory_limit.require_room(limit)
+    with pytest.raises(MemoryError):
+        memory_limit.require_room(limit, calls=8)
+
+
 def test_memory_that_runs_out_while_results_come_in_ends_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -65,7 +77,7 @@ def test_memory_that_runs_out_while_results_come_in_ends_the_run(
         called.append(given)
         return {"y": 1}
 
-    def require_room(limit: int) -> None:
+    def require_room(limit: int, calls: int = 0) -> None:
         if called:
             raise MemoryError("1 MiB are left of 9 MiB")
 
@@ -95,23 +107,31 @@ def test_the_limit_is_that_of_the_process() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kib", "codes"), [(80_000, (70,)), (160_000, (0, 70))])
+@pytest.mark.parametrize(
+    ("kib", "codes"), [(80_000, (70,)), (130_000, (0, 70)), (160_000, (0, 70))]
+)
 def test_parallel_http_steps_in_a_small_address_space_end(
     project: Project, kib: int, codes: tuple[int, ...]
 ) -> None:
-    """Threads that reserve addresses for malloc left the interpreter no byte to unwind an exception with."""
+    """Threads that reserve addresses for malloc left the interpreter no byte to unwind an exception with;
+    the JSON encoder crashed the process when large responses came in together."""
     for path, text in {
         "capabilities/weather.read.yaml": "id: weather.read\nversion: '1.0.0'\ndescription: Reads.\ninputs: {}\n"
-        "outputs: {}\nproperties: {side_effects: false}\n",
+        "outputs: {text: {type: string}}\nproperties: {side_effects: false}\n",
         "services/local/weather.yaml": "id: weather\nkind: openapi\nspec_ref: docs/weather.yaml\nnetwork: private\n",
         "bindings/local/weather.read/weather.yaml": "id: weather_read\ncapability: weather.read\nservice: weather\n"
-        "protocol: openapi\noperation: read\nrequest: {}\nresponse: {}\n",
+        "protocol: openapi\noperation: read\nrequest: {}\nresponse: {text: response.text}\n",
         "skills/local/weather/all/skill.yaml": "id: weather.all\nversion: '1.0.0'\nname: All\n"
-        "description: Reads four times.\ninputs: {}\noutputs: {}\nsteps:\n"
-        + "".join(f"  - {{id: r{n}, uses: weather.read, depends_on: []}}\n" for n in range(4)),
+        "description: Reads six times.\ninputs: {}\noutputs: {}\nsteps:\n"
+        + "".join(
+            f"  - {{id: r{n}, uses: weather.read, output: {{text: vars.r{n}}}, depends_on: []}}\n"
+            for n in range(6)
+        ),
     }.items():
         project.write(path, text)
-    with served(reply(body=b"{}", kind="application/json")) as address:
+    with served(
+        reply(body=b'{"text": "%s"}' % (b"x" * 1_000_000), kind="application/json")
+    ) as address:
         project.write("docs/weather.yaml", API % address)
         project.run("config", "trust", "--yes", ".").assert_ok()
         line = f"ulimit -v {kib}; exec {COGCLI} run weather.all --json"
