@@ -47,6 +47,9 @@ _MAX_LINES: Final = 3
 _MAX_CHARACTERS: Final = 400
 _CLOSED_TEXT: Final = "the connection was closed"
 _BROKEN_TEXT: Final = "the connection broke"
+_UNKNOWN_VERSION: Final = "Unsupported protocol version from the server: "
+"""How the SDK's own error begins."""
+_MAX_WORD: Final = 40
 _SDK_ERRORS: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
     ("Connection closed", TransportError, "call.transport", _CLOSED_TEXT),
     (
@@ -89,6 +92,9 @@ def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
     if _is_transport(error):
         return TransportError("call.transport", _connection_text(error), left=left)
     text = f"the session with the server failed ({type(error).__name__})"
+    if isinstance(error, RuntimeError) and str(error).startswith(_UNKNOWN_VERSION):
+        version = str(error).removeprefix(_UNKNOWN_VERSION)[:_MAX_WORD]
+        text = f"the server replied with protocol version `{version}`, which this client does not support"
     return ServerFaultError("call.server-error", text, left=left)
 
 
@@ -119,12 +125,34 @@ def _capability_hint(code: int, data: Any) -> str:
 
 def _validation_text(error: Any) -> str:
     """A message naming the place where a reply breaks the protocol, without the names of the library's models."""
-    first = error.errors()[0]
+    problems = error.errors()
+    if unknown := _find_unknown_block(problems):
+        return f"malformed reply: {unknown}"
+    first = problems[0]
     place = ".".join(str(part) for part in first["loc"] if not str(part)[:1].isupper())
     if not place:
         return "malformed reply: it is not a result of the protocol"
     how = "is missing" if first["type"] == "missing" else "is not what the protocol has there"
     return f"malformed reply: `{place}` {how}"
+
+
+def _find_unknown_block(problems: Any) -> str:
+    """A message naming the first content block whose type no model of a block has; empty if there is none."""
+    kinds: dict[int, dict[str, Any]] = {}
+    models: dict[int, set[str]] = {}
+    for problem in problems:
+        if problem["loc"][:1] != ("content",) or len(problem["loc"]) < 4:
+            continue
+        _, index, model, *rest = problem["loc"]
+        models.setdefault(index, set()).add(model)
+        if rest == ["type"] and problem["type"] == "literal_error":
+            kinds.setdefault(index, {})[model] = problem
+    for index, wrong in kinds.items():
+        if set(wrong) == models[index]:
+            found = str(next(iter(wrong.values()))["input"])[:_MAX_WORD]
+            known = ", ".join(each["ctx"]["expected"].strip("'") for each in wrong.values())
+            return f"`content.{index}` has the unknown type `{found}`; known types: {known}"
+    return ""
 
 
 def _is_transport(error: BaseException) -> bool:

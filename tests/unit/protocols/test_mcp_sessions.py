@@ -10,8 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from mcp.types import CallToolResult
+from pydantic import ValidationError
 from support.mcp_calls import Caller
 from support.mcp_http import Reply, Scripted, answer, polite, scripted, service
+
+from cogcli.protocols.mcp.errors import translate_error
 
 pytestmark = pytest.mark.slow
 
@@ -90,6 +94,34 @@ def test_a_lost_session_is_opened_anew_and_the_call_made_once(call: Caller, word
             "the server does not know the session any more: opened again"
         ]
         call.invoker.close(5)
+
+
+def test_an_unknown_protocol_version_is_named(call: Caller) -> None:
+    def reply(message: dict[str, Any]) -> Reply | None:
+        if message.get("method") != "initialize":
+            return None
+        server = {"name": "scripted", "version": "1"}
+        result = {"protocolVersion": "1999-01-01", "capabilities": {}, "serverInfo": server}
+        return answer(message["id"], result)
+
+    with scripted(reply) as server:
+        error = call.refused("ask", {}, service=service(server.url))
+        call.invoker.close(5)
+    assert error.code == "call.server-error"
+    assert "protocol version `1999-01-01`, which this client does not support" in error.message
+
+
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        ({"type": "hologram"}, "`content.0` has the unknown type `hologram`; known types: text, "),
+        ({"type": "text"}, "`content.0.text` is missing"),
+    ],
+)
+def test_a_malformed_content_block_is_named(block: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        CallToolResult.model_validate({"content": [block]})
+    assert words in translate_error(caught.value, left=True).message
 
 
 def test_a_session_that_is_lost_again_and_again_is_told_and_nothing_is_in_doubt(
