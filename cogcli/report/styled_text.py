@@ -3,7 +3,6 @@ statuses (docs/reference/command-line.md#colour)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from cogcli.base.terminal_text import cells, pad, truncate, visible
@@ -74,7 +73,11 @@ def fold_prose(line: StyledLine, width: int) -> list[StyledLine]:
     A word that is wider than the terminal stays whole, and so does a line with a command: what a user copies must run.
     """
     text = plain_text(line)
-    if cells(text) <= width or _COMMAND.search(text):
+    if cells(text) <= width:
+        return [line]
+    import re  # only for a line that is too wide: most commands print none
+
+    if re.search(_COMMAND, text):
         return [line]
     indent = _hanging_indent(line)
     lines: list[StyledLine] = []
@@ -90,8 +93,8 @@ def fold_prose(line: StyledLine, width: int) -> list[StyledLine]:
     return [*lines, row]
 
 
-_COMMAND = re.compile(r"(?:^|[\s:])(?:cogcli|pip install|export|curl) \S|: --[a-z]")
-"""A command, or a flag to add to one."""
+_COMMAND = r"(?:^|[\s:])(?:cogcli|pip install|export|curl) \S|: --[a-z]"
+"""The pattern of a command, or of a flag to add to one."""
 _DEEPEST = 20
 """Columns of the widest indent of a text that goes on below."""
 
@@ -106,6 +109,8 @@ def _hanging_indent(line: StyledLine) -> int:
 
 def _words(line: StyledLine) -> Iterator[StyledSpan]:
     """The words of a line, each with the blanks behind it; the first one with those in front."""
+    import re
+
     begins = True
     for text, style in line:
         for word in re.findall(r" *[^ ]+ *|^ +$" if begins else r"[^ ]+ *| +", text):

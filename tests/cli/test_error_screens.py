@@ -22,8 +22,8 @@ def test_a_reply_without_the_output_is_framed_in_the_binding(demo: Any) -> None:
     result = demo.run(*RUN, env={"COGCLI_FORCE_TTY": "88", "NO_COLOR": "1"}).assert_exit(1)
     screen = result.err[result.err.index("error[") : result.err.index("\nerror in ")]
     assert screen == (
-        "error[response.missing]: step `first`: the service answered, but without `response.result.txt`:"
-        " `response` holds text\n"
+        "error[response.missing]: step `first`: the service answered, but without\n"
+        "  `response.result.txt`: `response` holds text\n"
         f"  --> {BINDING}:8:9\n"
         "   |\n"
         " 8 |   text: response.result.txt\n"

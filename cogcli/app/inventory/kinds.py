@@ -326,7 +326,8 @@ def _row(view: InventoryView, kind: Kind, spec: Any) -> InventoryRow:
 def _tags(catalog: Catalog, kind: Kind, spec: Any) -> set[str]:
     """The tags of a spec and of the capabilities that it stands for."""
     found = [catalog.capability(id) for id in kind.capabilities(catalog, spec)]
-    each = [list_of(one.metadata.get("tags")) for one in (spec, *found) if one is not None]
+    tagged = [one for one in (spec, *found) if isinstance(one, Skill | Capability)]
+    each = [list_of(one.metadata.get("tags")) for one in tagged]
     return {tag for tags in each for tag in tags if isinstance(tag, str)}
 
 
