@@ -67,8 +67,8 @@ def denied(reason: str) -> LoopEnding:
 
 def overpacked() -> LoopEnding:
     """Policy and tools find no room."""
-    text = "policy and tools find no room in the context"
-    hint = f"{budget_hint('tokens.context', pack=True)}; or let the pack say less"
+    text = "policy and tools do not fit into the context"
+    hint = f"{budget_hint('tokens.context', pack=True)}; or shorten the texts of the pack"
     return LoopEnding(
         "failed", "context.overpacked", AgentError("context.overpacked", text, hint=hint)
     )
