@@ -432,6 +432,7 @@ def test_using_a_model_in_skills(guide_shell: Shell) -> None:
 @pytest.mark.sampled(2)
 def test_remembering_a_user(guide_shell: Shell) -> None:
     guide_shell.write("cogcli.toml", "")
+    guide_shell.run("cogcli config trust --yes")
     propose(guide_shell.root, payload("email"))
     seed_user(guide_shell.root / ".cogcli/memory.db")
     assert len(written(guide_shell, ROOT / "docs/how-to/remember-a-user.md")) == 11
