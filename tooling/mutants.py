@@ -38,8 +38,8 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("governance", "context")
-TESTS = [f"tests/unit/{room}" for room in ROOMS]
+ROOMS = ("policy", "agent/context")
+TESTS = ["tests/unit/policy", "tests/unit/agent"]
 GOAL = 0.9
 SECONDS = 10
 KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
@@ -451,7 +451,9 @@ def _limit(seconds: int) -> None:
 def _dependents() -> set[str]:
     """The rooms and all that was made from them: each would continue with the room as it was."""
     found = {
-        name for name in sys.modules if name.startswith(tuple(f"cogcli.{room}" for room in ROOMS))
+        name
+        for name in sys.modules
+        if name.startswith(tuple(f"cogcli.{room.replace('/', '.')}" for room in ROOMS))
     }
     others = {name for name in sys.modules if name.startswith("cogcli.")}
     while more := {name for name in others - found if _takes_from(name, found)}:

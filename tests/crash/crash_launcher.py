@@ -165,7 +165,8 @@ def serve() -> int:
     return 0
 
 
-ROOMS = ("bindings", "core", "engine", "governance", "mapping", "runs", "specs", "state", "yaml")
+ROOMS = ("base", "policy", "protocols.live", "run", "specs", "state")
+NOT_NEEDED = ("cogcli.base.schema.", "cogcli.base.api_documents.")
 COMMANDS = ("run", "resume", "replay", "rerun")
 PROTOCOLS = ("pythoncall", "openapi")
 
@@ -183,7 +184,7 @@ def _import_all() -> None:
     names += [
         each.name
         for each in pkgutil.walk_packages(cogcli.__path__, "cogcli.")
-        if each.name.startswith(rooms)
+        if each.name.startswith(rooms) and not each.name.startswith(NOT_NEEDED)
     ]
     names += ["cogcli.cli.main", "cogcli.cli.typer_app", "cogcli.app.settings.trust"]
     names += ["cogcli.protocols.service_contract", "sqlite3"]

@@ -204,9 +204,9 @@ BUGS = (
     Bug(
         "a decision recorded on a pause",
         "run/engine/run.py",
-        "            run.emit(build.run_paused(run.state.run_id, reason=reason), durable=True)\n",
+        "            run.emit(draft_of(RunPaused(reason=reason), run.state.run_id), durable=True)\n",
         "            self._program.end(self, outcome)\n"
-        "            run.emit(build.run_paused(run.state.run_id, reason=reason), durable=True)\n",
+        "            run.emit(draft_of(RunPaused(reason=reason), run.state.run_id), durable=True)\n",
         flow="agent",
         kills=(0,),
     ),
@@ -228,8 +228,8 @@ BUGS = (
     Bug(
         "proposals stored again by who goes on",
         "agent/use_cases/runs.py",
-        "            consent=user.consent,\n            run_id=run_id,\n",
-        "            consent=user.consent,\n            run_id=f\"{run_id}-{__import__('time').time_ns()}\",\n",
+        "                consent=user.consent,\n                run_id=run_id,\n",
+        "                consent=user.consent,\n                run_id=f\"{run_id}-{__import__('time').time_ns()}\",\n",
         flow="agent-lanes",
         kills=(149, 148),
     ),

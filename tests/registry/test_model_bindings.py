@@ -191,7 +191,7 @@ def has_choices(id: str) -> bool:
 
 
 def quotes(id: str) -> bool:
-    return any(check["op"] == "verbatim_in" for check in CATALOG.bindings[id].checks)
+    return any(check.op == "verbatim_in" for check in CATALOG.bindings[id].checks)
 
 
 BAD = [

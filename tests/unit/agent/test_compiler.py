@@ -9,6 +9,7 @@ import pytest
 
 from cogcli.agent.context.compiler import STAGES, compile_context
 from cogcli.agent.context.inputs import AgentRequest, PromotedMemory, User
+from cogcli.agent.context.intent import UNKNOWN
 from cogcli.base.canonical import canonical
 from tests.fakes.support_desk import CAPABILITIES, NOW, compile_input, edge, pack, raw_pack
 
@@ -100,6 +101,18 @@ def test_guardrails_are_found_in_the_message() -> None:
     assert card.refused == "must_refuse:card"
     lawyer = compile_context(compile_input("Refund order ord_881 or my lawyer calls"))
     assert lawyer.payload["runtime_controls"]["must_escalate"] == ["legal"]
+
+
+def test_a_request_that_was_refused_before_names_its_guardrail_and_keeps_no_parameters() -> None:
+    refused = {"refused_by": ("card",), "message_hash": "sha256:0"}
+    request = AgentRequest("withheld", "support.refund", {"order_id": "ord_1"}, **refused)
+    compiled = compile_context(compile_input(request=request))
+    found = compiled.compilation
+    assert (compiled.refused, found.intent.slots) == ("must_refuse:card", {})
+    assert found.policy.must_refuse == ("card",)
+    assert request.to_payload()["refused_by"] == ["card"]
+    unknown = request._replace(intent="support.refunds")
+    assert compile_context(compile_input(request=unknown)).compilation.intent.refused == UNKNOWN
 
 
 def test_a_capability_whose_facts_forbid_it_is_in_no_prompt() -> None:

@@ -368,7 +368,9 @@ def test_a_tool_is_a_skill_that_the_role_is_permitted_and_the_intent_lists() -> 
         Requester("support.refund", role="x"),
     ):
         assert _offering(requester=asked).tool("t.refund") is None
-    assert LimitsPolicy(Budgets({})).tool("t.refund") is None
+    without_pack = LimitsPolicy(Budgets({}))
+    assert without_pack.tool("t.refund") is None
+    assert (without_pack.explain_refusal("stale"), without_pack.basis({"a": 1})) == ("", {})
 
 
 def test_a_tool_is_decided_about_with_the_highest_mode_and_asks_only_for_itself() -> None:
