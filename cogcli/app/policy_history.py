@@ -256,7 +256,7 @@ def _decided(log: GovernedLog, pack: Pack) -> list[Redecided]:
 
 
 def _comparable(payload: dict[str, Any]) -> dict[str, Any]:
-    """What a decision says, as far as it can change."""
+    """The fields of a decision that two packs are compared by. A missing value is empty."""
     told = {
         name: payload.get(name) or "" for name in ("verdict", "gate", "rule", "reason", "stage")
     }

@@ -54,7 +54,7 @@ def find_snapshot(directory: Path, stored: bytes) -> int:
 
 
 def _projecting() -> ModuleType:
-    from cogcli.episode import project
+    from cogcli.episode import projection as project
 
     return project
 

@@ -259,7 +259,7 @@ class Backend:
         raise SafetyScopeError("safety.scope", "local sockets are not called", left=False)
 
     def sleep(self, seconds: float) -> None:
-        """The pool is built without retries of its own."""
+        """Do nothing: the pool makes no retries, so it never waits for one."""
 
     def _found(
         self, host: str, port: int, name: str, exchange: SocketExchange

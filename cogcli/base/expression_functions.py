@@ -64,7 +64,7 @@ def _starts_with(text: Any, prefix: Any) -> bool:
 
 
 def _join(items: Any, separator: Any = "") -> str:
-    """Texts as they are, numbers as JSON writes them."""
+    """Join the items of a list. Text is used verbatim, numbers in JSON form. Raise ExpressionError `expr.limit`."""
     words = [_word(item) for item in _require(("list",), items)]
     size = sum(map(len, words)) + len(_require(("text",), separator)) * max(len(words) - 1, 0)
     if size > MAX_TEXT:

@@ -31,11 +31,11 @@ class IdSource(Protocol):
         ...
 
     def run_id(self) -> str:
-        """`run_` and 16 lower-case hex digits."""
+        """Return a new id: `run_` and 16 lower-case hex digits."""
         ...
 
     def trace_id(self) -> str:
-        """32 lower-case hex digits."""
+        """Return a new id: 32 lower-case hex digits."""
         ...
 
 

@@ -93,5 +93,5 @@ def detect() -> str:
 
 
 def _typers() -> Any:
-    """typer's completion: it has these functions in all versions that we take, and documents none of them."""
+    """Return the module `typer.completion`. It is undocumented, and part of each version that is supported."""
     return import_module("typer.completion")

@@ -122,8 +122,8 @@ class Screen:
                 self._claimed.close()
 
     def answer(self, text: str) -> None:
-        """Write to stdout. Raises BrokenPipeError, which ends a reading command without a message, and
-        EnvironmentRefusal `env.disk`."""
+        """Write text to stdout. Raise BrokenPipeError if the reader closed the pipe, EnvironmentRefusal `env.disk`
+        for other errors of writing."""
         try:
             self.out.write(text)
         except BrokenPipeError:

@@ -150,7 +150,7 @@ class Safety(Spec):
 
 
 class Probe(Spec):
-    """Who knows whether a call happened."""
+    """The capability that finds out whether an earlier call happened."""
 
     capability: CapabilityName
     """Its id."""

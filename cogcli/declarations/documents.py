@@ -36,7 +36,7 @@ class Episode(shared.SeedEpisode):
 
 
 class Goal(shared.SeedGoal):
-    """What was asked."""
+    """The task of the run."""
 
     type: Literal["task"] = "task"
 

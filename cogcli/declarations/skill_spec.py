@@ -112,7 +112,7 @@ class Scatter(Spec):
 
     @property
     def targets(self) -> dict[str, str]:
-        """By the name of its result each target."""
+        """The targets by the names of their results."""
         return dict(
             (result_name(entry), entry) if isinstance(entry, str) else (entry.name, entry.uses)
             for entry in self.capabilities

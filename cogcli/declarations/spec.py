@@ -234,7 +234,7 @@ _COMPOSED: Final = frozenset((Annotated, Union, UnionType, tuple, dict))
 
 
 def _converter(hint: Any) -> Converter | None:
-    """What makes a member of a value of the JSON of a file; None where it is kept."""
+    """Return the function that converts JSON to a value of this type. None if the JSON is kept unchanged."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _converter(args[0])

@@ -64,7 +64,7 @@ class Beliefs:
                     )
 
     def note_writes(self, event: Event, writes: list[dict[str, Any]]) -> None:
-        """Note the step behind each of the writes of a closing event, once they were applied."""
+        """Record which step made each write of a closing event. The writes must be applied already."""
         source = _BeliefSource(
             event.step_id or event.payload["step_id"], event.timestamp, self._order, False
         )

@@ -18,7 +18,7 @@ from cogcli.episode.layout import STEP_STATUSES
 from cogcli.episode.plan_projection import PlanProjection
 
 if TYPE_CHECKING:  # what projects is needed for another tool's log alone
-    from cogcli.episode.project import Projection
+    from cogcli.episode.projection import Projection
 
 _UNBEGUN: Final = ("pending", "running", "skipped")
 """Statuses of a step that has not begun."""
@@ -41,7 +41,7 @@ def for_reports(events: Iterable[Event]) -> ReportedLog:
 
 
 def _foreign(events: list[Event]) -> ReportedLog:
-    from cogcli.episode.project import Projection
+    from cogcli.episode.projection import Projection
 
     projection, planned_at, ended_at = Projection(), -1, -1
     for number, event in enumerate(events):

@@ -58,7 +58,7 @@ def show_in_full(value: Any, put: Put) -> Any:
 
 
 def _member(key: str, value: Any, limit: int, put: Put) -> Any:
-    """A member of a payload, whose own members may hold values of steps."""
+    """Return a member of a payload with its large values replaced by references to blobs, at any depth."""
     if key in _VALUES:
         return refer(value, put)
     text = orjson.dumps(value)

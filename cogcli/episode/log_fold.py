@@ -15,7 +15,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import CONTEXT, DECISION, FindingSink, ignore_message
-from cogcli.episode.project import Projection, is_snapshot
+from cogcli.episode.projection import Projection, is_snapshot
 
 
 class Use(NamedTuple):

@@ -96,7 +96,7 @@ def entry(name: str, digest: str, size: int) -> dict[str, Any]:
 
 
 def files_of(folder: Folder) -> list[dict[str, Any]]:
-    """Every file but the manifest itself, by name. Raises FileRefused."""
+    """Return the manifest entries of all files except the manifest, by name. Raise FileRefused."""
     entries = [entry(name, *measure(folder, name)) for name in _regular(folder) if name != MANIFEST]
     try:
         kept = folder.sub(BLOBS)

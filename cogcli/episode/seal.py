@@ -17,7 +17,7 @@ from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import LogFold, decision_files, fold_log
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
-from cogcli.episode.project import state_bytes
+from cogcli.episode.projection import state_bytes
 from cogcli.episode.refusals import altered_error, unreadable
 from cogcli.episode.summary import summary_of
 

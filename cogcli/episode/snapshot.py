@@ -30,7 +30,7 @@ from cogcli.episode.layout import EVENTS, STATE
 from cogcli.episode.log_fold import LogFold, decision_files
 from cogcli.episode.log_lines import FIRST, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
-from cogcli.episode.project import snapshot_outcomes, state_bytes
+from cogcli.episode.projection import snapshot_outcomes, state_bytes
 
 INTERVAL: Final = 1.0
 """Seconds between two snapshots."""

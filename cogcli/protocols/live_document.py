@@ -104,7 +104,7 @@ class DocumentRequest:
         self._http.close()
 
     def failure_of(self, name: str, reply: HttpReply, value: Any) -> RuntimeErrorBase | None:
-        """The error of a reply's status, None for success."""
+        """Return the error for the HTTP status of a reply. None for success."""
         return failure(name, reply, value, self.secrets, self._http.now)
 
     def exchange(self, method: str, url: str, value: Any) -> HttpReply:

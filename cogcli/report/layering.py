@@ -57,7 +57,7 @@ def _forward(ids: list[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str
 
 
 def _ranks(ids: list[str], after: dict[str, list[str]]) -> dict[str, int]:
-    """Number the nodes, each after all that it waits for; a circle begins with its first node."""
+    """Number the nodes in topological order. A cycle starts at its first node in `ids`."""
     missing = Counter(follower for followers in after.values() for follower in followers)
     ready = [id for id in ids if not missing[id]]
     rank: dict[str, int] = {}

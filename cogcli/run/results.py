@@ -71,7 +71,7 @@ class Control:
             engine.loop.interrupt(name)
 
     def cancel(self, signal_name: str) -> None:
-        """Cancel the run because of this signal; a second call leaves it no grace."""
+        """Cancel the run because of this signal. A second call skips the grace period."""
         self.signals.append(signal_name)
         if self._engine is not None:
             self._engine.loop.interrupt(signal_name)

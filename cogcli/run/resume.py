@@ -8,13 +8,11 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
-from unicodedata import normalize
 
 from cogcli.base.calls import Answer, Attempt, BindingChain, recorded_chain
-from cogcli.base.errors import EnvironmentRefusal, PolicyApprovalError, RunTimeoutError, UsageError
+from cogcli.base.errors import EnvironmentRefusal, RunTimeoutError, UsageError
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.redact import Redactor
-from cogcli.base.terminal_text import is_plain_name
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunResumed, RunTerminated
 from cogcli.declarations.governance_events import (
@@ -29,6 +27,7 @@ from cogcli.episode.snapshot import Snapshots
 from cogcli.episode.store import Store
 from cogcli.policy.approvals import Approvals
 from cogcli.protocols.live.runner import LiveRunner
+from cogcli.run.approver import find_os_user, is_of_gate, parse_approver, require_approver
 from cogcli.run.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome
@@ -174,7 +173,12 @@ class _Resumption(NamedTuple):
         catalog, selection, selected, changed = self._specs()
         answers = _match_answers(log, request)
         for asked, granted in answers:
-            _require_approver(asked, granted=granted, by=request.by, started=self.started)
+            require_approver(
+                ApprovalRequested.of(asked.payload),
+                granted=granted,
+                by=request.by,
+                policy=start_of(self.started).policy,
+            )
         resolutions = resolutions_from(
             log,
             request.in_doubt,
@@ -351,8 +355,8 @@ class _Resumption(NamedTuple):
 
     def _append_answer(self, asked: Event, *, granted: bool) -> None:
         request = ApprovalRequested.of(asked.payload)
-        by, role = _approver(request, self.request.by)
-        of_gate = _is_of_gate(request)
+        by, role = parse_approver(request, self.request.by)
+        of_gate = is_of_gate(request)
         answer = ApprovalGranted if granted else ApprovalRejected
         payload = answer(
             approval_id=request.approval_id,
@@ -361,7 +365,7 @@ class _Resumption(NamedTuple):
             action_hash=request.action_hash,
             reason=self.request.reason,
             role=role if of_gate else None,
-            os_user=_os_user() if of_gate else None,
+            os_user=find_os_user() if of_gate else None,
             by=by,
         )
         draft = draft_of(
@@ -410,62 +414,6 @@ def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, b
             "usage.flag", "one request is both approved and rejected", hint="keep one answer"
         )
     return answers
-
-
-def _is_of_gate(request: ApprovalRequested) -> bool:
-    """Whether a gate of a pack asks, so that an approver has a role."""
-    return request.approver_roles is not None
-
-
-def _approver(request: ApprovalRequested, by: str) -> tuple[str, str]:
-    """The name and the role of the approver: `NAME:ROLE` for a gate of a pack, else a name alone."""
-    if not _is_of_gate(request):
-        return by, ""
-    name, colon, role = by.rpartition(":")
-    return (name, role) if colon else (by, "")
-
-
-def _require_approver(asked: Event, *, granted: bool, by: str, started: Event) -> None:
-    """Raise PolicyApprovalError if a gate of a pack needs another approver; its request stays open."""
-    request = ApprovalRequested.of(asked.payload)
-    name, role = _approver(request, by)
-    roles = request.approver_roles or []
-    policy = start_of(started).policy
-    user = (policy.user if policy else "") or "default"
-    agent = f"agent.{policy.pack.partition('@')[0]}" if policy else ""
-    gate = request.gate
-    if _is_of_gate(request) and not is_plain_name(name):
-        raise UsageError(
-            "usage.value",
-            "`--by`: a name has no space around it and no invisible characters",
-            hint="--by NAME:ROLE",
-        )
-    if roles and role not in roles:
-        given = f"`{role}`" if role else "none"
-        text = f"{gate} wants one of the roles {', '.join(f'`{each}`' for each in roles)}, found {given}"
-        raise PolicyApprovalError("policy.approval", text, hint=f"answer with --by NAME:{roles[0]}")
-    folded = _fold(name)
-    own = folded == _fold(agent) or (folded == _fold(user) and not request.allow_self)
-    if granted and _is_of_gate(request) and own:
-        text = f"`{name}` asked for this: {gate} wants somebody else"
-        raise PolicyApprovalError("policy.approval", text, hint="let another person answer")
-
-
-def _fold(name: str) -> str:
-    """A name without what does not make another person of it: case, width, marks that are not seen."""
-    return "".join(
-        c for c in normalize("NFKC", name).casefold() if c.isprintable() and not c.isspace()
-    )
-
-
-def _os_user() -> str:
-    """Who runs this process, as the machine says; empty where it does not."""
-    from getpass import getuser
-
-    try:
-        return getuser()
-    except (OSError, KeyError):
-        return ""
 
 
 def _names(asked: Event) -> set[str]:

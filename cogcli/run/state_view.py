@@ -10,7 +10,7 @@ from typing import Any
 
 from cogcli.declarations.envelope import Event
 from cogcli.episode.log_lines import LATEST
-from cogcli.episode.project import Projection
+from cogcli.episode.projection import Projection
 
 
 class StateOfRun:

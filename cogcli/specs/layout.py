@@ -94,8 +94,8 @@ class Layout:
         """Paths in listed folders whose names are not UTF-8."""
 
     def find(self, kind: str, id: str) -> list[FoundFile]:
-        """The files of one skill, capability, service or pack; of skills and services one for each channel that has
-        it."""
+        """Return the files of one skill, capability, service or pack. A skill or service may have one file in each
+        channel."""
         if kind not in self.folders or not IS_ID[kind](id):
             return []
         root = self._path(self.folders[kind])

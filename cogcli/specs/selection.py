@@ -156,7 +156,7 @@ class _Chooser:
         )
 
     def by_policy(self) -> Considered:
-        """The default; of several the first that may be called."""
+        """Return the default binding. If several are listed: the first that is eligible."""
         defaults = self.catalog.defaults
         names, file = defaults.bindings.get(self.id, ()), defaults.files.get(self.id, "")
         if len(names) < 2:

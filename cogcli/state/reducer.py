@@ -43,7 +43,7 @@ class ReusedResult(NamedTuple):
     origin: dict[str, str]
 
     def to_payload(self) -> dict[str, Any]:
-        """The result as the first event of the run that reuses it holds it."""
+        """This result as JSON, in the form that the first event of a run which reuses it holds."""
         writes = [write.to_written().json for write in self.writes]
         return {"output": self.output, "writes": writes, "reused_from": self.origin}
 

@@ -56,7 +56,7 @@ def test_only_the_coordinators_side_reduces_or_appends() -> None:
     assert reducing == {
         "run/engine/context.py",
         "run/engine/control_flow.py",
-        "episode/project.py",
+        "episode/projection.py",
         "state/outputs.py",
     }
     for path in [*(PACKAGE / "protocols/live").rglob("*.py"), *(PACKAGE / "official").glob("*.py")]:

@@ -12,7 +12,7 @@ from support import foreign_tool as tool
 
 from cogcli.cli.main import run
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.project import project
+from cogcli.episode.projection import project
 
 Cli = Callable[..., tuple[int, str, str]]
 RELEASE, LABELS, PAUSED, ALONE = "ep_2024_abc123_s0", "ep_labels", "ep_paused", "ep_alone"

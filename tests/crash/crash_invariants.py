@@ -25,7 +25,7 @@ from cogcli.base.canonical import digest_of
 from cogcli.base.errors import CogcliError
 from cogcli.episode.layout import CHECKPOINT
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.project import project_bytes
+from cogcli.episode.projection import project_bytes
 from cogcli.episode.verify.check import verify
 from cogcli.state.execution import ExecutionState
 from cogcli.state.reducer import apply, initial_state

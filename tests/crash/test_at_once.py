@@ -24,7 +24,7 @@ from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import RunPaused
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.project import project
+from cogcli.episode.projection import project
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
 from cogcli.run.engine.run import execute

@@ -25,7 +25,7 @@ from cogcli.base.system import SystemClock, SystemIds
 from cogcli.episode.layout import CHECKPOINT
 from cogcli.episode.log_fold import decision_files, fold_log
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.project import project_bytes
+from cogcli.episode.projection import project_bytes
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
 

@@ -19,7 +19,7 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import fold_log
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.project import project_bytes
+from cogcli.episode.projection import project_bytes
 from cogcli.episode.schemas import SCHEMAS
 from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.check import verify

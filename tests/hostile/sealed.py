@@ -79,7 +79,7 @@ def forged(folder: Path) -> None:
     from cogcli.episode.learn import learn_lines
     from cogcli.episode.log_fold import LogFold
     from cogcli.episode.log_reader import EventLog
-    from cogcli.episode.project import project, project_bytes, snapshot_outcomes
+    from cogcli.episode.projection import project, project_bytes, snapshot_outcomes
     from cogcli.episode.summary import summary_of
 
     chained(

@@ -14,7 +14,7 @@ from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.declarations.run_start import start_of
 from cogcli.episode.decision import DecisionFold
 from cogcli.episode.listing.episode_row import EpisodeFilter
-from cogcli.episode.project import Projection
+from cogcli.episode.projection import Projection
 from cogcli.policy.metrics import Measure, MeasuredRun, RunMeter, TargetResult, judge, measure
 from cogcli.run.policy import ceiling_of, pack_of
 from cogcli.run.policy_request import PolicyRequest
@@ -33,7 +33,7 @@ class MetricsQuery(NamedTuple):
     """Whether an agent's run that cannot be read is an error, though nobody named it."""
 
     def fits(self, run: MeasuredRun) -> bool:
-        """Whether a run is of the pack and the intent."""
+        """Whether the run used the selected pack and intent."""
         of_pack = (
             f"{run.pack_ref}#".startswith((f"{self.pack}@", f"{self.pack}#")) if self.pack else True
         )

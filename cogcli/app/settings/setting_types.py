@@ -141,7 +141,7 @@ def _fits_service(shape: Literal["URL", "SECRET_PLACE"], text: str) -> bool:
 
 
 def _has_usable_port(url: str) -> bool:
-    """Whether an address names no port, or one that there can be."""
+    """Whether the URL has no port, or one from 1 to 65535."""
     from urllib.parse import urlsplit
 
     try:

@@ -106,7 +106,7 @@ class DecidingFiles:
         self.folders |= other.folders
 
     def name_of(self, path: str) -> str:
-        """The name of a path."""
+        """Return the path relative to the project, as text that no other path has."""
         return self._name(path)
 
     def _add(self, name: str, path: str) -> None:

@@ -31,7 +31,7 @@ _MOST_ANSWERS: Final = 100
 
 
 class Answers(NamedTuple):
-    """What answers the calls of a case. A call that nothing here answers is really made."""
+    """Stand-ins for the calls of a case. A call without a stand-in is made for real."""
 
     servers: Sequence[Loopback] = ()
     """They listen before the target is opened, which names their addresses."""

@@ -173,7 +173,7 @@ def compile_rust(schema: Any) -> CompiledSchema:
 
 
 def _exact_place(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """A place with object keys as text: 0.60 gives keys of digits as numbers."""
+    """Return the path with object keys as text. jsonschema-rs 0.60 reports keys of digits as numbers."""
     place: list[str | int] = []
     for part in path:
         own = str(part) if isinstance(value, dict) else part

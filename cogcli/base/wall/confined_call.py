@@ -45,7 +45,7 @@ _SCRATCH_FILES, _SCRATCH_BYTES = 4096, 16 * MIB
 
 
 class WallState(NamedTuple):
-    """The wall of this machine, None without one, and why there is none."""
+    """The sandbox for processes that this machine has; None, and the reason, if it has none."""
 
     wall: Wall | None
     missing: str = ""

@@ -16,7 +16,7 @@ from cogcli.cli.envelope import dumps
 from cogcli.cli.options import NewestEpisode, command, integer
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.log_reader import iterate_events
-from cogcli.episode.project import project
+from cogcli.episode.projection import project
 from cogcli.report.styled_text import StyledLine
 from cogcli.run import replay as runs
 

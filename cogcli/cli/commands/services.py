@@ -47,7 +47,7 @@ def refresh(
 
 
 def _service_object(found: RefreshResult) -> dict[str, Any]:
-    """`service` of the envelope; the file is the lock of an MCP service, the document of any other."""
+    """Build the `service` member of the envelope. The file is under `lock` for MCP, otherwise under `document`."""
     file = {"lock": found.file} if found.noun == "tool" else {"document": found.file}
     return {
         "id": found.service,

@@ -235,7 +235,7 @@ class Index:
                 os.unlink(self._runs_dir / name)
 
     def close(self) -> None:
-        """Let the file go; may be called twice."""
+        """Close the database. A second call does nothing."""
         database, self._database = self._database, None
         if database is not None:
             with contextlib.suppress(Exception):

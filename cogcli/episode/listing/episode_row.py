@@ -248,7 +248,7 @@ def _active_ms(folder: Folder, begun: Event, last: list[Event], *, resumed: bool
 
 def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
     """Another tool's log is folded: what the row needs may be anywhere in it."""
-    from cogcli.episode.project import Projection
+    from cogcli.episode.projection import Projection
 
     projection = Projection()
     for _, event in EventLog(folder):

@@ -21,7 +21,7 @@ from cogcli.episode.layout import EVENTS, MANIFEST, Finding, FindingSeverity, er
 from cogcli.episode.log_fold import LogFold, decision_files
 from cogcli.episode.log_lines import FIRST, Lines, first_link, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
-from cogcli.episode.project import is_snapshot, snapshot_outcomes, state_bytes
+from cogcli.episode.projection import is_snapshot, snapshot_outcomes, state_bytes
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.episode.verify.ordering import OrderingCheck
 

@@ -103,7 +103,7 @@ class RunProgram(Protocol):
 
 
 class SkillProgram:
-    """The program of a skill: its plan, once."""
+    """The `RunProgram` of a skill: drives its plan once."""
 
     def limit(self, engine: Engine) -> Limit | None:
         return run_limit(engine)

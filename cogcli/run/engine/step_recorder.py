@@ -233,7 +233,7 @@ class StepRecord:
         return draft_of(payload, self.run_id, step_id=self.path, speaker=self.speaker)
 
     def count_call(self, usage: Mapping[str, int] | None) -> None:
-        """Count an attempt to which a reply came, with the usage that this reported."""
+        """Count one answered attempt, and add the usage of tokens that its reply reports."""
         self.usage["llm_calls" if usage else "tool_calls"] += 1
         if usage:
             self.usage["tokens_in"] += _first(usage, _TOKENS_IN)

@@ -96,7 +96,7 @@ class CheckContext:
 
     @cached_property
     def protocols(self) -> Mapping[str, CheckedProtocol]:
-        """The protocols by name. The catalog's own type does not name the checks: these name the catalog."""
+        """The protocols by name. Cast, because the type of the catalog cannot import that of the checks."""
         return cast("Mapping[str, CheckedProtocol]", self.catalog.protocols)
 
     @cached_property

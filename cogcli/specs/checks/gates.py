@@ -125,7 +125,7 @@ _ANSWERED: Final = {"happened": ("boolean", "any"), "output": ("object", "any")}
 
 
 def check_probe(context: CheckContext, capability: Capability) -> None:
-    """`probe.contract`: a probe finds out whether a call happened; it has the right fields and no effects."""
+    """Report `probe.contract` unless the probe of the capability has the required fields and no effects."""
     if not capability.probe:
         return
     subject = f"capability `{capability.id}`: probe `{capability.probe}`"

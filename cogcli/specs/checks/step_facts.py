@@ -75,7 +75,7 @@ class Read(NamedTuple):
 
     @property
     def in_expression(self) -> bool:
-        """Whether it stands in an expression, which walks lists, and to which a missing value is no null."""
+        """Whether it is in an expression. Expressions traverse lists, and a missing value is not null there."""
         return bool(self.text) and not self.filled
 
     @property

@@ -22,7 +22,7 @@ from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.large_values import IN_FULL, SMALL, BlobReader, refer, shorten_values
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.project import project, state_bytes
+from cogcli.episode.projection import project, state_bytes
 from cogcli.episode.reopen import reopen
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.summary import summary_of

@@ -14,7 +14,7 @@ from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunStarted, RunTerminated
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.project import Projection, project, project_bytes
+from cogcli.episode.projection import Projection, project, project_bytes
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.state.execution import snapshot
 from cogcli.state.reducer import rebuild

@@ -15,7 +15,7 @@ from support.examples import examples
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.project import project
+from cogcli.episode.projection import project
 
 
 def log_of(*events: dict[str, object]) -> bytes:

@@ -17,7 +17,7 @@ from cogcli.episode import snapshot
 from cogcli.episode.journal import Journal
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.project import project_bytes
+from cogcli.episode.projection import project_bytes
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.snapshot import SHARE, Snapshots
 from cogcli.episode.verify.check import verify

@@ -17,7 +17,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.episode.foreign_log import events_of_state, for_reports
 from cogcli.episode.history import History, history_of
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.project import project
+from cogcli.episode.projection import project
 from cogcli.report import table, timeline
 from cogcli.report.compare import compare, side_of
 from cogcli.report.history_graph import graph_of

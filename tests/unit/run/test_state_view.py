@@ -12,7 +12,7 @@ from fakes.specs import capability, skill, step
 
 from cogcli.declarations.envelope import Event
 from cogcli.episode.log_lines import LATEST
-from cogcli.episode.project import project
+from cogcli.episode.projection import project
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import STATE_PARTS, Policy
 from cogcli.policy.run_policy import Requester, RunPolicy

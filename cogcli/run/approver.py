@@ -1,0 +1,84 @@
+"""Who may answer a request for an approval (docs/reference/pack.md#gates)."""
+
+from __future__ import annotations
+
+from unicodedata import normalize
+
+from cogcli.base.errors import PolicyApprovalError, UsageError
+from cogcli.base.terminal_text import is_plain_name
+from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.run_start import RecordedPolicy
+
+
+def is_of_gate(request: ApprovalRequested) -> bool:
+    """Whether a gate of a pack asks, so that an approver has a role."""
+    return request.approver_roles is not None
+
+
+def parse_approver(request: ApprovalRequested, by: str) -> tuple[str, str]:
+    """Return the name and the role of the approver: `NAME:ROLE` for a gate of a pack, else a name alone."""
+    if not is_of_gate(request):
+        return by, ""
+    name, colon, role = by.rpartition(":")
+    return (name, role) if colon else (by, "")
+
+
+def require_approver(
+    request: ApprovalRequested, *, granted: bool, by: str, policy: RecordedPolicy | None
+) -> None:
+    """Check that `by` may answer a request; `policy` is that of the run.
+
+    Raise UsageError for a name with invisible characters. Raise PolicyApprovalError if the gate needs another
+    role, or if the user or the agent of the run grants its own request. The request stays open.
+    """
+    if not is_of_gate(request):
+        return
+    name, role = parse_approver(request, by)
+    gate, roles = request.gate, request.approver_roles or []
+    if not is_plain_name(name):
+        raise UsageError(
+            "usage.value",
+            "`--by`: a name has no space around it and no invisible characters",
+            hint="--by NAME:ROLE",
+        )
+    if roles and role not in roles:
+        wanted = ", ".join(f"`{each}`" for each in roles)
+        found = f"`{role}`" if role else "none"
+        raise PolicyApprovalError(
+            "policy.approval",
+            f"{gate} wants one of the roles {wanted}, found {found}",
+            hint=f"answer with --by NAME:{roles[0]}",
+        )
+    if granted and _asked_for_it(name, request, policy):
+        raise PolicyApprovalError(
+            "policy.approval",
+            f"`{name}` asked for this: {gate} wants somebody else",
+            hint="let another person answer",
+        )
+
+
+def _asked_for_it(name: str, request: ApprovalRequested, policy: RecordedPolicy | None) -> bool:
+    """Whether the name is the agent of the run, or its user if the gate does not allow that."""
+    user = (policy.user if policy else "") or "default"
+    agent = f"agent.{policy.pack.partition('@')[0]}" if policy else ""
+    normalized = _normalize_name(name)
+    if normalized == _normalize_name(agent):
+        return True
+    return normalized == _normalize_name(user) and not request.allow_self
+
+
+def _normalize_name(name: str) -> str:
+    """Normalize a name for identity checks: NFKC, case-folded, without spaces and invisible characters."""
+    return "".join(
+        c for c in normalize("NFKC", name).casefold() if c.isprintable() and not c.isspace()
+    )
+
+
+def find_os_user() -> str:
+    """Return the user of this process as the machine names it; empty if it names none."""
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (OSError, KeyError):
+        return ""
