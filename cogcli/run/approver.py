@@ -1,4 +1,4 @@
-"""Who may answer a request for an approval (docs/reference/pack.md#gates)."""
+"""Who may answer a request for an approval (docs/reference/pack.md#policy-layer)."""
 
 from __future__ import annotations
 

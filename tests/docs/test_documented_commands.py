@@ -342,6 +342,7 @@ def test_writing_the_first_binding(guide_shell: Shell) -> None:
 @pytest.mark.sampled(2)
 def test_reviewing_memory(guide_shell: Shell) -> None:
     guide_shell.write("cogcli.toml", "")
+    guide_shell.run("cogcli config trust --yes")
     propose(guide_shell.root, payload("email"), payload("phone"))
     assert len(written(guide_shell, ROOT / "docs/how-to/review-memory.md")) == 8
     assert guide_shell.run("cogcli memory ls --format jsonl | jq -r .candidate.value") == "phone\n"
