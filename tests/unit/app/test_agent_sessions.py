@@ -28,9 +28,8 @@ DONE = Interaction("run_1", "ep_1", "evt_1", "hello", "hi", True, "fast", 1, 0, 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     (tmp_path / "cogcli.toml").touch()
-    return Settings(
-        {}, {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}, base=str(tmp_path)
-    )
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    return Settings({}, {**home, "COGCLI_TRUST_PROJECT": "1"}, base=str(tmp_path))
 
 
 def locks(settings: Settings) -> list[str]:
@@ -93,7 +92,8 @@ KILLED = """
 import os, signal, sys
 from cogcli.agent.use_cases.sessions import open_session
 from cogcli.app.settings import Settings
-with open_session(Settings({}, {"HOME": sys.argv[1]}, base=sys.argv[1]), "t", "u", "s"):
+environ = {"HOME": sys.argv[1], "COGCLI_TRUST_PROJECT": "1"}
+with open_session(Settings({}, environ, base=sys.argv[1]), "t", "u", "s"):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
