@@ -11,22 +11,21 @@ from support.project import Project
 
 from cogcli.agent.use_cases.compile_context import parse_request
 from cogcli.base.errors import PolicyApprovalError, UsageError
-from cogcli.declarations.envelope import Event
+from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.run_start import RecordedPolicy
+from cogcli.run.approver import require_approver
 from cogcli.run.policy import limits_of
-from cogcli.run.resume import _require_approver
 
 REQUEST = {"message": "Where is order ord_881?", "pack_refs": ["support-desk@4.0.0"]}
-GATE = {"approver_roles": ["finance"], "gate": "GATE_FINANCE_APPROVAL", "allow_self": False}
+GATE: dict[str, Any] = {
+    "approver_roles": ["finance"],
+    "gate": "GATE_FINANCE_APPROVAL",
+    "allow_self": False,
+}
 
 
-def _event(payload: dict[str, Any]) -> Event:
-    return Event(
-        1, "ev_1", "2026-01-01T00:00:00.000Z", "ep_1", "run_1", None, "governance", None, payload
-    )
-
-
-ASKED = _event(GATE)
-STARTED = _event({"policy": {"pack": "support-desk@4.0.0", "user": "cust_7"}})
+ASKED = ApprovalRequested(approval_id="ap_1", **GATE)
+POLICY = RecordedPolicy(pack="support-desk@4.0.0", user="cust_7")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_the_size_of_a_bucket_is_not_raised() -> None:
 )
 def test_whoever_asked_does_not_approve_under_another_spelling(name: str) -> None:
     with pytest.raises(PolicyApprovalError, match="wants somebody else"):
-        _require_approver(ASKED, granted=True, by=f"{name}:finance", started=STARTED)
+        require_approver(ASKED, granted=True, by=f"{name}:finance", policy=POLICY)
 
 
 @pytest.mark.parametrize(
@@ -94,12 +93,12 @@ def test_whoever_asked_does_not_approve_under_another_spelling(name: str) -> Non
 def test_an_approver_has_a_name_that_is_seen(name: str) -> None:
     for granted in (True, False):
         with pytest.raises(UsageError, match="--by"):
-            _require_approver(ASKED, granted=granted, by=f"{name}:finance", started=STARTED)
+            require_approver(ASKED, granted=granted, by=f"{name}:finance", policy=POLICY)
 
 
 def test_another_person_approves() -> None:
     for name in ("ann", "a:b", "Zoë Ödegård", "ann@example.org"):
-        _require_approver(ASKED, granted=True, by=f"{name}:finance", started=STARTED)
+        require_approver(ASKED, granted=True, by=f"{name}:finance", policy=POLICY)
 
 
 def test_the_shortest_heartbeat_does_not_fill_the_log(desk: Project) -> None:

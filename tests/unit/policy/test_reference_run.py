@@ -18,12 +18,14 @@ from cogcli.base.errors import PolicyApprovalError, TransportError
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.run_start import RecordedPolicy
 from cogcli.policy.approvals import Answered, Approvals, Asked, action_hash
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
-from cogcli.run import resume
+from cogcli.run.approver import require_approver
 from cogcli.run.engine.run import execute
 from cogcli.run.launch import engine_of
 from cogcli.specs.catalog import Catalog
@@ -402,10 +404,11 @@ class Case:
     def taken(self, asked: Event, gate: str, said: dict[str, Any]) -> bool:
         """Whether the answer of this person is taken; both sides say the same."""
         user = self.sitting.run["user"]
-        started = asked._replace(payload={"policy": {"pack": "support-desk@4.0.0", "user": user}})
+        policy = RecordedPolicy(pack="support-desk@4.0.0", user=user)
+        request = ApprovalRequested.of(asked.payload)
         by = f"{said['by']}:{said['role']}" if said["role"] else said["by"]
         try:
-            resume._require_approver(asked, granted=said["granted"], by=by, started=started)
+            require_approver(request, granted=said["granted"], by=by, policy=policy)
         except PolicyApprovalError:
             ours = False
         else:
