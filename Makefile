@@ -18,7 +18,7 @@ quick: $(VENV)/.dev
 
 $(BIN)/python:
 	@echo "1/3 creating the environment $(VENV)"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -I -m venv $(VENV)
 
 $(VENV)/.demo: $(BIN)/python pyproject.toml
 	@echo "2/3 installing: a minute or two the first time"

@@ -1,7 +1,7 @@
 """Install this checkout with its packages into the interpreter that runs this, and show how far it is.
 
 `python tooling/install.py EXTRA` is `pip install --editable .[EXTRA]` with a line that counts packages instead of pip's
-own output; that is printed if pip fails.
+own output, which is printed if pip fails.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ def main() -> int:
     """Run pip; returns its exit code."""
     extra = sys.argv[1]
     print(f"installing cogcli[{extra}] and its packages into {sys.prefix}", flush=True)
+    # `-I`: a file `pip.py` or a folder `pip` of the working directory is not pip.
     command = [
         sys.executable,
+        "-I",
         "-m",
         "pip",
         "install",

@@ -122,6 +122,18 @@ def test_the_hook_imports_nothing_from_the_checkout(checkout: Any, search_path: 
     assert _imported(checkout) == []
 
 
+def test_the_installer_of_a_checkout_starts_no_pip_of_the_working_directory(checkout: Any) -> None:
+    """The directory is no package, so that the real pip ends before it installs anything."""
+    checkout.write("pip.py", (checkout.root / "pip/__main__.py").read_text())
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tooling/install.py"), "all"],
+        cwd=checkout.root, env=checkout.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "does not appear to be a Python project" in done.stdout
+    assert _imported(checkout) == []
+
+
 MARKS = {
     "escape": "\x1b]0;owned\x07",
     "csi": "\x9b31m",
