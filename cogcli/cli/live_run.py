@@ -209,9 +209,10 @@ def report_result(
     )
     for each in result.finished.fallbacks:
         warn_of_fallback(context, each)
-    for error in result.finished.not_stored:
-        text = f"the log has what the run learned, its store does not: {error.message}"
-        context.warn(EnvironmentRefusal(error.code, text))
+    unstored = result.finished.not_stored
+    if unstored is not None:
+        text = f"the log has what the run learned, its store does not: {unstored.message}"
+        context.warn(EnvironmentRefusal(unstored.code, text))
     rerun = rerun_flags(context, result)
     context.error = error_of(result, context.again, rerun=rerun)
     if result.not_exported:

@@ -7,14 +7,21 @@ import json
 import os
 import sqlite3
 import subprocess
-from contextlib import closing
+import sys
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.project import COGCLI, Project
 
+from cogcli.agent.use_cases.compile_context import parse_request
+from cogcli.agent.use_cases.invoke_agent import GivenInvocation, invoke
+from cogcli.app.settings import Settings
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.options import RunOptions
 from cogcli.episode.log_reader import EventLog
+from cogcli.run.prepare import RunRequest
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 YES = ("resume", "@last", "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance")
@@ -55,20 +62,8 @@ def _newer(file: Path) -> None:
         store.execute("PRAGMA user_version = 99")
 
 
-def _busy(file: Path) -> None:
-    store = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
-    store.execute("BEGIN IMMEDIATE")
-    _HELD.append(store)
-
-
-_HELD: list[sqlite3.Connection] = []
-long = pytest.mark.skipif(
-    not os.environ.get("COGCLI_LONG_TESTS"), reason="waits five seconds: COGCLI_LONG_TESTS=1"
-)
-
-
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("fail", [_damaged, _directory, _newer, pytest.param(_busy, marks=long)])
+@pytest.mark.parametrize("fail", [_damaged, _directory, _newer])
 def test_a_memory_that_cannot_be_written_changes_nothing_of_the_run(
     desk: Project, fail: Any
 ) -> None:
@@ -77,12 +72,10 @@ def test_a_memory_that_cannot_be_written_changes_nothing_of_the_run(
         memory(desk).with_name(f"memory.db{ending}").unlink(missing_ok=True)
     fail(memory(desk))
     before = memory(desk).read_bytes() if memory(desk).is_file() else b""
-    resumed = (desk.installed if _HELD else desk.run)(*YES, "--json").assert_ok()
+    resumed = desk.run(*YES, "--json").assert_ok()
     (warning,) = resumed.json["warnings"]
     assert warning["message"].startswith("the log has what the run learned, its store does not: ")
     assert f"warning[{warning['code']}]" in resumed.err
-    while _HELD:
-        _HELD.pop().close()
     assert [each["class"] for each in proposed(desk)] == [
         "evidence_link",
         "evidence_link",
@@ -93,6 +86,76 @@ def test_a_memory_that_cannot_be_written_changes_nothing_of_the_run(
     assert (decision["status"], len(decision["memory_proposals"])) == ("completed", 3)
     desk.run("verify", "@last").assert_ok()
     desk.run("replay", "@last").assert_ok()
+
+
+WRITER = """
+import sqlite3, sys
+store = sqlite3.connect(sys.argv[1], isolation_level=None)
+store.execute("BEGIN IMMEDIATE")
+print("writing", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(
+    not os.environ.get("COGCLI_LONG_TESTS"), reason="waits ten seconds: COGCLI_LONG_TESTS=1"
+)
+def test_a_memory_that_another_process_writes_to_gets_nothing_of_the_run(desk: Project) -> None:
+    """A process of its own holds the lock: one of this process would end when it closes the file anywhere."""
+    desk.run("agent", "invoke", "requests/allowed.json").assert_ok()
+    desk.run("agent", "invoke", "requests/needs-finance.json").assert_exit(5)
+    before = rows(desk)
+    assert before["interaction"] == 1
+    command = [sys.executable, "-c", WRITER, str(memory(desk))]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as writer:
+        assert writer.stdout
+        assert writer.stdout.readline() == b"writing\n"
+        resumed = desk.run(*YES, "--json").assert_ok()
+        writer.communicate(b"")
+    (warning,) = resumed.json["warnings"]
+    assert warning["code"] == "memory.busy"
+    assert rows(desk) == before
+    desk.run("verify", "@last").assert_ok()
+    desk.run("replay", "@last").assert_ok()
+
+
+def rows(desk: Project) -> dict[str, int]:
+    """How many rows each table of the memory has."""
+    with closing(sqlite3.connect(memory(desk))) as store:
+        tables = [
+            name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
+        return {
+            name: store.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in tables
+        }
+
+
+@pytest.mark.parametrize("in_time", [True, False], ids=["in-time", "too-late"])
+def test_the_end_of_a_run_is_stored_only_after_all_its_turns(
+    desk: Project, monkeypatch: pytest.MonkeyPatch, in_time: bool
+) -> None:
+    """A store that cannot be written while a turn ends, and can be again before the run ends or only after it."""
+    monkeypatch.chdir(desk.root)
+
+    def listener(event: Event) -> None:
+        if event.event_type == "memory.proposed":
+            memory(desk).mkdir()
+        elif event.event_type == "decision.recorded" and in_time:
+            memory(desk).rmdir()
+
+    settings = Settings({}, desk.env, base=str(desk.root))
+    request = parse_request(json.loads((desk.root / "requests/allowed.json").read_text()))
+    run = RunRequest("", {}, RunOptions(pack="support-desk@4.0.0"))
+    result = invoke(
+        settings, GivenInvocation(request, run), lambda prepared, control: nullcontext(listener)
+    )
+    assert (result.finished.not_stored is None) == in_time
+    if in_time:
+        assert stored(desk) == len(proposed(desk)) == 3
+        assert rows(desk)["interaction"] == 1
+    else:
+        assert list(memory(desk).iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["memory.db", "knowledge.db"])

@@ -100,7 +100,7 @@ class AgentProgram:
         )
         event = root.run.emit(draft_of(payload, root.run.state.run_id))
         if self._stores is not None and ending.status != "aborted":
-            root.engine.note_not_stored(self._stores.finish(loop.ended_run(event, outcome)))
+            root.engine.not_stored = self._stores.finish(loop.ended_run(event, outcome))
         return outcome._replace(outputs=loop.outputs())
 
     def _begin(self, root: RootRun) -> Progress:

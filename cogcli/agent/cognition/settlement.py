@@ -192,4 +192,4 @@ def _consolidate(loop: Progress) -> None:
             {"capability": each["capability"], "status": each["status"]} for each in loop.effects
         ]
         content = {"turn": loop.turn, "calls": calls, "proposals": proposals}
-        loop.root.engine.note_not_stored(loop.remember(content, run.state.run_id, at))
+        loop.root.engine.not_stored = loop.remember(content, run.state.run_id, at)

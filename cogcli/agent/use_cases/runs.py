@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from cogcli.agent.cognition.invocation import NO_MODEL, Invocation, recorded_invocation
 from cogcli.agent.cognition.loop import Stores, agent_run
@@ -54,36 +54,71 @@ def agent_of(
 
 def stores_of(settings: Settings, invocation: Invocation) -> Stores:
     """What stores turns and end of a run in the memory of the project."""
-    return Stores(partial(_remember, settings, invocation), partial(_finish, settings, invocation))
+    writer = _StoreWriter(settings, invocation)
+    return Stores(writer.remember, writer.finish)
 
 
-def _remember(
-    settings: Settings, invocation: Invocation, content: dict[str, Any], run_id: str, at: str
-) -> CogcliError | None:
-    """Store the proposals of a turn, and its calls as a capture; storing them again changes nothing. The error where
-    the store cannot be written: nothing is lost, since the proposals are in the log."""
-    pack, user = invocation.pack, invocation.request.user
-    impression = {"turn": content["turn"], "calls": content["calls"]}
-    try:
-        with open_memory(settings) as store:
-            store.capture(pack.tenant, user.user_id, run_id=run_id, content=impression, at=at)
-            store.propose_all(
-                pack.tenant,
-                user.user_id,
-                content["proposals"],
-                pack.memory,
-                consent=user.consent,
-                run_id=run_id,
-                at=at,
-            )
-    except EnvironmentRefusal as error:
-        return error
-    return None
+class _Turn(NamedTuple):
+    """What a turn leaves to the store."""
+
+    content: dict[str, Any]
+    run_id: str
+    at: str
 
 
-def _finish(settings: Settings, invocation: Invocation, ended: EndedRun) -> CogcliError | None:
-    """Keep a run as an interaction of its user, and what it adds to its conversation; again changes nothing. The error
-    where the store cannot be written: all of it is in the log."""
+class _StoreWriter:
+    """Writes turns and the end of one run to the memory, in this order.
+
+    A turn that cannot be stored is tried again with each further one and at the end, and no later part is stored
+    before it: the error of the last write says that the store lacks a part of the run, no error that it has all of it.
+    Storing a part again changes nothing.
+    """
+
+    def __init__(self, settings: Settings, invocation: Invocation) -> None:
+        self._settings = settings
+        self._invocation = invocation
+        self._unstored: list[_Turn] = []
+
+    def remember(self, content: dict[str, Any], run_id: str, at: str) -> CogcliError | None:
+        """Store a turn. The error if the store cannot be written; the log has the turn."""
+        self._unstored.append(_Turn(content, run_id, at))
+        try:
+            self._store_turns()
+        except EnvironmentRefusal as error:
+            return error
+        return None
+
+    def finish(self, ended: EndedRun) -> CogcliError | None:
+        """Store the end of the run. The error if the store cannot be written; the log has all of it."""
+        try:
+            self._store_turns()
+            _store_end(self._settings, self._invocation, ended)
+        except EnvironmentRefusal as error:
+            return error
+        return None
+
+    def _store_turns(self) -> None:
+        """Store each turn that is not stored yet, the oldest first: its proposals, and its calls as a capture."""
+        pack, user = self._invocation.pack, self._invocation.request.user
+        while self._unstored:
+            turn = self._unstored[0]
+            impression = {"turn": turn.content["turn"], "calls": turn.content["calls"]}
+            named: Any = {"run_id": turn.run_id, "at": turn.at}
+            with open_memory(self._settings) as store:
+                store.capture(pack.tenant, user.user_id, content=impression, **named)
+                store.propose_all(
+                    pack.tenant,
+                    user.user_id,
+                    turn.content["proposals"],
+                    pack.memory,
+                    consent=user.consent,
+                    **named,
+                )
+            self._unstored.pop(0)
+
+
+def _store_end(settings: Settings, invocation: Invocation, ended: EndedRun) -> None:
+    """Keep a run as an interaction of its user, and what it adds to its conversation."""
     pack, request = invocation.pack, invocation.request
     query = request.message
     if ended.withheld:
@@ -112,13 +147,7 @@ def _finish(settings: Settings, invocation: Invocation, ended: EndedRun) -> Cogc
     )
     counts = invocation.safety_mode != "read_only"
     session = _continued(invocation.fetched.session, ended)
-    try:
-        consolidate(
-            settings, pack.tenant, request.user.user_id, made, counts=counts, session=session
-        )
-    except EnvironmentRefusal as error:
-        return error
-    return None
+    consolidate(settings, pack.tenant, request.user.user_id, made, counts=counts, session=session)
 
 
 def _continued(stored: dict[str, Any] | None, ended: EndedRun) -> SessionSnapshot | None:

@@ -125,8 +125,8 @@ class Engine:
         the latest the root. A root that waits appends none of it: whoever resumes it begins that again."""
         self.fallbacks: list[Fallback] = []
         """The calls that another binding answered than the first of their chain, in order."""
-        self.not_stored: list[CogcliError] = []
-        """Why a store does not have what the run learned, each reason once."""
+        self.not_stored: CogcliError | None = None
+        """Why the store lacks a part of what the run learned; None if it has all of it."""
         self.spent_ms: int | None = None
         """On resume: milliseconds that the run took before."""
         self.timeout_seconds = options.timeout
@@ -164,11 +164,6 @@ class Engine:
                 reason = change.reason or None
                 stopped = ServiceStopped(service=service, protocol=protocol, reason=reason)
                 self._append(draft_of(stopped, run_id))
-
-    def note_not_stored(self, error: CogcliError | None) -> None:
-        """Note why a store does not have what the run learned; nothing for None, and for a reason that is noted."""
-        if error is not None and all(error.message != each.message for each in self.not_stored):
-            self.not_stored.append(error)
 
     def observe(self, apply: Callable[[Event], None]) -> None:
         """Pass each further event to `apply` as well, before the listener."""

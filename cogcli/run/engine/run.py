@@ -58,8 +58,8 @@ class Finished(NamedTuple):
     state: ExecutionState
     steps: dict[str, str]
     fallbacks: tuple[Fallback, ...] = ()
-    not_stored: tuple[CogcliError, ...] = ()
-    """Why a store does not have what the run learned."""
+    not_stored: CogcliError | None = None
+    """Why the store lacks a part of what the run learned; None if it has all of it."""
 
 
 class Limit(NamedTuple):
@@ -177,7 +177,7 @@ class RootRun:
             run.state,
             statuses,
             tuple(self.engine.fallbacks),
-            tuple(self.engine.not_stored),
+            self.engine.not_stored,
         )
 
     def drive(self, plan: StepPlan, created: Draft) -> Effects:
