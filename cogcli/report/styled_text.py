@@ -86,7 +86,8 @@ def fold_prose(line: StyledLine, width: int) -> list[StyledLine]:
     for word, style in _words(line):
         size = cells(word)
         if row and used + cells(word.rstrip(" ")) > width and used > indent:
-            lines.append(row)
+            last, its_style = row[-1]
+            lines.append([*row[:-1], (last.rstrip(" "), its_style)])
             row, used = [(" " * indent, "")], indent
         row.append((word, style))
         used += size
@@ -95,7 +96,7 @@ def fold_prose(line: StyledLine, width: int) -> list[StyledLine]:
 
 _COMMAND = r"(?:^|[\s:])(?:cogcli|pip install|export|curl) \S|: --[a-z]"
 """The pattern of a command, or of a flag to add to one."""
-_DEEPEST = 20
+_DEEPEST = 26
 """Columns of the widest indent of a text that goes on below."""
 
 

@@ -224,3 +224,8 @@ def test_a_rerun_asks_about_each_effect(project: Any, typed: str, code: int, cal
     assert terminal.process.exitstatus == code, screen
     assert len((project.root / "ledger").read_text().split()) == calls
     assert len(project.episodes) == (1 if code == 2 else 2)
+
+
+def test_the_page_of_a_code_goes_on_below_its_text(project: Any) -> None:
+    terminal = Terminal(project, "explain", "project.none")
+    assert "\n           use `-C DIR`." in terminal.finish()

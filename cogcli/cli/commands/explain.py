@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from cogcli.app.explain import page, pages
 from cogcli.base.errors import OK, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command, switch
+from cogcli.report.styled_text import StyledLine
 
 
 @command(
@@ -25,26 +27,36 @@ def explain(
 ) -> int:
     """One page, or all codes with what they mean."""
     if list:
-        known = pages()
-        context.own["explanation"] = {code: meaning for code, (meaning, _, _) in known.items()}
-        size = max(map(len, known))
-        text = "".join(
-            f"{code:<{size}}  {meaning}\n" for code, (meaning, _, _) in sorted(known.items())
-        )
+        meanings = {code: meaning for code, (meaning, _, _) in pages().items()}
+        context.own["explanation"] = meanings
+        lines = _list_lines(meanings)
     elif code is not None:
         found = page(code)
         context.own["explanation"] = found
-        text = _text(found)
+        lines = _page_lines(found)
     else:
         raise UsageError("usage.value", "`explain` needs a code", next=("cogcli explain --list",))
-    context.answer(text)
+    context.answer(lines)
     return OK
 
 
-def _text(found: dict[str, object]) -> str:
-    lines = [f"{found['code']}", "", f"  {found['means']}", ""]
-    lines += [f"  example  {found['example']}", f"  cure     {found['cure']}"]
+def _list_lines(meanings: Mapping[str, str]) -> list[StyledLine]:
+    """A line per code, in order."""
+    size = max(map(len, meanings))
+    return [[(f"{code:<{size}}  ", ""), (meanings[code], "")] for code in sorted(meanings)]
+
+
+def _page_lines(found: dict[str, object]) -> list[StyledLine]:
+    """The page as lines, which a terminal folds below their texts."""
+    lines: list[StyledLine] = [
+        [(str(found["code"]), "")],
+        [],
+        [("  ", ""), (str(found["means"]), "")],
+        [],
+        [("  example  ", ""), (str(found["example"]), "")],
+        [("  cure     ", ""), (str(found["cure"]), "")],
+    ]
     if found["exit_code"] is not None:
         retry = ", may be retried" if found["retryable"] else ""
-        lines.append(f"  exit     {found['exit_code']}{retry}")
-    return "\n".join(lines) + "\n"
+        lines.append([("  exit     ", ""), (f"{found['exit_code']}{retry}", "")])
+    return lines

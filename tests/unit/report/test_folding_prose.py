@@ -23,6 +23,15 @@ def test_a_message_goes_on_below_its_code() -> None:
     ]  # fmt: skip
 
 
+def test_a_folded_line_ends_without_blanks_in_colour_too() -> None:
+    """A blank behind the last column would begin a line of its own on the terminal."""
+    line = [("error[usage.flag]", "error"), (": four four four four five5 more words", "bold")]
+    for width in range(30, 44):
+        for row in fold_prose(line, width):
+            assert not "".join(text for text, _ in row).endswith(" ")
+            assert sum(cells(text) for text, _ in row) <= width
+
+
 def test_a_text_goes_on_below_itself() -> None:
     line = [("  expected  ", "dim"), ("an id or its beginning, @last, @failed or a directory", "")]
     assert folded(line) == [
