@@ -10,7 +10,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report:report", "write an HTML page about a run, or about several side by side"),
     "diff": ("diff:diff", "show what differs between two runs"),
     "graph": ("graph:graph", "draw the steps of a skill or run, and what they wait for"),
-    "gc": ("gc:sweep", "remove old episodes; never one that runs, waits or is pinned"),
+    "gc": ("gc:sweep", "remove old episodes, except running, waiting and pinned ones"),
     "verify": ("verify:verify", "check whether an episode was altered"),
     "resume": ("resume:resume", "resume a stopped or paused run, or answer its request"),
     "rerun": ("rerun:rerun", "run again as a new episode, keeping the results before a step"),
@@ -24,15 +24,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "registry smoke": ("registry:smoke", "call each capability once"),
     "registry executability": (
         "registry:executability",
-        "run the cases of each skill, and show what the others need",
+        "run the cases of each skill, and show what other skills need",
     ),
-    "registry coverage": ("registry:coverage", "show which specs really run in examples and cases"),
-    "registry stats": ("registry:stats", "count specs, and the calls and times of the kept runs"),
+    "registry coverage": ("registry:coverage", "show which specs run in examples and cases"),
+    "registry stats": (
+        "registry:stats",
+        "count specs, and the calls of kept runs with their times",
+    ),
     "registry catalog": ("registry:catalog", "print all specs as one JSON object"),
     "doctor": ("doctor:doctor", "check that this machine and this project are ready"),
     "openapi verify-bindings": (
         "openapi:verify_bindings",
-        "test bindings by scenarios, against mock servers or live",
+        "test bindings with scenarios, against mock servers or live",
     ),
     "openapi verify-invoker": (
         "openapi:verify_invoker",
@@ -40,7 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "openapi verify-errors": (
         "openapi:verify_errors",
-        "provoke every error: class, code, exit, retry, fallback",
+        "provoke every error, and check class, code, exit, retry, fallback",
     ),
     "skills ls": ("inventory:ls", "list skills: what can run here, and why not"),
     "skills show": (
@@ -87,7 +90,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "agent_profile:forget",
         "delete everything that is stored about a user",
     ),
-    "agent sessions ls": ("agent_sessions:ls", "list conversations, the last used first"),
+    "agent sessions ls": ("agent_sessions:ls", "list conversations, newest first"),
     "agent sessions show": (
         "agent_sessions:show_one",
         "show the messages of a conversation, with their episodes",
@@ -95,7 +98,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "agent sessions forget": ("agent_sessions:forget", "delete a conversation"),
     "agent jobs ls": (
         "agent_jobs:ls",
-        "list the jobs that learn from users, and those that failed",
+        "list waiting and failed jobs that learn from users",
     ),
     "agent jobs run": ("agent_jobs:run", "run the waiting jobs now"),
     "pack check": ("pack:check", "check a pack: references, rules, contradictions"),
@@ -105,34 +108,37 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "policy test": ("policy:test", "run the tests of a pack's rules"),
     "policy eval": ("policy:evaluate", "judge one call by a pack: 0 allow, 4 deny, 5 ask a person"),
     "policy explain": ("policy:explain", "explain the decisions about governed calls"),
-    "policy diff": ("policy:diff", "compare two packs: rules, and recorded decisions that change"),
+    "policy diff": (
+        "policy:diff",
+        "compare the rules of two packs, and their effect on recorded calls",
+    ),
     "context compile": (
         "context:compile",
         "print what a model would receive for a request; calls nothing",
     ),
     "context explain": (
         "context:explain",
-        "explain what was in the context of a turn, and what was not",
+        "explain what the context of a turn contained, and what it left out",
     ),
     "context diff": ("context:diff", "compare the contexts of two turns"),
     "metrics": (
         "metrics:metrics",
-        "measure the runs of agents; --check compares with pack targets",
+        "measure the runs of agents; --check compares them with pack targets",
     ),
     "knowledge import": (
         "knowledge:import_file",
-        "append statements with their evidence, all or none",
+        "add statements with their evidence, all or none",
     ),
     "knowledge query": ("knowledge:query", "show what is known about an entity"),
     "knowledge snapshot": (
         "knowledge:snapshot",
-        "print the name of the present content of the graph",
+        "print the name of the graph's current state",
     ),
     "memory ls": ("memory:ls", "list what is kept about users; --why explains one entry"),
     "memory proposals": ("memory:proposals", "list the proposals that wait for a decision"),
     "memory promote": ("memory:promote", "keep a proposal; contradictions are shown"),
     "memory reject": ("memory:reject", "reject a proposal, or withdraw a memory"),
-    "memory recall": ("memory:recall", "show what a request of a user would recall"),
+    "memory recall": ("memory:recall", "show what a user's request would recall"),
     "services ls": ("inventory:ls", "list services"),
     "services show": ("inventory:show", "show a service: address, layer, and what it replaces"),
     "services search": ("inventory:search", "find services by words"),

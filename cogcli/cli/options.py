@@ -213,7 +213,9 @@ AllowHost = Annotated[
 SpecId = Annotated[str, argument("ID", "specs")]
 Source = Annotated[bool, switch("--source", help="print the spec file")]
 SearchWords = Annotated[list[str], argument("TEXT")]
-SearchLimit = Annotated[int, integer("--limit", "at most N", least=1, most=10**9, default="10")]
+SearchLimit = Annotated[
+    int, integer("--limit", "show at most N", least=1, most=10**9, default="10")
+]
 Protocol = Annotated[
     str | None, choice("--protocol", "WORD", ("openapi", "openrpc", "mcp"), default="openapi")
 ]

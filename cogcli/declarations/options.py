@@ -132,7 +132,7 @@ class RunOptions(Record):
         "--trace-id ID",
         "a trace id for related runs",
         INPUT,
-        shown="32 hex",
+        shown="a random one",
         also=(AGENT,),
     )
     goal: str | None = _option(AnyText(), "--goal TEXT", "the frame's goal", INPUT)
@@ -190,7 +190,7 @@ class RunOptions(Record):
     max_workers: int = _option(
         WholeNumber(1, 256),
         "--max-workers N",
-        "number of calls at a time",
+        "number of calls at the same time",
         EXECUTION,
         default=8,
         also=_SKILL_RUNS,

@@ -29,7 +29,7 @@ from cogcli.cli.run_skill import warn_of_distrust
         ("cogcli agent chat --session monday", "continue a conversation"),
         (
             "cogcli agent chat --model openai:small-1",
-            "with a model, over the skills without effects",
+            "with a model that may call skills without effects",
         ),
     ),
     exits=(0, 2, 3, 143),

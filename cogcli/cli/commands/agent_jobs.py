@@ -67,7 +67,9 @@ def ls(
 def run(
     context: CommandContext,
     *,
-    limit: Annotated[int | None, integer("--limit", "at most N", least=1, most=10**6)] = None,
+    limit: Annotated[
+        int | None, integer("--limit", "run at most N jobs", least=1, most=10**6)
+    ] = None,
     model: Annotated[
         str | None,
         text("--model", "ADAPTER[:NAME]", "the language model that answers", default="[model]"),

@@ -26,7 +26,7 @@ _SHOWN = 20
 @command(
     examples=(
         ("cogcli agent profile show cust_7", "what agents know about a user, and why"),
-        ("cogcli agent profile show cust_7 --tenant acme", "of a pack's tenant"),
+        ("cogcli agent profile show cust_7 --tenant acme", "a user of a pack's tenant"),
         ("cogcli agent profile show cust_7 --json | jq .profile.entries", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -52,7 +52,7 @@ def show(
 @command(
     examples=(
         ("cogcli agent profile export cust_7 > cust_7.json", "everything about a user"),
-        ("cogcli agent profile export cust_7 --format md", "for people to read"),
+        ("cogcli agent profile export cust_7 --format md", "as a page to read"),
         ("cogcli agent profile export cust_7 --tenant acme --json", "for scripts"),
     ),
     exits=(0, 2, 3),

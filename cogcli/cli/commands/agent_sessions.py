@@ -32,13 +32,15 @@ class SessionFlags(Flags):
     """Whose session it is."""
 
     tenant: str | None = text("--tenant", "ID", "the tenant of the user", default="local")
-    user: str | None = text("--user", "ID", "the user of the conversation", default="default")
+    user: str | None = text(
+        "--user", "ID", "the user of the conversation", default="the unnamed user"
+    )
 
 
 @command(
     examples=(
-        ("cogcli agent sessions ls", "of all users"),
-        ("cogcli agent sessions ls --user cust_7 --tenant acme", "one user's"),
+        ("cogcli agent sessions ls", "those of all users"),
+        ("cogcli agent sessions ls --user cust_7 --tenant acme", "those of one user"),
         ("cogcli agent sessions ls --format jsonl | jq -r .session_id", "for scripts"),
     ),
     exits=(0, 2, 3),

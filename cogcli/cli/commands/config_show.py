@@ -20,8 +20,8 @@ from cogcli.specs.host_layout import KIND_OF_FILE
 
 @command(
     examples=(
-        ("cogcli config show --origin", "all, with origins"),
-        ("cogcli config show max_workers", "one"),
+        ("cogcli config show --origin", "all settings, with origins"),
+        ("cogcli config show max_workers", "one setting"),
         ("cogcli config show --json", "for scripts"),
     ),
     exits=(0, 2, 3),

@@ -49,7 +49,7 @@ class TrustFlags(Flags):
 
 @command(
     examples=(
-        ("cogcli config trust", "the project around you, in its present state"),
+        ("cogcli config trust", "the project you are in, in its present state"),
         ("cogcli config trust --diff", "what a change means, and its text"),
         ("cogcli config trust --folder", "a project of your own, including later changes"),
     ),

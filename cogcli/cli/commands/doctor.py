@@ -24,7 +24,7 @@ _SIGNS = {"ok": "done", "warning": "warning", "error": "failed", "skipped": "ski
 @command(
     examples=(
         ("cogcli doctor --fix", "repair what is safe, then check"),
-        ("cogcli doctor --net --strict", "in CI"),
+        ("cogcli doctor --net --strict", "for CI"),
         ("cogcli doctor --json | jq .checks", "for scripts"),
     ),
     exits=(0, 1, 2, 3),

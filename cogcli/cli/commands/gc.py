@@ -16,14 +16,12 @@ OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 class GcFlags(Flags):
     """What is to go, and what is to stay."""
 
-    keep: int | None = integer("--keep", "keep the newest N", least=0, most=10**9)
+    keep: int | None = integer("--keep", "keep the newest N episodes", least=0, most=10**9)
     older_than: str | None = text(
         "--older-than", "AGE", "only episodes older than AGE: 30d, 12h, 45m"
     )
-    outcome: str | None = choice("--outcome", "WORD", OUTCOMES, "only with this outcome")
-    expired: bool = switch(
-        "--expired", help="only episodes whose retention by their pack has ended"
-    )
+    outcome: str | None = choice("--outcome", "WORD", OUTCOMES, "only episodes with this outcome")
+    expired: bool = switch("--expired", help="only episodes past the retention of their pack")
     dry_run: bool = switch("--dry-run", help="list what would be removed; remove nothing")
     yes: bool = switch(
         "--yes", help="remove without a question; required without a terminal", panel=SAFETY
@@ -39,8 +37,8 @@ class GcFlags(Flags):
 @command(
     examples=(
         ("cogcli gc --keep 50 --older-than 30d --dry-run", "what would be removed?"),
-        ("cogcli gc --expired --yes", "in scripts: episodes past their retention"),
-        ("cogcli gc --pin @last", "keep this one"),
+        ("cogcli gc --expired --yes", "for scripts: episodes past their retention"),
+        ("cogcli gc --pin @last", "always keep this episode"),
     ),
     exits=(0, 2, 3, 130),
 )

@@ -15,7 +15,7 @@ from cogcli.cli.options import argument, command
 @command(
     examples=(
         ("cogcli help run", "a command"),
-        ("cogcli help commands", "all commands, a line each"),
+        ("cogcli help commands", "all commands, one line each"),
         ("cogcli help exit-codes", "a topic"),
     ),
     most=3,

@@ -22,7 +22,7 @@ Tenant = Annotated[
 
 @command(
     examples=(
-        ("cogcli knowledge import facts.jsonl", "one JSON object a line; all of them or none"),
+        ("cogcli knowledge import facts.jsonl", "one JSON object a line, all or none"),
         ("cogcli knowledge import - --tenant acme", "from stdin"),
         ("cogcli knowledge import facts.jsonl --json", "for scripts"),
     ),
@@ -42,8 +42,8 @@ def import_file(
 
 @command(
     examples=(
-        ("cogcli knowledge query order:ord_881", "what is known of an order"),
-        ("cogcli knowledge query order:ord_881 --hops 2 | jq -c .", "and of what it leads to"),
+        ("cogcli knowledge query order:ord_881", "what is known about an order"),
+        ("cogcli knowledge query order:ord_881 --hops 2 | jq -c .", "and about what it leads to"),
         ("cogcli knowledge query order:ord_881 --tenant acme --json", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -73,9 +73,9 @@ def query(
 
 @command(
     examples=(
-        ("cogcli knowledge snapshot", "the name of what the graph holds now"),
+        ("cogcli knowledge snapshot", "the name of the graph's current state"),
         ("cogcli knowledge snapshot --json", "for scripts"),
-        ("cogcli knowledge query order:ord_881", "what is known of an order"),
+        ("cogcli knowledge query order:ord_881", "what is known about an order"),
     ),
     exits=(0, 3),
 )

@@ -61,7 +61,7 @@ class DecisionFlags(ScopeFlags):
         ("cogcli memory ls --user cust_7", "what is kept about a user"),
         (
             "cogcli memory ls --why mp_0123456789abcdef",
-            "where it comes from, who decided, is it recalled?",
+            "its origin, who decided, and whether it is recalled",
         ),
         ("cogcli memory ls --tenant acme --json", "for scripts"),
     ),
@@ -88,8 +88,8 @@ def ls(
 
 @command(
     examples=(
-        ("cogcli memory proposals", "what waits for a decision"),
-        ("cogcli memory proposals --all --tenant acme", "what was rejected or superseded, too"),
+        ("cogcli memory proposals", "those that wait for a decision"),
+        ("cogcli memory proposals --all --tenant acme", "rejected and superseded ones, too"),
         ("cogcli memory proposals --format jsonl | jq -r .proposal_id", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -147,7 +147,7 @@ def promote(
 
 @command(
     examples=(
-        ("cogcli memory reject mp_0123456789abcdef --by ann", "not this, now and later"),
+        ("cogcli memory reject mp_0123456789abcdef --by ann", "reject it, now and in later runs"),
         ("cogcli memory reject mp_0123456789abcdef --by ann --reason moved", "with the reason"),
         ("cogcli memory reject mp_0123456789abcdef --by ann --json", "for scripts"),
     ),
@@ -170,7 +170,7 @@ def reject(
     examples=(
         (
             "cogcli memory recall email --user cust_7 --consent preference",
-            "what a request would be given",
+            "what a request would recall",
         ),
         ("cogcli memory recall refund --user cust_7 --pack support-desk@4.0.0", "under a pack"),
         (

@@ -29,7 +29,7 @@ class ScenarioFlags(Flags):
 
     all: bool = switch("--all", help="every scenario")
     scenario: list[str] = text(
-        "--scenario", "FILE", "a scenario file, or a name of the list (repeatable)"
+        "--scenario", "FILE", "a scenario file, or its name in the list (repeatable)"
     )
     scenarios_dir: str | None = text(
         "--scenarios-dir", "DIR", "the directory of scenarios", default="tooling/PROTOCOL_scenarios"
@@ -37,7 +37,7 @@ class ScenarioFlags(Flags):
     protocol: Protocol
     live: bool = switch("--live", help="call the real services of scenarios without a mock server")
     jobs: int | None = integer(
-        "--jobs", "number of scenarios at a time", least=1, most=64, default="4"
+        "--jobs", "number of scenarios at the same time", least=1, most=64, default="4"
     )
     report: Reports
 

@@ -53,7 +53,7 @@ def hash_of(context: CommandContext, pack: PackName) -> int:
 
 @command(
     examples=(
-        ("cogcli pack pin support-desk@4.0.0", "this version from now on"),
+        ("cogcli pack pin support-desk@4.0.0", "use this version from now on"),
         ("cogcli pack pin support-desk --env prod", "the same pin for production"),
         ("cogcli pack pin support-desk --remove", "remove the pin"),
     ),
@@ -65,7 +65,7 @@ def pin(
     *,
     env: Annotated[
         str | None,
-        text("--env", "NAME", "for the environment that COGCLI_ENV names", default="none"),
+        text("--env", "NAME", "pin for this environment, as named by COGCLI_ENV", default="none"),
     ] = None,
     remove: Annotated[bool, switch("--remove", help="remove the pin of this id")] = False,
 ) -> int:

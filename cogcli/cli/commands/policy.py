@@ -67,7 +67,7 @@ def test(context: CommandContext, pack: PackName) -> int:
         ),
         (
             "cogcli policy eval support-desk@4.0.0 --capability payments.refund --data call.json | jq .reads",
-            "what did the rules look at?",
+            "which facts did the rules read?",
         ),
         ("cogcli pack check support-desk@4.0.0", "check its rules"),
     ),
@@ -104,7 +104,7 @@ def evaluate(
         ("cogcli policy explain @last --call refund", "one call"),
         (
             "cogcli policy explain @last --json | jq '.calls[].flips[0]'",
-            "the nearest number that changes the decision",
+            "the nearest number that would change the decision",
         ),
     ),
     exits=(0, 2, 3),
@@ -137,7 +137,7 @@ def explain(
 
 @command(
     examples=(
-        ("cogcli policy diff support-desk@4.0.0 new.yaml", "which rules differ"),
+        ("cogcli policy diff support-desk@4.0.0 new.yaml", "the rules that differ"),
         (
             "cogcli policy diff support-desk@4.0.0 new.yaml --over @last",
             "recorded decisions that change",

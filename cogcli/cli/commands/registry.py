@@ -40,7 +40,7 @@ _CALLS: Final = (
 def _examples(name: str) -> Examples:
     line = f"cogcli {name}"
     return (
-        (line, "of all layers"),
+        (line, "all layers"),
         (f"{line} --report junit:registry.xml", "for CI"),
         (f"{line} --json", "for scripts"),
     )

@@ -62,7 +62,7 @@ def serve_mcp(
     tool_names: Annotated[
         str,
         choice(
-            "--tool-names", "WORD", ("underscore", "dots"), "write the dots of ids as `__`, or unchanged",
+            "--tool-names", "WORD", ("underscore", "dots"), "write dots in ids as `__`, or keep them as dots",
             default="underscore",
         ),
     ] = "underscore",

@@ -45,7 +45,7 @@ from cogcli.report.styled_text import StyledLine
     examples=(
         ("cogcli test", "all cases of the project"),
         ("cogcli test 'text.*' --coverage", "some skills, and which steps ran"),
-        ("cogcli test --record @last", "a case of an episode"),
+        ("cogcli test --record @last", "a case from an episode"),
     ),
     exits=(0, 1, 2, 3),
 )
@@ -57,10 +57,10 @@ def run_tests(
         bool, switch("--coverage", help="show which steps and branches ran", panel=OUTPUT)
     ] = False,
     jobs: Annotated[
-        int, integer("--jobs", "number of cases at a time", least=1, most=64, default="4")
+        int, integer("--jobs", "number of cases at the same time", least=1, most=64, default="4")
     ] = 4,
     record: Annotated[
-        str | None, text("--record", "EP", "make a case of an episode", completes="episodes")
+        str | None, text("--record", "EP", "make a case from an episode", completes="episodes")
     ] = None,
     update: Annotated[
         bool, switch("--update", help="accept the outputs of failed cases as expected")
