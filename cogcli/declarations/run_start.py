@@ -65,6 +65,11 @@ class RunPins(_OpenRecord):
     variables: Variables = {}
     """By service, the values of its variables."""
     model: PinnedModel | None = None
+    policy: str | None = None
+    """The pack of an agent and its hash, as the members below."""
+    policy_hash: str | None = None
+    snapshot: str | None = None
+    tokenizer: Json | None = None
 
 
 class RecordedPolicy(Record):
@@ -174,6 +179,11 @@ class AgentStart(_OpenRecord):
     request: RecordedRequest
     limits: dict[str, Number] = {}
     fetched: FetchedRecords
+    tenant_id: str | None = None
+    role: str | None = None
+    """The role in which the agent acts."""
+    subjects: list[str] = []
+    """The entities of the request."""
     mode: str | None = None
     timeout_s: Seconds | None = None
 

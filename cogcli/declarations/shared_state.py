@@ -125,3 +125,17 @@ class SeedState(Part):
     memory: SeedMemory | None = None
     outcomes: SeedOutcomes
     links: dict[str, str] | None = None
+
+
+class SharedEpisode(SeedEpisode):
+    """Which run this is, with the optional members that reports show."""
+
+    run_id: str | None = None
+    trace_id: str | None = None
+    skill: Json | str | None = None
+
+
+class SharedState(SeedState):
+    """`state.json` as reports and lists read it, without its log."""
+
+    episode: SharedEpisode

@@ -1,7 +1,7 @@
 """Whether the files of an episode agree with each other (docs/reference/episode.md#agreement).
 
-This is what a screen checks before it shows a status: bytes are hashed and compared, nothing is derived from the log.
-`verify` derives every document again and finds more.
+A screen checks this before it shows a status: it hashes and compares bytes, and derives nothing from the log. `verify`
+derives every document again and finds more.
 """
 
 from __future__ import annotations
@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.canonical import digest
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.checksum import holds
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import StateProjected
+from cogcli.declarations.reading import read_record
 from cogcli.episode.blobs import parse
-from cogcli.episode.checkpoint import compare, known_records, places_of
+from cogcli.episode.checkpoint import Vouched, compare, known_records, places_of
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.log_lines import Lines, first_link, is_torn, is_unchained, parse_line
+from cogcli.episode.log_reader import event_of
 from cogcli.episode.manifest import NamedFile, manifest_files, measure, unlike
 
 UNSEALED: Final = f"{MANIFEST} does not exist: the run ended, and the episode is not sealed"
@@ -46,7 +50,7 @@ class LogScan(NamedTuple):
     sha256: str = ""
     size: int = 0
     heads: Mapping[int, str] = {}
-    """The hash of the chain at the places that were asked for."""
+    """The hash of the chain at each requested place."""
     ends: tuple[bytes, ...] = ()
     """The lines that end a run, the root's or a nested one's."""
     projections: tuple[bytes, ...] = ()
@@ -56,7 +60,7 @@ class LogScan(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """What a comparison gave. `fault` names the first file that disagrees, and how; empty if all agree."""
+    """The result of a comparison. `fault` names the first file that disagrees, and how; empty if all agree."""
 
     fault: str
     log: LogScan
@@ -74,16 +78,17 @@ def check_agreement(folder: Folder, owner: bytes | None, *, thorough: bool) -> A
     log = scan_log(folder, places_of(records), sealed=sealed)
     fault = _sealed_fault(folder, log, thorough=thorough) if sealed else _open_fault(folder, log)
     vouched = compare(records, log.episode_id, log.heads)
-    if not fault and vouched.differs:
-        fault = f"{EVENTS} was cut or altered: {vouched.differs}"
-    if (
-        not fault
-        and sealed
-        and vouched.manifest
-        and vouched.manifest != digest(_read(folder, MANIFEST))
-    ):
-        fault = f"{MANIFEST} is not the one that your key vouches for"
-    return Agreement(fault, log)
+    return Agreement(fault or _vouched_fault(folder, vouched, sealed=sealed), log)
+
+
+def _vouched_fault(folder: Folder, vouched: Vouched, *, sealed: bool) -> str:
+    """How an episode differs from the checkpoints of its user; empty if it does not."""
+    if vouched.differs:
+        return f"{EVENTS} was cut or altered: {vouched.differs}"
+    if not sealed or not vouched.manifest:
+        return ""
+    is_same = vouched.manifest == digest(_read(folder, MANIFEST))
+    return "" if is_same else f"{MANIFEST} is not the one that your key vouches for"
 
 
 def scan_log(folder: Folder, places: Collection[int] = (), *, sealed: bool = True) -> LogScan:
@@ -126,12 +131,7 @@ class _Scan:
         if number == 1:
             self._begin(line)
         if not self._foreign and not self._fault:
-            at = line.rfind(_PREV) + len(_PREV)
-            if line[at : at + _LINK] != self.head.encode():
-                before = f"this line or line {number - 1}" if number > 1 else "this line"
-                self._fault = f"{EVENTS}:{number}: {before} was altered"
-            elif self._summed and not self._unsound and not holds(line):
-                self._unsound = number
+            self._compare(number, line)
         self.head = digest(line)
         self._events, self._last = number, line
         if _ENDS in line:
@@ -139,18 +139,26 @@ class _Scan:
         if _PROJECTION in line:
             self._projections = [line, *self._projections[:1]]
 
+    def _compare(self, number: int, line: bytes) -> None:
+        at = line.rfind(_PREV) + len(_PREV)
+        if line[at : at + _LINK] != self.head.encode():
+            altered = f"this line or line {number - 1}" if number > 1 else "this line"
+            self._fault = f"{EVENTS}:{number}: {altered} was altered"
+        elif self._summed and not self._unsound and not holds(line):
+            self._unsound = number
+
     def _begin(self, line: bytes) -> None:
         self._first = line
         with suppress(JsonRefused):
             value = parse_line(line)
             self._foreign, self._summed = is_unchained(value), "sum" in value
-            self._episode_id = value["episode_id"] if type(value.get("episode_id")) is str else ""
+            self._episode_id = event_of(value).episode_id
         self.head = first_link(self._episode_id)
         self.heads[0] = self.head
 
     def result(self, *, sealed: bool) -> LogScan:
         """The scan of the whole log."""
-        # A write that was cut short may leave a last line that is not an event. An unfinished log lost nothing by it.
+        # An interrupted write may leave a last line that is not an event. An unfinished log loses nothing by it.
         torn = not sealed and self._unsound == self._events and is_torn(self._last)
         if self._unsound and not self._fault and not torn:
             self._fault = f"{EVENTS}:{self._unsound}: this line was altered"
@@ -173,26 +181,34 @@ def _sealed_fault(folder: Folder, log: LogScan, *, thorough: bool) -> str:
     listed = manifest_files(manifest)
     if listed.problems:
         return f"{MANIFEST} {listed.problems[0]}"
-    named = manifest.get("episode_id")
-    if not log.foreign and log.episode_id and named != log.episode_id:
+    if not log.foreign and log.episode_id and manifest.get("episode_id") != log.episode_id:
         return f"{MANIFEST} is that of another episode"
-    for file in listed.files.values():
-        if not _is_compared(file.name, log, thorough=thorough):
-            continue
-        why = _unlike_log(file, log) if file.name == EVENTS else _unlike(folder, file)
-        if why:
-            return f"{file.name:.120} {why}"
-    if log.foreign:
-        return ""
-    for name in sorted(set(folder.names()).intersection(FILES) - listed.files.keys() - {MANIFEST}):
-        return f"{name} is not named by the manifest"
+    fault = _listed_fault(folder, listed.files, log, thorough=thorough)
+    if fault or log.foreign:
+        return fault
+    present = set(folder.names()).intersection(FILES)
+    if unnamed := sorted(present - listed.files.keys() - {MANIFEST}):
+        return f"{unnamed[0]} is not named by the manifest"
     if manifest.get("chain") != {"events": log.events, "head": log.head}:
         return f"{MANIFEST} names another log: {EVENTS} has {log.events} events and ends with {log.head}"
     return log.fault
 
 
+def _listed_fault(
+    folder: Folder, listed: Mapping[str, NamedFile], log: LogScan, *, thorough: bool
+) -> str:
+    """How the first file that differs differs from its entry in the manifest; empty without one."""
+    for file in listed.values():
+        if not _is_compared(file.name, log, thorough=thorough):
+            continue
+        why = _unlike_log(file, log) if file.name == EVENTS else _unlike(folder, file)
+        if why:
+            return f"{file.name:.120} {why}"
+    return ""
+
+
 def _is_compared(name: str, log: LogScan, *, thorough: bool) -> bool:
-    """Whether a file is hashed. A list does not read blobs, nor what else another tool keeps in its episodes."""
+    """Whether a file is hashed. A list reads neither blobs nor further files of another tool."""
     if thorough:
         return True
     return name in FILES if log.foreign else not name.startswith(f"{BLOBS}/")
@@ -213,11 +229,11 @@ def _unlike(folder: Folder, file: NamedFile) -> str:
         return error.message
 
 
-# -- an unfinished one -------------------------------------------------------------------------------------------------
+# -- an unfinished episode ---------------------------------------------------------------------------------------------
 
 
 def _open_fault(folder: Folder, log: LogScan) -> str:
-    """What is wrong with an episode without a manifest. A run that is alive changes its files while they are read."""
+    """The fault of an episode without a manifest. A live run changes its files while they are read."""
     if log.foreign or not log.first:
         return ""
     if log.fault:
@@ -235,7 +251,7 @@ def _open_fault(folder: Folder, log: LogScan) -> str:
 
 
 def _state_fault(folder: Folder, log: LogScan) -> str:
-    """Whether `state.json` is that of one of the last two events that announce it. Older logs do not hold its hash."""
+    """The fault of `state.json` unless one of the last two events announces it. Older logs lack its hash."""
     if not log.projections:
         return f"{STATE} exists, and no event of the log announces it"
     hashes = [_recorded_state(line) for line in log.projections]
@@ -250,8 +266,8 @@ def _state_fault(folder: Folder, log: LogScan) -> str:
 def _recorded_state(line: bytes) -> str:
     """The hash of `state.json` that its evidence holds; empty without one."""
     with suppress(JsonRefused):
-        found = object_of(object_of(parse_line(line).get("payload")).get("state")).get("sha256")
-        return f"sha256:{found}" if type(found) is str else ""
+        state = read_record(StateProjected, event_of(parse_line(line)).payload).state
+        return f"sha256:{state.sha256}" if state and state.sha256 else ""
     return ""
 
 
@@ -259,17 +275,17 @@ def _has_bytes(folder: Folder, name: str) -> bool:
     return folder.holds(name) and folder.size(name) > 0
 
 
-def find_end(log: LogScan) -> dict[str, Any] | None:
-    """The line that ends the root run, as an object; None if the run has not ended."""
+def find_end(log: LogScan) -> Event | None:
+    """The event that ends the root run; None if the run has not ended."""
     try:
-        root = parse_line(log.first).get("run_id")
+        root = event_of(parse_line(log.first)).run_id
     except JsonRefused:
         return None
     for line in log.ends:
         with suppress(JsonRefused):
-            value = parse_line(line)
-            if value.get("phase") == "terminate" and value.get("run_id") == root:
-                return value
+            event = event_of(parse_line(line))
+            if event.phase == "terminate" and event.run_id == root:
+                return event
     return None
 
 

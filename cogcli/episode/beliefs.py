@@ -1,9 +1,9 @@
 """The beliefs and the memory of `state.json` (docs/reference/episode.md#projection).
 
 1. A confidence is clamped to 0..1.
-2. A fact whose target a later write of something around it replaced is gone.
-3. The scratchpad joins the notes that memory events carry and the `working.messages` with role `note`.
-4. The provenance of what a step wrote is that step, whatever the value says of itself.
+2. A later write that replaces the parent of a target removes the fact about that target.
+3. The scratchpad joins the notes of memory events and the `working.messages` with role `note`.
+4. The provenance of a value that a step wrote is that step, whatever the value itself declares.
 """
 
 from __future__ import annotations
@@ -12,10 +12,17 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.base.jsonvalue import list_of, object_of, text_of
+from cogcli.base.jsonvalue import list_of
 from cogcli.base.merge import is_replacing
 from cogcli.base.refs import MISSING, parse_target
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.shared_events import (
+    SharedMemory,
+    StatedBelief,
+    StatedFact,
+    WorkingMessage,
+)
 from cogcli.state.execution import ExecutionState
 from cogcli.state.namespaces import walk_dicts
 
@@ -44,24 +51,26 @@ class Beliefs:
         self._order = 0
 
     def apply(self, event: Event) -> None:
-        """Take the beliefs, facts and notes that an event of the root run holds."""
-        payload = event.payload
-        if type(payload) is not dict or event.phase not in _BELIEVING:
+        """Take the beliefs, facts and notes from an event of the root run."""
+        if event.phase not in _BELIEVING:
             return
-        for entry in list_of(payload.get("beliefs")):
+        stated = read_record(SharedMemory, event.payload)
+        for entry in stated.beliefs:
             belief = _belief(entry, _speaker(entry, event), event.timestamp)
             if belief is not None:
                 self._stated.append(belief)
         if event.phase == "memory":
-            if type(payload.get("scratchpad")) is str:
-                self._notes.append(payload["scratchpad"])
-            facts = payload.get("facts")
-            for entry in facts if type(facts) is list else (payload,):
-                if type(entry) is dict and type(entry.get("key")) is str and "value" in entry:
-                    speaker = _speaker(entry, event)
-                    self._facts[entry["key"]] = _fact(
-                        entry["key"], entry["value"], event.timestamp, speaker
-                    )
+            self._remember(event, stated)
+
+    def _remember(self, event: Event, stated: SharedMemory) -> None:
+        """Take the notes and facts from a memory event, which may itself be one fact."""
+        if stated.scratchpad is not None:
+            self._notes.append(stated.scratchpad)
+        facts = stated.facts
+        for fact in [read_record(StatedFact, event.payload)] if facts is None else facts:
+            if fact.key is not None and "value" in fact.json:
+                speaker = _speaker(fact, event)
+                self._facts[fact.key] = _fact(fact.key, fact.value, event.timestamp, speaker)
 
     def note_writes(self, event: Event, writes: list[dict[str, Any]]) -> None:
         """Record which step made each write of a closing event. The writes must be applied already."""
@@ -88,13 +97,13 @@ class Beliefs:
         for slot in _SLOTS:
             entries = list_of(getattr(state.working, slot))
             for entry, source in zip(entries, self._entries[slot], strict=False):
-                belief = _belief(entry, source.step, source.timestamp)
+                belief = _belief(read_record(StatedBelief, entry), source.step, source.timestamp)
                 if belief is not None:
                     found.append(belief)
         return found
 
     def memory(self, state: ExecutionState) -> dict[str, Any]:
-        """Facts, and the notes of working memory where there are any."""
+        """Facts, and the notes of working memory if there are any."""
         facts = []
         for target, source in sorted(self._writers.items()):
             if self._was_replaced(target, source):
@@ -103,13 +112,14 @@ class Beliefs:
             if value is not MISSING and len(orjson.dumps(value)) <= FACT_BYTES:
                 facts.append(_fact(target, value, source.timestamp, source.step))
         memory: dict[str, Any] = {"facts": [*facts, *self._facts.values()]}
-        notes = [*self._notes, *filter(None, map(_note, list_of(state.working.messages)))]
+        messages = [read_record(WorkingMessage, each) for each in list_of(state.working.messages)]
+        notes = [*self._notes, *filter(None, map(_note, messages))]
         if notes:
             memory["scratchpad"] = "\n".join(notes)
         return memory
 
     def _was_replaced(self, target: str, source: _BeliefSource) -> bool:
-        """Whether a later write put something else around this target."""
+        """Whether a later write replaced a parent of this target."""
         if target.startswith("vars."):
             return False
         around = target
@@ -133,29 +143,25 @@ def _fact(key: str, value: Any, timestamp: str, provenance: str) -> dict[str, An
     return {"key": key, "value": value, "timestamp": timestamp, "provenance": provenance}
 
 
-def _belief(entry: Any, provenance: str, timestamp: str) -> dict[str, Any] | None:
-    statement, confidence = object_of(entry).get("statement"), object_of(entry).get("confidence")
-    if (
-        type(statement) is not str
-        or isinstance(confidence, bool)
-        or not isinstance(confidence, int | float)
-    ):
+def _belief(entry: StatedBelief, provenance: str, timestamp: str) -> dict[str, Any] | None:
+    """A belief of the document; None without a statement or a confidence."""
+    if entry.statement is None or entry.confidence is None:
         return None
     return {
-        "statement": statement,
-        "confidence": min(max(confidence, 0), 1),
+        "statement": entry.statement,
+        "confidence": min(max(entry.confidence, 0), 1),
         "provenance": provenance,
         "timestamp": timestamp,
     }
 
 
-def _speaker(entry: Any, event: Event) -> str:
-    """The provenance of an entry: its own where the log's writer put one there, else the step, else the agent."""
-    return (
-        text_of(object_of(entry).get("provenance")) or event.step_id or event.agent_id or "system"
-    )
+def _speaker(entry: StatedBelief | StatedFact, event: Event) -> str:
+    """The provenance of an entry: its own if the log has one, else the step, else the agent."""
+    return entry.provenance or event.step_id or event.agent_id or "system"
 
 
-def _note(entry: Any) -> str:
-    entry = object_of(entry)
-    return text_of(entry.get("content", entry.get("text"))) if entry.get("role") == "note" else ""
+def _note(message: WorkingMessage) -> str:
+    """The text of a note; empty for a message with another role."""
+    if message.role != "note":
+        return ""
+    return message.text if message.content is None else message.content

@@ -3,8 +3,8 @@
 
 1. A run that has not recorded its decision is pending: it waits for an answer, or was interrupted.
 2. `record_hash` covers all other members, so that two records with the same hash are the same.
-3. The use of a budget is counted from the log, so that no process has to be asked.
-4. The record is that of the log up to `decision.recorded`, whoever folds it and when: the loop, sealing or a replay.
+3. The use of a budget is counted from the log alone.
+4. The record covers the log up to `decision.recorded`, so that the loop, sealing and a replay get the same one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any, Final
 import orjson
 
 from cogcli.base.canonical import digest_of
-from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.agent_events import (
     AgentUpdated,
@@ -51,6 +50,8 @@ from cogcli.declarations.governance_events import (
     PolicyDecided,
 )
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.run_start import AgentStart, RecordedPolicy, RecordedStart, RequestUser
 from cogcli.declarations.typed_payload import read_payload
 from cogcli.episode.layout import DECISION
 
@@ -59,12 +60,12 @@ CONTEXT_SCHEMA: Final = "context/1"
 SUMMARY_MEMBERS: Final = ("decision_id", "decision_key", "status", "status_reason", "record_hash")
 """The members of a decision that `state.json` has."""
 _SETTINGS: Final = ("heartbeat_ms", "soft", "stage_latency_ms")
-"""Limits that are no budgets: nothing is spent of them."""
+"""Prefixes of limits that are not budgets, since nothing is spent of them."""
 _ENDING: Final = ("decision_key", "status", "status_reason", "outcome", "outputs")
-"""The members by which a run ends."""
+"""The members of a decision that `decision.recorded` adds."""
 _COUNTED_REPLAN: Final = "replan"
 TOKENS: Final = "tokens.workflow"
-"""The budget that model calls are charged to."""
+"""The budget of model calls."""
 
 
 def decision_id_of(run_id: str) -> str:
@@ -73,7 +74,7 @@ def decision_id_of(run_id: str) -> str:
 
 
 def read_summary(directory: str) -> dict[str, Any] | None:
-    """The `x-decision` of an episode that was just written; None for the run of a skill."""
+    """The `x-decision` of a new episode; None for the run of a skill."""
     try:
         with open(f"{directory}/{DECISION}", "rb") as file:
             record = orjson.loads(file.read())
@@ -82,18 +83,26 @@ def read_summary(directory: str) -> dict[str, Any] | None:
     return {name: record[name] for name in SUMMARY_MEMBERS}
 
 
+class ExecutionMode(Record):
+    """The mode of a model that reasons: a part of the member `execution` of `agent.updated`."""
+
+    mode: str | None = None
+    switches: int | None = None
+
+
 class DecisionFold:
     """The decision of one root run after the events so far; `started` is the run's first event."""
 
     def __init__(self, started: Event) -> None:
         self._started = started
-        start = read_record(RunStarted, started.payload)
-        self._agent = start.agent or {}
-        self._request = object_of(self._agent.get("request"))
+        start = read_record(RecordedStart, started.payload)
+        self._pins = start.pins
+        self._agent = read_record(AgentStart, {}) if start.agent is None else start.agent
+        self._user = self._agent.request.user or RequestUser()
         self._active = ActiveTime()
         self._turns = self._replans = self._trips = 0
         self._used: Counter[str] = Counter()
-        self._intent: str = (start.policy or {}).get("intent") or ""
+        self._intent = (start.policy or RecordedPolicy()).intent
         self._candidate: CandidateProposed | None = None
         self._plan: dict[str, Any] | None = None
         self._policy: list[dict[str, Any]] = []
@@ -102,7 +111,7 @@ class DecisionFold:
         self._verified: list[dict[str, Any]] = []
         self._scored: list[dict[str, Any]] = []
         self._pressures: list[dict[str, Any]] = []
-        self._proposals: list[Any] = []
+        self._proposals: list[dict[str, Any]] = []
         self._lanes: dict[str, dict[str, Any]] = {}
         self._gates: list[Any] = []
         self._context_hashes: list[str] = []
@@ -110,15 +119,15 @@ class DecisionFold:
         self._bearing: dict[str, Any] = {}
         self._recorded: dict[str, Any] = {}
         self._paused = ""
-        """The code with which the run waits."""
+        """The code of the latest pause."""
         self.contexts: list[dict[str, Any]] = []
         """The compiled context of each turn."""
         self.agent: dict[str, Any] = {}
-        """The `x-agent` of `state.json`; empty where no model reasons."""
+        """The `x-agent` of `state.json`; empty for a run without a model."""
         self.apply(started)
 
     def apply(self, event: Event) -> None:
-        """Take one event of the tree into account, in order of the log; nothing after the decision is part of it."""
+        """Apply the next event of the log, also of a nested run. Events after the decision change nothing."""
         if self._recorded:
             return
         payload = read_payload(event, whole=True)
@@ -183,7 +192,7 @@ class DecisionFold:
         )
 
     def _take_context(self, context: dict[str, Any]) -> None:
-        """Take up what was compiled; nothing of it where a member is of another shape."""
+        """Take a compiled context, or nothing of it if a member is malformed."""
         controls = context["runtime_controls"]
         _refs_of(controls["evidence_gates"])
         shown = dict.fromkeys(each["ref"] for each in context["manifests"]["evidence_manifest"])
@@ -195,13 +204,13 @@ class DecisionFold:
         self._gates = controls["evidence_gates"]
 
     def _count_call(self, event: Event, payload: StepStarted | CallRetried) -> None:
-        """Count an attempt; gates and probes are questions, which no budget counts."""
+        """Count an attempt. Gates and probes are not counted by any budget."""
         path = StepPath(event.step_id or "")
         if payload.binding and not path.is_gate and not path.in_probe:
             self._used["tool_calls.per_workflow"] += 1
 
     def _count_tokens(self, usage: Usage | None) -> None:
-        """Count what a model call, or the calls of a step, used."""
+        """Count the tokens of a model call, or of the calls of a step."""
         if usage is not None and (tokens := usage.tokens_in + usage.tokens_out):
             self._used[TOKENS] += tokens
 
@@ -233,7 +242,7 @@ class DecisionFold:
 
     @property
     def waiting(self) -> dict[str, Any] | None:
-        """The latest request that nobody has answered."""
+        """The latest request without an answer."""
         open_requests = [each for each in self._approvals.values() if each["answer"] is None]
         return open_requests[-1] if open_requests else None
 
@@ -242,12 +251,13 @@ class DecisionFold:
         return {"schema_version": CONTEXT_SCHEMA, "turns": self.contexts}
 
     def record(self, ending: dict[str, Any] | None = None) -> dict[str, Any]:
-        """`decision.json` as an object. `ending` has the members by which a run ends (`decision_key`, `status`,
-        `status_reason`, `outcome`, `outputs`); without it those that the log recorded, else those of a run that
-        waits."""
+        """`decision.json` as an object.
+
+        `ending` has the members `decision_key`, `status`, `status_reason`, `outcome` and `outputs`. Without it they
+        are those of `decision.recorded`, else those of a run that waits.
+        """
         ending = ending or self._recorded or self._open()
-        payload, pins = self._started.payload, object_of(self._started.payload.get("pins"))
-        user = object_of(self._request.get("user"))
+        agent, pins = self._agent, self._pins
         run_id = self._started.run_id or ""
         record = {
             "schema_version": DECISION_SCHEMA,
@@ -255,19 +265,19 @@ class DecisionFold:
             "decision_key": ending["decision_key"],
             "run_id": run_id,
             "trace_id": self._started.trace_id,
-            "tenant_id": self._agent.get("tenant_id"),
-            "session_id": self._request.get("session_id") or None,
+            "tenant_id": agent.tenant_id,
+            "session_id": agent.request.session_id or None,
             "status": ending["status"],
             "status_reason": ending["status_reason"],
             "outcome": ending["outcome"],
             "intent": self._intent,
             "task_template": self._candidate.template if self._candidate else None,
             "actor": {
-                "user_id": user.get("user_id"),
-                "role": user.get("role"),
-                "agent": self._agent.get("role"),
+                "user_id": self._user.user_id,
+                "role": self._user.role,
+                "agent": agent.role,
             },
-            "subjects": list_of(self._agent.get("subjects")),
+            "subjects": agent.subjects,
             "evidence_refs": list(_refs_of(self._gates) | self._shown),
             "evidence_gates": self._gates,
             "policy_decisions": self._policy,
@@ -279,22 +289,22 @@ class DecisionFold:
             "critic": {"verify": self._verified, "score": self._scored},
             "memory_proposals": self._proposals,
             "lineage": {
-                "pack_ref": pins.get("policy"),
-                "policy_hash": pins.get("policy_hash"),
-                "snapshot_ref": pins.get("snapshot"),
+                "pack_ref": pins.policy,
+                "policy_hash": pins.policy_hash,
+                "snapshot_ref": pins.snapshot,
                 "compiled_context_hashes": self._context_hashes,
-                "model": pins.get("model"),
-                "tokenizer": pins.get("tokenizer"),
+                "model": pins.model.json if pins.model else None,
+                "tokenizer": pins.tokenizer,
                 "functional_state": self._pressures,
-                "parent_decision_id": payload.get("parent_decision_id"),
+                "parent_decision_id": None,
             },
-            "budget": {"limits": object_of(self._agent.get("limits")), "used": self.used()},
+            "budget": {"limits": agent.limits, "used": self.used()},
             "children": list(self._lanes.values()),
         }
         return {**record, "record_hash": digest_of(record)}
 
     def used(self) -> dict[str, int]:
-        """What is used of each counted budget, and the active time."""
+        """The use of each counted budget, and the active time."""
         elapsed = self._active.milliseconds or 0
         return {
             "turns": self._turns,
@@ -304,29 +314,30 @@ class DecisionFold:
         }
 
     def budgets(self, tokens: int) -> dict[str, dict[str, Any]]:
-        """Limit and use of each budget, of those that nobody counts over the run a use of null. `tokens`: of all
-        model calls."""
+        """Limit and use of each budget; the use is null if it is not counted over the run. `tokens`: of all model
+        calls."""
         used = {"tool_calls.per_workflow": 0, TOKENS: tokens, **self.used()}
-        limits = object_of(self._agent.get("limits"))
         return {
             key: {"limit": limit, "used": used.get(key)}
-            for key, limit in limits.items()
-            if not key.startswith(_SETTINGS) and type(limit) in (int, float)
+            for key, limit in self._agent.limits.items()
+            if not key.startswith(_SETTINGS)
         }
 
     def overview(self) -> dict[str, Any]:
-        """The decision in `summary.json`, by which lists find it."""
-        record = self.record()
-        user = object_of(record["actor"]).get("user_id")
-        pack = object_of(record["lineage"]).get("pack_ref")
-        return {**self.summary(), "intent": record["intent"], "pack_ref": pack, "user_id": user}
+        """The decision in `summary.json`, for lists."""
+        return {
+            **self.summary(),
+            "intent": self._intent,
+            "pack_ref": self._pins.policy,
+            "user_id": self._user.user_id,
+        }
 
     def reflection(self) -> dict[str, Any]:
-        """The `x-agent` of `learn.jsonl`: how hard the reasoning was."""
-        execution = object_of(self.agent.get("execution"))
+        """The `x-agent` of `learn.jsonl`: the effort of the reasoning."""
+        mode = read_record(ExecutionMode, self.agent["execution"])
         return {
-            "mode": execution.get("mode"),
-            "switches": execution.get("switches"),
+            "mode": mode.mode,
+            "switches": mode.switches,
             "turns": self._turns,
             "replans": self._replans,
             "loop_trips": self._trips,
@@ -335,7 +346,7 @@ class DecisionFold:
                 for name in (self._pressures[0] if self._pressures else ())
                 if all(type(state.get(name)) in (int, float) for state in self._pressures)
             },
-            "proposals": [object_of(each).get("proposal_id") for each in self._proposals],
+            "proposals": [each.get("proposal_id") for each in self._proposals],
         }
 
     def summary(self) -> dict[str, Any]:
@@ -355,19 +366,19 @@ class DecisionFold:
         }
 
     def _controls(self) -> list[str]:
-        """The rules and guardrails that bore on the run, by id."""
+        """The ids of the rules and guardrails that applied to the run."""
         return list(
             dict.fromkeys(each["rule"] for each in self._policy if each["rule"]) | self._bearing
         )
 
 
 def _refs_of(gates: list[Any]) -> dict[str, Any]:
-    """The references of evidence gates, in order. Raises KeyError or TypeError for what are none."""
+    """The references of evidence gates, in order. Raise KeyError or TypeError for a malformed gate."""
     return dict.fromkeys(ref for gate in gates for ref in gate["refs"])
 
 
 def decision_of_log(events: Iterable[Event], ending: dict[str, Any]) -> dict[str, Any]:
-    """The record of the run that a log begins with, which ends by these members."""
+    """The record of the root run of a log that ends with these members."""
     first, *rest = events
     fold = DecisionFold(first)
     for event in rest:

@@ -1,4 +1,4 @@
-"""The bytes of the JSON documents of an episode, and the arithmetic on timestamps that they need."""
+"""The bytes of the JSON documents of an episode, and the arithmetic on their timestamps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import orjson
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.envelope import Event
 from cogcli.episode.blobs import parse
 from cogcli.episode.folder import Folder
 
@@ -28,15 +29,21 @@ def read_document(folder: Folder, name: str) -> Any:
 
 
 def read_object(folder: Folder, name: str) -> dict[str, Any]:
-    """The object of a document; an empty one where it is none, or cannot be read."""
+    """The object of a document; empty if it is not an object or cannot be read."""
     with suppress(FileRefused, JsonRefused):
         return object_of(read_document(folder, name))
     return {}
 
 
+def measured_ms(event: Event) -> int | float | None:
+    """The duration in the metrics of an event; None without a number there."""
+    measured = (event.metrics or {}).get("duration_ms")
+    return measured if type(measured) in (int, float) else None
+
+
 def milliseconds_between(earlier: str, later: str, *, whole: bool = False) -> int | None:
-    """The milliseconds from one RFC 3339 time to another, rounded, or the `whole` ones alone; None where either is
-    none."""
+    """The milliseconds from one RFC 3339 time to another, rounded, or rounded down if `whole`; None for an invalid
+    time."""
     a, b = _parsed(earlier), _parsed(later)
     if a is None or b is None:
         return None
@@ -44,7 +51,7 @@ def milliseconds_between(earlier: str, later: str, *, whole: bool = False) -> in
 
 
 def earlier(timestamp: str, milliseconds: float) -> str:
-    """The moment so long before an RFC 3339 time, in microseconds; the text itself where it is none."""
+    """The time so many milliseconds before an RFC 3339 time; an invalid time unchanged."""
     with suppress(OverflowError, ValueError):
         if moment := _parsed(timestamp):
             begun = moment - timedelta(milliseconds=milliseconds)

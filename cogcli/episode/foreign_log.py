@@ -1,7 +1,7 @@
-"""Another tool's log, or its `state.json` alone, as the events that reports fold.
+"""The log of another tool, or its `state.json` alone, as events that reports fold.
 
-The steps of the root with their statuses, the actions, the outcome, the error and the time of its end are those of the
-projection. The events add when a step began and ended, its input and its output.
+Steps of the root, statuses, actions, outcome, error and the time of the end come from the projection. The events add
+the times, the input and the output of each step.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.base.jsonvalue import list_of, object_of, text_of
+from cogcli.base.jsonvalue import object_of
 from cogcli.declarations.envelope import Event
-from cogcli.episode.document_bytes import earlier, milliseconds_between
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.shared_events import SharedAct
+from cogcli.declarations.shared_state import SharedState
+from cogcli.episode.document_bytes import earlier, measured_ms, milliseconds_between
 from cogcli.episode.foreign_words import is_foreign, translate_event
 from cogcli.episode.layout import STEP_STATUSES
 from cogcli.episode.plan_projection import PlanProjection
@@ -25,14 +29,14 @@ _UNBEGUN: Final = ("pending", "running", "skipped")
 
 
 class ReportedLog(NamedTuple):
-    """What reports fold: the events, and of another tool's log the action log of the projection."""
+    """The input of reports: events, and for a log of another tool the action log of its projection."""
 
     events: Iterable[Event]
     actions: list[dict[str, Any]]
 
 
 def for_reports(events: Iterable[Event]) -> ReportedLog:
-    """A log for reports: one of ours as it is, one event at a time; another tool's as its projection has it."""
+    """A log for reports: ours unchanged, one event at a time; another tool's with the values of its projection."""
     rest = iter(events)
     first = next(rest, None)
     if first is None or not is_foreign(first):
@@ -57,7 +61,7 @@ def _foreign(events: list[Event]) -> ReportedLog:
 
 
 class _Report:
-    """Another tool's events, in order, as reports fold them."""
+    """Translates the events of another tool, in order."""
 
     def __init__(self, projection: Projection) -> None:
         self._projection = projection
@@ -65,7 +69,7 @@ class _Report:
         self._begun: dict[str, str] = {}
 
     def events(self, events: list[Event], planned_at: int, ended_at: int) -> Iterator[Event]:
-        """The events for reports; the last plan and the last end count, as they do for the projection."""
+        """The events for reports. Of several plans or ends the last one counts, as in the projection."""
         yield self._start(events[0])
         for number, event in enumerate(events):
             if number == planned_at:
@@ -94,12 +98,12 @@ class _Report:
 
     def _start(self, first: Event) -> Event:
         projection = self._projection
-        payload = {**projection.start_payload, "task": projection.task()}
+        payload = {**projection.start.json, "task": projection.task()}
         begun = self._of_root(first, phase="start", event_type="run.started", payload=payload)
         return begun._replace(timestamp=projection.started_at)
 
     def _plan(self, event: Event) -> Event:
-        """The last plan as it was made: its steps have the statuses that it gave them."""
+        """The last plan, with the statuses that it gave to its steps."""
         plan = PlanProjection()
         plan.apply(event)
         records = [{**step, "uses": step["description"]} for step in plan.steps]
@@ -112,10 +116,10 @@ class _Report:
         return self._of_root(event, event_type="run.terminated", payload=payload, metrics=metrics)
 
     def _evidence(self, event: Event) -> Iterator[Event]:
-        """The events of an act of a step of the plan: of a step that has an end alone, its beginning comes before."""
+        """The events for an act of a planned step. If the step has only an end, its beginning is added."""
         payload = event.payload
-        evidence = object_of(payload)
-        step_id, status = text_of(evidence.get("step_id")), text_of(evidence.get("step_status"))
+        act = read_record(SharedAct, payload)
+        step_id, status = act.step_id or "", act.step_status
         if step_id not in self._step_ids or status not in STEP_STATUSES:
             yield self._passed_over(event)
             return
@@ -123,7 +127,7 @@ class _Report:
             self._begun.setdefault(step_id, event.timestamp)
         elif status not in _UNBEGUN and step_id not in self._begun:
             self._begun[step_id] = _beginning(event)
-            begun = {"step_id": step_id, "step_status": "running", "input": payload.get("input")}
+            begun = {"step_id": step_id, "step_status": "running", "input": act.input}
             started = self._of_root(
                 event, step_id=step_id, event_type="step.started", payload=begun
             )
@@ -132,14 +136,13 @@ class _Report:
             )
         metrics = self._timed(event, step_id)
         yield self._of_root(
-            event, step_id=step_id, payload=_merged_payload(payload), metrics=metrics
+            event, step_id=step_id, payload=_add_writes(payload, act), metrics=metrics
         )
 
     def _timed(self, event: Event, step_id: str) -> dict[str, Any] | None:
-        """The metrics with the duration: as measured, else since the step was running."""
-        metrics = event.metrics or {}
-        if type(metrics.get("duration_ms")) in (int, float):
-            return metrics
+        """The metrics with the duration: as measured, else since the step began."""
+        if measured_ms(event) is not None:
+            return event.metrics
         begun = self._begun.get(step_id, event.timestamp)
         if begun == event.timestamp:
             return None
@@ -147,22 +150,18 @@ class _Report:
 
 
 def _beginning(event: Event) -> str:
-    """The beginning of a step that has an end alone: as its end measured it, else the time of the end."""
-    metrics = event.metrics or {}
-    begun, duration = metrics.get("started_at"), metrics.get("duration_ms")
+    """The start time of a step with only an end: as its end measured it, else the time of the end."""
+    begun, duration = (event.metrics or {}).get("started_at"), measured_ms(event)
     if type(begun) is str:
         return begun
-    return (
-        earlier(event.timestamp, duration) if isinstance(duration, int | float) else event.timestamp
-    )
+    return event.timestamp if duration is None else earlier(event.timestamp, duration)
 
 
-def _merged_payload(payload: dict[str, Any]) -> dict[str, Any]:
-    """The payload, with its artifacts as writes where it holds no writes."""
-    artifacts = payload.get("result_artifacts")
-    if type(payload.get("writes")) is list or type(artifacts) is not list:
+def _add_writes(payload: dict[str, Any], act: SharedAct) -> dict[str, Any]:
+    """The payload with its artifacts as writes, if it has artifacts and no writes."""
+    if type(payload.get("writes")) is list or act.result_artifacts is None:
         return payload
-    names = [name for name in artifacts if type(name) is str]
+    names = [name for name in act.result_artifacts if type(name) is str]
     return {**payload, "writes": [{"target": f"working.artifacts.{name}"} for name in names]}
 
 
@@ -170,34 +169,36 @@ def _merged_payload(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def events_of_state(document: dict[str, Any]) -> list[Event]:
-    """A log that projects the steps, actions and outcome of a `state.json` whose own log is not there.
+    """Events that project the steps, actions and outcome of a `state.json` whose log does not exist.
 
-    Members of a wrong type count as absent. When the run ended is not known.
+    Members of a wrong type count as absent. The time of the run's end is not known.
     """
-    episode, outcomes = object_of(document.get("episode")), object_of(document.get("outcomes"))
-    goal, plan = object_of(document.get("goal")), object_of(document.get("plan"))
-    began = text_of(episode.get("started_at"))
-    start = {key: episode.get(key) for key in ("seed", "tags", "using", "skill", "intuition_mode")}
-    planned = {"source": plan.get("source"), "step_records": plan.get("steps")}
+    state = read_record(SharedState, document)
+    episode, outcomes = state.episode, state.outcomes
+    start = {"task": state.goal.task, **_members(episode, "seed", "tags", "using", "skill")}
+    start |= _members(episode, "intuition_mode")
+    planned = {"source": state.plan.source, "step_records": state.plan.json.get("steps")}
     parts: list[tuple[str, str, dict[str, Any]]] = [
-        ("start", began, {"task": goal.get("task"), **start}),
-        ("plan", text_of(plan.get("updated_at")) or began, planned),
+        ("start", episode.started_at, start),
+        ("plan", state.plan.updated_at or episode.started_at, planned),
     ]
     parts += [
-        ("act", text_of(action.get("timestamp")), {**action, "action_id": action.get("id")})
-        for action in list_of(outcomes.get("actions"))
-        if isinstance(action, dict)
+        ("act", action.timestamp or "", {**action.json, "action_id": action.id})
+        for action in outcomes.actions or ()
     ]
-    if outcomes.get("status") != "pending":
-        parts.append(
-            ("terminate", "", {key: outcomes.get(key) for key in ("status", "error", "outputs")})
-        )
-    duration = object_of(outcomes.get("metrics")).get("duration_ms")
+    if outcomes.status != "pending":
+        parts.append(("terminate", "", _members(outcomes, "status", "error", "outputs")))
+    duration = (outcomes.metrics or {}).get("duration_ms")
     return [
         Event(
-            seq=None, id=f"state_{number}", timestamp=timestamp, episode_id=text_of(episode.get("id")),
-            run_id=None, trace_id=text_of(episode.get("trace_id")) or None, phase=phase, event_type=None,
+            seq=None, id=f"state_{number}", timestamp=timestamp, episode_id=episode.id,
+            run_id=None, trace_id=episode.trace_id or None, phase=phase, event_type=None,
             payload=payload, metrics={"duration_ms": duration} if phase == "terminate" else None,
         )
         for number, (phase, timestamp, payload) in enumerate(parts)
     ]  # fmt: skip
+
+
+def _members(record: Record, *names: str) -> dict[str, Any]:
+    """Some members of a document, unchanged: the fold of the events reads them again."""
+    return {name: record.json.get(name) for name in names}

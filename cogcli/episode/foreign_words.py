@@ -1,10 +1,10 @@
-"""An event of another tool in the words of the shared format, where that tool has others for the same.
+"""An event of another tool, translated to the words of the shared format.
 
 1. `outcome` of an act is its `result_status`, `outcome` of the end its `status`.
 2. `message` of what went wrong is its `error`, and so is an `error` that is a text.
 3. A duration follows from `metrics` that hold beginning and end, or from one in the payload.
 
-Where the shared format's own words are there, they count; an event of ours is left as it is.
+Words of the shared format take precedence; an event of ours is unchanged.
 """
 
 from __future__ import annotations
@@ -12,65 +12,87 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cogcli.declarations.envelope import Event
-from cogcli.episode.document_bytes import milliseconds_between
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Number
+from cogcli.episode.document_bytes import measured_ms, milliseconds_between
 
 _WRONG: Final = ("failed", "vetoed", "error")
 
 
+class _ForeignWords(Record):
+    """The members of a payload that other tools name differently."""
+
+    outcome: str | None = None
+    status: str | None = None
+    result_status: str | None = None
+    step_status: str | None = None
+    error: Any = None
+    message: str | None = None
+    latency_ms: Number | None = None
+    duration_ms: Number | None = None
+
+
+class _ForeignTimes(Record):
+    """The metrics of an event of another tool."""
+
+    started_at: str | None = None
+    completed_at: str | None = None
+
+
 def is_foreign(event: Event) -> bool:
-    """Whether an event is another tool's: it has no place in a chain."""
+    """Whether an event is another tool's: it is not part of a chain."""
     return event.seq is None and event.prev is None
 
 
 def translate_event(event: Event) -> Event:
-    """The event with the shared format's words in payload and metrics; the same event where it has them already."""
+    """The event with the shared format's words in payload and metrics; the same event if it has them already."""
     if (
         not is_foreign(event)
         or type(event.payload) is not dict
         or event.phase not in ("act", "terminate")
     ):
         return event
-    payload = event.payload
-    word = "result_status" if event.phase == "act" else "status"
-    more: dict[str, Any] = {}
-    if type(payload.get(word)) is not str and type(payload.get("outcome")) is str:
-        more[word] = payload["outcome"]
-    error = _error(event.phase, {**payload, **more})
+    words = read_record(_ForeignWords, event.payload)
+    more = _status(event.phase, words)
+    error = _error(event.phase, words, words.outcome if more else None)
     if error is not None:
         more["error"] = error
     metrics = event.metrics
-    if (duration := _duration(metrics or {}, payload)) is not None:
+    if (duration := _duration(event, words)) is not None:
         metrics = {**(metrics or {}), "duration_ms": duration}
     if not more and metrics == event.metrics:
         return event
-    return event._replace(payload={**payload, **more}, metrics=metrics)
+    return event._replace(payload={**event.payload, **more}, metrics=metrics)
 
 
-def _error(phase: str, payload: dict[str, Any]) -> dict[str, Any] | None:
-    """The error as an object; None where there is none, or it is one already."""
-    error, message = payload.get("error"), payload.get("message")
-    if type(error) is str:
-        return {"message": error}
-    if error is not None or type(message) is not str:
+def _status(phase: str, words: _ForeignWords) -> dict[str, Any]:
+    """The outcome under the shared format's name; empty if the payload has that name."""
+    name, known = ("result_status", words.result_status)
+    if phase == "terminate":
+        name, known = ("status", words.status)
+    return {} if known is not None or words.outcome is None else {name: words.outcome}
+
+
+def _error(phase: str, words: _ForeignWords, outcome: str | None) -> dict[str, Any] | None:
+    """The error as an object; None if there is none, or if it is an object already."""
+    if isinstance(words.error, str):
+        return {"message": words.error}
+    if words.error is not None or words.message is None:
         return None
     if phase == "terminate":
-        return None if payload.get("status") == "ok" else {"message": message}
-    wrong = payload.get("step_status") in _WRONG or payload.get("result_status") in _WRONG
-    return {"message": message} if wrong else None
+        is_wrong = (outcome or words.status) != "ok"
+    else:
+        is_wrong = words.step_status in _WRONG or (outcome or words.result_status) in _WRONG
+    return {"message": words.message} if is_wrong else None
 
 
-def _duration(metrics: dict[str, Any], payload: dict[str, Any]) -> int | float | None:
-    """The duration in milliseconds from the payload or from beginning and end; None where `metrics` hold it already."""
-    if _is_number(metrics.get("duration_ms")):
+def _duration(event: Event, words: _ForeignWords) -> int | float | None:
+    """The duration in milliseconds from the payload or from start and end; None if `metrics` have it already."""
+    if measured_ms(event) is not None:
         return None
-    measured = next(
-        filter(_is_number, (payload.get("latency_ms"), payload.get("duration_ms"))), None
-    )
-    begun, ended = metrics.get("started_at"), metrics.get("completed_at")
-    if measured is None and type(begun) is str and type(ended) is str:
-        return milliseconds_between(begun, ended)
+    times = read_record(_ForeignTimes, event.metrics)
+    measured = words.duration_ms if words.latency_ms is None else words.latency_ms
+    if measured is None and times.started_at is not None and times.completed_at is not None:
+        return milliseconds_between(times.started_at, times.completed_at)
     return measured
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)

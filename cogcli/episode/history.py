@@ -1,6 +1,6 @@
-"""The history of a log: its runs, steps and open requests, which every view of a run shares.
+"""The history of a log: its runs, steps and open requests. Every view of a run reads it.
 
-1. Events may come one by one; the fold is right after each.
+1. Events may come one by one; the history is correct after each.
 2. Steps of the root run are in plan order, those of nested runs in order of starting.
 3. A nested run belongs to the step that its `run.started` names. Unknown events change nothing.
 4. Items and rounds `step#n` and gates `step@pre0` belong to their step: they are shown under it and not counted.
@@ -13,7 +13,6 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.step_path import StepPath
-from cogcli.declarations.call_records import FallbackUse, WrittenFile
 from cogcli.declarations.envelope import ActiveTime, Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
@@ -32,15 +31,16 @@ from cogcli.declarations.governance_events import (
     PolicyDecided,
 )
 from cogcli.declarations.typed_payload import read_payload
-from cogcli.episode.run_history import Branch, LoopHistory, RunHistory, StepHistory, Used, branches
+from cogcli.episode.document_bytes import measured_ms
+from cogcli.episode.run_history import Branch, LoopHistory, RunHistory, StepHistory, branches
 from cogcli.episode.turn_history import AgentHistory
 
 _DEEPEST: Final = 64
-"""Levels of nested runs that are shown; ours end far above, a forged log may not end at all."""
+"""Levels of nested runs that are shown. Our logs have fewer, a forged log may have any number."""
 
 
 class Ask(NamedTuple):
-    """One request for a person's yes or no."""
+    """One request for the decision of a person."""
 
     approval_id: str
     step_id: str
@@ -49,22 +49,22 @@ class Ask(NamedTuple):
     reason: str
     expires_at: str
     kind: str = ""
-    """`gate`, `confirmation` or `escalation`; empty where the log does not say."""
+    """`gate`, `confirmation` or `escalation`; empty in logs without it."""
     approver_roles: tuple[str, ...] = ()
-    """The roles of which whoever says yes needs one; empty: any."""
+    """The roles of which the approver needs one; empty: any."""
 
     @property
     def name(self) -> str:
-        """What an answer calls it: the capability, that of an escalation its gate."""
+        """The name in an answer: the capability, for an escalation its gate."""
         return self.capability or self.gate or self.approval_id
 
     def answer_flags(self, flag: str = "--approve", name: str = "") -> str:
-        """What a person types to say yes, or with `--reject` no; under another name where that is given."""
+        """The flags by which a person approves, or with `--reject` rejects; `name` replaces the usual name."""
         by = f" --by $USER:{quote(self.approver_roles[0])}" if self.approver_roles else ""
         return f"{flag} {quote(name or self.name)}{by}"
 
 
-def ask_of(request: Approval) -> Ask:
+def ask_from(request: Approval) -> Ask:
     """The request of this payload."""
     return Ask(
         approval_id=request.approval_id,
@@ -79,32 +79,30 @@ def ask_of(request: Approval) -> Ask:
 
 
 class Asks:
-    """The requests of a log that nobody answered yet."""
+    """The requests of a log without an answer."""
 
     def __init__(self) -> None:
         self._open: dict[str, Ask] = {}
 
     def apply(self, payload: Payload) -> None:
         """Note a request, or the answer that closes one."""
-        if isinstance(payload, ApprovalGranted | ApprovalRejected):
-            self._open.pop(payload.approval_id, None)
-        elif isinstance(payload, ApprovalRequested) and payload.approval_id:
-            asked = ask_of(payload)
-            before = [
-                one.approval_id for one in self._open.values() if one.step_id == asked.step_id
-            ]
-            for other in before:
-                del self._open[other]
-            self._open[asked.approval_id] = asked
+        match payload:
+            case ApprovalGranted() | ApprovalRejected():
+                self._open.pop(payload.approval_id, None)
+            case ApprovalRequested() if payload.approval_id:
+                # A new request for a step replaces the earlier one.
+                request = ask_from(payload)
+                others = [each for each in self._open.values() if each.step_id != request.step_id]
+                self._open = {each.approval_id: each for each in (*others, request)}
 
     @property
     def open(self) -> list[Ask]:
-        """They, in order of being asked."""
+        """The open requests, the oldest first."""
         return list(self._open.values())
 
 
 class History:
-    """Folds events; `root` is the top-level run once its first event was seen."""
+    """Folds events. `root` is the top-level run, None before the first event."""
 
     def __init__(self) -> None:
         self.episode_id = ""
@@ -112,30 +110,34 @@ class History:
         self.root: RunHistory | None = None
         self.runs: dict[str, RunHistory] = {}
         self.asks = Asks()
-        self.sittings = ActiveTime()
-        self.turns = AgentHistory(self.sittings)
+        self.active_time = ActiveTime()
+        self.turns = AgentHistory(self.active_time)
         self.last = ""
         self.actions: list[dict[str, Any]] = []
         """The action log of another tool's log: its actions need not belong to a step."""
         self.chained = False
-        """Whether the log is one of ours from its first event on: only such a log can be continued with."""
+        """Whether the log is ours from its first event on. Only such a log can be resumed."""
 
     @property
     def ms(self) -> int | None:
-        """Milliseconds that the root run took: as its end measured them, else its active time so far."""
+        """Milliseconds of the root run, from its closing event, else its active time so far."""
         if self.root is None:
             return None
-        return self.root.ms if self.root.ms is not None else self.sittings.milliseconds
+        return self.root.ms if self.root.ms is not None else self.active_time.milliseconds
 
     def branches(self, only: str = "") -> list[Branch]:
         """The whole tree, or the branch of the step of this id."""
-        found = branches(self.root) if self.root else []
-        while only and found and not any(branch.step.id == only for branch in found):
-            found = [inner for branch in found for inner in branch.below]
-        return [branch for branch in found if not only or branch.step.id == only]
+        level = branches(self.root) if self.root else []
+        if not only:
+            return level
+        while level:
+            if matching := [branch for branch in level if branch.step.id == only]:
+                return matching
+            level = [inner for branch in level for inner in branch.below]
+        return []
 
     def grouped(self, only: str = "") -> list[Branch]:
-        """As `branches`; the steps of an agent's run below their turns."""
+        """As `branches`, with the steps of an agent's run below their turns."""
         found = self.branches(only)
         if only or self.root is None or not self.turns.turns:
             return found
@@ -152,15 +154,14 @@ class History:
         self.last = event.timestamp or self.last
         self.episode_id = self.episode_id or event.episode_id
         self.trace_id = self.trace_id or event.trace_id or ""
-        self.sittings.apply(event)
+        self.active_time.apply(event)
         payload = read_payload(event)
-        id = event.run_id or ""
-        run = self.runs.get(id)
-        if run is None:
-            run = self.runs[id] = RunHistory(id)
-            self.root = self.root or run
+        run = self._run(event.run_id or "")
         if run is self.root:
             self.turns.apply(event, payload)
+        self._apply_payload(run, event, payload)
+
+    def _apply_payload(self, run: RunHistory, event: Event, payload: Payload) -> None:
         match payload:
             case StepStarted():
                 self._begin_step(run, event, payload)
@@ -180,6 +181,14 @@ class History:
                 _note_ruling(run, event, payload)
             case _:
                 self.asks.apply(payload)
+
+    def _run(self, id: str) -> RunHistory:
+        """The run of this id. The first run of the log is the root."""
+        run = self.runs.get(id)
+        if run is None:
+            run = self.runs[id] = RunHistory(id)
+            self.root = self.root or run
+        return run
 
     def _start_run(self, run: RunHistory, event: Event, payload: RunStarted) -> None:
         run.start, run.started_at, run.status = payload, event.timestamp, "running"
@@ -202,17 +211,12 @@ class History:
         step = self._moved(run, event, payload, payload.step_status)
         if step is None:
             return
-        step.uses = payload.uses or step.uses
-        step.binding = payload.binding or step.binding
-        step.reads = payload.reads or step.reads
-        step.started_at = step.started_at or event.timestamp
-        step.input = payload.input
-        step.effect = _effect_of(payload) or step.effect
+        step.begin(event.timestamp, payload)
         step.overlaps = step.overlaps or _overlaps(run, step)
         run.running[step.id] = step
         parts = payload.items if payload.targets is None else len(payload.targets)
         if parts is not None and step.loop is None:
-            step.loop = LoopHistory(parts or None, self.sittings.milliseconds)
+            step.loop = LoopHistory(parts or None, self.active_time.milliseconds)
 
     def _answer_step(self, run: RunHistory, event: Event, payload: StepAnswered) -> None:
         if id := payload.step_id or event.step_id:
@@ -225,7 +229,7 @@ class History:
         step.uses = payload.uses or step.uses
         step.reads = payload.reads or step.reads
         if payload.step_status != "pending":
-            _finish(step, event, payload)
+            step.finish(event.timestamp, payload, _measured_ms(event))
 
     def _moved(
         self, run: RunHistory, event: Event, payload: StepStarted | StepFinished, status: str
@@ -240,14 +244,14 @@ class History:
         return step
 
     def _count(self, run: RunHistory, step: StepHistory, status: str) -> None:
-        """Note the new status of a step among those that run, and of an item, a round or a target in its loop."""
+        """Update the running steps, and for an item, a round or a target the loop of its step."""
         run.running.pop(step.id, None)
         path = StepPath(step.id)
         if path.is_step or path.in_call or (owner := run.steps.get(path.owner)) is None:
             return
         if owner.loop is None:
-            owner.loop = LoopHistory(None, self.sittings.milliseconds)
-        owner.loop.move(step.status, status, self.sittings.milliseconds)
+            owner.loop = LoopHistory(None, self.active_time.milliseconds)
+        owner.loop.move(step.status, status, self.active_time.milliseconds)
 
 
 def history_of(events: Iterable[Event]) -> History:
@@ -259,38 +263,12 @@ def history_of(events: Iterable[Event]) -> History:
 
 
 def _step(run: RunHistory, id: str, key: str = "") -> StepHistory:
-    """The step, made where it is not known yet; `key` keeps steps of one id apart."""
+    """The step, added if it is not known yet; `key` distinguishes steps with the same id."""
     return run.steps.get(key or id) or run.add(key or id, id)
 
 
-def _effect_of(payload: StepStarted) -> str:
-    """What the call of a step may do, as its intent says; empty in logs that say only whether it does."""
-    return payload.side_effects if isinstance(payload.side_effects, str) else ""
-
-
-def _finish(step: StepHistory, event: Event, payload: StepFinished) -> None:
-    step.ended_at = event.timestamp
-    step.reason, step.detail = payload.reason or "", payload.detail or ""
-    step.reused = isinstance(payload.reused_from, dict)
-    step.tool = "" if payload.tool == payload.uses else payload.tool or ""  # shown once
-    step.output = payload.output
-    step.attempts = payload.attempts or []
-    used = isinstance(payload.fallback, FallbackUse) and payload.fallback.fallback_used
-    last = step.attempts[-1] if step.attempts else None
-    step.fallback = last.binding_id if used and last and last.status == "success" else ""
-    step.binding = step.fallback or step.binding
-    step.error = payload.error
-    step.writes = [write.target for write in payload.writes if write.target]
-    step.files = [each for each in payload.result_artifacts if isinstance(each, WrittenFile)]
-    step.ms = _measured_ms(event) if payload.latency_ms is None else payload.latency_ms
-    if payload.usage is not None:
-        step.used = Used.of(payload.usage)
-        tokens = step.used.tokens_in, step.used.tokens_out
-        step.tokens = tokens if any(tokens) and not step.child else None
-
-
 def _note_ruling(run: RunHistory, event: Event, payload: PolicyDecided) -> None:
-    """Note what a policy said of the call of a step, unless it simply allowed it."""
+    """Note the ruling of a policy on the call of a step, unless it only allowed the call."""
     verdict = payload.verdict or ""
     if event.step_id and (verdict not in ("", "allow") or payload.decision == "audit"):
         words = [verdict, payload.gate, f"by {payload.rule or payload.reason}"]
@@ -311,7 +289,7 @@ def _plan(run: RunHistory, payload: PlanCreated) -> None:
 
 
 def _overlaps(run: RunHistory, step: StepHistory) -> bool:
-    """Whether another step runs meanwhile: not one that this is a part of, nor a part of it."""
+    """Whether another step runs at the same time, other than its owner and its parts."""
     return any(
         not StepPath(step.id).within(other.id) and not StepPath(other.id).within(step.id)
         for other in run.running.values()
@@ -319,6 +297,6 @@ def _overlaps(run: RunHistory, step: StepHistory) -> bool:
 
 
 def _measured_ms(event: Event) -> int | None:
-    """Milliseconds that something took, as its closing event measured them."""
-    value: Any = (event.metrics or {}).get("duration_ms")
-    return round(value) if type(value) in (int, float) else None
+    """The whole milliseconds that a closing event measured."""
+    measured = measured_ms(event)
+    return None if measured is None else round(measured)

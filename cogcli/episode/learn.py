@@ -1,5 +1,5 @@
-"""`learn.jsonl`: at the end of a run one reflection, with proposals drawn from what happened
-(docs/reference/episode.md#learn); the evidence of one is the first few events that show it."""
+"""`learn.jsonl`: one reflection at the end of a run, with proposals derived from its log
+(docs/reference/episode.md#learn). The evidence of a proposal is the first few events that support it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import orjson
 
 from cogcli.base.calls import STEP_SECONDS
 from cogcli.base.canonical import digest
-from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.episode import summary
 from cogcli.episode.log_fold import LogFold, Use
 
@@ -20,16 +19,16 @@ NEARLY: Final = 0.8
 HIGH: Final = 0.8
 TURNS_IN_A_ROW: Final = 3
 _SIGNALS: Final = ("_pressure", "_propensity")
-"""How the names of signals in `functional_state.captured` end."""
+"""Suffixes of the signals in `functional_state.captured`."""
 
 
 def first_link(episode_id: str) -> str:
-    """What the first line of `learn.jsonl` names as the line before it."""
+    """The `prev` of the first line of `learn.jsonl`."""
     return digest(f"cogcli/learn/1:{episode_id}".encode())
 
 
 def learn_lines(fold: LogFold) -> bytes:
-    """The whole of `learn.jsonl` for a log whose root run has ended: the reflection on that run, fixed by its log."""
+    """The bytes of `learn.jsonl` for a log whose root run has ended. They follow from the log alone."""
     ended = fold.projection.terminated
     if ended is None:
         raise ValueError("the run has not ended")
@@ -60,7 +59,7 @@ def learn_lines(fold: LogFold) -> bytes:
 
 def _reasons(fold: LogFold) -> list[str]:
     error = fold.projection.error() or {}
-    reasons = (fold.projection.final.get("status_reason"), error.get("code"), error.get("message"))
+    reasons = (fold.projection.end.status_reason, error.get("code"), error.get("message"))
     return list(dict.fromkeys(reason for reason in reasons if type(reason) is str and reason))
 
 
@@ -81,11 +80,11 @@ def _fallbacks(fold: LogFold) -> Iterator[dict[str, Any]]:
 
 
 def _slow_steps(fold: LogFold) -> Iterator[dict[str, Any]]:
-    limit = object_of(fold.projection.start_payload.get("options")).get("step_timeout_seconds")
+    limit = fold.projection.start.options.step_timeout_seconds
     limit = STEP_SECONDS if limit is None else limit
-    if not isinstance(limit, int | float) or limit <= 0:
+    if limit <= 0:
         return
-    # Past the limit the step had one of its own.
+    # A longer step had a limit of its own.
     slow = [use for use, latency in fold.counters.timed if NEARLY < latency / (limit * 1000) <= 1]
     for step, uses in _grouped(slow).items():
         yield _proposal(
@@ -109,13 +108,13 @@ def _spent_budgets(fold: LogFold) -> Iterator[dict[str, Any]]:
 
 
 def _missing_outputs(fold: LogFold) -> Iterator[dict[str, Any]]:
-    for name in list_of(fold.projection.final.get("required_missing")):
+    for name in fold.projection.end.required_missing:
         text = f"output `{name}` was never produced: no step that ran writes it"
         yield _proposal("output-missing", str(name), text, _ending(fold))
 
 
 def _high_pressure(fold: LogFold) -> Iterator[dict[str, Any]]:
-    """A signal of an agent that stayed high over turns in a row."""
+    """Propose a look at each signal of an agent that stayed high over consecutive turns."""
     pressed = fold.counters.pressed
     signals = {name: None for state, _ in pressed for name in state if name.endswith(_SIGNALS)}
     for signal in signals:
@@ -128,7 +127,7 @@ def _high_pressure(fold: LogFold) -> Iterator[dict[str, Any]]:
 
 
 def _high_rows(signal: str, pressed: list[tuple[dict[str, Any], str]]) -> Iterator[list[Use]]:
-    """The turns in a row in which a signal was high."""
+    """Each series of consecutive turns in which a signal was high."""
     row: list[Use] = []
     for state, event in pressed:
         value = state.get(signal)

@@ -1,6 +1,6 @@
-"""One pass over a log for everything that is derived from it: the projection, and the counts of summary and reflection.
+"""The fold of a log from which all documents follow: its projection, and the counts of summary and reflection.
 
-Steps are those of the root run; everything else includes nested runs.
+Only steps of the root run count as steps; all other counts include nested runs.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.event_type import EventType
 from cogcli.declarations.events import row_of
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import CONTEXT, DECISION, FindingSink, ignore_message
 from cogcli.episode.projection import Projection, is_snapshot
 
 
 class Use(NamedTuple):
-    """Something that happened: what it is about, and the id of the event that shows it."""
+    """One occurrence: the name of its subject, and the id of its event."""
 
     about: str
     evidence: str
@@ -37,85 +39,89 @@ class Counters:
         self.approvals = 0
         self.called: set[str] = set()
         self.used: set[str] = set()
-        """Capabilities that the root's steps name, called or not."""
+        """Capabilities of the root's steps, called or not."""
         self.planned: set[str] = set()
-        """Capabilities that the steps of the root's plan name."""
+        """Capabilities in the root's plan."""
         self.first_action: str | None = None
         self.first_veto: str | None = None
         self.latencies: dict[str, int] = {}
         self.timed: list[tuple[Use, int]] = []
-        """Steps that called something, with their latency."""
+        """Steps with a tool, and their latency."""
         self.retried: dict[str, list[tuple[bool, Use]]] = {}
-        """By step: whether the second try succeeded, for each of its invocations that was retried."""
+        """For each retried invocation of a step: whether its second try succeeded."""
         self.pressed: list[tuple[dict[str, Any], str]] = []
-        """By turn of an agent how hard it was pressed, and the id of the event that says so."""
+        """The signals of each turn of an agent, and the id of their event."""
         self._open_retries: Counter[str] = Counter()
 
     def apply(self, event: Event, *, is_root: bool) -> None:
-        """Count one event. Payloads of another shape than ours count for nothing."""
-        payload = event.payload
-        if event.event_type is None or type(payload) is not dict:
+        """Count one event. A payload that is not an object is not counted."""
+        if event.event_type is None or type(event.payload) is not dict:
             return
         row = row_of(event.event_type)
-        if row.closes:
-            self._finish(event, payload, is_root)
-        elif row.starts:
-            self._start(event, payload)
-        elif row.repeats and payload.get("reason") != "fallback":
-            self.retries += 1
-            self._open_retries[event.step_id or ""] += 1
+        if row.phase == "act":
+            self._count_act(event, row, read_record(SharedAct, event.payload), is_root)
         elif row.phase == "plan":
-            named = [
-                object_of(record).get("capability")
-                for record in list_of(payload.get("step_records"))
-            ]
-            self.planned = {capability for capability in named if type(capability) is str}
+            records = read_record(SharedPlan, event.payload).step_records or ()
+            steps = [read_record(SharedPlanStep, record) for record in records]
+            self.planned = {step.capability for step in steps if step.capability is not None}
         elif row.decides:
-            self.would_vetoes += payload.get("decision") == "audit"
+            self.would_vetoes += event.payload.get("decision") == "audit"
         elif row.asks:
             self.approvals += 1
         elif event.event_type == "functional_state.captured" and is_root:
-            self.pressed.append((payload, event.id))
+            self.pressed.append((event.payload, event.id))
 
-    def _start(self, event: Event, payload: dict[str, Any]) -> None:
-        if type(payload.get("binding")) is not str:
+    def _count_act(self, event: Event, row: EventType, act: SharedAct, is_root: bool) -> None:
+        if row.closes:
+            self._finish(event, act, is_root)
+        elif row.starts:
+            self._start(event, act)
+        elif row.repeats and act.reason != "fallback":
+            self.retries += 1
+            self._open_retries[event.step_id or ""] += 1
+
+    def _start(self, event: Event, act: SharedAct) -> None:
+        if act.binding is None:
             return
         self.calls += 1
-        if type(payload.get("capability")) is str:
-            self.called.add(payload["capability"])
+        if act.capability is not None:
+            self.called.add(act.capability)
         if self.first_action is None:
             self.first_action = event.timestamp
 
-    def _finish(self, event: Event, payload: dict[str, Any], is_root: bool) -> None:
-        step = event.step_id or ""
-        path = StepPath(step)
-        plain = path.without_items
+    def _finish(self, event: Event, act: SharedAct, is_root: bool) -> None:
+        path = StepPath(event.step_id or "")
+        use = Use(path.without_items, event.id)
+        latency = act.latency_ms if type(act.latency_ms) is int else None
         if is_root and not path.in_call:
-            uses, latency = payload.get("uses"), payload.get("latency_ms")
-            if type(uses) is str and not uses.startswith(("skill:", "_")):
-                self.used.add(uses)
-            if type(latency) is int:
-                self.latencies[step] = latency
-        if type(payload.get("tool")) is str and type(payload.get("latency_ms")) is int:
-            self.timed.append((Use(plain, event.id), payload["latency_ms"]))
+            self._count_root_step(event.step_id or "", act.uses, latency)
+        if act.tool is not None and latency is not None:
+            self.timed.append((use, latency))
         if event.event_type == "step.vetoed":
             self.vetoes += 1
             self.first_veto = self.first_veto or event.timestamp
-        binding = _fallen_back(payload)
+        binding = _replaced_binding(act)
         if binding is not None:
             self.fallbacks.append(Use(binding, event.id))
-        retries = self._open_retries.pop(step, 0)
+        retries = self._open_retries.pop(event.step_id or "", 0)
         if retries:
-            succeeded = retries == 1 and payload.get("step_status") == "done"
-            self.retried.setdefault(plain, []).append((succeeded, Use(plain, event.id)))
+            succeeded = retries == 1 and act.step_status == "done"
+            self.retried.setdefault(use.about, []).append((succeeded, use))
+
+    def _count_root_step(self, step: str, uses: str | None, latency: int | None) -> None:
+        if uses is not None and not uses.startswith(("skill:", "_")):
+            self.used.add(uses)
+        if latency is not None:
+            self.latencies[step] = latency
 
 
-def _fallen_back(payload: dict[str, Any]) -> str | None:
-    """The binding that was tried first, if another one answered in its place."""
-    attempts = list_of(payload.get("attempts"))
-    first, last = (object_of(attempts[at]) if attempts else {} for at in (0, -1))
-    tried = first.get("binding_id") if last.get("status") == "success" else None
-    return tried if type(tried) is str and tried != last.get("binding_id") else None
+def _replaced_binding(act: SharedAct) -> str | None:
+    """The binding that was tried first, if another binding answered instead."""
+    if not act.attempts:
+        return None
+    first, last = act.attempts[0], act.attempts[-1]
+    answered = last.status == "success" and first.binding_id != last.binding_id
+    return first.binding_id if answered else None
 
 
 class LogFold:
@@ -125,10 +131,10 @@ class LogFold:
         self.projection = Projection(on_repair)
         self.counters = Counters()
         self.evidence: Event | None = None
-        """The last event, where it is projection evidence and none of a snapshot."""
+        """The last event, if it is projection evidence and not that of a snapshot."""
 
     def apply(self, event: Event) -> None:
-        """Take one event into account, in order of the log."""
+        """Apply the next event of the log."""
         self.evidence = (
             event if row_of(event.event_type).projected and not is_snapshot(event) else None
         )
@@ -137,12 +143,12 @@ class LogFold:
 
     @property
     def pins(self) -> dict[str, Any]:
-        """What the run was pinned to."""
-        return object_of(self.projection.start_payload.get("pins"))
+        """The pins of the run."""
+        return self.projection.start.pins
 
 
 def fold_log(events: Iterable[tuple[int, Event]]) -> LogFold:
-    """The fold of the numbered events that a log reader gives."""
+    """Fold the numbered events of a log reader."""
     fold = LogFold()
     for _, event in events:
         fold.apply(event)
@@ -150,7 +156,7 @@ def fold_log(events: Iterable[tuple[int, Event]]) -> LogFold:
 
 
 def decision_files(fold: LogFold) -> dict[str, bytes]:
-    """By name the documents that only the run of an agent has."""
+    """The documents of an agent's run, by name; empty for the run of a skill."""
     decision = fold.projection.decision
     if decision is None:
         return {}

@@ -1,21 +1,21 @@
-"""The lines of a log: which are committed, and the object that each one holds.
+"""The lines of a log: whether each is committed, and its object.
 
-1. A line without its newline is not committed: whoever reads a run in progress sees a prefix.
-2. A last line that is no JSON is torn as well. One anywhere else, and a last one that no torn write leaves, is refused:
-   reading stops before it.
+1. A line without its newline is not committed, so that the reader of a run in progress sees a prefix.
+2. A last line that is not JSON is torn as well. Any other line that is not JSON, and a last line that no torn write
+   leaves, is refused: reading stops before it.
 3. A log whose first line has neither `seq` nor `prev` is another tool's. Its last line needs no newline: whole JSON is
    committed there, since no torn write leaves it.
 
-A run says in its first event, as `rules`, which rules its log was begun under, and keeps them to its end, whoever
-resumes it. So a log gives the same bytes at any later date. A log that says nothing follows rules 1.
+The first event of a run names the `rules` of its log, which hold to its end. So a log gives the same bytes at any later
+date. A log without `rules` follows rules 1.
 
-| rules | what its lines may hold, and what is projected from them |
+| rules | its lines, and the documents that follow from them |
 |---|---|
-| 1 | members of a payload above 64 KiB are blobs; documents hold every value; a plan's steps hold what they read |
+| 1 | members of a payload above 64 KiB are blobs; documents hold every value; a plan's steps hold their reads |
 | 2 | large values are blobs at any depth, each stored once (`large_values`), and documents name them; a plan's steps
-hold what they were given and produced; `tool_coverage` counts what was planned; the duration of a run that was never
-taken up again does not exceed the time between its first and its last event; an optional `any` that reads what is not
-there is not given (under rules 1 it was null) |
+hold their inputs and outputs; `tool_coverage` counts planned capabilities; the duration of a run that was never resumed
+does not exceed the time between its first and its last event; an optional `any` without a value is left out (under
+rules 1 it was null) |
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from cogcli.base.canonical import digest
 from cogcli.base.strict_json import JsonRefused
 from cogcli.base.strict_json import loads as strict_loads
 from cogcli.declarations.checksum import Checksums, is_like_whole, valid_prefix
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
 
@@ -39,19 +41,25 @@ LONGEST_LINE: Final = 8 * 1024 * 1024
 """Our own lines end at 1 MiB; other tools may not know that limit."""
 
 
+class NamedRules(Record):
+    """The member of a start event that names the rules of its log."""
+
+    rules: int = FIRST
+
+
 def rules_of(payload: Any) -> int:
-    """The rules that the payload of a log's first event names. Those of a later version read as the latest known."""
-    named = payload.get("rules") if type(payload) is dict else None
-    return min(named, LATEST) if type(named) is int and named >= FIRST else FIRST
+    """The rules that the payload of a log's first event names. Rules of a later version read as the latest known."""
+    named = read_record(NamedRules, payload).rules
+    return max(FIRST, min(named, LATEST))
 
 
 def first_link(episode_id: str) -> str:
-    """What the first line of a log names as the line before it."""
+    """The `prev` of the first line of a log."""
     return digest(f"cogcli/events/1:{episode_id}".encode())
 
 
 class RefusedLine(NamedTuple):
-    """A line that cannot be what was written: its number, why, and whether a newline ends it."""
+    """A line that differs from any written line: its number, why, and whether a newline ends it."""
 
     number: int
     why: str
@@ -61,7 +69,8 @@ class RefusedLine(NamedTuple):
 class Lines:
     """The committed lines of a stream of bytes, numbered from 1, without their newlines.
 
-    Once iterated: `tail` is what follows the last newline, `too_long` the number of a line that stopped the reading.
+    Once iterated: `tail` are the bytes after the last newline, `too_long` is the number of a line that stopped the
+    reading.
     """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
@@ -69,11 +78,11 @@ class Lines:
         self.tail = b""
         self.too_long = 0
         self.count = 0
-        """After `objects`: the committed lines that hold one."""
+        """After `objects`: the number of committed lines with an object."""
         self.torn = 0
-        """After `objects`: the bytes that a write which was cut short may have left behind the last committed line."""
+        """After `objects`: the bytes after the last committed line, from an interrupted write."""
         self.refused: RefusedLine | None = None
-        """After `objects`: the line before which reading stopped; with `torn` the last one, which may be torn."""
+        """After `objects`: the line before which reading stopped; with `torn` it is the last line."""
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         first = rest = b""
@@ -93,8 +102,8 @@ class Lines:
         self.tail = rest
 
     def objects(self, *, sound: bool = False) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-        """Each committed line with its number and its object, up to the first that is none; with `sound`, also up to
-        the first that does not fit its checksum."""
+        """Each committed line with its number and its object, up to the first without one; with `sound`, also up to the
+        first that does not fit its checksum."""
         lines, checksums = iter(self), Checksums()
         for number, line in lines:
             try:
@@ -120,7 +129,7 @@ class Lines:
 
 
 def first_line(folder: Folder) -> bytes:
-    """The first committed line of an episode's log, empty where there is none. Raises FileRefused."""
+    """The first committed line of an episode's log; empty without one. Raise FileRefused."""
     return next((line for _, line in Lines(folder.chunks(EVENTS))), b"")
 
 
@@ -137,8 +146,7 @@ def is_unchained(first: dict[str, Any]) -> bool:
 
 
 def is_torn(line: bytes) -> bool:
-    """Whether a refused last line may be what a torn write left: JSON that was never an event is none, nor is what
-    ends as a whole line does."""
+    """Whether a torn write may have left a refused last line. It leaves neither JSON nor the end of a whole line."""
     try:
         orjson.loads(line)
     except ValueError:
@@ -147,8 +155,8 @@ def is_torn(line: bytes) -> bool:
 
 
 def is_torn_tail(tail: bytes) -> bool:
-    """Whether what follows the last newline may be what a torn write left: a beginning of a line, and NULs where blocks
-    never came to the disk. A whole line, and then something else, had a newline that was altered."""
+    """Whether a torn write may have left the bytes after the last newline: the beginning of a line, and NULs for blocks
+    that never reached the disk. If other bytes follow a whole line, its newline was altered."""
     whole = valid_prefix(tail)
     return not whole or not tail[whole:].strip(b"\0")
 

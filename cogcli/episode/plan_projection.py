@@ -1,9 +1,9 @@
-"""How a plan is put together from a log: docs/reference/episode.md#plan-projection.
+"""The plan of `state.json`, folded from a log (docs/reference/episode.md#plan-projection).
 
-Under rules 2 the evidence also holds what the step was given and what it produced, its `input` and `output`: they are
-the step's `inputs` and `outputs`. A step that never began keeps what the plan says that it reads.
+Under rules 2 the `input` and the `output` of an act event become the `inputs` and `outputs` of its step. A step that
+never began keeps the inputs that the plan gives.
 
-Every repair goes to a sink: `verify` makes findings of them.
+Every repair goes to a sink: `verify` turns each into a finding.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from cogcli.base.jsonvalue import list_of, text_of
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
 from cogcli.episode.layout import STEP_KINDS, STEP_STATUSES, FindingSink, ignore_message
 from cogcli.episode.log_lines import FIRST
 
 VALUE_MEMBERS: Final = ("inputs", "outputs")
 """The members of a plan's step that hold values."""
 _VOCABULARY: Final = {"kind": (STEP_KINDS, "plan"), "status": (STEP_STATUSES, "pending")}
-"""The words of a member, and how any other reads."""
-_OPTIONAL: Final = (("rationale", str), ("depends_on", list), ("inputs", dict), ("outputs", dict))
+"""The allowed words of a member, and the word that replaces any other."""
 
 
 class PlanProjection:
@@ -34,14 +34,14 @@ class PlanProjection:
         self._by_id: dict[str, dict[str, Any]] = {}
 
     def apply(self, event: Event) -> None:
-        """Take one event of the root run into account."""
+        """Apply one event of the root run."""
         if event.phase == "act":
-            self._take_evidence(event.payload)
+            self.apply_act(read_record(SharedAct, event.payload))
         elif event.phase == "plan":
             self._start(event)
 
     def result(self) -> dict[str, Any]:
-        """The plan of `state.json`. Its steps are this projection's own."""
+        """The plan of `state.json`. It shares its steps with this projection."""
         return {**self._head, "steps": self.steps}
 
     def _start(self, event: Event) -> None:
@@ -49,39 +49,44 @@ class PlanProjection:
         if type(payload) is not dict:
             self._on_repair("the payload of a plan event is not an object: no plan")
             return
-        self._head = {"source": text_of(payload.get("source")) or event.agent_id or "system"}
+        plan = read_record(SharedPlan, payload)
+        self._head = {"source": plan.source or event.agent_id or "system"}
         self._head["updated_at"] = event.timestamp
-        if type(payload.get("rationale")) is str:
-            self._head["rationale"] = payload["rationale"]
-        records = payload.get("step_records")
-        if type(records) is list:
-            self.steps = list(self._from_records(records))
+        if plan.rationale is not None:
+            self._head["rationale"] = plan.rationale
+        if plan.step_records is None:
+            self.steps = list(self._from_labels(plan.steps))
         else:
-            self.steps = list(self._from_labels(list_of(payload.get("steps"))))
+            self.steps = list(self._from_records(plan.step_records))
         self._by_id = {}
         for step in self.steps:
             if self._by_id.setdefault(step["id"], step) is not step:
-                twice = (
-                    f"two steps of the plan are called `{step['id']}`: evidence goes to the first"
+                id = step["id"]
+                self._on_repair(
+                    f"two steps of the plan are called `{id}`: evidence goes to the first"
                 )
-                self._on_repair(twice)
 
     def _from_records(self, records: list[Any]) -> Iterator[dict[str, Any]]:
         for position, record in enumerate(records, 1):
             if type(record) is not dict:
                 self._on_repair(f"step record {position} is not an object: passed over")
                 continue
-            step_id = text_of(record.get("id")) or f"step-{position}"
-            if step_id != record.get("id"):
+            step = read_record(SharedPlanStep, record)
+            step_id = step.id or f"step-{position}"
+            if not step.id:
                 self._on_repair(f"step record {position} has no id: `{step_id}`")
+            optional = {
+                "rationale": step.rationale,
+                "depends_on": step.depends_on,
+                "inputs": step.inputs,
+                "outputs": step.outputs,
+            }
             yield {
                 "id": step_id,
-                "kind": self._word(step_id, "kind", record.get("kind")),
-                "description": text_of(record.get("description"))
-                or text_of(record.get("uses"))
-                or step_id,
-                "status": self._word(step_id, "status", record.get("status", "pending")),
-                **{key: record[key] for key, kind in _OPTIONAL if type(record.get(key)) is kind},
+                "kind": self._word(step_id, "kind", step.kind),
+                "description": step.description or step.uses or step_id,
+                "status": self._word(step_id, "status", step.status),
+                **{key: value for key, value in optional.items() if value is not None},
                 **{key: value for key, value in record.items() if key.startswith("x-")},
             }
 
@@ -100,35 +105,31 @@ class PlanProjection:
             }
 
     def _word(self, step_id: str, member: str, word: Any) -> str:
-        """The kind or the status of a step; as another word reads where it is none of the vocabulary."""
+        """The kind or the status of a step. A word outside the vocabulary is replaced and reported."""
         words, other = _VOCABULARY[member]
         if type(word) is str and word in words:
             return word
         self._on_repair(f"step `{step_id}`: {member} {word!r:.40} reads `{other}`")
         return other
 
-    def _take_evidence(self, payload: Any) -> None:
-        if type(payload) is not dict:
-            return
-        status = payload.get("step_status")
-        step_id = payload.get("step_id")
-        if status is None or type(step_id) is not str:
-            return
-        step = self._by_id.get(step_id)
-        if step is None:
+    def apply_act(self, act: SharedAct) -> None:
+        """Apply the payload of an act event of the root run: the status of a step, its input and its output."""
+        status = act.step_status
+        step = self._by_id.get(act.step_id or "")
+        if status is None or step is None:
             return
         if self.rules > FIRST:
-            for key, name in zip(VALUE_MEMBERS, ("input", "output"), strict=True):
-                if type(payload.get(name)) is dict:
-                    step[key] = payload[name]
+            for key, value in zip(VALUE_MEMBERS, (act.input, act.output), strict=True):
+                if type(value) is dict:
+                    step[key] = value
         if type(status) is str and status in STEP_STATUSES:
             step["status"] = status
         else:
-            self._on_repair(f"step `{step_id}`: status {status!r:.40} changes nothing")
+            self._on_repair(f"step `{act.step_id}`: status {status!r:.40} changes nothing")
 
 
 def project_plan_state(events: Iterable[Event]) -> dict[str, Any]:
-    """The plan of a log's root run, as the shared format names this function."""
+    """Return the plan of a log's root run. The shared format defines the name of this function."""
     projection = PlanProjection()
     for event in events:
         projection.apply(event)

@@ -1,10 +1,10 @@
-"""The projection: from the events of a log to `state.json`. Its rules are those of
-docs/reference/episode.md#projection and docs/reference/episode.md#rules; of the code alone:
+"""The projection: from the events of a log to `state.json`. It follows docs/reference/episode.md#projection
+and docs/reference/episode.md#rules, and four rules of the code:
 
 1. Since `run.state_projection` events are ignored, a document projected again is the same: a fixed point.
-2. `x-cognitive` comes about by the reducer of the live run.
-3. Under rules 2 an output above 4 KiB is on one line of `state.json`: indented, a list of numbers would take
-   several times the room of its JSON.
+2. The reducer of the live run builds `x-cognitive`.
+3. Under rules 2 an output above 4 KiB is on one line of `state.json`: an indented list of numbers would take
+   several times the size of its JSON.
 4. Memory grows with `state.json`, not with the log.
 """
 
@@ -20,17 +20,18 @@ from cogcli.base.errors import CogcliError
 from cogcli.base.jsonvalue import object_of
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
-from cogcli.episode.actions import action_of
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.shared_events import SharedAct, SharedEnd, SharedStart
+from cogcli.episode.actions import action_from
 from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
 from cogcli.episode.decision import DecisionFold
-from cogcli.episode.document_bytes import milliseconds_between, to_bytes
+from cogcli.episode.document_bytes import measured_ms, milliseconds_between, to_bytes
 from cogcli.episode.foreign_words import translate_event
 from cogcli.episode.large_values import SMALL, refer, show_in_full
 from cogcli.episode.layout import (
     CONTEXT,
     DECISION,
-    INTUITION_MODES,
     OPEN_LINKS,
     OUTCOMES,
     SCHEMA_VERSION,
@@ -53,27 +54,29 @@ _START_TYPES: Final = {
 
 
 class Projection:
-    """The document after the events so far. Memory in proportion to the document."""
+    """Folds the events of a log to `state.json`. Its memory is proportional to that document."""
 
     def __init__(self, on_repair: FindingSink = ignore_message) -> None:
         self._on_repair = on_repair
         self._beliefs = Beliefs()
-        self.start_payload: dict[str, Any] = {}
-        """The payload of the root's start event, members of a wrong type left out."""
+        self.start = read_record(SharedStart, {})
+        """The payload of the root's start event."""
         self._began: Event | None = None
         self.terminated: Event | None = None
         """The root run's terminate event."""
+        self.end = read_record(SharedEnd, {})
+        """The payload of that event."""
         self._failed_step: str | None = None
         self.plan = PlanProjection(on_repair)
         self.actions: list[dict[str, Any]] = []
         self.artifacts: dict[str, Any] = {}
-        """By name or path: a name below `working.artifacts` as it is, a file as its path, size and hash."""
+        """By name or path: a name below `working.artifacts` unchanged, a file as its path, size and hash."""
         self.state = ExecutionState("", "", "")
         self.status = "pending"
         """The outcome word."""
         self._resumed = False
         self.decision: DecisionFold | None = None
-        """What the run decided; None for the run of a skill."""
+        """The decision of an agent's run; None for the run of a skill."""
         self.root: str | None = None
         self.last: Event | None = None
 
@@ -88,15 +91,12 @@ class Projection:
         return self.plan.rules
 
     def apply(self, event: Event) -> None:
-        """Take one event into account, in order of the log."""
+        """Apply the next event of the log."""
         if row_of(event.event_type).projected:
             return
         event = translate_event(event) if event.seq is None else event
         if self._began is None:
-            self.root, self._began = event.run_id, event
-            if event.phase != "start":
-                self._on_repair("the log does not begin with a start event")
-                self.state = ExecutionState(event.run_id or "", event.trace_id or "", "")
+            self._begin(event)
         if self.decision is not None:
             try:
                 self.decision.apply(event)
@@ -105,25 +105,38 @@ class Projection:
         if self.is_root(event):
             self._apply_to_root(event)
         if event.phase == "act":
-            self._note_files(event)
-            action = action_of(event, len(self.actions) + 1)
-            if action is not None:
-                self.actions.append(action)
+            self._apply_act(event)
         self.last = event
 
+    def _apply_act(self, event: Event) -> None:
+        """Apply an act event of the root run or of a nested one."""
+        act = read_record(SharedAct, event.payload)
+        if self.is_root(event):
+            self.plan.apply_act(act)
+            self._take_root_act(event, act)
+        self._take_files(act)
+        action = action_from(event, act, len(self.actions) + 1)
+        if action is not None:
+            self.actions.append(action)
+
+    def _begin(self, first: Event) -> None:
+        self.root, self._began = first.run_id, first
+        if first.phase != "start":
+            self._on_repair("the log does not begin with a start event")
+            self.state = ExecutionState(first.run_id or "", first.trace_id or "", "")
+
     def is_root(self, event: Event) -> bool:
-        """Whether an event belongs to the root run; foreign logs may not say."""
+        """Whether an event belongs to the root run. Events of foreign logs may have no run."""
         return event.run_id == self.root or event.run_id is None or self.root is None
 
     def _start(self, event: Event) -> None:
         self._began = event
         payload = object_of(event.payload)
-        self.start_payload = {
-            k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))
-        }
+        members = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
+        self.start = read_record(SharedStart, members)
         try:
             self.plan.rules = rules_of(payload)
-            self.state = initial_state(event._replace(payload=self.start_payload))
+            self.state = initial_state(event._replace(payload=members))
             if type(payload.get("agent")) is dict and event.seq is not None:
                 self.decision = DecisionFold(event)
         except _UNFIT as error:
@@ -132,7 +145,7 @@ class Projection:
             self.state = ExecutionState(run_id, trace_id, "", updated_at=event.timestamp)
 
     def _apply_to_root(self, event: Event) -> None:
-        if event.phase == "start" and not self.start_payload:
+        if event.phase == "start" and not self.start.json:
             self._start(event)
             return
         try:
@@ -141,33 +154,31 @@ class Projection:
                 self._beliefs.note_writes(event, event.payload["writes"])
         except _UNFIT as error:
             self._on_repair(f"{event.event_type} changes no state: {error!r:.80}")
-        self.plan.apply(event)
         self._resumed = self._resumed or event.event_type == "run.resumed"
-        if event.phase == "act":
-            self._apply_act(event)
+        if event.phase == "plan":
+            self.plan.apply(event)
         elif event.phase == "terminate":
             self._end(event)
         else:
             self._beliefs.apply(event)
 
-    def _apply_act(self, event: Event) -> None:
-        payload = event.payload
-        if type(payload) is not dict:
-            return
-        self.artifacts.update((name, name) for name in _artifacts_of(payload) if type(name) is str)
-        if self._failed_step is None and payload.get("step_status") in ("failed", "vetoed"):
-            step_id = event.step_id or payload.get("step_id")
-            self._failed_step = step_id if type(step_id) is str else None
+    def _take_root_act(self, event: Event, act: SharedAct) -> None:
+        """Take the names of artifacts, and the first step that failed."""
+        names = [each for each in act.result_artifacts or () if type(each) is str]
+        self.artifacts.update(zip(names, names, strict=True))
+        if self._failed_step is None and act.step_status in ("failed", "vetoed"):
+            self._failed_step = event.step_id or act.step_id
 
-    def _note_files(self, event: Event) -> None:
-        """Note the files that a step wrote, also one of a nested run; the last version of each counts."""
-        for file in _artifacts_of(event.payload):
+    def _take_files(self, act: SharedAct) -> None:
+        """Take the files that a step wrote, also one of a nested run; the last version of each counts."""
+        for file in act.result_artifacts or ():
             if type(file) is dict and type(path := file.get("path")) is str:
                 self.artifacts[path] = file
 
     def _end(self, event: Event) -> None:
         self.terminated = event
-        word = self.final.get("status")
+        self.end = read_record(SharedEnd, event.payload)
+        word = self.end.status
         if type(word) is str and word in OUTCOMES:
             self.status = word
         else:
@@ -177,9 +188,9 @@ class Projection:
     # -- the document -------------------------------------------------------------------------------------------------
 
     def result(self, put: Put = digest) -> dict[str, Any]:
-        """`state.json` as an object. It shares values with this projection: turn it into bytes before applying more.
+        """`state.json` as an object. It shares values with this projection, so serialize it before the next event.
 
-        Under rules 2 large values stand by reference: `put` gets the JSON of each and gives its digest.
+        Under rules 2 references replace large values: `put` takes the JSON of each and returns its digest.
         """
         links = dict(TERMINAL_LINKS if self.terminated else OPEN_LINKS)
         if self.decision is not None:
@@ -220,35 +231,31 @@ class Projection:
             "metrics": self.metrics(),
             "artifacts": list(self.artifacts.values()),
             "error": self.error(),
-            "outputs": object_of(self.final.get("outputs")),
+            "outputs": self.end.outputs,
         }
 
     def task(self) -> str:
         """The task of the run, in one line; empty where the log names none."""
         goal = self.state.frame.goal
-        return self.start_payload.get("task") or (goal if type(goal) is str else "")
-
-    @property
-    def final(self) -> dict[str, Any]:
-        """The payload of the root's terminate event; empty without one."""
-        return object_of(self.terminated.payload if self.terminated else None)
+        return self.start.task or (goal if type(goal) is str else "")
 
     def _episode(self) -> dict[str, Any]:
-        began, start = self._began, self.start_payload
-        mode = start.get("intuition_mode")
-        episode: dict[str, Any] = {"id": began.episode_id if began else ""}
-        if type(start.get("seed")) in (int, float):
-            episode["seed"] = start["seed"]
-        episode.update((key, start[key]) for key in ("tags", "using") if start.get(key) is not None)
-        episode["started_at"] = self.started_at
-        episode["intuition_mode"] = mode if mode in INTUITION_MODES else INTUITION_MODES[0]
-        trace_id = began.trace_id if began else None
-        ours = {"run_id": self.root, "trace_id": trace_id, "skill": start.get("skill")}
-        episode.update({key: value for key, value in ours.items() if value is not None})
-        return episode
+        began, start = self._began, self.start
+        members = {
+            "id": began.episode_id if began else "",
+            "seed": start.seed,
+            "tags": start.tags,
+            "using": start.using,
+            "started_at": self.started_at,
+            "intuition_mode": start.intuition_mode,
+            "run_id": self.root,
+            "trace_id": began.trace_id if began else None,
+            "skill": start.skill,
+        }
+        return {name: value for name, value in members.items() if value is not None}
 
     def metrics(self) -> dict[str, Any]:
-        """Steps of the plan, time, and the run's own sums; then what else a terminate event measured."""
+        """Steps of the plan, time, and the run's own sums; then the other metrics of the terminate event."""
         steps = self.plan.steps
         metrics: dict[str, Any] = {
             "steps_completed": sum(step["status"] == "done" for step in steps),
@@ -256,34 +263,33 @@ class Projection:
             "duration_ms": self.duration_ms(),
             **self.state.trace.metrics.to_payload(),
         }
-        return {**metrics, **object_of(self.final.get("metrics")), **metrics}
+        return {**metrics, **self.end.metrics, **metrics}
 
     def duration_ms(self) -> int | float | None:
-        """As the terminate event measured it, else from the start event to the last; of another tool's to its end."""
+        """The duration in the terminate event, else from the start event to the last one.
+
+        For a log of another tool without a measured duration, it is the time from start to end.
+        """
         ended = self.terminated
-        measured = (ended.metrics or {}).get("duration_ms") if ended else None
-        if ended and isinstance(measured, int | float) and not isinstance(measured, bool):
-            if self.rules == FIRST or self._resumed:
-                return measured
-            # A clock that was set back, and rounding, must not make a single sitting longer than its timestamps say.
-            between = milliseconds_between(self.started_at, ended.timestamp, whole=True)
-            return measured if between is None else min(measured, between)
+        if ended and (measured := measured_ms(ended)) is not None:
+            return self._bounded_duration(ended, measured)
         last = ended if ended and ended.seq is None else self.last
         return milliseconds_between(self.started_at, last.timestamp) if last else None
 
+    def _bounded_duration(self, ended: Event, measured: int | float) -> int | float:
+        """After a clock was set back, or by rounding, a run must not be longer than its timestamps show."""
+        if self.rules == FIRST or self._resumed:
+            return measured
+        between = milliseconds_between(self.started_at, ended.timestamp, whole=True)
+        return measured if between is None else min(measured, between)
+
     def error(self) -> dict[str, Any] | None:
-        """Why the run did not end well, with the step where it went wrong."""
-        error = self.final.get("error")
-        if type(error) is str:
-            error = {"message": error}
-        if type(error) is not dict:
+        """The error of the run, with the step that failed first."""
+        error = self.end.error
+        if error is None:
             return None
-        return error if "step" in error else {**error, "step": self._failed_step}
-
-
-def _artifacts_of(payload: Any) -> list[Any]:
-    artifacts = payload.get("result_artifacts") if type(payload) is dict else None
-    return artifacts if type(artifacts) is list else []
+        members = {"message": error} if isinstance(error, str) else error
+        return members if "step" in members else {**members, "step": self._failed_step}
 
 
 _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "extensions")
@@ -291,7 +297,7 @@ _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "ext
 
 
 def _shorten(document: dict[str, Any], put: Put) -> None:
-    """Put references in the place of large values: outputs stand in full where they can, for whoever reads them."""
+    """Replace large values by references. Outputs stay in full as far as possible, for their readers."""
     outcomes, cognitive, plan = document["outcomes"], document["x-cognitive"], document["plan"]
     outcomes["outputs"] = {
         name: show_in_full(value, put) for name, value in outcomes["outputs"].items()
@@ -308,7 +314,7 @@ _SNAPSHOT_OUTCOMES: Final = ("status", "metrics", "error")
 
 
 def snapshot_outcomes(outcomes: dict[str, Any]) -> dict[str, Any]:
-    """The outcomes that the evidence of a snapshot holds: those whose size does not grow with the run."""
+    """The outcomes in the evidence of a snapshot: those whose size does not grow with the run."""
     return {name: outcomes[name] for name in _SNAPSHOT_OUTCOMES}
 
 
@@ -318,7 +324,7 @@ def is_snapshot(event: Event) -> bool:
 
 
 def state_bytes(document: dict[str, Any], rules: int) -> bytes:
-    """The bytes of `state.json`, from what a projection of a log of these rules gave."""
+    """The bytes of `state.json` from the result of a projection under these rules."""
     if rules > FIRST:
         outcomes = document["outcomes"]
         outputs = dict(outcomes["outputs"])
@@ -335,13 +341,13 @@ def project(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def project_bytes(events: Iterable[Event]) -> bytes:
-    """`state.json` as its bytes, from the events of one log."""
+    """The bytes of `state.json`, from the events of one log."""
     projection = _projected(events)
     return state_bytes(projection.result(), projection.rules)
 
 
 def snapshot_bytes(events: Iterable[Event]) -> tuple[int, bytes]:
-    """How many events the last snapshot of a log holds, and its bytes; 0 and nothing without a snapshot."""
+    """The number of events in the last snapshot of a log, and its bytes; 0 and no bytes without one."""
     projection, held, data = Projection(), 0, b""
     for number, event in enumerate(events):
         if is_snapshot(event):

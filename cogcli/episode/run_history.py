@@ -6,8 +6,15 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from cogcli.base.step_path import StepPath
-from cogcli.declarations.call_records import AttemptMade, RunError, StepError, Usage, WrittenFile
-from cogcli.declarations.events import RunStarted, RunTerminated
+from cogcli.declarations.call_records import (
+    AttemptMade,
+    FallbackUse,
+    RunError,
+    StepError,
+    Usage,
+    WrittenFile,
+)
+from cogcli.declarations.events import RunStarted, RunTerminated, StepFinished, StepStarted
 
 
 class Used(NamedTuple):
@@ -19,29 +26,29 @@ class Used(NamedTuple):
 
     @classmethod
     def of(cls, usage: Usage) -> Used:
-        """What the `usage` of an event says."""
+        """The sums of the `usage` of an event."""
         return cls(usage.llm_calls + usage.tool_calls, usage.tokens_in, usage.tokens_out)
 
     def plus(self, other: Used) -> Used:
-        """Both together."""
+        """The sum of both."""
         return Used(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 class LoopHistory:
-    """The items, rounds or targets of one step, counted as events come."""
+    """The items, rounds or targets of one step, counted event by event."""
 
     __slots__ = ("counts", "ended_ms", "started_ms", "total")
 
     def __init__(self, total: int | None, now: int | None) -> None:
         self.total = total
-        """How many there will be; None where only the end will tell."""
+        """The total number; None if only the end shows it."""
         self.counts: dict[str, int] = {}
-        """How many have a status."""
+        """The number of parts by status."""
         self.started_ms = self.ended_ms = now
-        """The active time of the run when the loop began, and when a part of it ended last."""
+        """The active time of the run when the loop began, and when a part last ended."""
 
     def move(self, before: str, after: str, now: int | None) -> None:
-        """Note that a part has another status."""
+        """Count a part under its new status."""
         if self.counts.get(before):
             self.counts[before] -= 1
         self.counts[after] = self.counts.get(after, 0) + 1
@@ -50,19 +57,19 @@ class LoopHistory:
 
     @property
     def ended(self) -> int:
-        """How many have ended."""
+        """The number of ended parts."""
         return sum(self.counts.values()) - self.counts.get("running", 0)
 
     @property
     def left_ms(self) -> int | None:
-        """How long the rest will take if it takes as long as what has ended; None where nothing tells."""
+        """An estimate of the remaining time, from the parts that have ended; None without any."""
         if self.total is None or self.started_ms is None or self.ended_ms is None or not self.ended:
             return None
         return (self.ended_ms - self.started_ms) * max(0, self.total - self.ended) // self.ended
 
 
 class StepHistory:
-    """One step as far as it is known."""
+    """One step, after the events so far."""
 
     __slots__ = (
         "answered", "attempts", "binding", "child", "depends_on", "detail", "effect", "ended_at", "error", "fallback",
@@ -78,18 +85,18 @@ class StepHistory:
         self.reason = ""
         self.detail = ""
         self.ruling = ""
-        """What a policy said of its call, unless it simply allowed it."""
+        """The ruling of a policy on its call, unless it only allowed the call."""
         self.depends_on: list[str] = []
         self.started_at = ""
         self.ended_at = ""
         self.ms: int | None = None
         self.effect = ""
-        """What its call may do, as its intent says: `none`, `idempotent`, `effect`."""
+        """The effect class of its call in `step.started`: `none`, `idempotent` or `effect`."""
         self.answered = False
         """Whether its result was on disk before it ended."""
         self.binding = ""
         self.fallback = ""
-        """The binding that answered instead of the first of its chain, if one did."""
+        """The binding that answered instead of the first of its chain; empty if none did."""
         self.tool = ""
         self.reads: list[str] = []
         self.writes: list[str] = []
@@ -98,9 +105,9 @@ class StepHistory:
         self.error: StepError | None = None
         self.tokens: tuple[int, int] | None = None
         self.used: Used | None = None
-        """What it used with all below it; None before it ended, or where the log does not say."""
+        """Its use, with that of its parts; None before it ended, or if the log has none."""
         self.reused = False
-        """Taken over from another episode: this log does not hold its input."""
+        """Whether its result comes from another episode: this log does not hold its input."""
         self.input: Any = None
         self.output: Any = None
         self.attempts: list[AttemptMade] = []
@@ -108,9 +115,46 @@ class StepHistory:
         self.loop: LoopHistory | None = None
         self.child: RunHistory | None = None
 
+    def begin(self, at: str, payload: StepStarted) -> None:
+        """Take the start of the step."""
+        self.uses = payload.uses or self.uses
+        self.binding = payload.binding or self.binding
+        self.reads = payload.reads or self.reads
+        self.started_at = self.started_at or at
+        self.input = payload.input
+        # Older logs hold only whether the call has an effect, as a boolean.
+        if isinstance(payload.side_effects, str):
+            self.effect = payload.side_effects or self.effect
+
+    def finish(self, at: str, payload: StepFinished, measured_ms: int | None) -> None:
+        """Take the end of the step. `measured_ms` is its duration if the payload has none."""
+        self.ended_at = at
+        self.reason, self.detail = payload.reason or "", payload.detail or ""
+        self.reused = isinstance(payload.reused_from, dict)
+        self.tool = "" if payload.tool == payload.uses else payload.tool or ""  # shown once
+        self.output = payload.output
+        self.error = payload.error
+        self.writes = [write.target for write in payload.writes if write.target]
+        self.files = [each for each in payload.result_artifacts if isinstance(each, WrittenFile)]
+        self.ms = measured_ms if payload.latency_ms is None else payload.latency_ms
+        self._take_attempts(payload)
+        if payload.usage is not None:
+            self.used = Used.of(payload.usage)
+            tokens = self.used.tokens_in, self.used.tokens_out
+            self.tokens = tokens if any(tokens) and not self.child else None
+
+    def _take_attempts(self, payload: StepFinished) -> None:
+        self.attempts = payload.attempts or []
+        fallback = payload.fallback
+        self.fallback = ""
+        if isinstance(fallback, FallbackUse) and fallback.fallback_used and self.attempts:
+            last = self.attempts[-1]
+            self.fallback = last.binding_id if last.status == "success" else ""
+        self.binding = self.fallback or self.binding
+
     @property
     def notices(self) -> list[str]:
-        """What its services did besides answering, each notice once: demands that were refused, noise."""
+        """The notices of its services, each once: refused demands, noise."""
         notices = (notice for attempt in self.attempts for notice in attempt.notices)
         return list(dict.fromkeys(notices))
 
@@ -135,16 +179,16 @@ class RunHistory:
         self.start: RunStarted | None = None
         self.end: RunTerminated | None = None
         self.steps: dict[str, StepHistory] = {}
-        """By id; `add` is the only one that adds to it."""
+        """By id. Only `add` adds to it."""
         self.running: dict[str, StepHistory] = {}
-        """Those of them that have begun and not ended."""
+        """The steps that have begun and not ended."""
         self.depth = 0
         self._own: list[StepHistory] = []
         self._early = False
 
     @property
     def error(self) -> RunError | None:
-        """Why it did not end well."""
+        """The error of the run."""
         return self.end.error if self.end else None
 
     def add(self, key: str, id: str) -> StepHistory:
@@ -154,7 +198,7 @@ class RunHistory:
         if not path.owner:
             self._own.append(step)
         elif path.owner not in self.steps:
-            self._early = True  # only a log of another tool has parts before their step
+            self._early = True  # only logs of other tools have parts before their step
         return step
 
     @property
@@ -170,12 +214,12 @@ class RunHistory:
         return id if id in self.steps else ""
 
     def count(self, status: str) -> int:
-        """How many of its own steps have a status."""
+        """The number of its own steps with a status."""
         return sum(step.status == status for step in self.own)
 
 
 class Branch(NamedTuple):
-    """A step of a run, and what is shown under it."""
+    """A step of a run, and the branches below it."""
 
     run: RunHistory
     step: StepHistory
@@ -196,8 +240,10 @@ def branches(run: RunHistory) -> list[Branch]:
 
 
 def total_usage(branches: Iterable[Branch]) -> Used:
-    """What steps used, each call counted once: a step's sum includes its gates, items, rounds and nested run, which
-    count by themselves only where it has not ended."""
+    """The use of steps, each call counted once.
+
+    The use of a step includes its gates, items, rounds and nested run. These count by themselves until it has ended.
+    """
     total = Used()
     for _, step, below in branches:
         one = step.used or total_usage(below)

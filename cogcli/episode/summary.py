@@ -1,6 +1,6 @@
-"""`summary.json`: how a finished run went (docs/reference/episode.md#summary). Every metric has its one formula here.
+"""`summary.json`: the result of a finished run (docs/reference/episode.md#summary), with one formula for each metric.
 
-Of a run that was resumed `duration_ms` is its active time (`events.active_time`).
+The `duration_ms` of a resumed run is its active time (`envelope.ActiveTime`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from operator import attrgetter
 from typing import Any, Final
 
 from cogcli.base.canonical import digest
-from cogcli.base.jsonvalue import object_of
 from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.large_values import refer
@@ -21,12 +20,13 @@ from cogcli.episode.log_lines import FIRST
 
 
 def summary_of(fold: LogFold, put: Put = digest) -> dict[str, Any]:
-    """The summary of a log whose root run has ended. Under rules 2 large outputs stand by reference: `put` gets the
-    JSON of each and gives its digest."""
+    """Return the summary of a log whose root run has ended.
+
+    Under rules 2 references replace large outputs: `put` takes the JSON of each and returns its digest.
+    """
     projection = fold.projection
-    start, ended = projection.start_payload, projection.terminated
-    final = projection.final
-    outputs = object_of(final.get("outputs"))
+    start, ended = projection.start, projection.terminated
+    outputs = projection.end.outputs
     if projection.rules > FIRST:
         outputs = {name: refer(value, put) for name, value in outputs.items()}
     return {
@@ -35,12 +35,12 @@ def summary_of(fold: LogFold, put: Put = digest) -> dict[str, Any]:
         "run_id": projection.root,
         "trace_id": ended.trace_id if ended else None,
         "task": projection.task(),
-        "skill": start.get("skill"),
-        "using": start.get("using"),
-        "seed": start.get("seed"),
-        "tags": start.get("tags") or {},
+        "skill": start.skill,
+        "using": start.using,
+        "seed": start.seed,
+        "tags": start.tags or {},
         "status": projection.status,
-        "status_reason": final.get("status_reason"),
+        "status_reason": projection.end.status_reason,
         "started_at": projection.started_at,
         "ended_at": ended.timestamp if ended else None,
         "duration_ms": projection.duration_ms(),
@@ -54,7 +54,7 @@ def summary_of(fold: LogFold, put: Put = digest) -> dict[str, Any]:
 
 
 def counts(fold: LogFold) -> dict[str, Any]:
-    """Steps by status; governed calls begun, attempts repeated, calls answered by a fallback, vetoes, approvals."""
+    """Count steps by status, governed calls, retries, calls answered by a fallback, vetoes and approvals."""
     counters = fold.counters
     by_status = Counter(step["status"] for step in fold.projection.plan.steps)
     return {
@@ -68,12 +68,12 @@ def counts(fold: LogFold) -> dict[str, Any]:
 
 
 def budgets(fold: LogFold) -> dict[str, dict[str, Any]]:
-    """Limit and use of every budget that the run was given."""
+    """Limit and use of each budget of the run."""
     decision, state = fold.projection.decision, fold.projection.state
     spent = state.trace.metrics.tokens_in + state.trace.metrics.tokens_out
     given = decision.budgets(spent) if decision is not None else {}
-    limit = object_of(fold.projection.start_payload.get("options")).get("timeout_seconds")
-    if not isinstance(limit, int | float):
+    limit = fold.projection.start.options.timeout_seconds
+    if limit is None:
         return given
     timeout = round(limit * 1000)
     nearest = min(timeout, given["wall_clock_ms"]["limit"]) if "wall_clock_ms" in given else timeout
@@ -92,7 +92,7 @@ def plan_adherence(fold: LogFold) -> float | None:
 
 
 def tool_coverage(fold: LogFold) -> float | None:
-    """Distinct capabilities called / distinct capabilities planned; under rules 1, that ended steps name."""
+    """Distinct capabilities called / distinct capabilities planned; under rules 1, / those of ended steps."""
     planned = fold.counters.used if fold.projection.rules == FIRST else fold.counters.planned
     return len(fold.counters.called & planned) / len(planned) if planned else None
 
@@ -104,7 +104,7 @@ def _since_start(fold: LogFold, timestamp: str | None) -> int | None:
 
 
 def step_latency_ms(fold: LogFold) -> dict[str, int]:
-    """By step, in plan order: from beginning to end."""
+    """Milliseconds of each step, in plan order."""
     latencies = fold.counters.latencies
     ids = (step["id"] for step in fold.projection.plan.steps)
     return {step_id: latencies[step_id] for step_id in ids if step_id in latencies}
@@ -115,7 +115,7 @@ METRICS: Final[dict[str, Callable[[LogFold], Any]]] = {
     "plan_adherence": plan_adherence,
     "tool_coverage": tool_coverage,
     "veto_count": attrgetter("counters.vetoes"),
-    # Decisions of gates and rules that said no without being enforced.
+    # Negative decisions of gates and rules that were not enforced.
     "would_veto_count": attrgetter("counters.would_vetoes"),
     # Attempts that repeated an earlier one, fallbacks not among them.
     "retry_count": attrgetter("counters.retries"),

@@ -1,6 +1,4 @@
-"""The turns of an agent's run, folded from its events (docs/reference/agent-run.md#layers). A run without an agent has
-none.
-"""
+"""The turns of an agent's run, folded from its events (docs/reference/agent-run.md#layers). A skill's run has none."""
 
 from __future__ import annotations
 
@@ -34,11 +32,11 @@ from cogcli.episode.run_history import StepHistory, Used
 _Writes = TypeVar("_Writes", bound=Record)
 _VETOES: Final = ("deny", "refuse")
 _ENDED: Final = {"ok": "done", "vetoed": "vetoed"}
-"""By the status of a run that of a turn which it cut short."""
+"""The status of an interrupted turn, by the status of its run."""
 
 
 class TurnHistory:
-    """One pass over the layers, as far as it is known."""
+    """One pass over the layers, after the events so far."""
 
     __slots__ = (
         "asked", "calls", "candidate", "context", "decided", "escalation", "layers", "number", "scored", "skipped",
@@ -51,11 +49,11 @@ class TurnHistory:
         """The turn as a row of a view, with its status and times."""
         self.step.status, self.step.started_at = "running", started_at
         self.layers: dict[str, object] = {}
-        """By layer what it wrote."""
+        """The writes of each layer."""
         self.skipped: dict[str, str] = {}
-        """By skipped layer why."""
+        """The reason of each skipped layer."""
         self.asked = Used()
-        """What its questions to a model used."""
+        """The use of its model calls."""
         self.context: ContextDocument | None = None
         self.candidate: CandidateProposed | None = None
         self.verified: PlanJudged | None = None
@@ -63,34 +61,50 @@ class TurnHistory:
         self.steps: list[str] = []
         """The steps of its plan."""
         self.calls: list[tuple[str, str]] = []
-        """The capabilities that were called or kept from it, each with its status."""
+        """The capabilities of its calls, also of vetoed ones, each with its status."""
         self.decided: list[PolicyDecided] = []
-        """What was decided of its calls."""
+        """The decisions of policies on its calls."""
         self.escalation = ""
-        """The gate of what the agent itself asked a person for."""
+        """The gate of an escalation to a person."""
 
     def writes_of(self, layer: str, record: type[_Writes]) -> _Writes | None:
-        """What a layer wrote; None before it is through."""
+        """The writes of a layer; None before it completed."""
         return read_record(record, self.layers[layer]) if layer in self.layers else None
 
     @property
     def reflection(self) -> TurnReflection | None:
-        """What the last layer found; None before."""
+        """The writes of the last layer; None before it completed."""
         writes = self.writes_of("reflection", ReflectionWrites)
         return writes.reflection if writes else None
 
     @property
     def template(self) -> str:
-        """The template of its candidate; empty where it has none."""
+        """The template of its candidate; empty without one."""
         return (self.candidate.template or "") if self.candidate else ""
 
+    def apply(self, payload: Payload) -> None:
+        """Apply an event of the turn, other than those of its layers."""
+        match payload:
+            case ContextCompiled():
+                self.context = read_record(ContextDocument, payload.context)
+            case ModelAnswered():
+                self.asked = self.asked.plus(Used.of(payload.usage))
+            case CandidateProposed():
+                self.candidate = payload
+            case PlanJudged():
+                self.verified = payload
+            case ResultJudged():
+                self.scored = payload
+            case PlanCreated():
+                self.steps = [record.id for record in payload.step_records]
+
     def end(self, status: str, at: str) -> None:
-        """Close it."""
+        """End the turn with this status."""
         self.step.status, self.step.ended_at = status, at
 
     @property
     def result(self) -> str:
-        """The word of a step for how it went, once the last layer is through."""
+        """The status of the turn as the status of a step, once the last layer completed."""
         found = self.reflection
         if found is not None and (found.goal_met is True or found.next == "continue"):
             return "done"
@@ -102,36 +116,36 @@ class TurnHistory:
 
 
 class AgentHistory:
-    """Folds the events of a root run to its turns; `sittings` is the fold of its active time."""
+    """Folds the events of a root run to its turns; `active_time` is the fold of its active time."""
 
-    def __init__(self, sittings: ActiveTime) -> None:
+    def __init__(self, active_time: ActiveTime) -> None:
         self.turns: list[TurnHistory] = []
         self.decision: DecisionRecorded | None = None
         """The recorded decision; None before."""
         self.started: RunStarted | None = None
-        """The first event of an agent's run; None where no agent runs."""
-        self._sittings = sittings
+        """The first event of an agent's run; None for the run of a skill."""
+        self._active_time = active_time
         self._last = ""
         self._active = 0
         self._began = 0
 
     @property
     def reply_causes(self) -> list[str]:
-        """What the response of the run came from: its turn and template; empty where there is none."""
+        """The turn and the template of the response; empty without a response."""
         if self.decision is None or "response" not in self.decision.outputs or not self.turns:
             return []
         turn = self.turns[-1]
         return [f"{turn.step.id} (reply of {turn.template})" if turn.template else turn.step.id]
 
     def apply(self, event: Event, payload: Payload) -> None:
-        """Take the next event of the root run into account."""
+        """Apply the next event of the root run."""
         if isinstance(payload, RunStarted) and payload.using == "agent":
             self.started = payload
         if self.started is None:
             return
         is_open = not self.turns or self.turns[-1].step.status == "running"
         self._take(event, payload)
-        self._last, self._active = event.timestamp, self._sittings.milliseconds or 0
+        self._last, self._active = event.timestamp, self._active_time.milliseconds or 0
         if self.turns and is_open:
             self.turns[-1].step.ms = self._active - self._began
 
@@ -143,26 +157,13 @@ class AgentHistory:
                 self.decision = payload
             case LayerCompleted():
                 self._complete_layer(self._turn(payload.turn), event, payload)
-            case ContextCompiled():
-                self._turn(payload.turn).context = read_record(ContextDocument, payload.context)
-            case ModelAnswered():
-                turn = self._turn(payload.turn)
-                turn.asked = turn.asked.plus(Used.of(payload.usage))
-            case CandidateProposed():
-                self._turn(payload.turn).candidate = payload
-            case PlanJudged():
-                self._turn(payload.turn).verified = payload
-            case ResultJudged():
-                self._turn(payload.turn).scored = payload
-            case PlanCreated() if payload.turn is not None:
-                self._turn(payload.turn).steps = [record.id for record in payload.step_records]
             case _ if type(number := getattr(payload, "turn", None)) is int:
-                self._turn(number)
+                self._turn(number).apply(payload)
             case _ if self.turns:
                 self._take_call(self.turns[-1], event, payload)
 
     def _turn(self, number: int) -> TurnHistory:
-        """The turn of this number. It began with the event before its first one."""
+        """The turn of this number. It began with the event before its own first event."""
         if not self.turns or self.turns[-1].number != number:
             self.turns.append(TurnHistory(number, self._last))
             self._began = self._active

@@ -159,9 +159,9 @@ def finish_run(
 
 def _approve_flags(request: Event) -> str:
     """What a person types to say yes to a request."""
-    from cogcli.episode.history import ask_of  # for a run that waits alone
+    from cogcli.episode.history import ask_from  # for a run that waits alone
 
-    return ask_of(ApprovalRequested.of(request.payload)).answer_flags()
+    return ask_from(ApprovalRequested.of(request.payload)).answer_flags()
 
 
 def _exit_code(outcome: RunOutcome, control: Control) -> int:

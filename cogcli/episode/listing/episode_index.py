@@ -1,12 +1,12 @@
-"""The index of a runs directory: `.index.db`, a cache of overviews that only readers write and anybody may delete.
+"""The index of a runs directory: `.index.db`, a cache of rows that only readers write and any user may delete.
 
-1. Nothing here fails a command. A database that is damaged, or not ours, is removed; one that is locked, read-only or
-   out of reach is not used. `IndexLost` means that the rest has to come from the directories.
-2. A row counts only as long as its `mark`, what the file system says of the episode, is still the same. What is not
-   sealed has no mark: it is looked into every time.
-3. `whole` names the state of the runs directory at which every episode in it had its row, and how many that were.
-4. No second file comes and goes beside it, which would make the runs directory look changed.
-5. Each row carries a MAC with the user's key: another user who may write here cannot make a row that is believed.
+1. Nothing here fails a command. A damaged or foreign database is removed; one that is locked, read-only or
+   inaccessible is not used. After `IndexLost` the other rows come from the directories.
+2. A row is valid while its `mark`, the inodes and times of the episode, is unchanged. Unsealed episodes have no mark:
+   they are read every time.
+3. `whole` names the state of the runs directory at which every episode in it had its row, and the number of episodes.
+4. No second file appears next to it, since the runs directory would look changed.
+5. Each row carries a MAC with the user's key, so that no other user can make a valid row.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class IndexLost(Exception):
 
 
 class IndexedRow(NamedTuple):
-    """What the index knows of an episode; `row` is None for a directory that could not be read."""
+    """A row of the index; `row` is None for a directory that could not be read."""
 
     id: str
     row: EpisodeRow | None
@@ -95,8 +95,8 @@ class Index:
         self._kept: dict[str, tuple[Any, ...]] = {}
 
     def open(self) -> bool:
-        """Whether the index is there and can be read."""
-        # Regular files, both of them: a link would lead out of the runs directory.
+        """Whether the index exists and can be read."""
+        # Both must be regular files: a link would lead out of the runs directory.
         if _is_file(self._runs_dir / FILE) and _is_file(self._runs_dir / _JOURNAL) is not False:
             self._connect()
         if self._database is None:
@@ -109,7 +109,7 @@ class Index:
         return False
 
     def create(self) -> bool:
-        """Whether there is a new, empty index now."""
+        """Create an empty index. Return whether that succeeded."""
         path = self._runs_dir / FILE
         with contextlib.suppress(OSError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -139,12 +139,12 @@ class Index:
         return {id for (id,) in self._query("SELECT id FROM episode")}
 
     def ids(self, beginning: str, skip: int, limit: int) -> list[str]:
-        """The ids that begin so, in order. Raises IndexLost."""
+        """The ids with this prefix, in order. Raise IndexLost."""
         values = {"beginning": beginning, "size": len(beginning), "skip": skip, "limit": limit}
         return [id for (id,) in self._query(_BEGINNING, values)]
 
     def is_whole(self, at: str) -> bool:
-        """Whether nothing has come or gone since every episode had its row. Raises IndexLost."""
+        """Whether the directory is unchanged since every episode had its row. Raise IndexLost."""
         rows = self._query("SELECT at, episodes FROM whole") if at else []
         return bool(rows) and rows[0] == (at, self._count())
 
@@ -153,7 +153,7 @@ class Index:
         return count
 
     def rows(self, wanted: EpisodeFilter) -> Iterator[IndexedRow]:
-        """The rows that may fit, newest first, a page at a time. Raises IndexLost."""
+        """The rows that may pass the filter, newest first, a page at a time. Raise IndexLost."""
         tag = orjson.dumps(wanted.tags[0][1]).decode()[1:-1] if wanted.tags else None
         values = {
             "skill": wanted.skill, "trace": wanted.trace_id, "short": wanted.short_trace, "since": wanted.since,
@@ -179,21 +179,24 @@ class Index:
             raise IndexLost from error
 
     def keep(self, seen: IndexedRow, before: IndexedRow | None) -> None:
-        """Remember what was seen until `write`, unless it was known already."""
+        """Keep a row until `write`, unless it is unchanged."""
         if seen == before:
             return
         try:
             self._kept[seen.id] = _encoded(seen, self._owner)
-        except (ValueError, TypeError):  # nothing that a database takes: look into it every time
+        except (
+            ValueError,
+            TypeError,
+        ):  # values that no database takes: read the episode every time
             self._kept[seen.id] = _encoded(IndexedRow(seen.id, None, ""), self._owner)
 
     @property
     def waiting(self) -> int:
-        """How many rows wait to be written."""
+        """The number of unwritten rows."""
         return len(self._kept)
 
     def write(self, *, gone: Iterable[str] = (), whole: str = "") -> None:
-        """Write what was kept, in one transaction, if that can be done now. `whole` as for `is_whole`."""
+        """Write the kept rows in one transaction, if that is possible now. `whole` as for `is_whole`."""
         rows, self._kept = list(self._kept.values()), {}
         database = self._database
         if database is None:
@@ -218,7 +221,7 @@ class Index:
             self._lose(error)
 
     def _lose(self, error: Exception) -> None:
-        """Do without from now on; what is damaged, and not merely locked, is removed."""
+        """Stop using the database. If it is damaged, and not only locked, it is removed."""
         code = getattr(error, "sqlite_errorcode", _DAMAGED[0])
         if code & 0xFF in _DAMAGED:
             self._remove()
@@ -227,10 +230,8 @@ class Index:
 
     def _remove(self) -> None:
         self.close()
-        for name in (
-            _JOURNAL,
-            FILE,
-        ):  # a journal left alone would be played back into the next database
+        # The journal first: left alone, it would be applied to the next database.
+        for name in (_JOURNAL, FILE):
             with contextlib.suppress(OSError):
                 os.unlink(self._runs_dir / name)
 
@@ -243,7 +244,7 @@ class Index:
 
 
 def _is_file(path: Path) -> bool | None:
-    """Whether this is a regular file; None where nothing is."""
+    """Whether this is a regular file; None if it does not exist."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError as error:
@@ -272,7 +273,7 @@ def _encoded(seen: IndexedRow, owner: bytes) -> tuple[Any, ...]:
 
 
 def _decoded(runs_dir: Path, values: tuple[Any, ...], owner: bytes) -> IndexedRow:
-    """What a row says. Raises ValueError or TypeError for a row that is not as it was written."""
+    """Decode a row. Raise ValueError or TypeError for an altered row."""
     *written, sum = values
     if _mac_of(written, owner) != sum or not is_episode_id(written[1]):
         raise ValueError("the row is not what was written")

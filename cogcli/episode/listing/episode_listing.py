@@ -1,10 +1,10 @@
-"""Every episode of a runs directory in one line, newest first, with the index as a short cut.
+"""The rows of all episodes in a runs directory, newest first, with the index as a shortcut.
 
-1. The directories are the truth. A row of the index is shown only if the file system's mark of that episode is still
-   the one that was seen with it; whatever is new, unsealed or changed is read.
-2. Names are read from the directory, unless nothing came or went since every episode had its row.
+1. The directories are the truth. A row of the index is shown only if the mark of its episode in the file system is
+   unchanged. Any new, unsealed or changed episode is read.
+2. Names are read from the directory, unless it is unchanged since every episode had its row.
 3. New rows are written after the reading, which may stop at any time.
-4. Where the index is lost on the way, the rest comes from the directories.
+4. If the index is lost during the reading, the other rows come from the directories.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from cogcli.episode.listing.episode_index import FIRST, Index, IndexedRow, Index
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, SealedRow, read_row
 
 WORTH: Final = 64
-"""Fewer episodes are looked into faster than a database is opened."""
+"""The number of episodes from which a database is faster than reading each."""
 HEAVY: Final = 32 * 1024 * 1024
-"""Bytes of logs after whose reading an index is made for fewer episodes, too."""
+"""Bytes of logs after whose reading an index is made for fewer episodes as well."""
 _MARKED: Final = (EVENTS, STATE, SUMMARY, MANIFEST, LEARN, CONTEXT, DECISION, CHECKPOINT)
 _CHUNK: Final = 2000
 """Rows written at a time."""
 _SETTLED: Final = 2_000_000_000
-"""Nanoseconds after which a change can no longer share its time stamp with one that was seen."""
+"""Nanoseconds after which a new change has another timestamp than an earlier one."""
 
 
 def list_rows(
@@ -51,7 +51,7 @@ def list_rows(
     *,
     worth: int = WORTH,
 ) -> Iterator[EpisodeRow]:
-    """The episodes that fit. `names` lists the directory's episodes, newest first; `owner` is the user's key."""
+    """The rows that pass the filter. `names` lists the episodes, newest first; `owner` is the user's key."""
     with closing(_EpisodeScan(runs_dir, wanted, names, owner)) as scan:
         yield from scan.rows(worth)
 
@@ -59,7 +59,7 @@ def list_rows(
 def find_indexed_ids(
     runs_dir: Path, beginning: str, *, skip: int = 0, limit: int = -1
 ) -> list[str] | None:
-    """The ids that begin so, newest first; None unless the index knows that it has every episode."""
+    """The ids with this prefix, newest first; None unless the index is known to have every episode."""
     with closing(Index(runs_dir)) as index, suppress(IndexLost):
         if index.open() and index.is_whole(_stamp(runs_dir)):
             return index.ids(beginning, skip, limit)
@@ -82,12 +82,12 @@ class _EpisodeScan:
         self._owner = owner
         self._index = Index(runs_dir, owner)
         self._hashed = 0
-        """Bytes of logs that were read for want of a row."""
+        """Bytes of logs that were read because no row was valid."""
         self._indexed = False
         self._stamp = ""
         self._was_whole = False
         self._new: list[str] = []
-        """Names without a row that were not looked into yet, the newest last."""
+        """Unread names without a row, the newest last."""
         self._gone: set[str] = set()
         self._lost = False
 
@@ -117,13 +117,12 @@ class _EpisodeScan:
             return
         self._was_whole = self._index.is_whole(self._stamp)
         if not self._was_whole:
-            ids = (
-                self._index.all_ids()
-            )  # before the names: what appears in between is then new, never gone
+            # Ids before names: an episode that appears in between is new, never removed.
+            ids = self._index.all_ids()
             self._new, self._gone = _changes(self._runs_dir, ids)
 
     def _candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
-        """What may fit, newest first, and whether it is new to the index. Raises IndexLost."""
+        """The candidates, newest first, and whether each is new to the index. Raise IndexLost."""
         new = self._new
         for candidate in self._index.rows(self._wanted) if self._indexed else ():
             while new and place_of(new[-1]) > place_of(candidate.id):
@@ -136,16 +135,18 @@ class _EpisodeScan:
             yield IndexedRow(new.pop(), None, ""), True
 
     def _current(self, candidate: IndexedRow, is_new: bool) -> EpisodeRow | None:
-        """The episode as it is now; None where it is gone, cannot be read or does not fit."""
+        """The current row of an episode; None if it was removed, cannot be read or does not pass the filter."""
         directory = self._runs_dir / candidate.id
         if candidate.row is not None and candidate.row.sealed:
             if not self._wanted.fits(candidate.row):
                 return None
             if candidate.mark == _mark(directory):
                 return candidate.row
-        mark = _mark(directory)  # before looking: what changes meanwhile then does not fit it
+        mark = _mark(
+            directory
+        )  # before reading, so that a change during the reading gives another mark
         row = self._read(directory)
-        # Only a sealed episode of ours stays as it is: any other is looked into every time.
+        # Only sealed episodes of ours stay unchanged. Others are read every time.
         settled = isinstance(row, SealedRow)
         kept = row if row is None or settled else row._replace(sealed=False)
         seen = IndexedRow(candidate.id, kept, mark if settled else "")
@@ -163,7 +164,7 @@ class _EpisodeScan:
         return None
 
     def close(self) -> None:
-        """Write the rows that are new."""
+        """Write the new rows."""
         if not self._indexed and self._hashed > HEAVY:
             self._index.create()
         whole = self._stamp if not (self._new or self._lost) else ""
@@ -173,7 +174,7 @@ class _EpisodeScan:
 
 
 def _changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
-    """What came, the newest last, and what went. Raises IndexLost where the directory cannot be listed."""
+    """The new names, the newest last, and the removed ones. Raise IndexLost if the directory cannot be listed."""
     present: set[str] = set()
     new = []
     try:
@@ -189,8 +190,8 @@ def _changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
 
 
 def _mark(directory: Path) -> str:
-    """What the file system says of a sealed episode; another text as soon as one of its files is replaced, written to
-    or removed. Blobs are not among them."""
+    """The inodes and times of a sealed episode and its files, without blobs. The text differs as soon as a file is
+    replaced, written or removed."""
     try:
         found = os.lstat(directory)
     except OSError:
@@ -212,7 +213,7 @@ def _mark_of(directory: Path, name: str) -> str:
 
 
 def _stamp(runs_dir: Path) -> str:
-    """The state of the runs directory; empty while a change could still hide behind it, or where there is none."""
+    """The state of the runs directory; empty if it does not exist, or while a change may leave its times unchanged."""
     try:
         found = os.stat(runs_dir)
     except OSError:

@@ -1,4 +1,4 @@
-"""One line about an episode, without folding its log: for lists and for finding one among many."""
+"""The row of an episode in a list, read without folding its log."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from cogcli.base.files import FileRefused
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.agent_events import DecisionRecorded
 from cogcli.declarations.checksum import Checksums
+from cogcli.declarations.documents import Summary
 from cogcli.declarations.envelope import ActiveTime, Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.events import SkillRef, StateProjected, row_of
+from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import RecordedPolicy, RecordedStart
+from cogcli.declarations.shared_events import SharedEnd
+from cogcli.declarations.shared_state import SharedState
 from cogcli.episode.agreement import UNSEALED, LogScan, check_agreement, find_end
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import milliseconds_between, read_document
@@ -38,28 +44,18 @@ from cogcli.episode.refusals import no_log_error, nothing_began_error, open_epis
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
 _SHORT_TRACE: Final = re.compile(r"[0-9a-f]{8}")
-_OF_DECISION: Final = {
-    "decision": "status",
-    "pack": "pack_ref",
-    "intent": "intent",
-    "user": "user_id",
-}
-"""Members of a row -> those of the decision in a summary."""
-_OF_START: Final = {"started_at": "timestamp", "trace_id": "trace_id", "run_id": "run_id"}
-"""Members of a row -> those of the first event."""
 _MISSING: Final = 3
-"""So many signs of life are missing of a run that is stalled."""
+"""The number of missing signs of life by which a run is stalled."""
 _RESUMED: Final = b'"event_type":"run.resumed"'
 _ENDS: Final = 256 * 1024
-"""Bytes read from either end of a log; a longer first line is not looked into."""
+"""Bytes read from either end of a log; a longer first line is not parsed."""
 
 
 class EpisodeRow(NamedTuple):
     """An episode in a list. `status` is the status that its log records: an outcome word, `running` or `interrupted`.
     `sealed`: it has a manifest.
 
-    `duration_ms` is that of the summary; as long as there is none, from the first event to the last, without the time
-    between the sittings of a run that was resumed.
+    `duration_ms` is that of the summary. Without one it is the active time from the first event to the last.
     """
 
     id: str
@@ -74,44 +70,43 @@ class EpisodeRow(NamedTuple):
     tags: dict[str, Any]
     sealed: bool
     log_id: str | None = None
-    """The episode that summary or log say this is, where the folder bears another one's id."""
+    """The episode that summary or log name, if the folder bears the id of another one."""
     decision: str | None = None
     """The status of the decision of an agent's run; None of another run, and before there is one."""
     pack: str | None = None
     """The pack that an agent ran under, without its hash."""
     intent: str | None = None
     user: str | None = None
-    heartbeat_ms: int | None = None
-    """Of an agent's run that goes on: how often it gives a sign of life. The index does not hold it."""
+    heartbeat_ms: float | None = None
+    """The interval of signs of life of a running agent. The index does not hold it."""
     last_at: str | None = None
-    """With `heartbeat_ms`: when the last event was written."""
+    """The time of the last event, with `heartbeat_ms`."""
     fault: str = ""
     """The first file that disagrees with the log or with the manifest, and how; empty if all files agree."""
 
     @property
     def shown_status(self) -> str:
-        """The status that a screen shows. If the files disagree it is `altered` or `unsealed`: then `status` is not
-        known to be true."""
+        """The status for a screen: `altered` or `unsealed` if the files disagree, since `status` may then be false."""
         if not self.fault:
             return self.status
         return "unsealed" if self.fault == UNSEALED else "altered"
 
     def is_stalled(self, now: str) -> bool:
-        """Whether three signs of life are missing: its process is there, and nothing comes from it."""
+        """Whether its process is alive, and three signs of life are missing."""
         if self.status != "running" or self.heartbeat_ms is None or self.last_at is None:
             return False
         return (milliseconds_between(self.last_at, now) or 0) > _MISSING * self.heartbeat_ms
 
 
 class SealedRow(EpisodeRow):
-    """The row of a sealed episode of ours. It stays true as long as none of its files changes."""
+    """The row of a sealed episode of ours. It is valid until one of its files changes."""
 
     __slots__ = ()
 
 
 class EpisodeFilter(NamedTuple):
-    """What is wanted of a list of episodes; an absent filter passes all. `since` is a timestamp, `outcomes` are words
-    of `EpisodeRow.shown_status`."""
+    """The filters of a list; an absent filter passes every episode. `since` is a timestamp, `outcomes` are words of
+    `EpisodeRow.shown_status`."""
 
     skill: str | None = None
     outcomes: tuple[str, ...] = ()
@@ -126,30 +121,34 @@ class EpisodeFilter(NamedTuple):
 
     def fits(self, row: EpisodeRow) -> bool:
         """Whether an episode passes all filters."""
-        trace_id = row.trace_id[:8] if row.trace_id and self.short_trace else row.trace_id
         return (
             (self.skill is None or row.skill == self.skill)
             and (not self.outcomes or row.shown_status in self.outcomes)
-            and (self.trace_id is None or self.trace_id in (row.trace_id, trace_id))
             and (self.since is None or (row.started_at or "") >= self.since)
+            and self._fits_trace(row)
             and all(
                 name in row.tags and tag_text(row.tags[name]) == value for name, value in self.tags
             )
         )
 
+    def _fits_trace(self, row: EpisodeRow) -> bool:
+        if self.trace_id is None or row.trace_id == self.trace_id:
+            return True
+        return self.short_trace and row.trace_id is not None and row.trace_id[:8] == self.trace_id
+
 
 def tag_text(value: Any) -> str:
-    """A tag's value as filters compare it: text as it is, another tool's other value as JSON."""
+    """A tag's value as filters compare it: text unchanged, any other value of another tool as JSON."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = True) -> EpisodeRow:
-    """The row of the episode in a directory; without a log from its `state.json` alone.
+    """Return the row of the episode in a directory; without a log from its `state.json` alone.
 
-    Its files are compared with each other and, with the key of the `owner`, with what the user's checkpoint vouches
-    for. Unless `thorough`, blobs and long logs of unfinished runs are not.
+    Its files are compared with each other and, with the key of the `owner`, with the user's checkpoint. Unless
+    `thorough`, blobs and long logs of unfinished runs are left out.
 
-    Raises EnvironmentRefusal `episode.unreadable` where there is neither log nor `state.json`.
+    Raise EnvironmentRefusal `episode.unreadable` if there is neither log nor `state.json`.
     """
     with open_episode(directory) as folder:
         names = folder.entries().keys()
@@ -159,23 +158,26 @@ def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = Tr
             fault, log = check_agreement(folder, owner, thorough=thorough)
         except FileRefused as error:
             raise no_log_error(folder, error) from error
-        if MANIFEST not in names:
+        if log.foreign or MANIFEST not in names:
             return _from_log(folder)._replace(fault=fault)
-        summary = None if log.foreign else _from_summary(folder)
-        if summary is not None and not fault:
-            fault = _summary_fault(summary, log)
-            if not fault:
-                return summary
-        row = _from_log(folder)
-        if log.foreign:
-            return row._replace(fault=fault)
-        if row.started_at is None and summary is not None:  # nothing of the log can be read
-            row = summary
-        return SealedRow._make(row)._replace(fault=fault or f"{SUMMARY} cannot be read")
+        return _sealed_row(folder, log, fault)
+
+
+def _sealed_row(folder: Folder, log: LogScan, fault: str) -> EpisodeRow:
+    """The row of a sealed episode of ours: from its summary if that agrees with the log, else from the log."""
+    summary = _from_summary(folder)
+    if summary is not None and not fault:
+        fault = _summary_fault(summary, log)
+        if not fault:
+            return summary
+    row = _from_log(folder)
+    if row.started_at is None and summary is not None:  # no line of the log can be read
+        row = summary
+    return SealedRow._make(row)._replace(fault=fault or f"{SUMMARY} cannot be read")
 
 
 def _without_log(folder: Folder, names: Collection[str]) -> EpisodeRow:
-    """The row of a directory without a log. One of ours always has a log, and so has one whose manifest names it."""
+    """The row of a directory without a log. The log is missing if the id is ours or there is a manifest."""
     if STATE not in names:
         return _from_log(folder)
     row = _from_state(folder)
@@ -184,15 +186,19 @@ def _without_log(folder: Folder, names: Collection[str]) -> EpisodeRow:
 
 
 def _summary_fault(summary: EpisodeRow, log: LogScan) -> str:
-    """What a summary says otherwise than the log."""
+    """How a summary differs from the log; empty if it does not."""
     end = find_end(log)
     if end is None:
         return f"{SUMMARY} exists, and the log has no end"
-    begun = parse_line(log.first)
-    status = _outcome(object_of(end.get("payload")).get("status"))
+    begun = event_of(parse_line(log.first))
+    status = _outcome(read_record(SharedEnd, end.payload).status)
     if summary.status != status:
         return f"{SUMMARY} says `{summary.status}`, the log `{status}`"
-    recorded = {name: begun.get(key) for name, key in _OF_START.items()}
+    recorded = {
+        "started_at": begun.timestamp,
+        "trace_id": begun.trace_id,
+        "run_id": begun.run_id,
+    }
     for name, value in recorded.items():
         if getattr(summary, name) != value:
             return f"{SUMMARY} has another `{name}` than the log"
@@ -200,126 +206,154 @@ def _summary_fault(summary: EpisodeRow, log: LogScan) -> str:
 
 
 def _from_summary(folder: Folder) -> EpisodeRow | None:
+    """The row of our summary; None without one. A log of another tool is folded, whatever its summary contains."""
     try:
-        summary = parse(folder.read(SUMMARY, limit=_SUMMARY_LIMIT))
+        summary = read_record(Summary, parse(folder.read(SUMMARY, limit=_SUMMARY_LIMIT)))
     except (FileRefused, JsonRefused):
         return None
-    if type(summary) is not dict or summary.get("schema_version") != SUMMARY_SCHEMA:
-        return None  # another tool's: the projection of its log counts, here as everywhere
-    if summary.get("status") not in OUTCOMES:
+    if summary.schema_version != SUMMARY_SCHEMA or summary.status not in OUTCOMES:
         return None
-    summary["skill"] = object_of(summary.get("skill"))
-    return SealedRow(**_members(folder, summary.get("episode_id"), summary["status"], summary))
+    row = _first_row(folder, summary.episode_id, summary.status)._replace(
+        skill=summary.skill.id if summary.skill else None,
+        started_at=summary.started_at or None,
+        duration_ms=summary.duration_ms,
+        trace_id=summary.trace_id,
+        run_id=summary.run_id,
+        task=summary.task,
+        tags=summary.tags,
+    )
+    if (decision := summary.decision) is not None:
+        row = row._replace(
+            decision=str(decision.status) or None,
+            pack=_without_hash(decision.pack_ref),
+            intent=decision.intent,
+            user=decision.user_id,
+        )
+    return SealedRow._make(row)
 
 
 def _from_log(folder: Folder) -> EpisodeRow:
     first, last, resumed = _ends_of_log(folder)
     if not first:
-        return EpisodeRow(**_members(folder, None, _status(folder, (), last), {}))
+        return _first_row(folder, None, _status(folder, (), last))
     begun = first[0]
     if is_foreign(begun):
         return _from_foreign_log(folder, begun.episode_id)
-    facts = {
-        **object_of(begun.payload),
-        "started_at": begun.timestamp,
-        "duration_ms": _active_ms(folder, begun, last, resumed=resumed),
-        "trace_id": begun.trace_id,
-        "run_id": begun.run_id,
-    }
-    facts["skill"] = object_of(facts.get("skill"))
+    start = read_record(RecordedStart, begun.payload)
     status = _status(folder, (None, begun.run_id), last)
-    if facts.get("using") == "agent":
-        facts["decision"] = _open_decision(object_of(facts.get("policy")), status, last)
-        limits = object_of(object_of(facts.get("agent")).get("limits"))
-        if last and not _is_pause(last[0]):  # else it waits for a person
-            facts["heartbeat_ms"], facts["last_at"] = limits.get("heartbeat_ms"), last[0].timestamp
-    return EpisodeRow(**_members(folder, begun.episode_id, status, facts))
+    row = _first_row(folder, begun.episode_id, status)._replace(
+        skill=start.skill.id or None,
+        started_at=begun.timestamp,
+        duration_ms=_active_ms(folder, begun, last, resumed=resumed),
+        trace_id=begun.trace_id,
+        run_id=begun.run_id,
+        task=start.task,
+        tags=start.tags,
+    )
+    return _add_agent(row, start, last) if start.using == "agent" else row
 
 
 def _active_ms(folder: Folder, begun: Event, last: list[Event], *, resumed: bool) -> int | None:
-    """How long a run took so far; one that was resumed the sum of its sittings, as far as its log can be read."""
+    """The active time of a run so far. The whole log of a resumed run is read for it."""
     if not last or not resumed:
         return milliseconds_between(begun.timestamp, last[0].timestamp) if last else None
-    sittings = ActiveTime()
+    active_time = ActiveTime()
     for _, event in EventLog(folder):
-        sittings.apply(event)
-    return sittings.milliseconds
+        active_time.apply(event)
+    return active_time.milliseconds
 
 
 def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
-    """Another tool's log is folded: what the row needs may be anywhere in it."""
+    """The row of another tool's log. All of it is folded, since the members may be in any line."""
     from cogcli.episode.projection import Projection
 
     projection = Projection()
     for _, event in EventLog(folder):
         projection.apply(event)
     is_running = not projection.terminated and folder.is_locked(EVENTS)
-    facts = {
-        **projection.start_payload,
-        "started_at": projection.started_at,
-        "duration_ms": projection.duration_ms(),
-        "trace_id": projection.last.trace_id if projection.last else None,
-        "run_id": projection.root,
-        "task": projection.task(),
-    }
-    return EpisodeRow(
-        **_members(folder, episode_id, "running" if is_running else projection.status, facts)
+    start, status = projection.start, "running" if is_running else projection.status
+    return _first_row(folder, episode_id, status)._replace(
+        skill=read_record(SkillRef, start.skill).id or None,
+        started_at=projection.started_at,
+        duration_ms=projection.duration_ms(),
+        trace_id=projection.last.trace_id if projection.last else None,
+        run_id=projection.root,
+        task=projection.task(),
+        tags=start.tags or {},
     )
 
 
 def _from_state(folder: Folder) -> EpisodeRow:
     try:
-        state = object_of(read_document(folder, STATE))
+        state = read_record(SharedState, read_document(folder, STATE))
     except (FileRefused, JsonRefused) as error:
         raise unreadable(folder.path, error.message, file=STATE) from error
-    episode, goal, outcomes = (object_of(state.get(key)) for key in ("episode", "goal", "outcomes"))
-    duration = object_of(outcomes.get("metrics")).get("duration_ms")
-    facts = {**episode, "duration_ms": duration, "task": goal.get("task")}
-    return EpisodeRow(
-        **_members(folder, episode.get("id"), _outcome(outcomes.get("status")), facts)
+    episode, outcomes = state.episode, state.outcomes
+    skill = episode.skill
+    duration = (outcomes.metrics or {}).get("duration_ms")
+    return _first_row(folder, episode.id, _outcome(outcomes.status))._replace(
+        skill=skill if isinstance(skill, str) else read_record(SkillRef, skill).id or None,
+        started_at=episode.started_at or None,
+        duration_ms=duration if type(duration) in (int, float) else None,
+        trace_id=episode.trace_id,
+        run_id=episode.run_id,
+        task=state.goal.task or None,
+        tags=episode.tags or {},
     )
 
 
-def _members(folder: Folder, episode_id: Any, status: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """The members of a row, by what one of the files says; `episode_id`: the episode that it names."""
-    skill, duration = facts.get("skill"), facts.get("duration_ms")
-    if type(skill) is dict:
-        skill = skill.get("id")
-    decision, heartbeat = object_of(facts.get("decision")), facts.get("heartbeat_ms")
-    texts = {name: facts.get(name) for name in ("started_at", "trace_id", "run_id", "task")}
-    texts |= {name: decision.get(key) for name, key in _OF_DECISION.items()}
-    if type(texts["pack"]) is str:
-        texts["pack"] = texts["pack"].partition("#sha256:")[0]
-    return {
-        "id": folder.path.name,
-        "directory": folder.path,
-        "skill": skill if type(skill) is str else None,
-        "status": status,
-        **{name: text if type(text) is str else None for name, text in texts.items()},
-        "duration_ms": duration if type(duration) in (int, float) else None,
-        "tags": object_of(facts.get("tags")),
-        "sealed": folder.holds(MANIFEST),
-        "heartbeat_ms": heartbeat if type(heartbeat) is int and status == "running" else None,
-        "last_at": facts.get("last_at"),
-        "log_id": episode_id if is_renamed(folder.path.name, episode_id) else None,
-    }
+def _first_row(folder: Folder, episode_id: str | None, status: str) -> EpisodeRow:
+    """The row of a folder before the members of its files. `episode_id` is the episode that its files name."""
+    name = folder.path.name
+    return EpisodeRow(
+        id=name,
+        directory=folder.path,
+        skill=None,
+        status=status,
+        started_at=None,
+        duration_ms=None,
+        trace_id=None,
+        run_id=None,
+        task=None,
+        tags={},
+        sealed=folder.holds(MANIFEST),
+        log_id=episode_id if is_renamed(name, episode_id) else None,
+    )
 
 
-def _open_decision(policy: dict[str, Any], status: str, last: list[Event]) -> dict[str, Any]:
-    """The decision of an agent's run that is not sealed, as its summary will have it."""
-    recorded = next((event for event in last if event.event_type == "decision.recorded"), None)
-    word = object_of(recorded.payload).get("status") if recorded else None
-    if recorded is None and status == "pending":
-        asked = next(
-            (object_of(event.payload) for event in last if row_of(event.event_type).asks), {}
-        )
-        word = "escalated" if asked.get("kind") == "escalation" else "pending_approval"
-    return {
-        "status": word,
-        "pack_ref": policy.get("pack"),
-        "intent": policy.get("intent"),
-        "user_id": policy.get("user"),
-    }
+def _add_agent(row: EpisodeRow, start: RecordedStart, last: list[Event]) -> EpisodeRow:
+    """The row of an unsealed agent's run, with its decision as the summary will have it and its last sign of life."""
+    policy = start.policy or RecordedPolicy()
+    row = row._replace(
+        decision=_decision_status(row.status, last),
+        pack=_without_hash(policy.pack or None),
+        intent=policy.intent or None,
+        user=policy.user or None,
+    )
+    if not last or _is_pause(last[0]):  # it waits for a person
+        return row
+    heartbeat = start.agent.limits.get("heartbeat_ms") if start.agent else None
+    return row._replace(
+        heartbeat_ms=heartbeat if row.status == "running" else None, last_at=last[0].timestamp
+    )
+
+
+def _decision_status(status: str, last: list[Event]) -> str | None:
+    """The status of the decision that the last events record, or that they wait for."""
+    for event in last:
+        if event.event_type == DecisionRecorded.event.name:
+            return read_record(DecisionRecorded, event.payload).status or None
+    if status != "pending":
+        return None
+    for event in last:
+        if row_of(event.event_type).asks:
+            kind = read_record(ApprovalRequested, event.payload).kind
+            return "escalated" if kind == "escalation" else "pending_approval"
+    return "pending_approval"
+
+
+def _without_hash(pack: str | None) -> str | None:
+    return None if pack is None else pack.partition("#sha256:")[0]
 
 
 def _outcome(word: Any) -> str:
@@ -327,23 +361,25 @@ def _outcome(word: Any) -> str:
 
 
 def _status(folder: Folder, root: tuple[str | None, ...], last: list[Event]) -> str:
-    """The status by the last events, of which the newest end counts; of any run where `root` is empty."""
+    """The status by the last events, the newest end first. An empty `root` stands for any run."""
     for event in last:
         if event.phase == "terminate" and (not root or event.run_id in root):
-            return _outcome(object_of(event.payload).get("status"))
+            return _outcome(read_record(SharedEnd, event.payload).status)
     if folder.is_locked(EVENTS):
         return "running"
     return "pending" if last and _is_pause(last[0]) else "interrupted"
 
 
 def _is_pause(last: Event) -> bool:
-    """Whether a log that ends with this event is that of a run that waits: its `state.json` is no snapshot."""
-    return row_of(last.event_type).projected and object_of(last.payload).get("snapshot") is not True
+    """Whether a log with this last event is that of a run that waits: its `state.json` is not a snapshot."""
+    if not row_of(last.event_type).projected:
+        return False
+    return not read_record(StateProjected, last.payload).snapshot
 
 
 class _Ends(NamedTuple):
-    """What a row needs of a log: its first event, the last ones with the newest first, and whether any resumes it.
-    Lines that cannot be read are passed over."""
+    """The ends of a log: its first event, the last ones with the newest first, and whether any event resumes the run.
+    Unreadable lines are skipped."""
 
     first: list[Event]
     last: list[Event]
@@ -351,7 +387,7 @@ class _Ends(NamedTuple):
 
 
 def _ends_of_log(folder: Folder) -> _Ends:
-    """The ends of a log. Raises EnvironmentRefusal for one that cannot be read."""
+    """Read the ends of a log. Raise EnvironmentRefusal if it cannot be read."""
     try:
         fd = folder.open_file(EVENTS)
     except FileRefused as error:
@@ -370,8 +406,13 @@ def _ends_of_log(folder: Folder) -> _Ends:
         raise unreadable(folder.path, f"cannot be read: {error.strerror}", file=EVENTS) from error
     finally:
         os.close(fd)
-    lines = end.split(b"\n")[1 if offset else 0 :]
-    # Without a line end, what was read is a part of one long line.
+    return _parse_ends(start, end, resumed=resumed, whole=not offset)
+
+
+def _parse_ends(start: bytes, end: bytes, *, resumed: bool, whole: bool) -> _Ends:
+    """Parse the first and the last bytes of a log; `whole` if both are all of it."""
+    lines = end.split(b"\n")[0 if whole else 1 :]
+    # Without a line end, these bytes are a part of one long line.
     rest = lines.pop() if lines else b""
     first, newline, _ = start.partition(b"\n")
     if rest and is_foreign_line(first) and is_foreign_line(rest):

@@ -1,0 +1,130 @@
+"""Payloads of events as any tool may write them: the members that `state.json`, its summary and lists
+of episodes are derived from (docs/reference/episode.md#shared-format).
+
+They are read by `declarations.reading`: a member of another type counts as absent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import IntuitionMode, Json, Number
+
+
+class SharedOptions(Record):
+    """The limits of time of a run."""
+
+    timeout_seconds: Number | None = None
+    step_timeout_seconds: Number | None = None
+
+
+class SharedStart(Record):
+    """The start of a run."""
+
+    task: str
+    skill: Json | None = None
+    using: str | None = None
+    seed: Number | None = None
+    tags: Json | None = None
+    intuition_mode: IntuitionMode = "advisory"
+    options: SharedOptions
+    pins: Json
+
+
+class SharedPlanStep(Record):
+    """A step of a plan."""
+
+    id: str
+    kind: Any = None
+    description: str
+    uses: str
+    capability: str | None = None
+    status: Any = "pending"
+    rationale: str | None = None
+    depends_on: list[Any] | None = None
+    inputs: Json | None = None
+    outputs: Json | None = None
+
+
+class SharedPlan(Record):
+    """A plan; another tool may give its steps as labels alone."""
+
+    source: str
+    rationale: str | None = None
+    step_records: list[Any] | None = None
+    steps: list[Any]
+
+
+class SharedAttempt(Record):
+    """One attempt of a call."""
+
+    binding_id: str | None = None
+    status: str
+
+
+class SharedAct(Record):
+    """A step that begins or ends, or an action."""
+
+    step_id: str | None = None
+    step_status: Any = None
+    uses: str | None = None
+    capability: str | None = None
+    binding: str | None = None
+    attempts: list[SharedAttempt]
+    action_id: str | None = None
+    kind: str | None = None
+    tool: str | None = None
+    input_excerpt: Any = None
+    output_excerpt: Any = None
+    input: Any = None
+    output: Any = None
+    result_status: str | None = None
+    provenance: str | None = None
+    reason: str | None = None
+    result_artifacts: list[Any] | None = None
+    latency_ms: Number | None = None
+    duration_ms: Number | None = None
+
+
+class SharedEnd(Record):
+    """The end of a run."""
+
+    status: Any = None
+    status_reason: str | None = None
+    outputs: Json
+    error: Json | str | None = None
+    metrics: Json
+    required_missing: list[Any]
+
+
+class StatedBelief(Record):
+    """A belief of an event or of working memory."""
+
+    statement: str | None = None
+    confidence: Number | None = None
+    provenance: str
+
+
+class StatedFact(Record):
+    """A fact to remember."""
+
+    key: str | None = None
+    value: Any = None
+    provenance: str
+
+
+class SharedMemory(Record):
+    """What an event of an agent adds to beliefs and memory."""
+
+    beliefs: list[StatedBelief]
+    scratchpad: str | None = None
+    facts: list[StatedFact] | None = None
+
+
+class WorkingMessage(Record):
+    """A message of working memory."""
+
+    role: str
+    content: str | None = None
+    text: str
