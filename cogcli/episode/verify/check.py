@@ -1,8 +1,8 @@
-"""Has anything in an episode been altered? (docs/reference/episode.md#verify)
+"""The check whether an episode was altered (docs/reference/episode.md#verify).
 
-Pure over the bytes read; nothing is written. Hashes that match show that the files are consistent, not who wrote them:
-anyone who can write to the folder can rewrite all of it. A checkpoint with the user's MAC, or a signature, shows more.
-A hash of the log's end that is kept elsewhere shows most: not even the holder of a key rewrote the log since.
+It follows from the bytes read; nothing is written. Matching hashes prove that the files are consistent, not who wrote
+them: any user who can write to the folder can rewrite all of it. A checkpoint with the user's MAC, or a signature,
+proves more. A hash of the log's end that is kept elsewhere proves most: not even the holder of a key rewrote the log.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ LEVELS: Final = {
     "signed": "nothing altered: only a holder of this key can have written it",
     "anchored": "nothing altered since its hash was recorded elsewhere",
 }
-"""What each level proves, from the weakest on."""
+"""The meaning of each level, from the weakest on."""
 VOUCHED: Final = ("own", "signed", "anchored")
 """Levels at which a MAC, a signature or an anchor was checked for all of an episode."""
 
 
 def verify(directory: Path, trusted: Trusted = NO_TRUST) -> list[Finding]:
-    """All findings in an episode: files first, the log in order, the documents, then what vouches for them.
+    """All findings in an episode: of its files, the log in order, the documents, then checkpoints and signature.
 
-    Raises EnvironmentRefusal `episode.unreadable` where there is no log to open.
+    Raise EnvironmentRefusal `episode.unreadable` if there is no log.
     """
     with open_episode(directory) as folder:
         try:
@@ -54,14 +54,14 @@ def verify(directory: Path, trusted: Trusted = NO_TRUST) -> list[Finding]:
             if name == EVENTS and (began_nothing := nothing_began_error(folder)):
                 raise began_nothing from error
             refusal = unreadable(directory, error.message, file=name)
-            refusal.next = ()  # that would be to verify it
+            refusal.next = ()  # the usual next command is `verify`
             if error.reason == "not-regular":
                 refusal.hint = "an episode holds regular files only: put the file itself there"
             raise refusal from error
 
 
 def level_of(findings: Iterable[Finding]) -> str:
-    """What an episode's findings add up to, a key of `LEVELS`."""
+    """The level of an episode by its findings, a key of `LEVELS`."""
     codes = set()
     for finding in findings:
         if finding.severity == "error":
@@ -103,7 +103,7 @@ def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
 
 
 def _capped(findings: Iterator[Finding]) -> list[Finding]:
-    """The findings, the many of one code cut short."""
+    """The findings, at most `MOST` of one code."""
     seen: Counter[str] = Counter()
     listed: list[Finding] = []
     for finding in findings:
@@ -117,11 +117,11 @@ def _capped(findings: Iterator[Finding]) -> list[Finding]:
     return listed
 
 
-# -- what vouches for it -----------------------------------------------------------------------------------------------
+# -- a hash kept elsewhere ---------------------------------------------------------------------------------------------
 
 
 def _head_finding(head: str, found_at: int, lines: int, last: str) -> Finding:
-    """Whether the log ends with a hash kept elsewhere, which is that of line `found_at`, 0 for none."""
+    """The finding about a hash kept elsewhere, which line `found_at` has; 0 for no line."""
     if not found_at:
         return Finding(
             "head.other", "error", EVENTS, lines, f"the log ends with {last}, never was it {head}"

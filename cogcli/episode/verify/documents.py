@@ -1,11 +1,11 @@
-"""Whether the documents beside a log of ours are what the log says, byte for byte.
+"""The comparison of the documents of an episode with its log, byte for byte.
 
 1. `state.json` is the projection at the last `run.state_projection`, whose outcomes and links it repeats. Before an
-   episode is sealed it may still be that of the one before. While the run is alive it may be a later one, too.
+   episode is sealed it may be the projection before that one. While the run is alive it may be a later one, too.
 2. `learn.jsonl`, `summary.json` and the manifest are derived again and compared. A run that has not terminated has an
    empty `learn.jsonl` and no other document but `state.json`.
-3. The manifest names every file, each once, none that is not there.
-4. A manifest seals: then everything has to be there. Without one the episode is unfinished: information, no error.
+3. The manifest names every existing file once, and no other file.
+4. In a sealed episode every file must exist. Without a manifest the episode is unfinished: information, not an error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from cogcli.episode.verify.log_reading import LogReading
 _LIMIT: Final = 1 << 30
 _ALIVE: Final = "cannot be compared while the run is alive"
 _SHOWN: Final = 120
-"""Characters of a line of a document that a finding shows."""
+"""The length of a line of a document in a finding."""
 
 
 class DocumentCheck:
@@ -58,7 +58,7 @@ class DocumentCheck:
         self._expected: dict[str, bytes] = {}
 
     def check(self) -> Iterator[Finding]:
-        """Everything that is wrong with the documents."""
+        """The findings about the documents."""
         if self._log.readable:
             yield from self._state()
             yield from self._decision()
@@ -69,7 +69,7 @@ class DocumentCheck:
             yield self._unsealed()
 
     def _unsealed(self) -> Finding:
-        """That there is no manifest: an error once the run has ended and no process is about to write it."""
+        """The finding about a missing manifest: an error if the run has ended and no process is about to write it."""
         if not self._ended:
             return Finding("episode.unsealed", "info", MANIFEST, 0, "the run has not ended")
         if self._folder.is_locked(EVENTS):
@@ -88,31 +88,34 @@ class DocumentCheck:
             elif self._sealed:
                 yield error_finding("file.missing", STATE, 0, "a sealed episode has one")
             return
-        expected = states[0].data
-        self._expected[STATE] = expected
         data = self._read(STATE)
+        yield from self._projected(STATE, data, [state.data for state in states])
+        if data != states[0].data:
+            return
+        if states[0].snapshot and not self._sealed:
+            yield self._snapshot(states[0].events)
+        for digest in states[0].blobs:
+            if f"{BLOBS}/{digest[7:]}" not in self._files:
+                yield error_finding("blob.missing", STATE, 0, f"names {digest}, which is not there")
+
+    def _projected(self, name: str, data: bytes | None, versions: list[bytes]) -> Iterator[Finding]:
+        """Compare a document with its versions at the last projections, the latest first."""
+        expected = self._expected[name] = versions[0]
+        if data == expected:
+            return
         if data is None:
-            if self._sealed or len(states) > 1:
-                yield error_finding("file.missing", STATE, 0, "the log says that it was written")
-        elif data != expected:
-            if not self._sealed and data in (state.data for state in states[1:]):
-                message = "is that of the projection before the last"
-                yield Finding("state.stale", "info", STATE, 0, message)
-            elif self._is_alive():
-                yield Finding("state.stale", "info", STATE, 0, _ALIVE)
-            else:
-                yield _differs(STATE, data, expected)
+            if self._sealed or len(self._log.states) > 1:
+                yield error_finding("file.missing", name, 0, "the log says that it was written")
+        elif not self._sealed and data in versions[1:]:
+            message = "is that of the projection before the last"
+            yield Finding("state.stale", "info", name, 0, message)
+        elif self._is_alive():
+            yield Finding("state.stale", "info", name, 0, _ALIVE)
         else:
-            if states[0].snapshot and not self._sealed:
-                yield self._snapshot(states[0].events)
-            for digest in states[0].blobs:
-                if f"{BLOBS}/{digest[7:]}" not in self._files:
-                    yield error_finding(
-                        "blob.missing", STATE, 0, f"names {digest}, which is not there"
-                    )
+            yield _differs(name, data, expected)
 
     def _snapshot(self, held: int) -> Finding:
-        """That `state.json` was written while the run was alive."""
+        """The finding about a `state.json` that was written while the run was alive."""
         later = self._log.lines.count - held - 1
         since = f"; {later} came later" if later else ""
         message = f"a snapshot: it holds the first {held} events{since}"
@@ -123,38 +126,19 @@ class DocumentCheck:
         return not self._sealed and self._folder.is_locked(EVENTS)
 
     def _decision(self) -> Iterator[Finding]:
-        """The documents that only an agent's run has: those of the last projection, or of the one before it."""
+        """Compare the documents that only an agent's run has."""
         states = self._log.states
         for name in (CONTEXT, DECISION):
-            expected = states[0].decision.get(name) if states else None
-            data = self._read(name)
-            if expected is None:
-                if name in self._files and not self._sealed:
-                    yield error_finding(
-                        "file.early", name, 1, "no event of the log says that it was written"
-                    )
-                continue
-            self._expected[name] = expected
-            if data is None:
-                if self._sealed or len(states) > 1:
-                    yield error_finding("file.missing", name, 0, "the log says that it was written")
-            elif data != expected:
-                if not self._sealed and data in (state.decision.get(name) for state in states[1:]):
-                    yield Finding(
-                        "state.stale", "info", name, 0, "is that of the projection before the last"
-                    )
-                elif self._is_alive():
-                    yield Finding("state.stale", "info", name, 0, _ALIVE)
-                else:
-                    yield _differs(name, data, expected)
+            if states and name in states[0].decision:
+                found = [state.decision[name] for state in states if name in state.decision]
+                yield from self._projected(name, self._read(name), found)
+            elif name in self._files and not self._sealed:
+                message = "no event of the log says that it was written"
+                yield error_finding("file.early", name, 1, message)
 
     def _ending(self) -> Iterator[Finding]:
         if not self._ended:
-            if self._files.get(LEARN):
-                yield error_finding("learn.early", LEARN, 1, "the run has not ended")
-            for name in (SUMMARY, MANIFEST):
-                if name in self._files:
-                    yield error_finding("file.early", name, 1, "the run has not ended")
+            yield from self._early_documents()
             return
         fold = self._log.fold
         for name, expected in ((LEARN, learn_lines(fold)), (SUMMARY, to_bytes(summary_of(fold)))):
@@ -165,6 +149,14 @@ class DocumentCheck:
                     yield error_finding("file.missing", name, 0, "a sealed episode has one")
             elif data != expected:
                 yield _differs(name, data, expected)
+
+    def _early_documents(self) -> Iterator[Finding]:
+        """Documents of the end of a run that has not ended."""
+        if self._files.get(LEARN):
+            yield error_finding("learn.early", LEARN, 1, "the run has not ended")
+        for name in (SUMMARY, MANIFEST):
+            if name in self._files:
+                yield error_finding("file.early", name, 1, "the run has not ended")
 
     def _read(self, name: str) -> bytes | None:
         if name not in self._files:
@@ -201,7 +193,8 @@ class DocumentCheck:
             findings += self._listed(manifest.get("files"), entries)
             findings += self._altered(manifest, entries)
         yield from findings
-        # A file too many or too few makes the whole differ, which is one finding, not two; both may be a name altered.
+        # One extra or missing file makes the whole manifest differ: that is one finding, not two. Both together may be
+        # an altered name.
         codes = {finding.code for finding in findings if finding.file != MANIFEST}
         if self._log.readable and self._log.intact and len(codes) != 1:
             yield from self._whole(data, manifest)
@@ -235,7 +228,7 @@ class DocumentCheck:
     def _altered(
         self, manifest: dict[str, Any], entries: dict[str, dict[str, Any]]
     ) -> Iterator[Finding]:
-        """Files that nothing but the manifest vouches for."""
+        """The altered files that only the manifest vouches for."""
         for name, item in entries.items():
             if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
                 continue
@@ -267,7 +260,7 @@ class DocumentCheck:
             return "", 0
 
     def _entry(self, name: str) -> dict[str, Any]:
-        """A file's entry as it should be: what the log says of it where it does, else what is on disk."""
+        """The expected entry of a file: derived from the log if possible, else from the file on disk."""
         if name in self._expected:
             expected = self._expected[name]
             return entry(name, sha256(expected).hexdigest(), len(expected))
@@ -304,7 +297,7 @@ def _has_name(item: Any) -> bool:
 
 
 def named_content(item: dict[str, Any]) -> str:
-    """Size and hash of a file, as its entry in a manifest gives them."""
+    """Size and hash of a file, from its entry in a manifest."""
     size, sha256 = item.get("size_bytes"), item.get("sha256")
     return describe_content(
         f"{sha256:.80}" if type(sha256) is str else "", size if type(size) is int else None

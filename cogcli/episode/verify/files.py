@@ -1,7 +1,7 @@
-"""Which files an episode consists of, and whether each is one (docs/reference/episode.md#files).
+"""The files in the directory of an episode (docs/reference/episode.md#files).
 
-Another tool's may have any regular file, also in folders. Nothing is opened by a name that does not match its pattern,
-whatever a document says.
+An episode of another tool may have any regular file, also in folders. A file is opened only if its name matches its
+pattern, whatever a document names.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from cogcli.episode.layout import (
 from cogcli.episode.manifest import measure
 
 _DEEPEST: Final = 16
-"""Folders inside one another in another tool's episode."""
+"""Levels of folders in another tool's episode."""
 
 
 class FilesSeen:
-    """What is in the directory of an episode: regular files, and findings about all else."""
+    """The regular files in the directory of an episode, and findings about all other entries."""
 
     def __init__(self) -> None:
         self.files: dict[str, int] = {}
-        """Size by name, as a manifest gives it."""
+        """Sizes by name, as in a manifest."""
         self.findings: list[Finding] = []
         self._refused: set[str] = set()
 
@@ -46,7 +46,7 @@ class FilesSeen:
         self.findings.append(error_finding(code, name, 0, message, expected=expected, found=found))
 
     def _is_plain(self, name: str, found: os.stat_result) -> bool:
-        """Whether it is a regular file with one name, else a finding says why not."""
+        """Whether it is a regular file with one name. If not, a finding gives the reason."""
         if not stat.S_ISREG(found.st_mode):
             kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
             self._refuse("file.kind", name, f"is {kind}")
@@ -58,11 +58,11 @@ class FilesSeen:
         return True
 
     def is_refused(self, name: str) -> bool:
-        """Whether a finding says why this name is not a file, or why a folder around it is none."""
+        """Whether a finding refuses this name or a folder around it."""
         return any(name == other or name.startswith(f"{other}/") for other in self._refused)
 
     def blobs(self) -> Iterator[str]:
-        """The digests of the blobs there."""
+        """The digests of the existing blobs."""
         for name in self.files:
             folder, _, blob = name.rpartition("/")
             if folder == BLOBS and is_blob_name(blob):
@@ -77,12 +77,8 @@ class EpisodeFiles(FilesSeen):
         for name, found in folder.entries().items():
             if name == BLOBS and stat.S_ISDIR(found.st_mode):
                 self._look_into_blobs(folder)
-            elif name.startswith(TEMPORARY) and stat.S_ISREG(found.st_mode):
-                message = "left behind by a writer that was killed"
-                self.findings.append(Finding("file.temporary", "info", name, 0, message))
-            elif name == BALLAST and stat.S_ISREG(found.st_mode) and not folder.holds(MANIFEST):
-                message = "room kept for the end of a run, which is alive or was killed"
-                self.findings.append(Finding("file.temporary", "info", name, 0, message))
+            elif stat.S_ISREG(found.st_mode) and (why := _temporary_reason(folder, name)):
+                self.findings.append(Finding("file.temporary", "info", name, 0, why))
             elif name == CHECKPOINT:
                 self._is_plain(name, found)  # no manifest names it
             elif name not in FILES:
@@ -102,7 +98,7 @@ class EpisodeFiles(FilesSeen):
                     self._check_content(kept, name, path, found.st_size)
 
     def _take(self, name: str, found: os.stat_result) -> bool:
-        """Whether it is a regular file; one with a second name is refused, but still looked at."""
+        """Whether it is a regular file. A file with a second name is refused, but still compared."""
         if self._is_plain(name, found) or stat.S_ISREG(found.st_mode):
             self.files[name] = found.st_size
         return name in self.files
@@ -121,6 +117,15 @@ class EpisodeFiles(FilesSeen):
         if content != name:
             message = "its content is not what its name says"
             self._refuse("blob.altered", path, message, f"sha256 {name}", f"sha256 {content}")
+
+
+def _temporary_reason(folder: Folder, name: str) -> str:
+    """Why a temporary file exists; empty for another file."""
+    if name.startswith(TEMPORARY):
+        return "left behind by a writer that was killed"
+    if name == BALLAST and not folder.holds(MANIFEST):
+        return "room kept for the end of a run, which is alive or was killed"
+    return ""
 
 
 class ForeignFiles(FilesSeen):

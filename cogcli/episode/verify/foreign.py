@@ -1,10 +1,9 @@
-"""The check of an episode whose log is another tool's: its manifest against its files, and the fields of the shared
-format.
+"""The check of another tool's episode: its manifest against its files, and the fields of the shared format.
 
-1. Every file that the manifest names is there, with the size and the hash that it gives. What it does not name is a
-   warning: other tools may keep more files. Without a manifest nothing vouches for any of them, which is information.
-2. Files are plain files, also in folders. A link, a pipe, a file with a second name, a name that leads elsewhere: an
-   error, and nothing is opened.
+1. Every file that the manifest names exists, with the size and the hash in the manifest. Any other file is a warning,
+   since other tools may keep more files. Without a manifest nothing vouches for any file, which is information.
+2. Files are plain files, also in folders. A link, a pipe, a file with a second name or a name that leads elsewhere is
+   an error, and is not opened.
 3. `state.json` has the fields of the shared format, is of the episode that the log names, and repeats the
    last evidence of the log.
 """
@@ -42,9 +41,9 @@ _NAMED: Final = 5
 
 
 def is_foreign(folder: Folder) -> bool:
-    """Whether an episode is another tool's: its first line says so, or where that is unreadable its manifest.
+    """Whether an episode is another tool's, by its first line, or by its manifest if that line is unreadable.
 
-    Raises FileRefused where there is no log.
+    Raise FileRefused if there is no log.
     """
     with suppress(JsonRefused):
         return is_unchained(parse_line(first_line(folder)))
@@ -55,7 +54,7 @@ def is_foreign(folder: Folder) -> bool:
 def foreign_findings(
     folder: Folder, inventory: ForeignFiles, episode_id: Any, evidence: Event | None
 ) -> Iterator[Finding]:
-    """The manifest against the files, then the shared format's promises about `state.json`."""
+    """The findings about the manifest and its files, then about `state.json`."""
     yield Finding(
         "chain.unchained", "info", EVENTS, 1, "another tool's log: its lines are not chained"
     )
@@ -73,7 +72,7 @@ def foreign_findings(
 
 
 def _document(folder: Folder, name: str) -> dict[str, Any] | Finding:
-    """The object of a document, or why it is none."""
+    """The object of a document, or the finding that it is not one."""
     code = f"{kind_of(name)}.syntax"
     try:
         value = read_document(folder, name)
@@ -91,7 +90,7 @@ def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: Any) -> Itera
         yield manifest
         return
     if manifest.get("schema_version") == SCHEMA:
-        # Whoever takes the chain out of a log of ours gets no other tool's episode.
+        # A log of ours without its chain does not become another tool's episode.
         yield error_finding(
             "manifest.differs", MANIFEST, 1, "is one of ours, and the log has lost its chain"
         )
@@ -102,6 +101,11 @@ def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: Any) -> Itera
     for problem in problems:
         yield error_finding("manifest.files", MANIFEST, 1, problem)
     yield from _compared(folder, inventory, listed)
+    yield from _unhashed(inventory, listed)
+
+
+def _unhashed(inventory: ForeignFiles, listed: dict[str, NamedFile]) -> Iterator[Finding]:
+    """The files whose hash the manifest does not give."""
     bare = [name for name, file in listed.items() if not file.sha256 and name in inventory.files]
     if EVENTS not in listed:
         bare.insert(0, EVENTS)
@@ -151,7 +155,12 @@ def _state(
     if other is not None and other != episode_id:
         yield error_finding("episode.other", STATE, 1, f"it is the state of {other!r:.80}")
     yield from _outcome(state.get("outcomes"), evidence)
-    for key, value in object_of(state.get("links")).items():
+    yield from _links(object_of(state.get("links")), inventory)
+
+
+def _links(links: dict[str, Any], inventory: ForeignFiles) -> Iterator[Finding]:
+    """Links that lead out of the episode, or to a file that does not exist."""
+    for key, value in links.items():
         if type(value) is not str or "/" in value or not is_inside(value):
             message = f"link `{key:.40}` is not a file of the episode: {value!r:.80}"
             yield error_finding("link.unsafe", STATE, 1, message)

@@ -1,7 +1,7 @@
-"""What each line of a log must be by itself and next to its neighbours (docs/reference/episode.md#events).
+"""The check of each line of a log by itself and against its neighbors (docs/reference/episode.md#events).
 
-Beyond the page: all lines name one episode and one trace, and have no other keys but `x-...`. Of another tool's log
-(docs/reference/episode.md#foreign) only that, the ids and `caused_by` are held, as far as the keys are there; a chained
+Beyond the page: all lines name one episode and one trace, and have no further keys but `x-...`. For the log of another
+tool (docs/reference/episode.md#foreign) only that, the ids and `caused_by` are checked, if the keys exist; a chained
 line further down is an error.
 """
 
@@ -20,12 +20,12 @@ from cogcli.episode.log_lines import first_link, is_unchained
 _PHASES: Final = frozenset(PHASES)
 _OWN_CHECKS: Final = ("seq", "id", "timestamp", "prev", "sum", "clock")
 _SHAPES: Final = 1000
-"""Sound shapes that are remembered; ours are few, a foreign log may have as many as lines."""
+"""The number of sound shapes that are kept. Ours are few; a foreign log may have one per line."""
 _METRICS: Final = frozenset(("started_at", "completed_at", "duration_ms"))
 
 
 class LineCheck:
-    """Looks at lines one after the other. `chained` is known after the first."""
+    """Checks the lines of a log in order. `chained` is known after the first."""
 
     def __init__(self) -> None:
         self.chained = True
@@ -40,19 +40,19 @@ class LineCheck:
         self._timestamp = ""
         self._unknown_phases: set[str] = set()
         self._sequence = 0
-        """The `seq` that the next line must have. A gap is one finding: what follows is counted on from there."""
+        """The `seq` that the next line must have. A gap is one finding: later lines are counted from there."""
         self._sound: set[tuple[Any, ...]] = set()
-        """Keys and types of lines in which both were as they must be."""
+        """Keys and types of sound lines."""
 
     def check(self, number: int, raw: bytes, line: dict[str, Any]) -> Iterator[Finding]:
-        """What is wrong with one line."""
+        """The findings about one line."""
         if not self.count:
             self.chained = not is_unchained(line)
             self.episode, self._trace = line.get("episode_id"), line.get("trace_id")
             self.head = first_link(self.episode) if type(self.episode) is str else ""
         if self.chained:
             if line.get("prev") != self.head:
-                # Broken at the line that is not what the next one says it was.
+                # The altered line is the one whose hash the next line names differently.
                 self._broken_at = number
                 message = (
                     f"its hash is not the one that line {number} names: one of them was altered"
@@ -74,7 +74,7 @@ class LineCheck:
         self.head = f"sha256:{sha256(raw).hexdigest()}"
 
     def end(self) -> Iterator[Finding]:
-        """What is known only at the end: no later line shows whether the last one or the one before was altered."""
+        """The finding about the last line: no later one shows whether it or the line before was altered."""
         if self.count > 1 and self._broken_at == self.count:
             yield _error(
                 "chain.broken", self.count, f"its `prev` is not the hash of line {self.count - 1}"
@@ -92,15 +92,18 @@ class LineCheck:
         if len(raw) >= MAX_LINE:
             yield "line.long", f"{len(raw) + 1:,} bytes, at most {MAX_LINE:,} are allowed"
         yield from self._time(line)
-        # Nothing but keys and types counts here: a shape that was sound once is so again.
+        yield from self._shape(line)
+        if type(metrics := line.get("metrics")) is dict and not metrics.keys() <= _METRICS:
+            yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
+
+    def _shape(self, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        """The problems of keys and types. A shape that was sound once is not checked again."""
         shape = (*line, *map(type, line.values()))
         if shape not in self._sound:
             found = list(_key_problems(line))
             yield from found
             if not found and len(self._sound) < _SHAPES:
                 self._sound.add(shape)
-        if type(metrics := line.get("metrics")) is dict and not metrics.keys() <= _METRICS:
-            yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
 
     def _time(self, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
         timestamp, clock = line.get("timestamp"), line.get("clock")
@@ -119,18 +122,30 @@ class LineCheck:
     # -- any line -----------------------------------------------------------------------------------------------------
 
     def _neighbours(self, number: int, line: dict[str, Any]) -> Iterator[Finding]:
-        get = line.get
-        event_id = get("id")
+        yield from self._identity(number, line)
+        yield from self._membership(number, line)
+        phase = line.get("phase")
+        if type(phase) is str and phase not in _PHASES and phase not in self._unknown_phases:
+            self._unknown_phases.add(phase)
+            yield Finding(
+                "phase.unknown", "info", EVENTS, number, f"phase `{phase:.40}` is not known here"
+            )
+
+    def _identity(self, number: int, line: dict[str, Any]) -> Iterator[Finding]:
+        """A repeated id, or a cause that is not an earlier event."""
+        event_id, cause = line.get("id"), line.get("caused_by")
         if type(event_id) is str:
             if event_id in self.ids:
                 yield _error("id.repeated", number, f"id `{event_id:.60}` was given before")
             self.ids.add(event_id)
-        cause = get("caused_by")
         if type(cause) is str and (cause not in self.ids or cause == event_id):
             yield _error("cause.unknown", number, f"caused_by `{cause:.60}` names no earlier event")
-        episode, trace = get("episode_id"), get("trace_id")
+
+    def _membership(self, number: int, line: dict[str, Any]) -> Iterator[Finding]:
+        """Another episode or another trace than that of the lines before."""
+        episode, trace = line.get("episode_id"), line.get("trace_id")
         if not self.chained:
-            # Other tools need not say again what an earlier line said.
+            # Other tools need not repeat the members of an earlier line.
             self.episode, self._trace = self.episode or episode, self._trace or trace
             episode, trace = episode or self.episode, trace or self._trace
         if episode != self.episode:
@@ -138,12 +153,6 @@ class LineCheck:
         if trace != self._trace or (self.chained and type(trace) is str and not is_trace_id(trace)):
             yield _error(
                 "trace.other", number, f"trace_id is {trace!r:.80}, expected {self._trace!r:.80}"
-            )
-        phase = get("phase")
-        if type(phase) is str and phase not in _PHASES and phase not in self._unknown_phases:
-            self._unknown_phases.add(phase)
-            yield Finding(
-                "phase.unknown", "info", EVENTS, number, f"phase `{phase:.40}` is not known here"
             )
 
 

@@ -1,4 +1,4 @@
-"""The pass of `verify` over a log of whatever tool: what is wrong with it, and what the documents must be by it."""
+"""The pass of `verify` over a log of any tool: its findings, and the documents that follow from it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _MARK: Final = b'"event_type":"run.state_projection"'
 
 
 class ProjectedState(NamedTuple):
-    """`state.json` as it should be, the blobs that it names, and the documents of an agent's run by name."""
+    """The expected `state.json`, the blobs that it names, and the documents of an agent's run by name."""
 
     data: bytes
     blobs: tuple[str, ...]
     decision: dict[str, bytes]
     events: int
-    """How many events it holds: those before its evidence."""
+    """The number of its events: those before its evidence."""
     snapshot: bool
     """Whether it was written while its run was alive."""
 
@@ -45,14 +45,14 @@ class ProjectedState(NamedTuple):
 class LogReading:
     """One pass over the log, and before it one that only looks for projections.
 
-    The members hold what it gave once all findings were taken.
+    Its attributes are complete once all findings were taken.
     """
 
     def __init__(
         self, folder: Folder, kept: set[str], head: str | None, places: Collection[int] = ()
     ) -> None:
-        """`kept`: the digests of the blobs there; `head`: a hash that was kept elsewhere; `places`: the numbers of
-        events after which the hash of the chain is wanted."""
+        """`kept`: the digests of the existing blobs; `head`: a hash that was kept elsewhere; `places`: the numbers of
+        events after which the hash of the chain is needed."""
         self._folder = folder
         self._kept = kept
         self._head = head
@@ -70,9 +70,9 @@ class LogReading:
         self.states: list[ProjectedState] = []
         """The documents at the last two projections, the last one first."""
         self.readable = True
-        """Whether it was read to its end: else nothing can be derived from it."""
+        """Whether it was read to its end. If not, no document can be derived from it."""
         self.intact = True
-        """Whether nothing was wrong with it: else the manifest cannot fit, which is not a finding of its own."""
+        """Whether it has no error. If it has, the manifest cannot match, which is not another finding."""
         self.evidence: Event | None = None
         self.last_timestamp = ""
 
@@ -83,11 +83,11 @@ class LogReading:
 
     @property
     def chain(self) -> dict[str, Any]:
-        """What a manifest says of the log."""
+        """The `chain` of a manifest."""
         return {"events": self.lines.count, "head": self.lines.head}
 
     def findings(self) -> Iterator[Finding]:
-        """What is wrong with the log."""
+        """The findings about the log."""
         for finding in self._findings():
             self.intact = self.intact and finding.severity != "error"
             yield finding
@@ -106,14 +106,9 @@ class LogReading:
             reader = BlobReader(get)
             for number, raw, value in lines.objects():
                 yield from self.lines.check(number, raw, value)
-                if number in self._places:
-                    self.heads[number] = self.lines.head
-                if self.lines.head == self._head:
-                    self.head_at = number
+                self._take_head(number)
                 if number == 1:
                     rules = rules_of(value.get("payload"))
-                    if self.lines.chained and type(self.lines.episode) is str:
-                        self.heads[0] = first_link(self.lines.episode)
                 named.clear()
                 event = event_of(value, raw, reader, rules)
                 self.last_timestamp = event.timestamp
@@ -122,10 +117,19 @@ class LogReading:
                     yield from self._ordering.check(number, event)
                 yield from self._fold(number, event, projections)
         for _ in chunks:
-            pass  # what follows a refused line is only counted, for the hash of the whole
+            pass  # bytes after a refused line only count for the hash of the whole
         if not (lines.refused and lines.refused.ended):
             yield from self.lines.end()
         yield from self._tail(lines)
+
+    def _take_head(self, number: int) -> None:
+        """Note the hash of the chain where it is needed."""
+        if number == 1 and self.lines.chained and type(self.lines.episode) is str:
+            self.heads[0] = first_link(self.lines.episode)
+        if number in self._places:
+            self.heads[number] = self.lines.head
+        if self.lines.head == self._head:
+            self.head_at = number
 
     def _chunks(self) -> Iterator[bytes]:
         for chunk in self._folder.chunks(EVENTS):
@@ -191,7 +195,7 @@ class LogReading:
                 yield error_finding("blob.missing", EVENTS, number, message)
 
     def _tail(self, lines: Lines) -> Iterator[Finding]:
-        """What follows the last line that could be read."""
+        """The findings about the bytes after the last readable line."""
         sealed = self._folder.holds(MANIFEST)
         if lines.refused and (sealed or not lines.torn):
             self.readable = not (lines.refused.ended or lines.too_long)

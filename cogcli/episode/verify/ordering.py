@@ -1,7 +1,7 @@
-"""Whether the events of a log can have happened in this order (docs/reference/episode.md#types).
+"""The check of the order of events (docs/reference/episode.md#types).
 
-Beyond the page: nothing of a nested run follows its end; a result of a call has a write-ahead record before it; steps
-of the root run are in a plan.
+Beyond the page: no event of a nested run follows its end; a write-ahead record precedes the result of a call; each step
+of the root run is in a plan.
 """
 
 from __future__ import annotations
@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.checked import problem_of
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import EVENT_TYPES, row_of
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
 from cogcli.episode.layout import EVENTS, Finding, error_finding
 
 _AFTER_END: Final = ("runtime", "insight", "memory")
+
+
+class _ParentRun(Record):
+    """The member of a start event that names the parent of a nested run."""
+
+    parent_run_id: Any = None
 
 
 class _Run:
@@ -29,7 +37,7 @@ class _Run:
 
 
 class OrderingCheck:
-    """Looks at events one after the other, those of our own logs."""
+    """Checks the events of a log of ours in order."""
 
     def __init__(self) -> None:
         self._runs: dict[str | None, _Run] = {}
@@ -38,7 +46,7 @@ class OrderingCheck:
         self._unknown_types: set[str] = set()
 
     def check(self, number: int, event: Event) -> Iterator[Finding]:
-        """What is wrong with one event, after those before it."""
+        """The findings about one event, after the events before it."""
         for code, message in (*self._order(event), *self._step(event), *self._payload(event)):
             yield error_finding(code, EVENTS, number, message)
         kind = event.event_type
@@ -63,16 +71,21 @@ class OrderingCheck:
             if not run.alive:
                 yield "run.twice-ended", "the run has terminated before"
             run.alive = False
-        elif not run.alive and not (event.run_id == self._root and event.phase in _AFTER_END):
-            yield "run.after-end", f"{event.event_type} after the run has terminated"
-        elif not self._runs[self._root].alive and event.phase not in _AFTER_END:
-            yield "run.after-end", f"{event.event_type} after the root run has terminated"
+        else:
+            yield from self._after_end(event, run)
         if event.phase == "plan":
             yield from self._plan(event)
 
+    def _after_end(self, event: Event, run: _Run) -> Iterator[tuple[str, str]]:
+        """An event that must not follow the end of its run, or of the root run."""
+        may_follow = event.phase in _AFTER_END
+        if not run.alive and not (event.run_id == self._root and may_follow):
+            yield "run.after-end", f"{event.event_type} after the run has terminated"
+        elif not self._runs[self._root].alive and not may_follow:
+            yield "run.after-end", f"{event.event_type} after the root run has terminated"
+
     def _start(self, event: Event, run: _Run | None) -> Iterator[tuple[str, str]]:
-        payload = object_of(event.payload)
-        parent = payload.get("parent_run_id")
+        parent = read_record(_ParentRun, event.payload).parent_run_id
         if run is not None:
             yield "run.twice-started", "the run has started before"
             return
@@ -90,45 +103,42 @@ class OrderingCheck:
         if event.run_id != self._root:
             yield "plan.nested", "a nested run writes no plan"
             return
-        records = object_of(event.payload).get("step_records")
-        if type(records) is list:
-            ids = [object_of(record).get("id") for record in records]
-            self._planned = {id for id in ids if type(id) is str} | (self._planned or set())
+        records = read_record(SharedPlan, event.payload).step_records
+        if records is not None:
+            ids = {read_record(SharedPlanStep, record).id for record in records}
+            self._planned = (ids - {""}) | (self._planned or set())
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
     def _step(self, event: Event) -> Iterator[tuple[str, str]]:
-        payload, kind = event.payload, event.event_type
-        if event.phase != "act" or type(payload) is not dict or kind is None:
+        kind = event.event_type
+        if event.phase != "act" or kind is None:
             return
-        step = payload.get("step_id")
-        if type(step) is not str:
+        act = read_record(SharedAct, event.payload)
+        step = act.step_id
+        if step is None:
             return
         if event.step_id != step:
             yield "step.other", f"step_id is {event.step_id!r:.40}, the payload's is `{step:.40}`"
-        if (
-            self._planned is not None
-            and event.run_id == self._root
-            and StepPath(step).root_step not in self._planned
-        ):
+        if event.run_id == self._root and self._is_unplanned(step):
             yield "step.unplanned", f"step `{step:.60}` is in no plan"
         run, row = self._runs[event.run_id], row_of(kind)
         if row.starts:
             run.open.add(step)
             run.ended.discard(step)
         elif row.closes:
-            yield from self._finish(run, step, payload)
+            yield from self._finish(run, step, act)
         elif row.needs_start and step not in run.open:
             yield "step.no-intent", f"{kind} of step `{step:.60}`, which was not started"
 
-    def _finish(self, run: _Run, step: str, payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    def _is_unplanned(self, step: str) -> bool:
+        return self._planned is not None and StepPath(step).root_step not in self._planned
+
+    def _finish(self, run: _Run, step: str, act: SharedAct) -> Iterator[tuple[str, str]]:
+        has_result = act.action_id is not None or act.tool is not None
         if step in run.ended:
             yield "step.twice-ended", f"step `{step:.60}` has ended before"
-        elif (
-            step not in run.open
-            and "reused_from" not in payload
-            and (payload.get("action_id") is not None or payload.get("tool") is not None)
-        ):
+        elif step not in run.open and "reused_from" not in act.json and has_result:
             yield "step.no-intent", f"step `{step:.60}` has a result, but no intent before it"
         run.open.discard(step)
         run.ended.add(step)

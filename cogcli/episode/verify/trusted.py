@@ -1,4 +1,4 @@
-"""What the caller of `verify` trusts."""
+"""The keys and hashes that the caller of `verify` trusts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Trusted(NamedTuple):
-    """What the caller knows for sure."""
+    """The keys and hashes that the caller trusts."""
 
     key: str | None = None
     """The `key_id` that must have signed."""
@@ -15,9 +15,9 @@ class Trusted(NamedTuple):
     owner: bytes | None = None
     """The user's key."""
     own_keys: frozenset[str] = frozenset()
-    """Further keys whose signatures count, where there is one: those that the user signs with."""
+    """Further keys whose signatures count: those that the user signs with."""
     signature: bool = False
-    """Whether all of it must be signed by one of these keys."""
+    """Whether one of these keys must have signed all of the episode."""
 
 
 NO_TRUST: Final = Trusted()

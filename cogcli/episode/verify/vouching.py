@@ -1,5 +1,4 @@
-"""Who vouches for an episode: the user's key or a signature, by its checkpoints and its manifest
-(docs/reference/episode.md#checkpoint)."""
+"""The check of the checkpoints and the signature of an episode (docs/reference/episode.md#checkpoint)."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ _LIMIT: Final = 1 << 30
 
 
 class Vouching:
-    """The records of one episode that are known, compared with its log once that was read."""
+    """Compares the known records of one episode with its log after the log was read."""
 
     def __init__(self, folder: Folder, trusted: Trusted) -> None:
         self._folder = folder
@@ -75,14 +74,16 @@ class Vouching:
             return
         if not vouched.ranges:
             return
-        missing = vouched.missing(log.lines.count)
-        if missing or (sealed and not vouched.manifest):
-            what = _ranges_text(missing) if missing else "its manifest"
-            yield _info("checkpoint.partial", CHECKPOINT, f"your key does not vouch for {what}")
-        elif log.lines.count:
-            yield _info(
-                "checkpoint.own", CHECKPOINT, f"your key vouches for all {log.lines.count} events"
-            )
+        count = log.lines.count
+        missing = vouched.missing(count)
+        unvouched = _ranges_text(missing) if missing else ""
+        if sealed and not vouched.manifest:
+            unvouched = unvouched or "its manifest"
+        if unvouched:
+            message = f"your key does not vouch for {unvouched}"
+            yield _info("checkpoint.partial", CHECKPOINT, message)
+        elif count:
+            yield _info("checkpoint.own", CHECKPOINT, f"your key vouches for all {count} events")
 
     def _manifest_digest(self) -> str:
         """The hash of the manifest; empty without one."""
@@ -92,18 +93,12 @@ class Vouching:
             return ""
 
     def _of_signature(self, log: LogReading, *, foreign: bool) -> Finding:
-        """What the signature is worth: that of the manifest, of a run that has not ended that of its checkpoint."""
+        """The finding about the signature of the manifest, or of the checkpoint of a run that has not ended."""
         trusted = self._trusted.key
         manifest = read_object(self._folder, MANIFEST)
         signature = manifest.get("signature")
         if signature is None:
-            if self._signed and not self._folder.holds(MANIFEST):
-                return self._of_signed_checkpoint(log)
-            if trusted:
-                return error_finding("signature.missing", MANIFEST, 0, "is not signed")
-            return _info(
-                "signature.none", MANIFEST, "not signed: no other user can check who wrote it"
-            )
+            return self._of_unsigned(log)
         if not signing.is_signature(signature):
             if foreign and not trusted:
                 message = "its signature has another tool's form: it was not checked"
@@ -115,18 +110,30 @@ class Vouching:
             if trusted:
                 raise
             return _info("signature.unchecked", MANIFEST, f"{error.message}: {error.hint}")
-        key = signature["key_id"]
         if not fits:
             return error_finding(
                 "signature.invalid", MANIFEST, 0, "was altered after it was signed"
             )
+        return self._of_signer(signature["key_id"], unsigned_ranges(manifest))
+
+    def _of_unsigned(self, log: LogReading) -> Finding:
+        """The finding for an episode whose manifest is missing or not signed."""
+        if self._signed and not self._folder.holds(MANIFEST):
+            return self._of_signed_checkpoint(log)
+        if self._trusted.key:
+            return error_finding("signature.missing", MANIFEST, 0, "is not signed")
+        return _info("signature.none", MANIFEST, "not signed: no other user can check who wrote it")
+
+    def _of_signer(self, key: str, unsigned: list[list[int]] | None) -> Finding:
+        """The finding for a manifest with an intact signature of this key."""
+        trusted = self._trusted.key
         if trusted is not None and trusted != key:
             message = f"was signed by {key}, not by the key given"
             return error_finding("signature.other", MANIFEST, 0, message)
         if trusted is None and key not in self._trusted.own_keys:
             message = f"signed by {key}: `--key FILE` says whose key that has to be"
             return _info("signature.unknown", MANIFEST, message)
-        if unsigned := unsigned_ranges(manifest):
+        if unsigned:
             ranges = [(first, last) for first, last in unsigned]
             message = f"signed by {key}, except {_ranges_text(ranges)}"
             return _info("signature.partial", MANIFEST, message)
@@ -134,7 +141,7 @@ class Vouching:
         return _info("signature.valid", MANIFEST, f"signed by {whose}, {key}")
 
     def _of_signed_checkpoint(self, log: LogReading) -> Finding:
-        """What the signed checkpoint of a run that has not ended proves."""
+        """The finding about the signed checkpoint of a run that has not ended."""
         vouched = compare(self._signed, log.lines.episode, log.heads)
         signature = self._signed[-1].signature or {}
         key = signature.get("key_id")
