@@ -1,10 +1,10 @@
-"""Large values kept beside the log: the files that hold them, and how a log of rules 1 names them (`episode.rules`).
+"""The blobs of an episode: files of large values, and the references of a log under rules 1 (`log_lines`).
 
 1. A payload member, and in `attempts[]` a `request` or `reply`, whose JSON exceeds 64 KiB is in the log as
    `{"$blob": "sha256:...", "bytes": n, "media_type": "application/json"}`; the blob is on disk before the event is.
-2. Data that itself looks like such a reference, in such a place, is put into a blob too: so a reference there is
-   always one. Elsewhere `$blob` is data.
-3. Should the line still exceed its limit, its largest members follow.
+2. Data in such a place that looks like a reference is put into a blob too, so that every reference there is real.
+   Elsewhere `$blob` is data.
+3. If the line still exceeds its limit, its largest members become blobs as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SPILL: Final = 64 * 1024
 MAX_LINE: Final = 1024 * 1024
 MAX_BLOB: Final = 256 * 1024 * 1024
 MARK: Final = b'"$blob"'
-"""What a line holds if any of its keys is `$blob`."""
+"""The bytes of any line with a key `$blob`."""
 _ROOM: Final = MAX_LINE - 64 * 1024
 _MEMBERS: Final = ("request", "reply")
 
@@ -47,7 +47,7 @@ def is_reference(value: Any) -> bool:
 
 
 def spill(payload: dict[str, Any], put: Put) -> dict[str, Any]:
-    """The payload as the log holds it; `put` stores large members and gives their digests."""
+    """The payload for the log; `put` stores large members and returns their digests."""
     result: dict[str, Any] = {}
     sizes: dict[str, int] = {}
     for key, value in payload.items():
@@ -71,7 +71,7 @@ def _spill_attempt(attempt: dict[str, Any], put: Put) -> dict[str, Any]:
 
 
 def _kept(value: Any, put: Put) -> tuple[Any, int]:
-    """What is in the log for a value, and how many bytes its JSON has there; those of a reference do not count."""
+    """The value in the log, and the bytes of its JSON there; 0 for a reference."""
     text = orjson.dumps(value)
     if len(text) > SPILL or is_reference(value):
         return reference_to(text, put), 0
@@ -84,20 +84,18 @@ def reference_to(text: bytes, put: Put) -> dict[str, Any]:
 
 
 def resolve(payload: dict[str, Any], get: Get) -> dict[str, Any]:
-    """The payload as folds see it. A reference whose blob is missing or altered stays a reference."""
+    """The payload for folds. A reference to a missing or altered blob stays."""
     result = {key: _value(member, get) for key, member in payload.items()}
     attempts = result.get("attempts")
     if type(attempts) is list:
-        result["attempts"] = [
-            {
-                key: _value(member, get) if key in _MEMBERS else member
-                for key, member in attempt.items()
-            }
-            if type(attempt) is dict
-            else attempt
-            for attempt in attempts
-        ]
+        result["attempts"] = [_resolve_attempt(attempt, get) for attempt in attempts]
     return result
+
+
+def _resolve_attempt(attempt: Any, get: Get) -> Any:
+    if type(attempt) is not dict:
+        return attempt
+    return {key: _value(each, get) if key in _MEMBERS else each for key, each in attempt.items()}
 
 
 def _value(member: Any, get: Get) -> Any:
@@ -112,7 +110,7 @@ def _value(member: Any, get: Get) -> Any:
 
 
 def parse(data: bytes) -> Any:
-    """One JSON text, strictly: what we wrote ourselves is known by giving the same bytes again. Raises JsonRefused."""
+    """Parse one JSON text strictly, and our own texts fast: they give the same bytes again. Raise JsonRefused."""
     try:
         value = orjson.loads(data)
         if data[1:2] == b"\n":  # a document, whose lines are indented
@@ -135,10 +133,10 @@ class BlobFolder:
         self._written: set[str] = set()
         self._unsynced: list[str] = []
         self.stored = 0
-        """Bytes that were written."""
+        """The number of written bytes."""
 
     def put(self, data: bytes) -> str:
-        """Keep bytes; gives `sha256:...`. They survive the process; `sync` makes them survive a power loss.
+        """Store bytes and return `sha256:...`. They survive the process; after `sync` also a power loss.
 
         Raises EnvironmentRefusal `env.disk`.
         """
@@ -174,7 +172,7 @@ class BlobFolder:
         return self._folder
 
     def get(self, digest: str) -> bytes | None:
-        """The bytes of a blob, or None where it is missing, no regular file, or not what its name says."""
+        """The bytes of a blob; None if it is missing, not a regular file, or does not match its name."""
         if not is_digest(digest):
             return None
         try:
@@ -186,15 +184,14 @@ class BlobFolder:
         return data if _sha256(data) == digest[7:] else None
 
     def close(self) -> None:
-        """Give the directory back; may be called twice."""
+        """Close the directory; may be called twice."""
         if self._folder is not None:
             self._folder.close()
             self._folder = None
 
 
 def _sha256(data: bytes) -> str:
-    from hashlib import (
-        sha256,
-    )  # loads OpenSSL, which commands that read a few small episodes can do without
+    # It loads OpenSSL, which is not needed by commands that read a few small episodes.
+    from hashlib import sha256
 
     return sha256(data).hexdigest()

@@ -1,4 +1,4 @@
-"""`checkpoint.jsonl`: which events of a log its writer vouches for (docs/reference/episode.md#checkpoint).
+"""`checkpoint.jsonl`: the events of a log for which its writer vouches (docs/reference/episode.md#checkpoint).
 
 1. A record names an episode, a number of events and the hash of the last of them. A MAC with the user's key, or a
    signature, covers all of it. The chain binds every earlier line to that hash.
@@ -9,7 +9,7 @@
    first slot.
 4. Events that were in the log when a process took it up, and that no known record covered, are `unvouched` in every
    later record.
-5. A record that cannot be written is given up, not the run: an episode without a record is unknown, never wrong.
+5. If a record cannot be written, the run continues without it. An episode without a record is unknown, never wrong.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class Checkpoint(NamedTuple):
     episode_id: str
     events: int
     head: str
-    """The hash of the line before `events`; for 0 what the first line names."""
+    """The hash of the line before `events`; for 0 the `prev` of the first line."""
     following: str
     """`next`: the hash of the line about to be written; at a pause and at the end, of the last line."""
     unvouched: tuple[EventRange, ...]
     manifest: str
     """The hash of the manifest that is about to be written; empty before the end."""
     given: int
-    """The user gave the permissions of all events before this `seq` again, knowing the head of the log."""
+    """The `seq` before which the user granted all permissions again, knowing the head of the log."""
     mac: str = ""
     signature: Mapping[str, Any] | None = None
     slot: int = 0
 
     def to_payload(self) -> dict[str, Any]:
-        """What MAC and signature cover."""
+        """The members that MAC and signature cover."""
         return {
             "schema_version": SCHEMA,
             "episode_id": self.episode_id,
@@ -81,7 +81,7 @@ class Checkpoint(NamedTuple):
 
 
 class Vouched(NamedTuple):
-    """What the known records of a log vouch for."""
+    """The events of a log for which known records vouch."""
 
     ranges: tuple[EventRange, ...] = ()
     """The vouched events, in order, not adjacent."""
@@ -104,7 +104,7 @@ class Vouched(NamedTuple):
         return self.covers(sequence) or (sequence is not None and sequence < self.given)
 
     def missing(self, count: int) -> tuple[EventRange, ...]:
-        """The ranges of the first `count` events that nothing vouches for."""
+        """The unvouched ranges among the first `count` events."""
         found, begin = [], 0
         for first, last in self.ranges:
             if first > begin:
@@ -160,19 +160,24 @@ def _parse_record(data: bytes, slot: int) -> Checkpoint | None:
 
 
 def _is_sound(record: Checkpoint) -> bool:
-    """Whether the values of a record are what a writer gives; a MAC says nothing of a record that nobody can write."""
-    numbers = [record.events, record.given, *(end for each in record.unvouched for end in each)]
-    if any(type(number) is not int or not 0 <= number < _MOST_EVENTS for number in numbers):
-        return False
-    in_order = all(before[1] < after[0] for before, after in pairwise(record.unvouched))
+    """Whether a writer can have written the values of a record. The MAC of any other record proves nothing."""
+    hashes = [each for each in (record.head, record.following, record.manifest) if each]
     return (
-        in_order
-        and all(first <= last for first, last in record.unvouched)
-        and is_digest(record.head)
-        and all(not each or is_digest(each) for each in (record.following, record.manifest))
+        _has_sound_numbers(record)
+        and bool(record.head)
+        and all(map(is_digest, hashes))
         and type(record.mac) is str
         and record.mac.isascii()  # `compare_digest` takes no other text
     )
+
+
+def _has_sound_numbers(record: Checkpoint) -> bool:
+    ends = [end for each in record.unvouched for end in each]
+    for number in (record.events, record.given, *ends):
+        if type(number) is not int or not 0 <= number < _MOST_EVENTS:
+            return False
+    in_order = all(before[1] < after[0] for before, after in pairwise(record.unvouched))
+    return in_order and all(first <= last for first, last in record.unvouched)
 
 
 def is_own(record: Checkpoint, owner: bytes | None) -> bool:
@@ -206,8 +211,8 @@ def places_of(records: Iterable[Checkpoint]) -> set[int]:
 
 
 def compare(records: Iterable[Checkpoint], episode_id: object, heads: Mapping[int, str]) -> Vouched:
-    """What known records vouch for in a log; `heads` has the hashes of its chain at `places_of` these records, as far
-    as the log reaches."""
+    """Compare known records with a log. `heads` has the hashes of its chain at `places_of` these records, as far as
+    the log reaches."""
     ranges: list[EventRange] = []
     given, differs, slot, latest, manifest = 0, "", NOTHING.slot, -1, ""
     for record in records:
@@ -243,7 +248,7 @@ def _merged(ranges: Iterable[EventRange]) -> list[EventRange]:
 
 
 def read_vouched(folder: Folder, owner: bytes | None, sign: Sign | None = None) -> Vouched:
-    """What the known records of an episode vouch for, as far as the chain of its log holds. Raises FileRefused."""
+    """Compare the known records of an episode with its log, as far as the chain holds. Raise FileRefused."""
     known = known_records(folder, owner, sign)
     if not known:
         return NOTHING
@@ -275,7 +280,7 @@ class CheckpointWriter:
         vouched: Vouched = NOTHING,
         count: int = 0,
     ) -> None:
-        """`vouched`: what earlier records vouch for of the first `count` events, which are in the log already."""
+        """`vouched`: the result of earlier records for the first `count` events, which are in the log already."""
         self._folder = folder
         self._episode_id = episode_id
         self._owner = owner
@@ -309,11 +314,11 @@ class CheckpointWriter:
                 fdatasync(self._fd)
 
     def give(self, count: int) -> None:
-        """From the next record on: the user gave the permissions of the first `count` events again."""
+        """Note in later records that the user granted the permissions of the first `count` events again."""
         self._given = count
 
     def leave_out(self, sequence: int) -> None:
-        """From the next record on: this event is not vouched for."""
+        """Leave this event unvouched in later records."""
         self.unvouched = _coarser(tuple(_merged([*self.unvouched, (sequence, sequence)])))
 
     def close(self) -> None:

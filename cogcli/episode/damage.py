@@ -1,12 +1,12 @@
-"""Repairing the damaged newest line of an unfinished log: `verify --repair`, the lock being held.
+"""The repair of the damaged newest line of an unfinished log: `verify --repair`, under the lock.
 
-1. A newline that was altered is put back: the checksums of the lines beside it vouch for all else.
-2. A damaged line that nothing sound follows is moved to `events.torn`, as a torn one is. Whatever it was, the log must
-   not go on as if it had never been: if it was the intent of a call, that call may have happened, and the intent is
-   appended anew, without a result. Anything else was the end of a call, which is in doubt without it, or follows
-   again from what is left.
-3. What a line was follows from its checksum, as long as one byte is altered; else from what can still be read.
-   Where it follows from neither, or sound lines follow, nothing is changed: refused.
+1. An altered newline is restored: the checksums of the lines next to it vouch for all other bytes.
+2. A damaged line without a sound line after it is moved to `events.torn`, like a torn one. The log must not continue as
+   if the line had never existed. If it was the intent of a call, that call may have happened: the intent is appended
+   again, without a result. Any other line was the end of a call, which is in doubt without it, or follows again from
+   the rest of the log.
+3. A damaged line is identified by its checksum if one byte is altered, else by its readable part. If neither identifies
+   it, or sound lines follow, it is refused and nothing is changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPE: Final = re.compile(
 
 
 class Damage(NamedTuple):
-    """The first damaged line of a log: where it begins, and all bytes from there on."""
+    """The first damaged line of a log: its offset, and all bytes from there on."""
 
     offset: int
     number: int
@@ -39,25 +39,25 @@ class Damage(NamedTuple):
 
     @property
     def newline_at(self) -> int:
-        """Where the newline of a sound line was altered; -1 where that is not what happened."""
+        """The offset of the altered newline of a sound line; -1 without one."""
         size = valid_prefix(self.rest)
         return self.offset + size if 0 < size < len(self.rest) else -1
 
     @property
     def can_be_mended(self) -> bool:
-        """Whether it looks as if rules 1 to 3 apply."""
+        """Whether rules 1 to 3 seem to apply."""
         was_whole = any(map(is_like_whole, self.rest.split(b"\n")))
         return self.newline_at >= 0 or (self.number > 1 and self.is_last and was_whole)
 
     @property
     def is_last(self) -> bool:
-        """Whether nothing sound follows, and it is one line."""
+        """Whether it is one line, and no sound line follows."""
         lines = self.rest.split(b"\n")
         return not any(map(holds, lines[1:])) and sum(map(is_like_whole, lines[:-1])) <= 1
 
 
 def damage_of(folder: Folder) -> Damage | None:
-    """The first line that cannot be what was written; None where every line can. Raises FileRefused."""
+    """The first line that differs from any written line; None without one. Raise FileRefused."""
     lines, offset = Lines(folder.chunks(EVENTS)), 0
     for _, raw, _ in lines.objects(sound=True):
         offset += len(raw) + 1
@@ -75,9 +75,8 @@ def read_from(folder: Folder, offset: int) -> bytes:
 
 def write_newline(folder: Folder, place: int) -> None:
     """Write a newline over one byte of the log, whose lock the caller holds. Raises OSError."""
-    fd = folder.descriptor(
-        EVENTS, os.O_RDWR
-    )  # of its own: what is written to the caller's goes to the end
+    # A new descriptor, since the caller's appends to the end.
+    fd = folder.descriptor(EVENTS, os.O_RDWR)
     try:
         os.lseek(fd, place, os.SEEK_SET)
         os.write(fd, b"\n")
@@ -87,14 +86,14 @@ def write_newline(folder: Folder, place: int) -> None:
 
 
 class LostIntent(NamedTuple):
-    """What a damaged line was: its object where that matters, being an intent's."""
+    """A damaged line before its damage, with its object if it is an intent."""
 
     intent: dict[str, Any] | None
     line: bytes
 
 
 def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | None:
-    """What the damaged line in these bytes was, one of `heads` being its `prev`; None where that cannot be known."""
+    """Identify the damaged line in these bytes, whose `prev` is one of `heads`; None if that is not possible."""
     lost = data[: data.rfind(b"\n")] if b"\n" in data else data
     for line in corrections(lost):
         with suppress(JsonRefused):

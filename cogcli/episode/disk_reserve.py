@@ -1,11 +1,11 @@
-"""Space kept for the end of a run, so that a full disk still gets its terminal event
+"""Space reserved for the end of a run, so that its terminal event fits on a full disk
 (docs/reference/episode.md#disk-full).
 
 1. The file exists while its run is alive, and is freed when its end is written, the run pauses or its log is closed.
-   Only a killed process leaves it behind; whoever reopens the episode replaces it.
-2. Its first line names the process that holds the log, for whoever finds it locked. That is data, believed for a
-   message and nothing else.
-3. A file system without room for it gets no episode; one that cannot keep room goes without.
+   Only a killed process leaves it behind; reopening the episode replaces it.
+2. Its first line names the process that holds the log, for the message about a locked log. It is not trusted for
+   anything else.
+3. If the file system has no room for it, no episode is created. If it cannot reserve room, the run has no reserve.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cogcli.episode.layout import BALLAST
 
 SIZE: Final = 64 * 1024
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-"""The errors of a write to a disk, or a user's share of it, that is full."""
+"""The errors of a write to a full disk, or beyond a user's quota."""
 _HOLDER = re.compile(rb"pid (\d{1,10}) on ([A-Za-z0-9._-]{1,64})\n")
 
 
@@ -30,7 +30,7 @@ class DiskReserve:
     """The reserve of one open episode, whose lock the caller holds."""
 
     def __init__(self, folder: Folder, *, anew: bool = False) -> None:
-        """Take the room, `anew` where another process may have left it. Raises OSError where the disk is full."""
+        """Reserve the space, `anew` if another process may have left a file. Raise OSError if the disk is full."""
         self._folder = folder
         self.held = True
         if anew:
@@ -47,7 +47,7 @@ class DiskReserve:
             undo.pop_all()
 
     def free(self) -> bool:
-        """Give the room back; whether there was any. May be called again."""
+        """Free the space. Return whether there was any. May be called again."""
         held = self.held
         try:
             self.remove()
@@ -56,7 +56,7 @@ class DiskReserve:
         return held
 
     def remove(self) -> None:
-        """Give the room back. Raises OSError."""
+        """Free the space. Raise OSError."""
         if self.held:
             with suppress(FileNotFoundError):
                 self._folder.unlink(BALLAST)

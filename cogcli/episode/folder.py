@@ -1,10 +1,10 @@
-"""One open directory: every file of an episode is reached through it, by a plain name, never through a link.
+"""An open directory. Every file of an episode is reached through it by a plain name, never through a link.
 
-1. The directory is opened once, by its real path, on which no link is followed; whatever happens to the path later,
-   names are resolved inside what was opened.
-2. Symbolic links are refused, FIFOs and devices never waited for: opened without blocking, judged by what was opened.
-3. Files are 0600 and directories 0700 whatever the umask. Whole files appear at once: temporary name, sync, rename,
-   sync of the directory.
+1. The directory is opened once, by its real path, and no link is followed on the way. If the path changes later, names
+   are still resolved in the opened directory.
+2. Symbolic links are refused. FIFOs and devices are opened without blocking, and refused by the type of the open file.
+3. Files are 0600 and directories 0700 under any umask. Whole files appear at once: temporary name, sync, rename, sync
+   of the directory.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTT
 _APPEND: Final = _READ | os.O_RDWR | os.O_APPEND
 _CREATE: Final = os.O_CREAT | os.O_EXCL
 SYNCED: Final = os.O_RDONLY if BY_DESCRIPTOR else os.O_RDWR
-"""The flags for a file that is only opened to be put on disk: Windows asks for the right to write."""
+"""The flags to open a file only for a sync: Windows requires the right to write."""
 _CHUNK: Final = 1 << 20
 TEMPORARY: Final = ".tmp-"
-"""How the names of files that are not in place yet begin."""
+"""The prefix of the names of temporary files."""
 
 fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
 def disk_refusal(path: Path | str, error: OSError) -> EnvironmentRefusal:
-    """A failed write as the error that users see."""
+    """The error for a failed write."""
     return EnvironmentRefusal(
         "env.disk",
         f"`{path}` cannot be written: {error.strerror or error}",
@@ -58,14 +58,14 @@ class Folder:
     """An open directory. Close it, or use it in a `with`."""
 
     def __init__(self, path: Path, fd: int | None) -> None:
-        """`fd` is None where directories are not opened (`BY_DESCRIPTOR`)."""
+        """`fd` is None on systems that do not open directories (`BY_DESCRIPTOR`)."""
         self.path = path
         self._fd = fd
 
     @classmethod
     def open(cls, path: Path, *, make: bool = False) -> Folder:
-        """The directory at `path`, of which no component may be a link. `make` makes what is missing of it, 0700.
-        Raises OSError."""
+        """The directory at `path`, of which no component may be a link. `make` creates missing components, 0700.
+        Raise OSError."""
         if BY_DESCRIPTOR:
             return cls(path, open_directory(os.fspath(path), make=make))
         if make:
@@ -81,11 +81,11 @@ class Folder:
         return Folder(self.path / name, os.open(name, _DIRECTORY, dir_fd=self._fd))
 
     def _at(self, name: str) -> str:
-        """What names an entry together with `dir_fd=self._fd`."""
+        """The name of an entry relative to `dir_fd=self._fd`."""
         return name if BY_DESCRIPTOR else os.path.join(self.path, name)
 
     def descriptor(self, name: str, flags: int) -> int:
-        """A descriptor of the file, links not followed; 0600 where it is created. Raises OSError."""
+        """A descriptor of the file, links not followed; 0600 if it is created. Raise OSError."""
         if not BY_DESCRIPTOR and stat.S_ISLNK(self._mode(name)):
             raise OSError(errno.ELOOP, "is a symbolic link")
         return os.open(self._at(name), flags | _OPENED, 0o600, dir_fd=self._fd)
@@ -107,7 +107,7 @@ class Folder:
         os.replace(self._at(name), self._at(new), src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def sync(self) -> None:
-        """Put the entries on disk, where a directory can be. Raises OSError."""
+        """Sync the directory, if the system can. Raise OSError."""
         if self._fd is not None:
             os.fsync(self._fd)
 
@@ -120,7 +120,7 @@ class Folder:
         return made
 
     def close(self) -> None:
-        """Give the directory back; may be called twice."""
+        """Close the directory; may be called twice."""
         if self._fd is not None and self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -132,7 +132,7 @@ class Folder:
         self.close()
 
     def entries(self) -> dict[str, os.stat_result]:
-        """Every name in the directory and what it is, links not followed, sorted by name."""
+        """Every name in the directory with its stat result, links not followed, sorted by name."""
         found = {}
         for name in sorted(self.names()):
             with contextlib.suppress(FileNotFoundError):
@@ -140,15 +140,15 @@ class Folder:
         return found
 
     def holds(self, name: str) -> bool:
-        """Whether a regular file of this name is there."""
+        """Whether a regular file has this name."""
         return stat.S_ISREG(self._mode(name))
 
     def holds_directory(self, name: str) -> bool:
-        """Whether a directory of this name is there, and no link."""
+        """Whether a directory has this name; a link does not count."""
         return stat.S_ISDIR(self._mode(name))
 
     def _mode(self, name: str) -> int:
-        """What a name is, links not followed; 0 where that cannot be seen."""
+        """The mode of an entry, links not followed; 0 if it is unknown."""
         try:
             return os.stat(self._at(name), dir_fd=self._fd, follow_symlinks=False).st_mode
         except OSError:
@@ -181,7 +181,7 @@ class Folder:
         return fd
 
     def is_locked(self, name: str) -> bool:
-        """Whether a process holds the lock of a file: of a log the process of its run, which is alive."""
+        """Whether a process holds the lock of a file; for a log the process of its live run."""
         try:
             fd = self.open_file(name)
         except FileRefused:
@@ -192,7 +192,7 @@ class Folder:
             os.close(fd)
 
     def size(self, name: str) -> int:
-        """How many bytes a regular file has. Raises FileRefused."""
+        """The size of a regular file in bytes. Raise FileRefused."""
         fd = self.open_file(name)
         try:
             return os.fstat(fd).st_size
@@ -202,14 +202,13 @@ class Folder:
     def chunks(
         self, name: str, wait: Callable[[], None] | None = None
     ) -> Generator[bytes, None, None]:
-        """The bytes of a regular file, piece by piece. With `wait`, also what is written while a process holds its
-        lock; `wait` is called while there is nothing new. Raises FileRefused."""
+        """The bytes of a regular file, in pieces. With `wait` also new bytes while a process holds its lock; `wait` is
+        called while there are none. Raise FileRefused."""
         fd = self.open_file(name)
         try:
             while True:
-                alive = wait and self.is_locked(
-                    name
-                )  # before reading: what the run wrote last is then still read
+                # Before the reading, so that the last bytes of the run are still read.
+                alive = wait and self.is_locked(name)
                 while chunk := os.read(fd, _CHUNK):
                     yield chunk
                 if not (wait and alive):
@@ -222,7 +221,7 @@ class Folder:
             os.close(fd)
 
     def read(self, name: str, *, limit: int) -> bytes:
-        """All bytes of a regular file of at most `limit` bytes, whose size is asked first. Raises FileRefused."""
+        """All bytes of a regular file of at most `limit` bytes. Its size is checked first. Raise FileRefused."""
         place, parts, size = str(self.path / name), [], 0
         if (there := self.size(name)) > limit:
             raise FileRefused(
@@ -255,13 +254,13 @@ class Folder:
             raise disk_refusal(self.path / name, error) from error
 
     def remove_files(self, beginning: str = "") -> None:
-        """Remove the regular files whose names begin so. Raises OSError."""
+        """Remove the regular files whose names have this prefix. Raise OSError."""
         for name, found in self.entries().items():
             if name.startswith(beginning) and stat.S_ISREG(found.st_mode):
                 self.unlink(name)
 
     def sync_with_parent(self) -> None:
-        """Put the directory, and its own entry in the directory above, on disk. Raises OSError."""
+        """Sync the directory, and its own entry in its parent. Raise OSError."""
         self.sync()
         if not BY_DESCRIPTOR:
             return
@@ -279,7 +278,7 @@ def read_at(fd: int, size: int, offset: int) -> bytes:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write every byte, however many writes that takes. Raises OSError."""
+    """Write every byte, with several writes if necessary. Raise OSError."""
     written = os.write(fd, data)
     if written == len(data):
         return

@@ -1,11 +1,11 @@
-"""Writing the log so that nothing is lost: docs/reference/episode.md#writing, and on a full disk
-docs/reference/episode.md#disk-full. Of the code alone:
+"""The journal writes the log (docs/reference/episode.md#writing), also on a full disk
+(docs/reference/episode.md#disk-full). Rules of the code alone:
 
-1. Under durability `process` the caller says `durable` where the page wants a sync.
+1. Under durability `process` the caller passes `durable` where the page requires a sync.
 2. The first sync also puts the directory and its own entry on disk.
-3. After a failed write or sync every later append is refused in the same words.
-4. What only its key name betrays is masked in the log alone: the event handed back holds it, so that a run continues
-   with its values.
+3. After a failed write or sync every later append is refused with the same error.
+4. A value that is secret only by the name of its key is masked in the log alone. The returned event holds it, so that
+   the run continues with its values.
 5. Large values are in their blobs before the line that names them, and are synced with it, not before.
 """
 
@@ -23,13 +23,14 @@ from cogcli.base.canonical import digest
 from cogcli.base.errors import EnvironmentRefusal, InternalError
 from cogcli.base.file_lock import lock
 from cogcli.base.files import FileRefused
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.redact import Redactor
 from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource
 from cogcli.declarations.checksum import line_with_sum
 from cogcli.declarations.envelope import Draft, Event, mask_payload, to_json
 from cogcli.declarations.options import DURABILITIES
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.episode.agreement import scan_log
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
 from cogcli.episode.checkpoint import NOTHING, CheckpointWriter, EventRange, Vouched
@@ -46,23 +47,28 @@ if TYPE_CHECKING:  # signing is for those who sign
 
 _VOUCHED_FIRST: Final = frozenset(("start", "governance", "runtime"))
 """Phases whose events may carry a permission, or begin and end a period in which a process writes. A checkpoint
-announces each, and each event of a gate: no crash leaves a permission in the log that nothing vouches for."""
+announces each, and each event of a gate, so that no crash leaves an unvouched permission in the log."""
 _CHANGED: Final = "another process changed the file while the run wrote it"
 _CHECKPOINT_EVERY: Final = 16
 """A killed run has at most so many events that no checkpoint covers. A record for each would slow a step by 3 %."""
 _STANDING_LEVELS: Final = frozenset(("elevated", "privileged"))
 
 
+class _Permissions(Record):
+    """The options of a run that permit calls."""
+
+    trust_level: str | None = None
+    confirmed_capabilities: Any = None
+
+
 def has_standing_permissions(started: Mapping[str, Any]) -> bool:
-    """Whether the first event of a run holds permissions for calls to come, whatever their inputs."""
-    options = object_of(started.get("options"))
-    return options.get("trust_level") in _STANDING_LEVELS or bool(
-        options.get("confirmed_capabilities")
-    )
+    """Whether the first event of a run permits later calls with any inputs."""
+    given = read_record(_Permissions, started.get("options"))
+    return given.trust_level in _STANDING_LEVELS or bool(given.confirmed_capabilities)
 
 
 def unmake(folder: Folder) -> None:
-    """Remove an episode in which no event was committed, as far as that goes. Only for who holds the lock."""
+    """Remove an episode without a committed event, as far as possible. The caller holds the lock."""
     with contextlib.suppress(OSError):
         with contextlib.suppress(FileNotFoundError), folder.sub(BLOBS) as kept:
             kept.remove_files()
@@ -74,11 +80,11 @@ def unmake(folder: Folder) -> None:
 
 
 class _LogChanged(OSError):
-    """The log on disk is not what was written to it."""
+    """The log on disk differs from what was written."""
 
 
 class End(NamedTuple):
-    """The end of a log: what the next event needs of it."""
+    """The end of a log, as the next event needs it."""
 
     sequence: int
     head: str
@@ -93,7 +99,7 @@ class End(NamedTuple):
 
 
 class JournalPorts(TypedDict):
-    """What a journal is given besides the episode: `store` and `reopen` pass it through."""
+    """The ports of a journal; `store` and `reopen` pass them through."""
 
     clock: Clock
     ids: IdSource
@@ -116,10 +122,10 @@ class Journal:
         vouched: Vouched = NOTHING,
         **ports: Unpack[JournalPorts],
     ) -> None:
-        """Start a log in an empty directory, which the journal then owns. Raises OSError.
+        """Start a log in an empty directory, which the journal then owns. Raise OSError.
 
-        `resumed`: the descriptor of a log that is there, opened for appending and locked, and where it ends;
-        `vouched`: what its checkpoints vouch for.
+        `resumed`: the descriptor of an existing log, opened for appending and locked, and its end; `vouched`: the
+        result of its checkpoints.
         """
         durability = ports.get("durability", "process")
         if durability not in DURABILITIES:
@@ -128,14 +134,14 @@ class Journal:
         self.trace_id = trace_id
         self.folder = folder
         self.sign = ports.get("sign")
-        """What signs the manifest, where one is to be signed."""
+        """The function that signs the manifest; None to leave it unsigned."""
         self._clock, self._ids, self._redactor = ports["clock"], ports["ids"], ports["redactor"]
         self._each = durability == "power"
         self._syncs = durability != "none"
         self._blobs = BlobFolder(folder)
         self._failed: OSError | None = None
         self._final = False
-        """Nothing may follow, whatever room there is: a sync failed, or a part of a line could not be cut off."""
+        """Whether no event may follow: a sync failed, or a part of a line could not be cut off."""
         self._placed = False
         self._announces_each = False
         with contextlib.ExitStack() as opened:
@@ -161,21 +167,21 @@ class Journal:
             self._rules,
         ) = end
         self.vouched = vouched
-        """What the checkpoints vouched for when the log was opened."""
+        """The result of the checkpoints when the log was opened."""
         self._found = end.sequence
         self.found_head = end.head
-        """The hash that the log ended with when it was opened."""
+        """The hash of the last line when the log was opened."""
         self._checkpoints = CheckpointWriter(
             folder, episode_id, ports.get("owner"), self.sign, vouched=vouched, count=end.sequence
         )
 
     @property
     def directory(self) -> Path:
-        """Where the episode is."""
+        """The directory of the episode."""
         return self.folder.path
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """Write an event; the event as it enters the run's state (rule 4). Raises EnvironmentRefusal `env.disk`."""
+        """Write an event and return it for the state of the run (rule 4). Raise EnvironmentRefusal `env.disk`."""
         payload = mask_payload(draft.payload, self._redactor)
         event = self._append(draft, payload, durable)
         if payload is draft.payload:
@@ -183,8 +189,8 @@ class Journal:
         return event._replace(payload=self._redactor.mask_known(draft.payload))
 
     def append_derived(self, draft: Draft, *, vouched: bool = True) -> Event:
-        """Append what only repeats what is on disk, in the same words: masked already; durable. Unless `vouched`, no
-        checkpoint vouches for it."""
+        """Append an event that follows from the log: it is masked already, and durable. Unless `vouched`, no checkpoint
+        vouches for it."""
         if not vouched:
             self._checkpoints.leave_out(self._sequence)
         return self._append(draft, draft.payload, True)
@@ -194,16 +200,11 @@ class Journal:
         return self._append(draft, draft.payload, False)
 
     def _append(self, draft: Draft, payload: dict[str, Any], durable: bool) -> Event:
-        last = draft.run_id == self._root and (
-            draft.phase == "terminate" or draft.event_type == "run.paused"
-        )
+        last = self._is_last(draft)
         if self._failed is not None and not (last and self._use_reserve()):
             raise self._refusal(self._failed)
         if not self._sequence and draft.phase == "start":
-            self._rules = LATEST
-            payload = {**payload, "rules": LATEST}
-            if has_standing_permissions(payload):
-                self.announce_each()
+            payload = self._begin(payload)
         event = self._placed_event(draft, payload)
         line = self._line(event)
         head = digest(memoryview(line)[:-1])
@@ -219,13 +220,25 @@ class Journal:
             self.sync()
         return event
 
+    def _is_last(self, draft: Draft) -> bool:
+        """Whether an event ends or pauses the root run: a full disk has room for it."""
+        is_end = draft.phase == "terminate" or draft.event_type == "run.paused"
+        return is_end and draft.run_id == self._root
+
+    def _begin(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """The payload of the first event, with the rules of the log."""
+        self._rules = LATEST
+        if has_standing_permissions(payload):
+            self.announce_each()
+        return {**payload, "rules": LATEST}
+
     def announce_each(self) -> None:
-        """Have a checkpoint announce each event from now on: if the run is killed, what was forged onto its end cannot
+        """Have a checkpoint announce each event from now on. If the run is killed, forged events after its end cannot
         use the permissions of its first event."""
         self._announces_each = True
 
     def _is_vouched_first(self, draft: Draft) -> bool:
-        """Whether a checkpoint announces an event: one that may carry a permission, and one in so many."""
+        """Whether a checkpoint announces an event: if it may carry a permission, and every so many events."""
         if draft.phase in _VOUCHED_FIRST or not self._sequence % _CHECKPOINT_EVERY:
             return True
         return draft.step_id is not None and StepPath(draft.step_id).in_call
@@ -284,27 +297,27 @@ class Journal:
 
     @property
     def count(self) -> int:
-        """How many events the log has."""
+        """The number of events."""
         return self._sequence
 
     @property
     def size(self) -> int:
-        """How many bytes the log has."""
+        """The size of the log in bytes."""
         return self._size
 
     @property
     def stored(self) -> int:
-        """How many bytes of blobs were stored so far."""
+        """The bytes of blobs stored so far."""
         return self._blobs.stored
 
     @property
     def chain(self) -> dict[str, Any]:
-        """What a manifest says of the log."""
+        """The `chain` of a manifest."""
         return {"events": self._sequence, "head": self._head}
 
     @property
     def unvouched(self) -> tuple[EventRange, ...]:
-        """The ranges of events in the log that this process did not write and that no checkpoint covers."""
+        """The ranges of events of other processes that no checkpoint covers."""
         return self._checkpoints.unvouched
 
     @property
@@ -320,28 +333,28 @@ class Journal:
         )
 
     def is_allowed(self, sequence: int | None) -> bool:
-        """Whether a permission that an event records counts: this process wrote it, a checkpoint vouches for it, or
-        the user gave it again."""
+        """Whether the permission of an event counts: this process wrote it, a checkpoint vouches for it, or the user
+        granted it again."""
         return self.vouched.allows(sequence) or (sequence is not None and sequence >= self._found)
 
     def give_again(self) -> None:
-        """The user gave again the permissions of all events so far."""
+        """Record that the user granted the permissions of all events so far again."""
         self._checkpoints.give(self._sequence)
 
     @property
     def stopped_by_full_disk(self) -> bool:
-        """Whether nothing but the end of the run can be written any more."""
+        """Whether only the end of the run can still be written."""
         return self._failed is not None and self._failed.errno in FULL and not self._final
 
     def _use_reserve(self) -> bool:
-        """Whether a full disk has room again, for what ends the run."""
+        """Free the reserve for the end of the run. Return whether a full disk has room now."""
         if not self.stopped_by_full_disk or not self._reserve.free():
             return False
         self._failed = None
         return True
 
     def sync(self) -> None:
-        """Put all that was appended on disk, unless durability is `none`. Raises EnvironmentRefusal `env.disk`."""
+        """Put all events on disk, unless durability is `none`. Raise EnvironmentRefusal `env.disk`."""
         if self._failed is not None:
             raise self._refusal(self._failed)
         if not self._syncs:
@@ -366,13 +379,13 @@ class Journal:
         raise self._refusal(error) from error
 
     def _refusal(self, error: OSError) -> EnvironmentRefusal:
-        """The error of a log that cannot be written any more, for this reason."""
+        """The error of a log that can no longer be written, for this reason."""
         if isinstance(error, _LogChanged):
             return altered_error(self.directory, f"{EVENTS}: {error}")
         return disk_refusal(self.directory / EVENTS, error)
 
     def require_unchanged(self) -> None:
-        """Raise EnvironmentRefusal `episode.altered` unless the log on disk is what was written, line by line."""
+        """Raise EnvironmentRefusal `episode.altered` unless the log on disk equals the written lines."""
         try:
             log = scan_log(self.folder)
         except FileRefused as error:
@@ -390,17 +403,17 @@ class Journal:
             )
 
     def put_blob(self, data: bytes) -> str:
-        """Keep a document beside the log, known secrets masked; gives `sha256:...`. On disk when this returns."""
+        """Store a document as a blob, known secrets masked, and return `sha256:...`. It is on disk on return."""
         with contextlib.suppress(UnicodeDecodeError):
             data = self._redactor.mask_text(data.decode()).encode()
         return self._blobs.put(data)
 
     def put_large(self, text: bytes) -> str:
-        """Keep the JSON of a value that a document names; gives `sha256:...`. Nothing is masked: the log was."""
+        """Store the JSON of a value and return `sha256:...`. It comes from the log, which is masked."""
         return self._blobs.put(text)
 
     def cut(self, size: int) -> None:
-        """Cut off what follows the last committed line, on disk when this returns. Raises EnvironmentRefusal."""
+        """Cut the log to its committed lines, on disk on return. Raise EnvironmentRefusal."""
         try:
             os.ftruncate(self._fd, size)
         except OSError as error:
@@ -413,11 +426,11 @@ class Journal:
         self.folder.replace(name, data, sync=self._syncs)
 
     def replace_unsynced(self, name: str, data: bytes) -> None:
-        """As `replace`, but not synced: after a power cut the file may be the one before, or empty."""
+        """As `replace`, but not synced: after a power cut the file may be the earlier one, or empty."""
         self.folder.replace(name, data, sync=False)
 
     def events(self) -> EventLog:
-        """What is on disk so far."""
+        """The log on disk so far."""
         return EventLog(self.folder)
 
     def history(self) -> Iterator[Event]:
@@ -425,12 +438,12 @@ class Journal:
         return (event for _, event in self.events())
 
     def free_reserve(self) -> None:
-        """Give back the room kept for the end: it is being written. Raises EnvironmentRefusal `env.disk`."""
+        """Free the reserve before the end is written. Raise EnvironmentRefusal `env.disk`."""
         with disk_errors(self.directory / BALLAST):
             self._reserve.remove()
 
     def discard(self) -> bool:
-        """Remove an episode in which nothing was committed, and close the journal; whether that was so."""
+        """Remove an episode without a committed event, and close the journal. Return whether it had none."""
         if self._sequence or self._size:
             return False
         unmake(self.folder)

@@ -1,10 +1,10 @@
-"""Large values are stored once and referred to, under rules 2: docs/reference/episode.md#blobs. Beyond the page:
+"""The references to large values under rules 2 (docs/reference/episode.md#blobs). Beyond the page:
 
 1. Below the size of a disk page, 4 KiB, a file of its own would cost more than it saves.
-2. As the inner value goes first, a large text in an object leaves the object small, and a blob may hold references.
-3. What a blob holds is never a reference as a whole.
-4. Blobs of one line that are repeated count each time against the bound.
-5. Steps pass a large text on, so lines that follow one another name the same blob: its text is in memory once.
+2. Inner values are replaced first: a large text in an object leaves the object small, and a blob may hold references.
+3. The whole value of a blob is never a reference.
+4. A blob that one line names several times counts each time against the bound.
+5. Steps pass a large text on, so consecutive lines name the same blob: its text is in memory once.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from cogcli.base.strict_json import JsonRefused
 from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parse, reference_to
 
 SMALL: Final = 4096
-"""Bytes of JSON up to which a value of a step is left where it is."""
+"""Bytes of JSON up to which a value of a step stays in place."""
 IN_FULL: Final = 1024 * 1024
 """Bytes of JSON up to which an output is in full in `state.json`."""
 _VALUES: Final = frozenset(
     ("inputs", "input", "output", "outputs", "value", "frame", "request", "reply", "read")
 )
-"""Keys under which an event holds what a run or a step was given or produced."""
+"""Keys of the inputs and outputs of runs and steps in an event."""
 _KEPT_TEXTS: Final = 2
-"""A step names what it was given and what it gave."""
+"""A step names its input and its output."""
 _DEEPEST: Final = 128
-"""Levels of a value put together from blobs: above what any writer may nest, below what recursion bears."""
+"""Levels of a value assembled from blobs: more than any writer may nest, fewer than the limit of recursion."""
 
 
 def shorten_values(payload: dict[str, Any], put: Put) -> dict[str, Any]:
-    """The payload as it is in the log: large values are handed to `put`, which gives their digest."""
+    """The payload for the log: `put` stores its large values and returns their digests."""
     return {key: _member(key, value, SPILL, put) for key, value in payload.items()}
 
 
 def refer(value: Any, put: Put, *, limit: int = SMALL) -> Any:
-    """The value as it is in a document: what exceeds `limit` bytes of JSON in it, or the whole, is a reference."""
+    """The value for a document: references replace its parts, or all of it, above `limit` bytes of JSON."""
     text = orjson.dumps(value)
     if len(text) <= limit and MARK not in text:
         return value
@@ -53,7 +53,7 @@ def refer(value: Any, put: Put, *, limit: int = SMALL) -> Any:
 
 
 def show_in_full(value: Any, put: Put) -> Any:
-    """The value as it is where people read it: in full up to 1 MiB; above that in the same blobs as elsewhere."""
+    """The value for readers: in full up to 1 MiB, above that with the same references as elsewhere."""
     return refer(value, put, limit=IN_FULL if len(orjson.dumps(value)) <= IN_FULL else SMALL)
 
 
@@ -75,22 +75,22 @@ def _member(key: str, value: Any, limit: int, put: Put) -> Any:
 
 
 class BlobReader:
-    """Puts the values of one log or document together from its blobs (rules 4 and 5)."""
+    """Assembles the values of one log or document from its blobs (rules 4 and 5)."""
 
     def __init__(self, get: Get) -> None:
         self.get = get
         self._left = 0
         """Bytes that the line or document may still name."""
         self._texts: dict[str, str] = {}
-        """By digest the last large texts, the latest last."""
+        """The last large texts by digest, the latest last."""
 
     def expand_payload(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """The payload as folds see it. A reference whose blob is missing, altered or beyond the bound stays."""
+        """The payload for folds. A reference to a missing or altered blob, or one beyond the bound, stays."""
         self._left = MAX_BLOB
         return {key: self._value(member, 0) for key, member in payload.items()}
 
     def expand_document(self, value: Any) -> Any:
-        """A value of a document with everything that it names put in its place, as far as it is there."""
+        """A value of a document with its blobs in place, as far as they exist."""
         self._left = MAX_BLOB
         return self._value(value, 0)
 
@@ -109,7 +109,7 @@ class BlobReader:
     def _blob(self, reference: dict[str, Any], depth: int) -> Any:
         self._left -= reference["bytes"]
         beyond = self._left < 0 or reference["bytes"] < 0
-        # Asking for no blob at all counts it among those that are not there.
+        # The empty digest counts as a missing blob.
         data = self.get("" if beyond else reference["$blob"])
         if data is None or len(data) != reference["bytes"]:
             return reference

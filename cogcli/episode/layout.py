@@ -1,5 +1,5 @@
-"""What an episode directory holds, the grammars of every name that becomes part of a path, and the closed vocabularies
-of its documents, in the order of the shared format (docs/reference/episode.md#shared-format)."""
+"""The files of an episode, the grammars of all names that become part of a path, and the closed vocabularies of its
+documents, in the order of the shared format (docs/reference/episode.md#shared-format)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DECISION: Final = "decision.json"
 TORN: Final = "events.torn"
 BLOBS: Final = "blobs"
 BALLAST: Final = ".ballast"
-"""Space kept free while a run is alive; no part of an episode."""
+"""Space reserved while a run is alive; not a part of the episode."""
 CHECKPOINT: Final = "checkpoint.jsonl"
-"""What the writer of the log vouches for. It differs from user to user, so no manifest names it."""
+"""The events for which the writer of the log vouches. No manifest names it, since it differs from user to user."""
 
 FILES: Final = (EVENTS, LEARN, STATE, SUMMARY, MANIFEST, CONTEXT, DECISION, TORN)
-"""Every file an episode may hold beside its blobs."""
+"""The files of an episode, without its blobs."""
 
 OPEN_LINKS: Final = {"events": EVENTS, "learn": LEARN}
 TERMINAL_LINKS: Final = {**OPEN_LINKS, "summary": SUMMARY, "manifest": MANIFEST}
@@ -39,12 +39,12 @@ STEP_STATUSES: Final = ("pending", "running", "done", "skipped", "failed", "veto
 OUTCOMES: Final = ("ok", "error", "vetoed", "aborted", "partial", "pending")
 INTUITION_MODES: Final = ("advisory", "interventive", "hybrid")
 EXCERPT: Final = 200
-"""Characters of JSON that an action shows of its input or output."""
+"""Characters of JSON in the excerpt of an input or output."""
 
 # -- names -------------------------------------------------------------------------------------------------------------
 
 _ULID = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
-# Ours are upper case, those of other tools lower case and no ULIDs: no two differ by case alone.
+# Ours are upper case; those of other tools are lower case and not ULIDs. So no two ids differ by case alone.
 _EPISODE_ID = re.compile(
     rf"ep_(?:{_ULID}|(?!{_ULID.lower()}$)[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*)"
 )
@@ -62,12 +62,12 @@ def is_episode_id(text: str) -> bool:
 
 
 def is_own_id(text: str) -> bool:
-    """Whether a text is an id as we make them: `ep_` and a ULID."""
+    """Whether a text is an id of ours: `ep_` and a ULID."""
     return _OWN_ID.fullmatch(text) is not None
 
 
 def is_renamed(name: str, episode_id: object) -> bool:
-    """Whether a folder bears the id of another episode than the one whose log it holds. Any other name is free."""
+    """Whether the name of a folder is the id of another episode than that of its log. Other names are allowed."""
     return type(episode_id) is str and name != episode_id and is_episode_id(name)
 
 
@@ -82,12 +82,12 @@ def is_digest(value: object) -> bool:
 
 
 def is_blob_name(name: str) -> bool:
-    """Whether a file name inside `blobs/` is one."""
+    """Whether a file name is that of a blob."""
     return _BLOB.fullmatch(name) is not None
 
 
 def kind_of(name: str) -> str:
-    """The kind of a file as the manifest says it: its stem, or `blob`."""
+    """The kind of a file in a manifest: its stem, or `blob`."""
     return "blob" if name.startswith(f"{BLOBS}/") else name.partition(".")[0]
 
 
@@ -95,7 +95,7 @@ FindingSeverity = Literal["error", "warning", "info"]
 
 
 class Finding(NamedTuple):
-    """One thing seen in an episode. `line` is 1-based, 0 where a file has no lines to speak of."""
+    """One result of a check of an episode. `line` counts from 1; 0 stands for the whole file."""
 
     code: str
     severity: FindingSeverity
@@ -103,12 +103,12 @@ class Finding(NamedTuple):
     line: int
     message: str
     expected: str = ""
-    """What the file or line should hold, in one line; empty if that is not known."""
+    """The expected content, in one line; empty if it is not known."""
     found: str = ""
-    """With `expected`: what the file or line holds."""
+    """The found content, with `expected`."""
 
     def to_payload(self) -> dict[str, Any]:
-        """The object of the envelope; `expected` and `found` only where they are known."""
+        """The finding as JSON; `expected` and `found` only if they are known."""
         payload = self._asdict()
         return (
             payload
@@ -120,20 +120,20 @@ class Finding(NamedTuple):
 def error_finding(
     code: str, file: str, line: int, message: str, *, expected: str = "", found: str = ""
 ) -> Finding:
-    """A finding of severity error; of the name of a file, which anybody may have chosen, at most 200 characters."""
+    """A finding of severity error. The name of a file, which any user may have chosen, is cut to 200 characters."""
     return Finding(code, "error", file[:200], line, message, expected, found)
 
 
 def describe_content(digest: str, size: int | None) -> str:
-    """Size and hash of a file, as findings show them; `digest` is plain hex, or empty if it is not known."""
+    """Size and hash of a file for a finding; `digest` is plain hex, or empty if it is not known."""
     return ", ".join(
         filter(None, ("" if size is None else f"{size:,} bytes", digest and f"sha256 {digest}"))
     )
 
 
 FindingSink = Callable[[str], None]
-"""What takes the messages of the repairs that a projection makes."""
+"""Takes the messages about repairs by a projection."""
 
 
 def ignore_message(message: str) -> None:
-    """A sink for those who do not ask."""
+    """A sink that ignores all messages."""

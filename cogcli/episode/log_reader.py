@@ -1,9 +1,9 @@
-"""Reading a log: ours or another tool's, finished or being written.
+"""The events of a log of any tool, finished or being written.
 
-1. Lines are read as `log_lines` says. Reading also stops before a line that is JSON but no event, or does not fit its
-   checksum, even at the end: no torn write leaves one.
-2. Only the fields of the shared format are expected. A member of a wrong type counts as absent; unknown
-   phases and types are kept.
+1. Lines are read by the rules of `log_lines`. Reading also stops before a line that is JSON but not an event, or does
+   not fit its checksum, even at the end: no torn write leaves one.
+2. Only the fields of the shared format are required. A member of a wrong type counts as absent; unknown phases and
+   types are kept.
 3. Blobs are resolved: folds see values.
 """
 
@@ -24,19 +24,19 @@ from cogcli.episode.layout import EVENTS, Finding, is_renamed
 from cogcli.episode.log_lines import FIRST, Lines, rules_of
 
 Warn = Callable[[CogcliError], None]
-"""What takes the error of a damaged or renamed log that is read all the same."""
+"""Takes the warning about a damaged or renamed log."""
 
 
 class EventLog:
     """The events of an episode's directory, by path or open, or of a log's bytes, then without blobs: an iterable of
     (line number, event).
 
-    With `wait` a log that grows is followed: `wait` is called while there is nothing new, up to the moment when no run
-    holds the lock. A run that pauses, ends or dies gives its lock back: then what is there is all there is.
+    With `wait` a growing log is followed: `wait` is called while there is nothing new, until no run holds the lock. A
+    run that pauses, ends or dies releases its lock.
 
-    Once iterated: `torn` bytes were left out, `stopped` says why it ended, `unresolved` counts the blobs that are
-    missing, altered or cannot be read. Iterating raises EnvironmentRefusal `episode.unreadable` where there is no log
-    to open.
+    Once iterated: `torn` counts the omitted bytes, `stopped` is the reason of an early end, `unresolved` counts the
+    blobs that are missing, altered or unreadable. Iterating raises EnvironmentRefusal `episode.unreadable` if there is
+    no log.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ def iterate_events(
 ) -> Iterator[Event]:
     """The events of an episode up to the end of its log or the first damage; `wait` as for `EventLog`.
 
-    A damage, or a beginning other than `run.started`, is a warning; with `whole` it is an error, since what happened
-    after a damage is unknown. Raises EnvironmentRefusal `episode.unreadable`, also for a log without events.
+    A damage, or another first event than `run.started`, is a warning; with `whole` it is an error, since events after
+    a damage are unknown. Raise EnvironmentRefusal `episode.unreadable`, also for a log without events.
     """
     log, first = EventLog(directory, wait), None
     for _, event in log:
@@ -144,7 +144,7 @@ def event_of(
     Without `line`, the text that was parsed, and a reader, references to blobs stay.
     """
     event = from_json(value)
-    # Few kinds of lines are in a log: the types of most were looked at before.
+    # A log has few kinds of lines, so most types were checked before.
     if (types := tuple(map(type, event))) not in _sound:
         wrong: dict[str, Any] = {
             name: ABSENT.get(name)

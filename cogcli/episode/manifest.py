@@ -1,12 +1,12 @@
-"""`manifest.json`: what a finished episode consists of (docs/reference/episode.md#shared-format).
+"""`manifest.json`: the files of a finished episode (docs/reference/episode.md#shared-format).
 
-The presence of ours seals the episode. Of one that any tool wrote:
+A manifest of ours seals the episode. Rules for the manifest of any tool:
 
 1. `files[]` holds `{name, sha256, size_bytes, kind}`. A hash is hex in either case, plain or after `sha256:`. Hash and
-   size may be missing; what is there has to fit. An entry for the manifest itself says nothing: none can hold its own
-   hash.
-2. A name is a plain relative path. Whatever would lead out of the episode is a problem and never opened.
-3. A size that differs is found without reading the file.
+   size are optional; if present, they must match. An entry for the manifest itself is ignored, since no file can hold
+   its own hash.
+2. A name is a plain relative path. A name that leads out of the episode is a problem; its file is never opened.
+3. A different size is found without reading the file.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def manifest_of(
     pins: dict[str, Any],
     unsigned: Sequence[Any] = (),
 ) -> dict[str, Any]:
-    """The manifest of an episode. `created_at` is the last event's timestamp; `unsigned` has the ranges of events that
-    the signature does not vouch for."""
+    """The manifest of an episode. `created_at` is the last event's timestamp; `unsigned` are the ranges of events
+    without the vouching of the signature."""
     return {
         "schema_version": SCHEMA,
         "episode_id": episode_id,
@@ -72,7 +72,7 @@ def manifest_of(
 
 
 def unsigned_ranges(manifest: dict[str, Any]) -> list[list[int]] | None:
-    """The ranges of events that the signature of a manifest does not vouch for; None if the member is malformed."""
+    """The `unsigned` ranges of events of a manifest; None if the member is malformed."""
     ranges = manifest.get("unsigned", [])
     sound = type(ranges) is list and all(
         type(each) is list and len(each) == 2 and all(type(end) is int for end in each)
@@ -103,7 +103,7 @@ def files_of(folder: Folder) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return entries
     except OSError as error:
-        # A manifest without what could not be looked at would seal an episode that never verifies.
+        # A manifest without the unreadable blobs would seal an episode that never verifies.
         why = f"cannot be read: {error.strerror}"
         raise FileRefused(str(folder.path / BLOBS), "unreadable", why) from error
     with kept:
@@ -131,14 +131,14 @@ def measure(folder: Folder, name: str) -> tuple[str, int]:
 
 
 def chain_of(folder: Folder, episode_id: str) -> dict[str, Any]:
-    """How many lines the log has, and the hash of the last. Raises FileRefused."""
+    """The number of lines in the log, and the hash of the last. Raise FileRefused."""
     count, last = 0, None
     for count, last in Lines(folder.chunks(EVENTS)):  # noqa: B007
         pass
     return {"events": count, "head": first_link(episode_id) if last is None else digest(last)}
 
 
-# -- the files that a manifest names, whoever wrote it -----------------------------------------------------------------
+# -- the files that a manifest of any tool names ----------------------------------------------------------------------
 
 
 class NamedFile(NamedTuple):
@@ -150,14 +150,14 @@ class NamedFile(NamedTuple):
 
 
 class NamedFiles(NamedTuple):
-    """The files that a manifest names, by name, and what is wrong with its list."""
+    """The files that a manifest names, by name, and the problems of its list."""
 
     files: dict[str, NamedFile]
     problems: list[str]
 
 
 def manifest_files(manifest: Any) -> NamedFiles:
-    """The list of files of a manifest, as far as it is one."""
+    """Read the list of files of a manifest."""
     listed = object_of(manifest).get("files")
     if type(listed) is not list:
         return NamedFiles({}, ["lists no files"])
@@ -175,7 +175,7 @@ def manifest_files(manifest: Any) -> NamedFiles:
 
 
 def _named_file(item: Any) -> NamedFile | str:
-    """A file of the list, or what is wrong with it."""
+    """A file of the list, or its problem."""
     name = object_of(item).get("name")
     if type(name) is not str:
         return "lists something that is not a file of an episode"
@@ -200,9 +200,9 @@ def is_inside(name: str) -> bool:
 
 
 def unlike(folder: Folder, file: NamedFile) -> str:
-    """Why a file is not what the manifest names; the empty text where it is. Raises FileRefused.
+    """How a file differs from its entry in the manifest; empty if it does not. Raise FileRefused.
 
-    `file.name` is inside: no link on its way is followed.
+    `file.name` is inside (`is_inside`). No link in its path is followed.
     """
     *above, name = file.name.split("/")
     with ExitStack() as opened:
@@ -244,14 +244,14 @@ class FileStatus(NamedTuple):
 
 
 def file_statuses(folder: Folder) -> Iterator[FileStatus]:
-    """Log, learn, summary and manifest where they are there or should be; of the other files those that are not what
-    the manifest names. A file that no manifest names passes: `verify` knows more."""
+    """Log, learn, summary and manifest, if they exist or should; of the other files those that differ from the
+    manifest. A file that no manifest names passes: `verify` checks more."""
     listed = _named_by_manifest(folder)
     for name in _SHOWN:
         file = listed.files.get(name) or NamedFile(name, "", None)
         good = name != MANIFEST or not listed.problems
         try:
-            folder.size(name)  # whether it is there
+            folder.size(name)  # raises if it does not exist
             chunks = folder.chunks(name) if name.endswith(".jsonl") else ()
             lines = sum(chunk.count(b"\n") for chunk in chunks)
             yield FileStatus(name, lines, good and not unlike(folder, file))
@@ -259,15 +259,20 @@ def file_statuses(folder: Folder) -> Iterator[FileStatus]:
             if error.reason != "missing" or name in listed.files:
                 yield FileStatus(name, 0, False)
     for name, file in listed.files.items():
-        if name not in _SHOWN:
-            with suppress(FileRefused):
-                if not unlike(folder, file):
-                    continue
+        if name not in _SHOWN and _differs(folder, file):
             yield FileStatus(name, 0, False)
 
 
+def _differs(folder: Folder, file: NamedFile) -> bool:
+    """Whether a file is not the one that the manifest names, or cannot be read."""
+    try:
+        return bool(unlike(folder, file))
+    except FileRefused:
+        return True
+
+
 def _named_by_manifest(folder: Folder) -> NamedFiles:
-    """The files that the manifest names; none where there is no manifest."""
+    """The files that the manifest names; none without a manifest."""
     try:
         manifest: Any = parse(folder.read(MANIFEST, limit=_LIMIT))
     except FileRefused:
@@ -276,7 +281,7 @@ def _named_by_manifest(folder: Folder) -> NamedFiles:
         return NamedFiles({}, [error.message])
     listed = manifest_files(manifest)
     named, own = object_of(manifest).get("episode_id"), None
-    with suppress(FileRefused, JsonRefused):  # nothing to compare with where the log cannot be read
+    with suppress(FileRefused, JsonRefused):  # an unreadable log names no episode
         own = parse_line(first_line(folder)).get("episode_id")
     if None not in (named, own) and named != own:
         listed.problems.append("is the manifest of another episode")

@@ -1,4 +1,4 @@
-"""The errors of episodes that cannot be read, or not be resumed or run again."""
+"""The errors of episodes that cannot be read, resumed or run again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
 
+_FIRST_FILES: Final = (EVENTS, BLOBS, BALLAST)
 _SKILL: Final = re.compile(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')
 
 
@@ -27,7 +28,7 @@ def open_episode(path: Path) -> Folder:
 
 
 def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> EnvironmentRefusal:
-    """The error for a directory that is no readable episode; `file` of it is to blame, at `line` if that is known."""
+    """The error for an unreadable episode, because of its `file`, at `line` if that is known."""
     if not file:
         return EnvironmentRefusal("episode.unreadable", f"`{path}`: {why}", next=("cogcli ls",))
     return EnvironmentRefusal(
@@ -47,24 +48,14 @@ def no_log_error(folder: Folder, refused: FileRefused) -> EnvironmentRefusal:
 
 
 def nothing_began_error(folder: Folder, *, held: bool = False) -> EnvironmentRefusal | None:
-    """The error for a run that was stopped before its first event; None where there is more, or the run is alive.
+    """The error for a run that was stopped before its first event; None if it has an event or is alive.
 
     `held`: the caller holds the lock of the log itself.
     """
-    for name, found in folder.entries().items():
-        before = name in (EVENTS, BLOBS, BALLAST) or name.startswith(TEMPORARY)
-        if not before and not (name == LEARN and not found.st_size):
-            return None
-    if not held and folder.is_locked(EVENTS):
+    if not _has_only_first_files(folder) or (not held and folder.is_locked(EVENTS)):
         return None
-    begun = b""
-    try:
-        with closing(folder.chunks(EVENTS)) as chunks:
-            begun = next(chunks, b"")
-    except FileRefused as error:
-        if error.reason != "missing":
-            return None
-    if b"\n" in begun:
+    begun = _first_bytes(folder)
+    if begun is None or b"\n" in begun:
         return None
     skill = _SKILL.search(begun)
     again = f"run {skill[1].decode()}" if skill else "skills ls"
@@ -76,15 +67,33 @@ def nothing_began_error(folder: Folder, *, held: bool = False) -> EnvironmentRef
     )
 
 
+def _has_only_first_files(folder: Folder) -> bool:
+    """Whether the directory has no other files than those before the first event."""
+    for name, found in folder.entries().items():
+        is_empty_learn = name == LEARN and not found.st_size
+        if name not in _FIRST_FILES and not name.startswith(TEMPORARY) and not is_empty_learn:
+            return False
+    return True
+
+
+def _first_bytes(folder: Folder) -> bytes | None:
+    """The first bytes of the log, none if it does not exist; None if it cannot be read."""
+    try:
+        with closing(folder.chunks(EVENTS)) as chunks:
+            return next(chunks, b"")
+    except FileRefused as error:
+        return b"" if error.reason == "missing" else None
+
+
 _START_MEMBERS: Final = {
     "skill": "the skill", "inputs": "its inputs", "options": "the options", "selection": "the bindings chosen",
     "pins": "the pinned specs",
 }  # fmt: skip
-"""The members of our start event, beside the task, that a log needs to be resumed."""
+"""The members of our start event that a resumed log needs, in words."""
 
 
 def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
-    """The error for another tool's episode that is to be resumed, or run again."""
+    """The error for resuming another tool's episode, or running it again."""
     payload = object_of(first.payload)
     lacking = [
         words for name, words in _START_MEMBERS.items() if type(payload.get(name)) is not dict
@@ -114,7 +123,7 @@ def altered_error(path: Path, fault: str) -> EnvironmentRefusal:
 
 
 def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
-    """The error for a folder that bears another episode's id."""
+    """The error for a folder with the id of another episode."""
     return EnvironmentRefusal(
         "episode.renamed",
         f"the folder is named `{path.name}`, what it holds is `{episode_id:.80}`",
@@ -126,7 +135,7 @@ def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
 def no_beginning_error(
     path: Path, first: Event | None, *, held: bool = False
 ) -> EnvironmentRefusal:
-    """The error for a log that does not say what was asked: `first` is not a start of a run, or there is no event."""
+    """The error for a log without the start of a run: `first` is another event, or None without any."""
     if first is None:
         empty = unreadable(path, "no event was committed", file=EVENTS)
         with open_episode(path) as folder:

@@ -1,12 +1,12 @@
-"""Removing episodes for good, but for those that are pinned.
+"""The removal of episodes that are not pinned.
 
-1. The lock is taken first, shared: no run can begin to write while it is held, and a run that writes keeps it away.
-2. With the lock held the episode is looked at again: whether it may go is judged by what it is then.
-3. The directory gets another name inside the runs directory before anything in it goes: nobody sees half an episode.
-   What a crash leaves under such a name is removed by the next who comes.
-4. An episode whose first event is not there yet is just being made, unless it has been like that for a while.
-5. A pin is a file in `.pins/` of the runs directory, outside the episode, which is sealed. What cannot be read as pins
-   is an error: who cannot know the pins removes nothing.
+1. The shared lock is taken first. No run can begin to write under it, and it cannot be taken from a run that writes.
+2. Under the lock the episode is read again. This reading decides whether it is removed.
+3. The directory is renamed inside the runs directory before any file in it is removed, so that no reader sees a part of
+   an episode. The next removal deletes what a crash leaves under such a name.
+4. An episode without a first event is being created, unless it is older than a minute.
+5. A pin is a file in `.pins/` of the runs directory, outside the sealed episode. If the pins cannot be read, that is an
+   error and nothing is removed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cogcli.episode.listing.episode_row import EpisodeRow, read_row
 
 PINS: Final = ".pins"
 REMOVED: Final = ".gc-"
-"""How the names of directories begin that are no episodes any more."""
+"""The prefix of directories of removed episodes."""
 _BEING_MADE: Final = 60.0
 """Seconds."""
 
@@ -56,7 +56,7 @@ def is_being_made(row: EpisodeRow) -> bool:
 
 
 def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
-    """Remove an episode if it may still go when nobody can change it any more. Raises EnvironmentRefusal `env.disk`."""
+    """Remove an episode if `may_go` accepts its row under the lock. Raise EnvironmentRefusal `env.disk`."""
     with (
         disk_errors(directory),
         suppress(FileNotFoundError),
@@ -80,7 +80,7 @@ def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
 
 
 def remove_leftovers(runs_dir: Path) -> None:
-    """Remove what an earlier removal did not finish. Raises EnvironmentRefusal `env.disk`."""
+    """Finish interrupted removals. Raise EnvironmentRefusal `env.disk`."""
     with disk_errors(runs_dir), suppress(FileNotFoundError), Folder.open(runs_dir) as runs:
         names = [name for name in runs.names() if name.startswith(REMOVED)]
         for name in filter(runs.holds_directory, names):
@@ -91,7 +91,7 @@ def remove_leftovers(runs_dir: Path) -> None:
 
 @contextmanager
 def _locked(folder: Folder) -> Iterator[bool]:
-    """Whether the log could be locked against writers; a directory without one needs no lock."""
+    """Lock the log against writers, and yield whether that succeeded. Without a log no lock is needed."""
     try:
         fd = folder.open_file(EVENTS)
     except FileRefused as error:
@@ -104,7 +104,7 @@ def _locked(folder: Folder) -> Iterator[bool]:
 
 
 def _delete(parent: Folder, name: str) -> None:
-    """Delete a directory tree, links themselves and not what they lead to. Another may do the same. Raises OSError."""
+    """Delete a directory tree without following links. Another process may do the same. Raise OSError."""
     with suppress(FileNotFoundError):
         with parent.sub(name) as folder:
             for entry, found in folder.entries().items():
@@ -120,7 +120,7 @@ def _delete(parent: Folder, name: str) -> None:
 
 
 def read_pins(runs_dir: Path) -> frozenset[str]:
-    """The ids of all pinned episodes, those that are gone among them. Raises EnvironmentRefusal `env.disk`."""
+    """The ids of all pinned episodes, also of removed ones. Raise EnvironmentRefusal `env.disk`."""
     with disk_errors(runs_dir / PINS), suppress(FileNotFoundError), _open_pins(runs_dir) as pins:
         return frozenset(filter(is_episode_id, pins.names()))
     return frozenset()
@@ -132,7 +132,7 @@ def _open_pins(runs_dir: Path) -> Folder:
 
 
 def pin(runs_dir: Path, episode_id: str) -> None:
-    """Pin an episode; once or more often is the same. Raises EnvironmentRefusal `env.disk`."""
+    """Pin an episode, if it is not pinned yet. Raise EnvironmentRefusal `env.disk`."""
     with disk_errors(runs_dir / PINS / episode_id), Folder.open(runs_dir) as runs:
         with suppress(FileExistsError):
             runs.make(PINS).close()
@@ -141,7 +141,7 @@ def pin(runs_dir: Path, episode_id: str) -> None:
 
 
 def unpin(runs_dir: Path, episode_id: str) -> None:
-    """Take a pin away, if there is one. Raises EnvironmentRefusal `env.disk`."""
+    """Remove the pin of an episode, if there is one. Raise EnvironmentRefusal `env.disk`."""
     with (
         disk_errors(runs_dir / PINS / episode_id),
         suppress(FileNotFoundError),

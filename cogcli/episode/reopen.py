@@ -1,11 +1,11 @@
 """Reopening the episode of a run whose process died, or that waits (docs/reference/episode.md#recovery,
 docs/reference/episode.md#doubts).
 
-1. Nothing is touched before the lock is held. A held lock means that the run is alive: refused at once, with the name
-   of its holder. A file system without locks is refused.
-2. Sealed episodes are never appended to. Links, FIFOs, files with a second name and files of no episode are refused.
-3. Every line must be what its chain says, every blob that it names be there. Torn bytes are kept in `events.torn`
-   first, then cut off. What is no accident is refused, nothing changed.
+1. Nothing is changed before the lock is held. A held lock means that the run is alive: it is refused at once, with
+   the name of the holder. A file system without locks is refused.
+2. Sealed episodes are never appended to. Links, FIFOs, files with a second name and foreign files are refused.
+3. Every line must fit its chain, and every blob that it names must exist. Torn bytes are first kept in `events.torn`,
+   then cut off. Damage that no crash leaves is refused, and nothing is changed.
 4. A crash during recovery loses nothing either: bytes in `events.torn` that no `run.recovered` counts were cut, or
    were about to be.
 """
@@ -27,6 +27,7 @@ from cogcli.base.file_lock import lock
 from cogcli.base.files import FileRefused
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import RunRecovered
+from cogcli.declarations.reading import read_record
 from cogcli.episode import blobs, refusals
 from cogcli.episode.checkpoint import compare, known_records
 from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, write_newline
@@ -39,6 +40,7 @@ from cogcli.episode.log_lines import (
     FIRST,
     LATEST,
     Lines,
+    NamedRules,
     first_line,
     is_foreign_line,
     is_torn,
@@ -57,8 +59,7 @@ _MOST_TORN: Final = 1 << 30
 
 
 class Reopened(NamedTuple):
-    """A reopened episode: its open journal, all its events, `run.recovered` among them, and how many bytes were cut
-    off."""
+    """A reopened episode: its open journal, all its events with `run.recovered`, and the number of bytes cut off."""
 
     journal: Journal
     events: list[Event]
@@ -74,7 +75,7 @@ class _Log(NamedTuple):
 
 
 def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]) -> Reopened:
-    """An unsealed episode, locked and recovered; `mend`: of a damaged newest line, too. See `Store.reopen`."""
+    """Lock and recover an unsealed episode; with `mend` also after damage to its newest line. See `Store.reopen`."""
     with ExitStack() as opened:
         folder = opened.enter_context(refusals.open_episode(directory))
         try:
@@ -87,11 +88,7 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
             opened.callback(os.close, fd)
             _lock(folder, fd)
             _require_unsealed(folder)
-            for finding in EpisodeFiles(
-                folder
-            ).findings:  # only files of an episode, each with one name
-                if finding.severity == "error":
-                    raise refusals.unreadable(folder.path, finding.message, file=finding.file)
+            _require_plain_files(folder)
             log = _read_mended(folder) if mend else _read_sound(folder)
             ids = {"episode_id": log.events[0].episode_id, "trace_id": log.events[0].trace_id or ""}
             known = known_records(folder, ports.get("owner"), ports.get("sign"))
@@ -113,7 +110,7 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
 
 
 def _require_ours(folder: Folder) -> None:
-    """Another tool's log says too little to be resumed; one that cannot be read is refused later."""
+    """Refuse another tool's log, which holds too little to be resumed. An unreadable log is refused later."""
     try:
         first = first_line(folder)
     except FileRefused:
@@ -130,6 +127,13 @@ def _require_unsealed(folder: Folder) -> None:
             hint="repeat it, or a part of it, as a new episode",
             next=(f"cogcli rerun {folder.path.name}",),
         )
+
+
+def _require_plain_files(folder: Folder) -> None:
+    """Refuse a directory with other entries than files of an episode, each with one name."""
+    for finding in EpisodeFiles(folder).findings:
+        if finding.severity == "error":
+            raise refusals.unreadable(folder.path, finding.message, file=finding.file)
 
 
 def _lock(folder: Folder, fd: int) -> None:
@@ -159,7 +163,7 @@ def _lock(folder: Folder, fd: int) -> None:
 
 
 def _read_sound(folder: Folder) -> _Log:
-    """The log, refused with the command that mends it where it can be mended."""
+    """Read the log. If it can be mended, the refusal names the command."""
     try:
         return _read(folder)
     except EnvironmentRefusal as error:
@@ -170,7 +174,7 @@ def _read_sound(folder: Folder) -> _Log:
 
 
 def _read_mended(folder: Folder) -> _Log:
-    """The log without its damaged newest line; altered newlines are put back. Raises EnvironmentRefusal, OSError."""
+    """Read the log without its damaged newest line; restore altered newlines. Raise EnvironmentRefusal, OSError."""
     while (damage := damage_of(folder)) and damage.newline_at >= 0:
         write_newline(folder, damage.newline_at)
     if damage is None or damage.number == 1:
@@ -182,7 +186,7 @@ def _read_mended(folder: Folder) -> _Log:
 
 
 def _read(folder: Folder, lost: Damage | None = None) -> _Log:
-    """The committed events, every line checked against its neighbours, and what follows the last, or is lost."""
+    """Read the committed events, each line checked against its neighbors, and the bytes after them."""
     try:
         log = _read_lines(folder, lost)
     except FileRefused as error:
@@ -225,20 +229,21 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
     if lines.refused and not lines.torn:
         raise _bad_line(folder, lines.refused.number, lines.refused.why)
     _refuse_first(folder, check.end())
-    begun, last = (events[0].run_id or "", events[-1].timestamp) if events else ("", "")
-    prior = events[-1].prev or "" if events else ""
-    end = End(check.count, check.head, last, size, prior, begun, rules)
+    end = End(check.count, check.head, "", size, "", "", rules)
+    if events:
+        first, last = events[0], events[-1]
+        end = end._replace(timestamp=last.timestamp, prior=last.prev or "", root=first.run_id or "")
     return _Log(events, end, read_from(folder, size), heads)
 
 
 def _rules(folder: Folder, first: dict[str, Any]) -> int:
-    """The rules that a log follows, by its first line. Raises EnvironmentRefusal where no run starts there, or where
-    it names rules of a later version: what those ask of the next line is not known."""
+    """The rules that a log follows, by its first line. Raise EnvironmentRefusal if it does not start a run, or if it
+    names rules of a later version, which may require other lines."""
     if first.get("phase") != "start":
         raise refusals.no_beginning_error(folder.path, event_of(first))
     payload = first.get("payload")
-    named = payload.get("rules") if type(payload) is dict else None
-    if type(named) is int and named > LATEST:
+    named = read_record(NamedRules, payload).rules
+    if named > LATEST:
         raise _bad_line(folder, 1, f"follows rules {named}, of a later version of cogcli")
     return rules_of(payload)
 
@@ -257,10 +262,10 @@ def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
 
 
 def _recovered(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened:
-    """Remove what was never put in place, cut what was never committed, and record it. Raises OSError.
+    """Remove temporary files, cut uncommitted bytes, and record that. Raise OSError.
 
-    `announced`: the hashes of lines that known records name as the next one. A lost line that is none of them may be
-    forged, so nothing vouches for the event that repeats it.
+    `announced`: the hashes of the lines that known records announce. Any other lost line may be forged, so nothing
+    vouches for the event that repeats it.
     """
     journal.folder.remove_files(TEMPORARY)
     with suppress(FileNotFoundError, NotADirectoryError), journal.folder.sub(BLOBS) as kept:
@@ -269,7 +274,7 @@ def _recovered(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopen
     if not dropped:
         return Reopened(journal, log.events, 0)
     last = log.events[-1]
-    # Whether a whole line is among what was cut, not only what a write left unfinished.
+    # Whether a whole line was cut, not only the rest of an unfinished write.
     damaged = not all(map(is_torn, dropped.split(b"\n")[:-1]))
     marks = _marks(journal.folder, log, dropped) if damaged else ()
     marked = [
@@ -286,7 +291,7 @@ def _recovered(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopen
 
 
 def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, bytes]]:
-    """The intent that was damaged, once, and its line: its call may have happened."""
+    """The damaged intent and its line, unless it is already repeated: its call may have happened."""
     last = log.events[-1]
     lost = identify_lost(dropped, (log.end.head, last.prev))
     if lost is None or lost.intent is None:
@@ -302,7 +307,7 @@ def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, b
 
 
 def _cut(journal: Journal, log: _Log) -> bytes:
-    """Cut the torn tail; the bytes that were cut since the last `run.recovered` (rule 4)."""
+    """Cut the torn tail. Return the bytes cut since the last `run.recovered` (rule 4)."""
     try:
         kept = journal.folder.read(TORN, limit=_MOST_TORN)
     except FileRefused as error:
@@ -319,8 +324,7 @@ def _cut(journal: Journal, log: _Log) -> bytes:
 
 
 def _dropped_bytes(event: Event) -> int:
-    """How many bytes an event says were cut."""
-    if event.event_type != "run.recovered" or type(event.payload) is not dict:
+    """The number of cut bytes that an event records."""
+    if event.event_type != RunRecovered.event.name:
         return 0
-    dropped = event.payload.get("dropped_bytes")
-    return dropped if type(dropped) is int and dropped > 0 else 0
+    return read_record(RunRecovered, event.payload).dropped_bytes or 0

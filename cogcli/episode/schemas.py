@@ -1,7 +1,8 @@
-"""JSON Schemas of the files of an episode, made from the models: lines of events, learn and checkpoints, and documents.
+"""JSON Schemas of the files of an episode, derived from their records: lines of events, learn and checkpoints, and
+documents.
 
-`state.json` has two: `state` is what readers accept, of any tool (docs/reference/episode.md#shared-format);
-`state-written` what is written here.
+`state.json` has two: `state` for the documents of any tool (docs/reference/episode.md#shared-format), `state-written`
+for our own.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _closed_unless_open(name: str, schema: Schema) -> Schema:
 
 
 def _document(title: str, record: type[Record], *, closed: bool = True) -> Schema:
-    """The schema of a document; `closed` where it has no keys but its own and `x-...`."""
+    """The schema of a document. If it is `closed`, it allows no keys but its own and `x-...`."""
     schema: Schema = dict(adapter_of(record).json_schema(ref_template="#/$defs/{model}"))
     definitions = schema.pop("$defs", {})
     parts = {name: definitions[name] for name in sorted(definitions)}
@@ -128,4 +129,4 @@ SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
     "context": partial(_document, "context.json", documents.ContextFile),
     "decision": partial(_document, "decision.json", documents.DecisionFile),
 }
-"""By the stem of the file that they describe, and who writes it."""
+"""The schemas by the stem of their file and its writer."""

@@ -1,6 +1,6 @@
-"""Ending an episode, or leaving it paused: what is on disk becomes documents, in an order that any crash may cut
-(docs/reference/episode.md#sealing). Evidence that is already the last line is not appended again. The room kept for the
-end is given back before it is written: a run that a full disk stopped ends in that room.
+"""The end or the pause of an episode: its log becomes documents, in an order that any crash may interrupt
+(docs/reference/episode.md#sealing). Evidence that is already the last line is not appended again. The disk reserve is
+freed before the end is written, so that a run on a full disk ends in that space.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ def seal(journal: Journal) -> None:
 
 
 def persist_pending(journal: Journal) -> None:
-    """Leave evidence and `state.json` of a run that waits. Raises EnvironmentRefusal `env.disk`, `episode.altered`."""
+    """Write evidence and `state.json` of a run that waits. Raise EnvironmentRefusal `env.disk`, `episode.altered`."""
     _persist(journal, _fold_whole(journal))
     journal.vouch()
 
 
 def _fold_whole(journal: Journal) -> LogFold:
-    """What is derived from the log, all of it: nothing is derived from a part, or from what another process wrote.
+    """Fold the whole log. A part of it, or a log that another process changed, is refused.
 
-    Raises EnvironmentRefusal `episode.unreadable`, `episode.altered`.
+    Raise EnvironmentRefusal `episode.unreadable`, `episode.altered`.
     """
     journal.require_unchanged()
     log = journal.events()
@@ -74,8 +74,7 @@ def _fold_whole(journal: Journal) -> LogFold:
 
 
 def _persist(journal: Journal, fold: LogFold) -> Event:
-    """The projection evidence, which is on disk before `state.json`, and what that links of an agent's run, are
-    replaced."""
+    """Append the projection evidence, then replace `state.json` and the documents of an agent's run."""
     document = fold.projection.result(journal.put_large)
     evidence = fold.evidence
     data = state_bytes(document, fold.projection.rules)

@@ -1,9 +1,9 @@
 """Signatures of manifests: ed25519 over the canonical JSON of the manifest without its signature.
 
-1. `key_id` is the public key itself, so that a signature can always be checked against the manifest. Whose key that is
-   only a key kept elsewhere shows: `verify --key`.
-2. Keys are PEM files as `openssl genpkey -algorithm ed25519` writes them. The private one is its owner's alone.
-3. The cryptography library is imported where a key is read or a signature checked, nowhere else.
+1. `key_id` is the public key itself, so that a signature can always be checked against the manifest. Only a key that
+   is kept elsewhere proves whose key that is: `verify --key`.
+2. Keys are PEM files of `openssl genpkey -algorithm ed25519`. Only its owner may read the private one.
+3. The cryptography library is imported only to read a key or to check a signature.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 _VALUE = re.compile(r"[0-9a-f]{128}")
 
 Sign = Callable[[dict[str, Any]], dict[str, str]]
-"""Gives the `signature` of a manifest."""
+"""Returns the `signature` of a manifest."""
 
 
 def signer(path: str) -> Sign:
-    """What signs with the private key of a file. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
+    """A function that signs with the private key of a file. Raise EnvironmentRefusal `signing.key`, `env.extra`."""
     key = _load_key(path, _read(path, _TO_SIGN), _TO_SIGN)
     _require_private(path)
     key_id = _name_of(key.public_key())
@@ -70,12 +70,12 @@ _WEAK: Final = frozenset((
     0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826,
     0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7,
 ))  # fmt: skip
-"""The y coordinates of the points whose order divides 8. Such a key has no secret: a signature of zeros fits it for
-every eighth text or more, and the library does not refuse it."""
+"""The y coordinates of the points whose order divides 8. Such a key has no secret: a signature of zeros is valid for
+at least every eighth text, and the library accepts it."""
 
 
 def fits(manifest: dict[str, Any]) -> bool:
-    """Whether a manifest's signature was made over it with the key that it names. Raises `env.extra`."""
+    """Whether the signature of a manifest is valid for the key that it names. Raise `env.extra`."""
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -122,7 +122,7 @@ def _load_key(path: str, data: bytes, use: _Use, *, private: bool = True) -> Any
 
 
 class _Use(NamedTuple):
-    """What a key is for, what it has to be, and where one comes from."""
+    """The purpose of a key, its required kind, and a hint how to make one."""
 
     what: str
     expected: str
@@ -142,7 +142,7 @@ _TO_CHECK: Final = _Use(
 
 
 def _found(data: bytes) -> str:
-    """What a file holds instead of the key, in a few words and without a byte of it."""
+    """The kind of the file without a usable key, without any of its bytes."""
     if not data.strip():
         return "an empty file"
     if b"ENCRYPTED" in data:

@@ -1,12 +1,11 @@
 """`state.json` while its run is alive (docs/reference/episode.md#snapshots).
 
-1. The log is read back from where the last snapshot stopped: what a document holds is what the disk holds.
-2. A snapshot is at least a second after the one before, and a hundred times as late as that one took: snapshots take at
-   most 1 % of the time of a run.
-3. A value that only the state holds becomes a blob of its own for each snapshot. So the next snapshot waits until the
-   log has grown by the blobs of the last one: together they take no more room than the log.
-4. A snapshot that fails is given up, and so is every later one, not the run. If the log is at fault, the next event is
-   refused.
+1. The log is read from disk, from the end of the last snapshot on, so that a document holds what the disk holds.
+2. A snapshot comes at least a second after the one before, and after 100 times the duration of that one. So snapshots
+   take at most 1 % of the time of a run.
+3. A value that only the state holds becomes a new blob for each snapshot. So the next snapshot waits until the log has
+   grown by the size of these blobs: together they take no more space than the log.
+4. After a failed snapshot no more are taken, and the run continues. If the log is at fault, the next event is refused.
 """
 
 from __future__ import annotations
@@ -35,34 +34,34 @@ from cogcli.episode.projection import snapshot_outcomes, state_bytes
 INTERVAL: Final = 1.0
 """Seconds between two snapshots."""
 SHARE: Final = 100
-"""A snapshot comes so many times later than the last one took."""
+"""The least time until the next snapshot, in durations of the last one."""
 
 
 class Snapshots:
-    """The snapshots of one run. The caller has the baton of the run: nothing else is appended meanwhile."""
+    """The snapshots of one run. Its caller is the coordinator, so that no event is appended meanwhile."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._fold = LogFold()
         self._read = 0
-        """Bytes of the log that are folded."""
+        """Folded bytes of the log."""
         self._rules = 0
         """The rules of the log; 0 before its first line was read."""
         self._events = 0
-        """Events of the log after the last snapshot."""
+        """The number of events of the log after the last snapshot."""
         self._due = 0.0
         self._least_size = 0
         self._given_up = False
 
     def begin(self) -> None:
-        """Take the first snapshot, unless there was one."""
+        """Take the first snapshot, unless one was taken."""
         if not self._events:
             self.take()
         # Most runs end before another snapshot is due; until then a second copy of large inputs is not kept.
         self._fold, self._read = LogFold(), 0
 
     def is_due(self, now: float) -> bool:
-        """Whether something changed since the last snapshot and enough time has passed; `now` is monotonic."""
+        """Whether the log changed since the last snapshot and enough time has passed; `now` is monotonic."""
         if now < self._due or self._given_up:
             return False
         journal = self._journal
@@ -105,7 +104,7 @@ class Snapshots:
         self._least_size = journal.size + journal.stored - stored
 
     def _fold_new_events(self) -> None:
-        """Fold what was appended since. Raises OSError for a log that is shorter than what was written."""
+        """Fold the new events. Raise OSError for a log that is shorter than what was written."""
         folder, size = self._journal.folder, self._journal.size
         fd = folder.open_file(EVENTS)
         try:

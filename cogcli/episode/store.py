@@ -31,8 +31,8 @@ _SHOWN: Final = 10
 
 
 class Store:
-    """The episodes of one runs directory, given by its real path. What it creates or reopens is signed by `sign` when
-    it is sealed, and known by the key of its `owner`."""
+    """The episodes of one runs directory, given by its real path. `sign` signs the episodes that it seals; their
+    checkpoints have a MAC with the key of the `owner`."""
 
     def __init__(
         self, runs_dir: str | Path, *, sign: Sign | None = None, owner: bytes | None = None
@@ -44,10 +44,10 @@ class Store:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def create(self, episode_id: str, *, trace_id: str, **ports: Unpack[JournalPorts]) -> Journal:
-        """A new episode with an empty log, locked. Raises EnvironmentRefusal `env.runs-dir`; then nothing is left."""
+        """A new episode with an empty, locked log. Raise EnvironmentRefusal `env.runs-dir` and leave no file."""
         if not is_own_id(episode_id) or not is_trace_id(trace_id):
             raise ValueError("not an episode id or trace id")
-        # Reading commands, which never come here, do without what only writing needs.
+        # Commands that only read never import these.
         from cogcli.episode.journal import Journal, unmake
 
         made: Folder | None = None
@@ -74,9 +74,9 @@ class Store:
     def reopen(
         self, directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
     ) -> Reopened:
-        """An unsealed episode, locked and recovered, to be continued: close its journal.
+        """Lock and recover an unsealed episode, to be continued. The caller closes its journal.
 
-        `mend`: a newest line that was damaged is moved to `events.torn` (`episode/damage.py`); else it is refused.
+        `mend`: a damaged newest line is moved to `events.torn` (`episode/damage.py`) instead of being refused.
 
         Raises UsageError `episode.sealed`; EnvironmentRefusal `episode.busy`, `episode.unreadable`, `env.disk`,
         `env.runs-dir`.
@@ -90,7 +90,7 @@ class Store:
     # -- finding ------------------------------------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
-        """The ids of all episodes, newest first; those of other tools, which hold no time, come last."""
+        """The ids of all episodes, newest first. Ids of other tools hold no time and come last."""
         try:
             entries = [entry for entry in os.scandir(self.runs_dir) if is_episode_id(entry.name)]
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -101,7 +101,7 @@ class Store:
         return sorted(names, key=place_of, reverse=True)
 
     def episode_rows(self, wanted: EpisodeFilter | None = None) -> Iterator[EpisodeRow]:
-        """Every readable episode that fits, newest first, one at a time."""
+        """Every readable episode that passes the filter, newest first, one at a time."""
         return list_rows(self.runs_dir, wanted or EpisodeFilter(), self.ids, self._owner)
 
     def by_trace(self, trace_id: str) -> list[EpisodeRow]:
@@ -153,12 +153,12 @@ class Store:
 
 
 def _directory(text: str) -> Path:
-    """The directory at a path that a user names, wherever it is."""
+    """The directory at a path that a user names."""
     path = Path(text)
     if not os.path.isdir(path):
         raise _unknown(text)
-    there = any(os.path.lexists(path / name) for name in (EVENTS, STATE))
-    if not there and not is_own_id(path.name):
+    has_files = any(os.path.lexists(path / name) for name in (EVENTS, STATE))
+    if not has_files and not is_own_id(path.name):
         raise unreadable(path, f"{EVENTS} does not exist")
     return path.resolve()
 
