@@ -36,7 +36,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions, options_from_log
 from cogcli.declarations.run_start import PinnedModel, RequestUser, RunPins, start_of
 from cogcli.episode import refusals
-from cogcli.episode.checkpoint import read_vouched
+from cogcli.episode.checkpoint import Vouched, read_vouched
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.run import resume as runs
@@ -115,9 +115,14 @@ def _is_own(settings: Settings, directory: Path, log: LogIndex) -> bool:
     """Whether a checkpoint vouches for the start of a log."""
     if log.started is None:
         return False
-    with refusals.open_episode(directory) as folder:
-        vouched = read_vouched(folder, find_key(settings.environ), signer_of(settings))
+    vouched = _vouched_of(settings, directory)
     return vouched.allows(log.started.seq) and not vouched.differs
+
+
+def _vouched_of(settings: Settings, directory: Path) -> Vouched:
+    """What the checkpoints of an episode vouch for."""
+    with refusals.open_episode(directory) as folder:
+        return read_vouched(folder, find_key(settings.environ), signer_of(settings))
 
 
 def _name_what_repeats(error: UsageError, directory: Path) -> None:
@@ -176,12 +181,36 @@ def prepare_rerun(
     )
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     if asked.failed_items:
-        return prepared, reuse_of(log, plan, failed_loops(log, plan), items=True)
-    roots = {
-        **_readers(plan, request, prepared, asked.inputs),
-        **first_to_run(plan, asked.from_step),
-    }
-    return prepared, reuse_of(log, plan, roots)
+        reuse = reuse_of(log, plan, failed_loops(log, plan), items=True)
+    else:
+        roots = {
+            **_readers(plan, request, prepared, asked.inputs),
+            **first_to_run(plan, asked.from_step),
+        }
+        reuse = reuse_of(log, plan, roots)
+    _warn_of_unvouched_results(settings, directory, log, reuse, warn)
+    return prepared, reuse
+
+
+def _warn_of_unvouched_results(
+    settings: Settings, directory: Path, log: LogIndex, reuse: Reuse, warn: Warn
+) -> None:
+    """Warn of steps whose recorded results are reused although nothing vouches for them: the new episode is the
+    user's own, and so is what it makes of these results."""
+    if log.started is None or not reuse.steps:
+        return
+    vouched = _vouched_of(settings, directory)
+    closings = [(step, log.closings.get((log.started.run_id, step))) for step in reuse.why]
+    steps = [
+        step
+        for step, closing in closings
+        if closing is not None
+        and reuse.why[step] == "reused"
+        and (vouched.differs or not vouched.allows(closing.seq))
+    ]
+    if steps:
+        text = f"nothing vouches for the results of {', '.join(steps)}, which are reused as the episode records them"
+        warn(EnvironmentRefusal("resume.untrusted", text))
 
 
 def _readers(

@@ -90,6 +90,36 @@ def test_resuming_a_forged_log_signs_only_what_comes_after(
     assert demo.run("verify", "@last", "--key", public).assert_exit(1)
 
 
+def test_a_rerun_warns_of_results_that_nothing_vouches_for(
+    demo: Any, keys: tuple[dict[str, str], str]
+) -> None:
+    env, _ = keys
+    step = "- {{id: {0}, uses: demo.text.upper, input: {{text: {1}}}, output: {{text: {2}}}}}"
+    steps = [
+        step.format("one", "inputs.text", "vars.one"),
+        step.format("two", "vars.one", "outputs.text"),
+    ]
+    demo.skill(
+        "demo.twice",
+        "\n".join(steps),
+        inputs="{text: {type: string}}",
+        outputs="{text: {type: string}}",
+    )
+    demo.run("run", "demo.twice", "-p", "text=hi", env=env).assert_ok()
+    own = demo.run("rerun", "@last", "--from", "two", "--json", env=env).assert_ok()
+    assert own.json["warnings"] == []
+    folder = demo.episode
+    chained(
+        folder, [json.loads(json.dumps(event).replace('"HI"', '"HO"')) for event in events(folder)]
+    )
+    (folder / "checkpoint.jsonl").unlink()
+    again = demo.run("rerun", "@last", "--from", "two", "--json", env=env).assert_ok()
+    (warning,) = again.json["warnings"]
+    assert warning["code"] == "resume.untrusted"
+    assert "results of one, which are reused" in warning["message"]
+    assert demo.run("rerun", "@last", "--json", env=env).assert_ok().json["warnings"] == []
+
+
 def test_a_signed_pause_can_be_checked_by_others_and_is_signed_whole_at_the_end(
     demo: Any, keys: tuple[dict[str, str], str], tmp_path: Path
 ) -> None:
