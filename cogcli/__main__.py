@@ -62,9 +62,20 @@ def main() -> int:
         from cogcli.base.search_path import drop_relative_entries
 
         drop_relative_entries()
-    from cogcli.cli.main import run
+    try:
+        from cogcli.cli.main import run
 
-    return run(argv)
+        return run(argv)
+    except (MemoryError, SystemError):  # the import system raises the second where it has no memory
+        # Formatting an error needs memory, too: these lines are ready.
+        os.write(2, _OUT_OF_MEMORY)
+        return _BUG
+
+
+_BUG = 70
+_OUT_OF_MEMORY = b"""error[internal]: out of memory
+  help  raise the limit of memory (ulimit -v)
+"""
 
 
 def _leave(number: int, frame: object) -> None:

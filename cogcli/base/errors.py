@@ -251,6 +251,12 @@ class InternalError(RuntimeErrorBase):
     """A bug of ours."""
 
 
+def out_of_memory(detail: str = "") -> InternalError:
+    """The error for a MemoryError."""
+    hint = "raise the limit of memory (ulimit -v), or make fewer calls at once (--max-workers)"
+    return InternalError("internal", ": ".join(filter(None, ("out of memory", detail))), hint=hint)
+
+
 class FailureRow:
     """One row of the failure model: what a code means for exit, retry and fallback."""
 

@@ -6,7 +6,15 @@ import gc
 import os
 import sys
 
-from cogcli.base.errors import ABORTED, BUG, OK, CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.errors import (
+    ABORTED,
+    BUG,
+    OK,
+    CogcliError,
+    EnvironmentRefusal,
+    UsageError,
+    out_of_memory,
+)
 from cogcli.base.terminal_text import visible_block
 from cogcli.cli.streams import Screen, silence_stdout
 
@@ -59,6 +67,8 @@ def _run(argv: list[str]) -> int:
         return report_error(screen, parser.command, error, argv=argv, debug="--debug" in flags)
     except Exception as error:  # out of the import of a command
         screen = Screen(os.environ, json=json)
+        if refusal := _resource_error(error):
+            return report_error(screen, parser.command, refusal, argv=argv)
         return _report_crash(screen, parser.command, error, debug="--debug" in flags, context=None)
     screen = Screen(os.environ, color=call.flags.color or "", json=json, quiet=call.flags.quiet)
     if call.action is None:
@@ -117,7 +127,11 @@ def _do_afterwards(context: CommandContext) -> None:
 
 
 def _resource_error(error: BaseException) -> CogcliError | None:
-    """The EnvironmentRefusal for an exception that says that the system has no thread left; None for a bug."""
+    """The error for an exception that says that memory or threads have run out; None for a bug."""
+    # The dynamic linker has no exception of its own: it reports that it could not map a library.
+    is_unmapped = isinstance(error, ImportError) and "failed to map segment" in str(error)
+    if isinstance(error, MemoryError) or is_unmapped:
+        return out_of_memory()
     from cogcli.base import threads
 
     if not threads.is_lacking(error):

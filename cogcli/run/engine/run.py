@@ -7,7 +7,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from cogcli.base.errors import CogcliError, InternalError, RuntimeErrorBase, RunTimeoutError
+from cogcli.base.errors import (
+    CogcliError,
+    InternalError,
+    RuntimeErrorBase,
+    RunTimeoutError,
+    out_of_memory,
+)
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.events import (
@@ -278,10 +284,7 @@ class RootRun:
 def _internal(bug: Exception) -> InternalError:
     """The error of a run that an unexpected exception ended."""
     if isinstance(bug, MemoryError):
-        hint = "raise the limit of memory (ulimit -v), or make fewer calls at once (--max-workers)"
-        return InternalError(
-            "internal", ": ".join(filter(None, ("out of memory", str(bug)))), hint=hint
-        )
+        return out_of_memory(str(bug))
     return InternalError("internal", f"{type(bug).__name__}: {bug}")
 
 

@@ -145,3 +145,43 @@ def test_parallel_http_steps_in_a_small_address_space_end(
         )
     assert done.returncode in codes, done.stderr
     project.run("verify", "@last").assert_ok()
+
+
+UNMAPPED = "x.so: failed to map segment from shared object"
+WITHOUT_MEMORY = """
+import sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise {error}
+
+sys.meta_path.insert(0, Finder())
+sys.argv = ["cogcli", "ls"]
+from cogcli.__main__ import start
+sys.exit(start())
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "error"),
+    [
+        ("cogcli.cli.main", "MemoryError"),
+        ("cogcli.cli.typer_app", "SystemError('error return without exception set')"),
+        ("cogcli.cli.commands.ls", "MemoryError"),
+        ("cogcli.app.episodes", f"ImportError({UNMAPPED!r})"),
+    ],
+)
+def test_a_command_that_cannot_be_imported_for_want_of_memory_says_so(
+    project: Project, module: str, error: str
+) -> None:
+    code = WITHOUT_MEMORY.format(module=module, error=error)
+    done = subprocess.run(
+        [Path(COGCLI).parent / "python", "-c", code],
+        cwd=project.root, env=project.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 70
+    assert done.stderr.startswith(
+        "error[internal]: out of memory\n  help  raise the limit of memory"
+    )
+    assert "Traceback" not in done.stderr
