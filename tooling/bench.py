@@ -953,7 +953,7 @@ def turn_ms(runs: Path) -> float:
     pack, known = given.pack, given.capabilities
     asked = AgentRequest("Refund my order", user=User("cust_7"))
     intent = intent_of(pack, asked, known)
-    limits = merge_limits(DEFAULTS, pack.defaults.budget)
+    limits = merge_limits(DEFAULTS, pack.meta.defaults.budget)
     policy = RunPolicy(pack, given.policy, Budgets({"turns": 6}), Requester(intent.intent, "cust_7"),
                        safety_mode="destructive")  # fmt: skip
     made = agent_run(
@@ -1016,7 +1016,7 @@ def policy_for(pack: Any) -> Any:
 
 def bench_pack(rules: int) -> Any:
     """A pack of so many rules, ten of them for the capability that is called, each reading an argument and a fact."""
-    from cogcli.specs.pack import pack_from
+    from cogcli.declarations.pack_spec import Pack
 
     def rule(number: int) -> dict[str, Any]:
         called = number % max(1, rules // 10) == 0
@@ -1027,7 +1027,7 @@ def bench_pack(rules: int) -> Any:
         return {"rule_id": f"r{number}", "mode": "enforce", "applies_to": {"capabilities": [capability]},
                 "if": condition, "then": {"verdict": "deny"}}  # fmt: skip
 
-    return pack_from(
+    return Pack.of(
         {
             "contract_meta": {"contract_version": "1.0", "issuer": "example.org"},
             "pack_meta": {"pack_id": "bench", "pack_version": "1.0.0"},
@@ -1055,8 +1055,8 @@ def large_input() -> Any:
     )
     from cogcli.base.yaml import reader
     from cogcli.declarations.capability_spec import Capability
+    from cogcli.declarations.pack_spec import Pack
     from cogcli.policy.pack_policy import Policy
-    from cogcli.specs.pack import pack_from
     from cogcli.specs.shapes import check_file
 
     desk = ROOT / "docs/examples/support-desk"
@@ -1065,14 +1065,20 @@ def large_input() -> Any:
         parsed = reader.parse(path.read_bytes(), file=path.name)
         return dict(check_file(kind, parsed.value or {}, parsed.places, path.name, {}).raw or {})
 
-    pack = pack_from(raw("pack", desk / "packs/support-desk/4.0.0.yaml"))
+    pack = Pack.of(raw("pack", desk / "packs/support-desk/4.0.0.yaml"))
     files = sorted((desk / "capabilities").glob("*.yaml"))
     capabilities = {
         each.id: each for each in (Capability.of(raw("capability", file)) for file in files)
     }
     now, user = "2026-05-04T09:30:00Z", User("cust_7", consent=("preference",))
     run = RunContext(
-        "run_1", "trace_1", pack.tenant, "destructive", pack.tone.role, pack.tone.voice, now=now
+        "run_1",
+        "trace_1",
+        pack.tenant,
+        "destructive",
+        pack.tone.agent.role,
+        pack.tone.agent.voice,
+        now=now,
     )
     common: dict[str, Any] = {"observed_at": now, "trust": "verified", "tenant_id": pack.tenant}
     edges = [

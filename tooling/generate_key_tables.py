@@ -4,6 +4,7 @@ A table stands between `<!-- keys of CLASS -->`, or `<!-- keys of CLASS below PA
 `<!-- end of keys -->`. A part has its rows in the table of what it is part of, unless a table names
 its class. The text below a field is its meaning; a last sentence `Default: ...` is what an absent key
 gives, where its default does not say so. Fields that stand together above one text share it.
+`Each: ...` after that is what the keys mean of a mapping whose names are given.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class KeyText(NamedTuple):
     number: int
     meaning: str
     default: str
+    each: str = ""
 
 
 class Table(NamedTuple):
@@ -96,7 +98,11 @@ def _rows(cls: type[Spec], path: str, table: Table) -> Iterator[str]:
 
     def shared(field: Field) -> tuple[Any, ...]:
         type_words = _type(shapes[field.key].shape, hints[field.name], table)
-        return texts[field.name].number, type_words, _default(field, texts[field.name])
+        return (
+            texts[field.name].number,
+            type_words,
+            _default(field, texts[field.name], shapes[field.key].shape),
+        )
 
     for (_, type_words, default), group in groupby(fields, key=shared):
         found = list(group)
@@ -106,29 +112,39 @@ def _rows(cls: type[Spec], path: str, table: Table) -> Iterator[str]:
         shown = f"`{below}`" if path else ", ".join(f"`{key}`" for key in keys)
         meaning = texts[found[0].name].meaning
         yield f"| {shown} | {type_words} | {default} | {meaning} |\n"
+        if each := texts[found[0].name].each:
+            yield _row_of_names(shapes[keys[0]].shape, below, each)
         for part, suffix in _parts(hints[found[0].name]):
             if part.__name__ not in table.own | table.elsewhere and part is not cls:
                 yield from _rows(part, below + suffix, table)
 
 
+def _row_of_names(shape: Shape, path: str, meaning: str) -> str:
+    """The row of the keys of a mapping whose names are given."""
+    names = shape.keys if isinstance(shape, RecordShape) else {}
+    words = _shape_words(next(iter(names.values())).shape)
+    return f"| `{path}.{{{','.join(names)}}}` | {words} | none | {meaning} |\n"
+
+
 def _parts(hint: Any) -> Iterator[tuple[type[Spec], str]]:
     """The classes in a type, each with what leads to it from the key."""
     limits = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    kept = [each.words["keys"] for each in limits if "keys" in getattr(each, "words", ())]
-    hint = kept[0] if kept else plain_hint(hint)
+    words = {name: value for each in limits for name, value in each.words.items()}
+    hint = words.get("keys") or plain_hint(hint)
     origin, args = get_origin(hint), get_args(hint)
     if isinstance(hint, type) and issubclass(hint, Spec):
         yield hint, ""
     elif origin in (tuple, list):
         yield from ((part, f"[]{rest}") for part, rest in _parts(args[0]))
     elif origin is dict:
-        yield from ((part, f".NAME{rest}") for part, rest in _parts(args[1]))
+        step = "[]" if "unique" in words else ".NAME"
+        yield from ((part, f"{step}{rest}") for part, rest in _parts(args[1]))
     elif origin is not None:
         for option in args:
             yield from _parts(option)
 
 
-def _default(field: Field, text: KeyText) -> str:
+def _default(field: Field, text: KeyText, shape: Shape) -> str:
     """What an absent key gives, in words."""
     if text.default:
         return text.default
@@ -138,6 +154,8 @@ def _default(field: Field, text: KeyText) -> str:
         return "none"
     if isinstance(field.default, Spec):
         return "`{}`"
+    if field.default == {} and isinstance(shape, ListOf):
+        return "`[]`"
     return f"`{json.dumps(field.default, ensure_ascii=False)}`"
 
 
@@ -167,12 +185,13 @@ def _texts_of(definition: Any, number: int) -> dict[str, KeyText]:
 
 
 def _key_text(number: int, text: str) -> KeyText:
-    meaning, _, default = " ".join(text.split()).partition(" Default: ")
+    text, _, each = " ".join(text.split()).partition(" Each: ")
+    meaning, _, default = text.partition(" Default: ")
     first = re.match(r"\[?([A-Za-z]+)", meaning)
     if first and not re.search("[A-Z]", first[1][1:]):
         start = first.start(1)
         meaning = meaning[:start] + meaning[start].lower() + meaning[start + 1 :]
-    return KeyText(number, meaning.removesuffix("."), default)
+    return KeyText(number, meaning.removesuffix("."), default, each)
 
 
 def _type(shape: Shape, hint: Any, table: Table) -> str:

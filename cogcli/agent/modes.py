@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from cogcli.agent import state as agent_state
 from cogcli.agent.reply import Reply
+from cogcli.declarations.pack_spec import MODES as APPROVAL_MODES
 from cogcli.policy.verdict import is_above
-from cogcli.specs.pack import MODES as APPROVAL_MODES
 
 ADAPT: Final = "adapt"
 CALLS: Final = {"fast": 3, "deep": 8}

@@ -11,6 +11,7 @@ from typing import Any
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.pack_spec import BUILT_IN_PACK
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import (
     AgentStart,
@@ -19,7 +20,6 @@ from cogcli.declarations.run_start import (
     RecordedStart,
     RequestUser,
 )
-from cogcli.specs.pack import BUILT_IN_PACK
 
 _FLAGLESS = ("channel", "locale", "attachments", "request_id", "session_id")
 """Members of a request that only a file can say."""

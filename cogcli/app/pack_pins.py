@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.pins import environment_named, write_pin
-from cogcli.specs.pack import Pack
+from cogcli.declarations.pack_spec import Pack
 
 
 class Promotion(NamedTuple):

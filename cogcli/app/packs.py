@@ -14,11 +14,11 @@ from cogcli.app.settings.pins import active_environment, active_pins, untrusted_
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.jsonvalue import kind_of, object_of, text_of
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.declarations.pack_spec import MODES, Pack
 from cogcli.policy.pack_policy import GovernedCall, Policy
 from cogcli.policy.policy_check import check_reach
 from cogcli.policy.verdict import Verdict, mode_under
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import MODES, Pack
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.registry import Registry
 from cogcli.specs.skill_tools import find_tool, skill_tools, tool_names
@@ -181,8 +181,8 @@ def evaluate_call(found: FoundPack, capability_id: str, data: Mapping[str, Any])
     call = GovernedCall(
         capability.id,
         mode_under(pack.tooling.capabilities, capability),
-        text_of(given["agent"].get("role")) or pack.tone.role,
-        text_of(given["run"].get("safety_mode")) or pack.defaults.safety_mode,
+        text_of(given["agent"].get("role")) or pack.tone.agent.role,
+        text_of(given["run"].get("safety_mode")) or pack.meta.defaults.safety_mode,
         arguments if isinstance(arguments, dict) else None,
         named_user=given["user"].get("id", "default") != "default",
     )

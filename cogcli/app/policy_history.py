@@ -11,6 +11,7 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
+from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import start_of
 from cogcli.policy.comparisons import Explained, explain_verdict
 from cogcli.policy.run_policy import JudgedCall, RunPolicy
@@ -20,7 +21,6 @@ from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.recorded_decisions import Redecided, decide_again, policy_under
 from cogcli.run.replay import read_pinned_catalog
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import Pack
 
 _CHECKS = ("permission", "rule", "situation")
 

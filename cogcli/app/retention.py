@@ -10,6 +10,7 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.pack_spec import DATA_CLASSES
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.document_bytes import read_object
 from cogcli.episode.layout import SUMMARY
@@ -17,7 +18,6 @@ from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.refusals import open_episode
 from cogcli.report.humanize import seconds_of
-from cogcli.specs.pack import DATA_CLASSES
 
 _DAY: Final = 86_400
 

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
     class LimitWords(TypedDict, total=False):
         """What `SpecLimits` takes. Numbers and the length of lists: `least`, `most`, `above`. Texts:
-        `pattern` and so on. Mappings: `foreign` and so on."""
+        `pattern` and so on. Mappings: `foreign` and so on. Lists: `unique`, the member that no two
+        entries share; where the type is a dictionary it is by that member that the entries are held."""
 
         least: float
         most: float
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         filled: bool
         ids: str
         keys: type[Spec]
+        unique: str
 
 
 class SpecLimits:
@@ -85,17 +87,22 @@ class Spec(Record):
     @classmethod
     def of(cls, json: dict[str, Any], **places: Any) -> Self:
         """The value of a checked mapping; `places` has the members that no file has."""
-        reading = _reading_of(cls)
+        reading = _READINGS.get(cls) or _reading_of(cls)
         value = cls.__new__(cls)
         set_json(value, json)
-        attributes = vars(value)
+        attributes = value.__dict__
         attributes.update(reading.defaults)
+        member_of = reading.members.get
         for name, member in json.items():
-            found = reading.members.get(name)
-            if found is not None and member is not None:
+            found = member_of(name)
+            if found is not None:
                 attribute, convert = found
-                attributes[attribute] = member if convert is None else convert(member)
-        attributes.update(places)
+                if member is not None:
+                    attributes[attribute] = member if convert is None else convert(member)
+                elif attribute not in attributes:
+                    attributes[attribute] = None
+        if places:
+            attributes.update(places)
         return value
 
     @classmethod
@@ -237,6 +244,9 @@ def _converter(hint: Any) -> Converter | None:
     """Return the function that converts JSON to a value of this type. None if the JSON is kept unchanged."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
+        for limits in args[1:]:
+            if "unique" in limits.words and get_origin(args[0]) is dict:
+                return _holder(get_args(args[0])[1], limits.words["unique"])
         return _converter(args[0])
     if origin in (Union, UnionType):
         return _union_converter([option for option in args if option is not NoneType])
@@ -275,6 +285,11 @@ def _dict_converter(convert: Converter | None) -> Converter | None:
     if convert is None:
         return None
     return lambda values: {name: convert(value) for name, value in values.items()}
+
+
+def _holder(cls: type[Spec], member: str) -> Converter:
+    """What holds the entries of a list by a member of each."""
+    return lambda entries: {entry[member]: cls.of(entry) for entry in entries}
 
 
 def _shorthand_converter(cls: type[Spec]) -> Converter:

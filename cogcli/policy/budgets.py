@@ -11,17 +11,20 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.pack_spec import PackBudget
+from cogcli.declarations.spec import Spec
 
-DEFAULTS: Final[dict[str, Any]] = {
-    "tokens": {"context": 8000, "output": 2000, "workflow": 80_000},
-    "tool_calls": {"per_turn": 8, "per_workflow": 32},
-    "wall_clock_ms": 300_000,
-    "heartbeat_ms": 10_000,
-    "replans": 3,
-    "retries": 2,
-    "turns": 10,
-    "soft": 0.5,
-}
+
+def _defaults_of(budget: Spec) -> dict[str, Any]:
+    """The limits that a declared budget has by default; one without a default is left out."""
+    return {
+        name: _defaults_of(value) if isinstance(value, Spec) else value
+        for name, value in vars(budget).items()
+        if value
+    }
+
+
+DEFAULTS: Final = _defaults_of(PackBudget())
 """The budgets of a run under a pack that sets none."""
 COUNTED: Final = (
     "tokens.workflow",

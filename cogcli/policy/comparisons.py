@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 from cogcli.base.canonical import compact
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import MAX_INTEGER
+from cogcli.declarations.pack_spec import PolicyRule
 from cogcli.policy.evaluation import Broken, Evaluation, Path
 from cogcli.policy.jsonlogic import compile_rule
 from cogcli.policy.pack_policy import CompiledPolicyRule
 from cogcli.policy.run_policy import JudgedCall, with_value
 from cogcli.policy.verdict import Verdict
-from cogcli.specs.pack import PolicyRule
 
 Decide = Callable[[JudgedCall], Verdict]
 MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -122,15 +122,11 @@ def comparisons_of(rule: PolicyRule, data: dict[str, Any]) -> list[Comparison]:
     found = [
         each for site in _sites(rule.condition, ()) for each in _compared(rule.rule_id, *site, data)
     ]
-    for name, limit in rule.limits.items():
+    for name, limit in rule.then.limits.items():
         value = data["args"].get(name)
-        sides = [
-            (operator, limit[word])
-            for word, operator in (("max", "<="), ("min", ">="))
-            if word in limit
-        ]
-        for operator, bound in sides:
-            found += _held(rule.rule_id, ("args", name), f"args.{name}", value, operator, bound)
+        for operator, bound in (("<=", limit.max), (">=", limit.min)):
+            if bound is not None:
+                found += _held(rule.rule_id, ("args", name), f"args.{name}", value, operator, bound)
     return found
 
 

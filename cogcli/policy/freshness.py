@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from functools import lru_cache
 
-from cogcli.specs.pack import KnowledgeLimits
+from cogcli.declarations.pack_spec import KnowledgeLimits
 
 
 def is_stale(observed_at: str, predicate: str, limits: KnowledgeLimits, now: str) -> bool:

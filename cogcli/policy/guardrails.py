@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from cogcli.base.schema.patterns import refusal
 from cogcli.base.schema.validator import fits
-from cogcli.specs.pack import Guardrail
+from cogcli.declarations.pack_spec import Guardrail
 
 
 def matching(guardrails: Iterable[Guardrail], text: str) -> list[Guardrail]:

@@ -17,8 +17,8 @@ from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 from cogcli.declarations.governance_events import IN_DOUBT
+from cogcli.declarations.pack_spec import MODES, MetricTarget
 from cogcli.policy.verdict import is_above
-from cogcli.specs.pack import MODES, MetricTarget
 
 UNKNOWN_INTENT: Final = "unknown_intent"
 _Key = tuple[str | None, str | None]
@@ -233,7 +233,11 @@ class TargetResult(NamedTuple):
 
     def to_payload(self) -> dict[str, Any]:
         """The result as JSON."""
-        target = {**self.target._asdict(), "intent": self.target.intent or None}
+        target = {
+            "metric": self.target.metric,
+            "min": self.target.min,
+            "intent": self.target.intent or None,
+        }
         return {"pack_ref": self.pack_ref, **target, "status": self.status, **_figures(self.ratio)}
 
 

@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.canonical import canonical
 from cogcli.base.problems import suggestion
+from cogcli.declarations.pack_spec import BUILT_IN_GATE, Pack, PolicyRule
 from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.policy.pack_policy import MASK, OBLIGATIONS, applies
-from cogcli.specs.pack import BUILT_IN_GATE, Pack, PolicyRule
 from cogcli.specs.problem_report import ProblemReport
 
 _RULES: Final = ("policy_layer", "rules")
@@ -46,7 +46,7 @@ def _references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_R
     for number, objective in enumerate(pack.decisions.objectives):
         for place, intent in enumerate(objective.intents):
             yield (_DECISIONS, "objectives", number, "intents", place), "intent", intent, intents
-    for number, target in enumerate(pack.targets):
+    for number, target in enumerate(pack.evaluation.targets):
         if target.intent:
             yield (
                 ("evaluation_layer", "targets", number, "intent"),
@@ -59,19 +59,19 @@ def _references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_R
 def _policy_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
     policy, intents = pack.policy, pack.decisions.intents
     gates = (*policy.gates, BUILT_IN_GATE)
-    for number, (role, allowed) in enumerate(policy.permissions.items()):
-        for place, id in enumerate(allowed):
+    for number, (role, permission) in enumerate(policy.permissions.items()):
+        for place, id in enumerate(permission.allow):
             path: Path = ("policy_layer", "permissions", number, "allow", place)
             yield path, f"{_kind_of(id)} for `{role}`", id, capabilities
     for kind, guardrails in (
-        ("must_refuse", policy.must_refuse),
-        ("must_escalate", policy.must_escalate),
+        ("must_refuse", policy.guardrails.must_refuse),
+        ("must_escalate", policy.guardrails.must_escalate),
     ):
         for number, guardrail in enumerate(guardrails):
             yield ("policy_layer", "guardrails", kind, number), "gate", guardrail.gate, gates
     for number, rule in enumerate(policy.rules):
-        if rule.gate:
-            yield (*_RULES, number, "then", "gate"), "gate", rule.gate, gates
+        if rule.then.gate:
+            yield (*_RULES, number, "then", "gate"), "gate", rule.then.gate, gates
         for place, intent in enumerate(rule.scope.intents):
             if "*" not in intent:
                 yield (*_RULES, number, "applies_to", "intents", place), "intent", intent, intents
@@ -124,7 +124,7 @@ def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]
     for number, rule in enumerate(pack.policy.rules):
         path: Path = (*_RULES, number)
         about = report.part(f"rule `{rule.rule_id}`", *path)
-        for place, each in enumerate(rule.obligations):
+        for place, each in enumerate(rule.then.obligations):
             if each not in OBLIGATIONS and not each.startswith(MASK):
                 hint = suggestion(each, OBLIGATIONS)
                 about.error(
@@ -148,8 +148,8 @@ def _check_contradiction(
         return
     key = canonical([rule.condition, rule.scope.intents, rule.scope.capabilities])
     earlier = seen.setdefault(key, rule)
-    if earlier.verdict != rule.verdict:
-        message = f"says {rule.verdict} where `{earlier.rule_id}` says {earlier.verdict}"
+    if earlier.then.verdict != rule.then.verdict:
+        message = f"says {rule.then.verdict} where `{earlier.rule_id}` says {earlier.then.verdict}"
         report.warn(
             "policy.contradiction",
             ("then", "verdict"),
@@ -181,17 +181,17 @@ def run_tests(rules: Iterable[PolicyRule]) -> list[RuleTest]:
 def _tests_of(rule: PolicyRule) -> Iterator[RuleTest]:
     compiled = compile_rule(rule.condition)
     for number, test in enumerate(rule.tests, 1):
-        result = evaluate(compiled, test["data"])
+        result = evaluate(compiled, test.data)
         if isinstance(result, Matched):
             yield RuleTest(
-                rule.rule_id, number, test["expect"], "match" if result.result else "no_match"
+                rule.rule_id, number, test.expect, "match" if result.result else "no_match"
             )
         else:
-            yield RuleTest(rule.rule_id, number, test["expect"], "error", result.message)
+            yield RuleTest(rule.rule_id, number, test.expect, "error", result.message)
 
 
 def _lacking(rule: PolicyRule) -> Iterator[RuleTest]:
-    expected: set[Any] = {test["expect"] for test in rule.tests}
+    expected: set[Any] = {test.expect for test in rule.tests}
     for needed in ("match", "no_match"):
         if rule.is_enforced and needed not in expected:
             yield RuleTest(rule.rule_id, 0, needed, "absent", f"no test that expects {needed}")

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cogcli.base.jsonvalue import equal
-from cogcli.specs.pack import Pack, PolicyRule
+from cogcli.declarations.pack_spec import Pack, PolicyRule
+from cogcli.declarations.spec import Spec
 
 
 class PolicyChange(NamedTuple):
@@ -33,22 +34,25 @@ def diff_packs(old: Pack, new: Pack) -> list[PolicyChange]:
 def _parts(pack: Pack) -> dict[str, dict[str, dict[str, Any]]]:
     """By kind and id all that decides about calls."""
     layer, decisions = pack.policy, pack.decisions
-    guardrails = {"must_refuse": layer.must_refuse, "must_escalate": layer.must_escalate}
+    guardrails = {
+        "must_refuse": layer.guardrails.must_refuse,
+        "must_escalate": layer.guardrails.must_escalate,
+    }
     return {
         "rule": {rule.rule_id: _rule(rule) for rule in layer.rules},
-        "gate": {name: _plain(gate._asdict()) for name, gate in layer.gates.items()},
+        "gate": {name: _plain(gate) for name, gate in layer.gates.items()},
         "guardrail": {
-            f"{kind}.{each.id}": _plain(each._asdict()) for kind, found in guardrails.items() for each in found
+            f"{kind}.{each.id}": _plain(each) for kind, found in guardrails.items() for each in found
         },
-        "permission": {role: {"allow": sorted(allowed)} for role, allowed in layer.permissions.items()},
-        "capability": {id: _plain(tool._asdict()) for id, tool in pack.tooling.capabilities.items()},
+        "permission": {role: {"allow": sorted(each.allow)} for role, each in layer.permissions.items()},
+        "capability": {id: _plain(tool) for id, tool in pack.tooling.capabilities.items()},
         "intent": {id: {"capabilities": sorted(each.capabilities)} for id, each in decisions.intents.items()},
         "decision": {
             key: {"required_evidence": list(each.required_evidence)} for key, each in decisions.decisions.items()
         },
         "setting": {
-            "safety_mode": {"value": pack.defaults.safety_mode},
-            "budget": {"value": pack.defaults.budget},
+            "safety_mode": {"value": pack.meta.defaults.safety_mode},
+            "budget": {"value": pack.meta.defaults.budget},
             "hosts": {"value": None if pack.tooling.hosts is None else sorted(pack.tooling.hosts)},
             "read_only_actions": {"value": layer.read_only_actions},
         },
@@ -58,18 +62,20 @@ def _parts(pack: Pack) -> dict[str, dict[str, dict[str, Any]]]:
 def _rule(rule: PolicyRule) -> dict[str, Any]:
     return {
         "mode": rule.mode,
-        "applies_to": _plain(rule.scope._asdict()),
+        "applies_to": _plain(rule.scope),
         "if": rule.condition,
-        "verdict": rule.verdict,
-        "gate": rule.gate,
-        "obligations": list(rule.obligations),
-        "args": dict(rule.limits),
+        "verdict": rule.then.verdict,
+        "gate": rule.then.gate,
+        "obligations": list(rule.then.obligations),
+        "args": {name: limit.json for name, limit in rule.then.limits.items()},
     }
 
 
-def _plain(members: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(part: Spec) -> dict[str, Any]:
+    """The members of a part as JSON, those with defaults too."""
     return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in members.items()
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in vars(part).items()
     }
 
 

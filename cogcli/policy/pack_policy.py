@@ -12,11 +12,17 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.canonical import canonical
 from cogcli.base.jsonvalue import equal
+from cogcli.declarations.pack_spec import (
+    BUILT_IN_GATE,
+    ArgumentLimit,
+    Pack,
+    PackIntent,
+    PolicyRule,
+)
 from cogcli.declarations.value_types import IntuitionMode
 from cogcli.policy.evaluation import Evaluation
 from cogcli.policy.jsonlogic import Rule, RuleError, compile_rule, evaluate_in
 from cogcli.policy.verdict import Verdict, is_above, is_stricter
-from cogcli.specs.pack import BUILT_IN_GATE, Pack, PackIntent, PolicyRule
 
 KNOWN_BEFORE: Final = frozenset(("request", "user", "agent", "run", "call"))
 """The parts of a rule's data that are known before any fact and any argument."""
@@ -62,9 +68,11 @@ _Rules = tuple[CompiledPolicyRule, ...]
 def _compiled(declared: PolicyRule) -> CompiledPolicyRule:
     condition = compile_rule(declared.condition)
     heads = {path.partition(".")[0] for path in condition.paths}
-    situational = condition.computed or bool(declared.limits) or not heads <= KNOWN_BEFORE
+    situational = condition.computed or bool(declared.then.limits) or not heads <= KNOWN_BEFORE
     stage = "situation" if situational else "rule"
-    return CompiledPolicyRule(declared, condition, stage, bool(declared.limits) or "args" in heads)
+    return CompiledPolicyRule(
+        declared, condition, stage, bool(declared.then.limits) or "args" in heads
+    )
 
 
 def _may_read_state(declared: PolicyRule) -> bool:
@@ -119,7 +127,7 @@ class Policy:
         """The policy of one pack."""
         layer, intents = pack.policy, pack.decisions.intents
         return cls(
-            permissions=layer.permissions,
+            permissions={role: each.allow for role, each in layer.permissions.items()},
             intents=intents,
             rules=layer.rules,
             hosts=pack.tooling.hosts,
@@ -232,18 +240,18 @@ class _Judgment:
         elif broken := self._broken_obligation(declared):
             verdict, reason = "deny", broken
         else:
-            verdict, reason = declared.verdict, declared.rule_id
+            verdict, reason = declared.then.verdict, declared.rule_id
         if not declared.is_enforced:
             self._would.append({"rule": declared.rule_id, "verdict": verdict})
             return
         if found is True:
             self._matched.append(declared.rule_id)
-            self._obligations.update(dict.fromkeys(declared.obligations))
+            self._obligations.update(dict.fromkeys(declared.then.obligations))
         if is_stricter(verdict, self.verdict) or not self._rule:
             self.verdict, self._stage, self._reason = verdict, stage, reason
             self._rule, self._gate = (
                 declared.rule_id,
-                declared.gate if verdict == declared.verdict else "",
+                declared.then.gate if verdict == declared.then.verdict else "",
             )
 
     def result(self, hosts: frozenset[str] | None) -> Verdict:
@@ -287,23 +295,25 @@ class _Judgment:
     def _broken_obligation(self, rule: PolicyRule) -> str:
         """Why a matching rule denies whatever its verdict: an unknown obligation, or a limit that is broken."""
         arguments = self._call.arguments or {}
-        for name, limit in rule.limits.items():
+        for name, limit in rule.then.limits.items():
             if name not in arguments or not _within(arguments[name], limit):
                 return rule.rule_id
-        if not all(each in OBLIGATIONS or each.startswith(MASK) for each in rule.obligations):
+        if not all(each in OBLIGATIONS or each.startswith(MASK) for each in rule.then.obligations):
             return "policy_eval_error"
         return ""
 
 
-def _within(value: Any, limit: Mapping[str, Any]) -> bool:
+def _within(value: Any, limit: ArgumentLimit) -> bool:
     """Whether an argument keeps its limits; one that is not a number keeps no bound."""
-    if "enum" in limit and not any(equal(value, allowed) for allowed in limit["enum"]):
+    if limit.enum is not None and not any(equal(value, allowed) for allowed in limit.enum):
         return False
-    if "max" not in limit and "min" not in limit:
+    if limit.max is None and limit.min is None:
         return True
     if type(value) is not int and type(value) is not float:
         return False
-    return bool(limit.get("min", value) <= value <= limit.get("max", value))
+    above = limit.max is not None and value > limit.max
+    below = limit.min is not None and value < limit.min
+    return not above and not below
 
 
 def _reason_of(error: RuleError, stage: str) -> str:

@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING, list_of
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import Pack, PolicyRule
 from cogcli.policy.comparisons import MIRRORED, path_of
 from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.policy.pack_policy import applies
 from cogcli.policy.verdict import is_stricter
-from cogcli.specs.pack import Pack, PolicyRule
 from cogcli.specs.problem_report import ProblemReport
 
 _LAYER: Final = "policy_layer"
@@ -72,7 +72,9 @@ def check_reach(
         elif _never_holds(rule):
             about.warn("policy.unreachable", ("if",), "never holds, whatever the facts are")
         elif above := _overruling(pack.policy.rules, reached, bounds, number):
-            text = f"says {rule.verdict} only where `{above.rule_id}` says {above.verdict}"
+            text = (
+                f"says {rule.then.verdict} only where `{above.rule_id}` says {above.then.verdict}"
+            )
             about.warn(
                 "policy.unreachable",
                 ("then", "verdict"),
@@ -82,7 +84,7 @@ def check_reach(
 
 
 def _check_roles(pack: Pack, report: ProblemReport) -> None:
-    own = pack.tone.role
+    own = pack.tone.agent.role
     for number, role in enumerate(pack.policy.permissions):
         if role != own:
             text = f"role `{role}`: the agent's is `{own}`, so nobody has it"
@@ -93,12 +95,12 @@ def _check_roles(pack: Pack, report: ProblemReport) -> None:
 
 
 def _check_gates(pack: Pack, report: ProblemReport) -> None:
-    layer = pack.policy
-    asked = {rule.gate for rule in layer.rules}
-    asked |= {guardrail.gate for guardrail in (*layer.must_refuse, *layer.must_escalate)}
+    layer, found = pack.policy, pack.policy.guardrails
+    asked = {rule.then.gate for rule in layer.rules}
+    asked |= {guardrail.gate for guardrail in (*found.must_refuse, *found.must_escalate)}
     for name, gate in layer.gates.items():
         about = report.part(f"gate `{name}`", _LAYER, "gates", name)
-        if set(gate.approver_roles) == {pack.tone.role}:
+        if set(gate.approver_roles) == {pack.tone.agent.role}:
             text = "only the agent's own role may answer it, and an agent answers nothing"
             about.warn("policy.gate", ("approver_roles",), text)
         if name not in asked:
@@ -108,7 +110,7 @@ def _check_gates(pack: Pack, report: ProblemReport) -> None:
 def _calls_of(
     pack: Pack, rule: PolicyRule, capabilities: Collection[str], tools: Mapping[str, Capability]
 ) -> Calls:
-    permitted = {id for allowed in pack.policy.permissions.values() for id in allowed}
+    permitted = {id for each in pack.policy.permissions.values() for id in each.allow}
     return frozenset(
         (intent.id, called)
         for intent in pack.decisions.intents.values()
@@ -133,12 +135,12 @@ def _overruling(
     """An enforced rule that is stricter, and matches wherever this one does; None where there is none, and for a rule
     that asks for more than its verdict. `bounds` are those of the enforced rules."""
     rule, own = rules[number], bounds[number]
-    if own is None or rule.obligations or rule.limits:
+    if own is None or rule.then.obligations or rule.then.limits:
         return None
     for other, calls, theirs in zip(rules, reached, bounds, strict=True):
         if (
             theirs is None
-            or not is_stricter(other.verdict, rule.verdict)
+            or not is_stricter(other.then.verdict, rule.then.verdict)
             or not reached[number] <= calls
         ):
             continue

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.canonical import canonical, digest_of
-from cogcli.specs.pack import DATA_CLASSES, PROPOSAL_CLASSES, TIERS, MemoryLayer
+from cogcli.declarations.pack_spec import DATA_CLASSES, PROPOSAL_CLASSES, TIERS, MemoryLayer
 
 MAX_CANDIDATE: Final = 64 * 1024
 """Bytes of a candidate as canonical JSON; a larger one is not kept."""

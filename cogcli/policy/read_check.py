@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cogcli.base.problems import list_known, suggest_path
+from cogcli.declarations.pack_spec import Pack, TaskTemplate
 from cogcli.policy.evaluation import describe
 from cogcli.policy.jsonlogic import compile_rule
 from cogcli.policy.pack_policy import STATE_PARTS
-from cogcli.specs.pack import Pack, TaskTemplate
 from cogcli.specs.pack_skills import reply_template, template_skill
 from cogcli.specs.plausible_syntax import placeholders
 from cogcli.specs.problem_report import ProblemReport

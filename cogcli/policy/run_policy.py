@@ -13,13 +13,13 @@ from cogcli.base.jsonvalue import NOTHING, deep_copy, object_of
 from cogcli.base.refs import MISSING
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.pack_spec import Pack, PackGate, PackTool
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import IntuitionMode
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.freshness import is_stale
 from cogcli.policy.pack_policy import MASK, GovernedCall, Policy
 from cogcli.policy.verdict import Verdict, approval_mode, is_above, mode_under
-from cogcli.specs.pack import Pack, PackGate, PackTool
 from cogcli.state.namespaces import walk
 
 _UNDECLARED: Final = PackTool()

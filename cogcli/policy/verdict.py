@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.capability_spec import Capability
-from cogcli.specs.pack import MODES, VERDICTS, PackTool
+from cogcli.declarations.pack_spec import MODES, VERDICTS, PackTool
 
 _STRICTNESS: Final = {verdict: rank for rank, verdict in enumerate(reversed(VERDICTS))}
 _RANK: Final = {mode: rank for rank, mode in enumerate(MODES)}

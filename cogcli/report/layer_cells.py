@@ -16,12 +16,12 @@ from cogcli.declarations.layer_records import (
     PerceptionWrites,
     PolicyGateWrites,
 )
+from cogcli.declarations.pack_spec import VERDICTS
 from cogcli.declarations.reading import read_record
 from cogcli.episode.history import History
 from cogcli.episode.turn_history import TurnHistory
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import Glyphs, StyledLine, fit, named_rows
-from cogcli.specs.pack import VERDICTS
 
 COLUMNS: Final = ("turn", "layer", "cell")
 _PER_TURN: Final = "per_turn"

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.problems import suggestion
+from cogcli.declarations.pack_spec import BUCKETS, PHASES, Pack, PackIntent
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.budgets import COUNTED, DEFAULTS, Budgets, flatten, merge_limits, raised_keys
@@ -18,7 +19,6 @@ from cogcli.run.engine.ports import CallPolicy
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.state_view import StateOfRun
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import BUCKETS, PHASES, Pack, PackIntent
 from cogcli.specs.skill_tools import skill_tools
 
 ENFORCED: Final = ("tool_calls.per_workflow",)
@@ -49,7 +49,7 @@ def policy_of(
             "usage.value", f"`{pack.pack_id}` has no intent `{request.intent}`", hint=hint
         )
     requester = Requester(
-        intent.id, request.user or "default", role=pack.tone.role, voice=pack.tone.voice
+        intent.id, request.user or "default", role=pack.tone.agent.role, voice=pack.tone.agent.voice
     )
     _require_known(request.budget)
     limits = limits_of(pack, request.budget)
@@ -119,7 +119,7 @@ def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
 
 def ceiling_of(pack: Pack, given: str) -> str:
     """The safety mode of a run: the pack's, which a flag may only lower. Raises UsageError."""
-    own = pack.defaults.safety_mode
+    own = pack.meta.defaults.safety_mode
     if given and is_above(given, own):
         text = f"`--safety-mode {given}` is above the pack's `{own}`"
         raise UsageError("usage.value", text, hint="a flag may only lower it")
@@ -129,8 +129,8 @@ def ceiling_of(pack: Pack, given: str) -> str:
 def limits_of(pack: Pack, given: Mapping[str, int]) -> dict[str, int | float]:
     """The limits of a run by dotted key: the pack's, which flags may only lower. Raises UsageError, for a key that
     limits nothing, too: whoever gave it would count on a limit that is not there."""
-    limits = merge_limits(DEFAULTS, pack.defaults.budget)
-    sizes = {f"buckets.{name}": size for name, size in pack.defaults.buckets.items()}
+    limits = merge_limits(DEFAULTS, pack.meta.defaults.budget)
+    sizes = {f"buckets.{name}": size for name, size in pack.bucket_sizes.items()}
     known = {*limits, *UNSET, *(f"buckets.{name}" for name in BUCKETS)}
     if unknown := [key for key in given if key not in known]:
         hint = suggestion(unknown[0], known) or f"a run has: {', '.join(sorted(known))}"

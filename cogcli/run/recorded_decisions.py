@@ -16,6 +16,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import RunStarted, StepCompleted
 from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
+from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import AgentStart, RecordedRequest, RequestUser, start_of
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.typed_payload import recorded_payload
@@ -32,7 +33,6 @@ from cogcli.policy.verdict import Verdict, is_above
 from cogcli.run.policy import governed_by, slots_of
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import Pack
 from cogcli.specs.skill_tools import called_by, find_tool
 from cogcli.state.reducer import RunStates, apply_to_runs
 
@@ -63,7 +63,7 @@ def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
     ceiling, its calls are denied: nothing is refused."""
     start = start_of(started)
     request = PolicyRequest.recorded(start) or PolicyRequest()
-    own, given = pack.defaults.safety_mode, request.safety_mode
+    own, given = pack.meta.defaults.safety_mode, request.safety_mode
     requester = _requester(pack, request, start.agent)
     intent = pack.decisions.intents.get(requester.intent)
     mode = own if not given or is_above(given, own) else given
@@ -81,8 +81,8 @@ def _requester(pack: Pack, request: PolicyRequest, agent: AgentStart | None) -> 
         request.user or user.user_id or "default",
         user.role,
         tuple(user.consent),
-        pack.tone.role,
-        pack.tone.voice,
+        pack.tone.agent.role,
+        pack.tone.agent.voice,
         asked.message,
         asked.channel,
         asked.locale,
@@ -191,7 +191,7 @@ def _masked_read(policy: RunPolicy, case: JudgedCall, verdict: Verdict) -> str:
     limited = {
         f"args.{name}": (case.call.arguments or {}).get(name)
         for rule in policy.rules.rules_for(policy.requester.intent, case.call.capability)
-        for name in rule.declared.limits
+        for name in rule.declared.then.limits
     }
     return next(
         (path for path, value in {**verdict.reads, **limited}.items() if _is_masked(value)), ""

@@ -14,6 +14,7 @@ from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunResumed
+from cogcli.declarations.pack_spec import BUILT_IN_PACK
 from cogcli.declarations.run_start import start_of
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.refusals import open_episode
@@ -27,7 +28,6 @@ from cogcli.run.replay_adapters import Diverged, EndOfLog, ReplayDifference, Rep
 from cogcli.run.results import Control
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.lock import PIN
-from cogcli.specs.pack import BUILT_IN_PACK
 from cogcli.specs.pack_skills import reach_given_pack, reach_pack
 from cogcli.specs.registry import Registry
 from cogcli.specs.service_variables import with_recorded_variables

@@ -13,9 +13,9 @@ from cogcli.base.problems import KeyPath, suggestion
 from cogcli.base.refs import parse
 from cogcli.base.schema.patterns import refusal
 from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, TRUST_RANKS
+from cogcli.declarations.pack_spec import MODES
 from cogcli.specs.common_shape import CAPABILITY_REF, FREE, TIMEOUT
 from cogcli.specs.fields import TYPES
-from cogcli.specs.pack import MODES
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import (
     Boolean,

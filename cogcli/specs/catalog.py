@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from cogcli.base.yaml.positions import Places
     from cogcli.declarations.binding_spec import Binding
     from cogcli.declarations.capability_spec import Capability
+    from cogcli.declarations.pack_spec import Pack
     from cogcli.declarations.service_spec import Service
     from cogcli.declarations.skill_spec import Skill
-    from cogcli.specs.pack import Pack
     from cogcli.specs.protocol import Protocols
 
 

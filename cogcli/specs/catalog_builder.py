@@ -30,7 +30,7 @@ from cogcli.specs.service_variables import with_variables
 from cogcli.specs.spec_reader import SpecFile, SpecReader
 
 if TYPE_CHECKING:
-    from cogcli.specs.pack import Pack
+    from cogcli.declarations.pack_spec import Pack
 
 
 class CatalogBuilder:
@@ -150,10 +150,10 @@ class CatalogBuilder:
         if id not in self.specs.packs:
             loaded = self._settle("pack", id, self._packs_in_force(id, wanted))
             if loaded and loaded.raw:
-                from cogcli.specs.pack import pack_from
+                from cogcli.declarations.pack_spec import Pack
 
                 self.specs.raw[f"pack:{id}"] = loaded.raw
-                self.specs.packs[id] = pack_from(loaded.raw, loaded.file)
+                self.specs.packs[id] = Pack.of(loaded.raw, file=loaded.file)
         return self.specs.packs.get(id)
 
     def give_pack(self, pack: Pack, raw: dict[str, Any]) -> None:

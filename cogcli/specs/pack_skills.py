@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.declarations.pack_spec import Pack, TaskTemplate
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
-from cogcli.specs.pack import Pack, TaskTemplate, pack_from
 from cogcli.specs.registry import Registry
 from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.template import LITERAL
@@ -54,7 +54,7 @@ def reach_given_pack(
 ) -> Catalog:
     """The same of a pack that lies in no file, by its checked mapping: of trusted layers alone."""
     registry = registry.trusted_layers()
-    builder, pack = registry.builder(), pack_from(raw)
+    builder, pack = registry.builder(), Pack.of(raw)
     builder.give_pack(pack, raw)
     return _close(registry, builder, pack, also)
 

@@ -51,13 +51,17 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of one shape; `code` is that of a wrong length, `hint` that of a value that is not a list."""
+    """A list of one shape; `code` is that of a wrong length, `hint` that of a value that is not a list.
+
+    `unique`: the key whose values differ between the entries.
+    """
 
     item: Shape
     least: int = 0
     most: int = 0
     code: str = "value.range"
     hint: str = ""
+    unique: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,9 +93,15 @@ def _spec_shape(cls: type[Spec]) -> Shape:
     return Either((shape.keys[cls.shorthand].shape, shape)) if cls.shorthand else shape
 
 
-def _map_shape(names: Any, value: Any, words: dict[str, Any]) -> MapOf:
-    name = shape_of_hint(names)
-    return MapOf(shape_of_hint(value), name if isinstance(name, Text) else Text(), **words)
+def _map_shape(names: Any, value: Any, words: dict[str, Any]) -> Shape:
+    """The shape of a dictionary: a list where it holds the entries of one by a member of each, a
+    record where its names are known, else a mapping."""
+    if "unique" in words:
+        return ListOf(shape_of_hint(value), **words)
+    name, shape = shape_of_hint(names), shape_of_hint(value)
+    if isinstance(name, Text) and name.choices:
+        return RecordShape(dict.fromkeys(name.choices, RecordKey(shape)))
+    return MapOf(shape, name if isinstance(name, Text) else Text(), **words)
 
 
 def _text_shape(words: dict[str, Any]) -> Text:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from cogcli.declarations.capability_spec import Capability, Properties
+from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import Pack
 from cogcli.specs.skill import list_targets
 
 
@@ -48,7 +48,7 @@ def called_by(payload: Mapping[str, Any]) -> str:
 
 
 def _named(pack: Pack) -> Iterator[str]:
-    named = [id for allowed in pack.policy.permissions.values() for id in allowed]
+    named = [id for each in pack.policy.permissions.values() for id in each.allow]
     named += [id for intent in pack.decisions.intents.values() for id in intent.capabilities]
     return (id for id in dict.fromkeys(named) if id.startswith(NESTED))
 

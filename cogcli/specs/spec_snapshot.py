@@ -91,9 +91,9 @@ class _PinnedKind(NamedTuple):
 
 
 def _pack_from(raw: dict[str, Any], file: str) -> Any:
-    from cogcli.specs.pack import pack_from
+    from cogcli.declarations.pack_spec import Pack
 
-    return pack_from(raw, file)
+    return Pack.of(raw, file=file)
 
 
 _KINDS: Final = {

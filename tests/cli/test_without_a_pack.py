@@ -12,7 +12,7 @@ from support.project import Project, Result
 from cogcli.agent.use_cases.builtin_pack import find_skill, read_only_pack
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
-from cogcli.specs.pack import pack_from
+from cogcli.declarations.pack_spec import Pack
 from cogcli.specs.shapes import check_file
 
 WRITES = """
@@ -127,8 +127,8 @@ def test_the_pack_is_one_that_a_file_could_hold(project: Project) -> None:
     raw = _pack(project)
     checked = check_file("pack", raw, None, "p.yaml", {})
     assert (checked.raw, list(checked.problems)) == (raw, [])
-    made = pack_from(raw)
-    assert made.defaults.safety_mode == "read_only"
+    made = Pack.of(raw)
+    assert made.meta.defaults.safety_mode == "read_only"
     assert made.policy.read_only_actions
     assert set(made.permitted) == {name for name in _names(raw) if name.startswith("skill:")}
 

@@ -18,6 +18,7 @@ from cogcli.base.calls import Member
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability, Properties
 from cogcli.declarations.field_spec import FieldSpec
+from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
 from cogcli.policy.budgets import DEFAULTS, flatten
@@ -25,7 +26,6 @@ from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.live.runner import DEFAULT_TIMEOUT
 from cogcli.specs.field_shape import FIELD
-from cogcli.specs.pack import pack_from
 from cogcli.specs.shape import Shape
 from cogcli.specs.shapes import shape_of
 from cogcli.specs.skill_shape import STEP
@@ -183,7 +183,7 @@ LEAST: Final[dict[str, tuple[Any, dict[str, Any]]]] = {
         },
     ),
     "capability": (Capability.of, _CAPABILITY),
-    "pack": (pack_from, _PACK),
+    "pack": (Pack.of, _PACK),
     "service": (Service.of, {"id": "s", "kind": "pythoncall", "module": "m"}),
 }
 """How each kind is made of its mapping, and one that has every block and as little as possible in it."""
@@ -228,7 +228,7 @@ def told(page: str, raw: dict[str, Any]) -> str:
     """All that a file says once it is read; what is kept as it was written is left out."""
     value = LEAST[page][0](raw)
     if page == "pack":
-        return repr(value._replace(hash=""))
+        return repr(value.replace(hash=""))
     if page == "capability":
         return f"{value.effect} {value.replace(properties=Properties())!r}"
     return repr(value)

@@ -19,6 +19,7 @@ from cogcli.agent.cognition.progress import EndedRun
 from cogcli.agent.cognition.reasoning import ModelAccess
 from cogcli.agent.context.inputs import AgentRequest, User
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.skill_spec import Skill
 from cogcli.policy.budgets import COUNTED, DEFAULTS, Budgets, merge_limits
 from cogcli.policy.pack_policy import Policy
@@ -26,7 +27,6 @@ from cogcli.policy.run_policy import Requester, RunPolicy
 from cogcli.run.engine.run import Finished, Request, execute
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import Pack
 from cogcli.specs.pack_skills import agent_skill_id, with_pack_skills
 from cogcli.specs.skill_tools import skill_tools
 
@@ -129,9 +129,13 @@ def invocation(
     tools = skill_tools(Catalog(skills={each.id: each for each in skills}), of, known)
     known = {**known, **tools}
     intent = intent_of(of, asked, known)
-    limits = {**merge_limits(DEFAULTS, of.defaults.budget), **(budget or {})}
+    limits = {**merge_limits(DEFAULTS, of.meta.defaults.budget), **(budget or {})}
     requester = Requester(
-        intent.intent, asked.user.user_id, role=of.tone.role, voice=of.tone.voice, message=message
+        intent.intent,
+        asked.user.user_id,
+        role=of.tone.agent.role,
+        voice=of.tone.agent.voice,
+        message=message,
     )
     policy = RunPolicy(
         of,

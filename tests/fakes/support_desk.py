@@ -10,8 +10,8 @@ from typing import Any
 from cogcli.agent.context.inputs import AgentRequest, CompileInput, Edge, RunContext, User
 from cogcli.base.yaml import reader
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import Pack
 from cogcli.policy.pack_policy import Policy
-from cogcli.specs.pack import Pack, pack_from
 from cogcli.specs.shapes import check_file
 
 PACK_FILE = Path(__file__).parents[2] / "docs/examples/support-desk/packs/support-desk/4.0.0.yaml"
@@ -34,7 +34,7 @@ def _raw_pack() -> dict[str, Any]:
 
 def pack(**sections: Any) -> Pack:
     raw = {**raw_pack(), **sections}
-    return pack_from(raw)
+    return Pack.of(raw)
 
 
 def policy(of: Pack) -> Policy:
@@ -91,7 +91,13 @@ def compile_input(message: str = "Refund order ord_881", **members: Any) -> Comp
     of = members.pop("pack", None) or pack()
     request = members.pop("request", None) or AgentRequest(message, user=User("cust_7"))
     run = RunContext(
-        "run_1", "trace_1", of.tenant, of.defaults.safety_mode, of.tone.role, of.tone.voice, now=NOW
+        "run_1",
+        "trace_1",
+        of.tenant,
+        of.meta.defaults.safety_mode,
+        of.tone.agent.role,
+        of.tone.agent.voice,
+        now=NOW,
     )
     given: dict[str, Any] = {
         "edges": (edge("age_days", 12), edge("total", 240)),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cogcli.agent.stores.memory_store import MemoryStore, ProposalOutcome
-from cogcli.specs.pack import PROPOSAL_CLASSES, MemoryLayer
+from cogcli.declarations.pack_spec import PROPOSAL_CLASSES, MemoryLayer
 
 AT = "2026-11-01T09:30:00.000000Z"
 

@@ -11,7 +11,7 @@ from cogcli.agent.stores.agent_store import AgentStore
 from cogcli.agent.stores.interactions import Interaction
 from cogcli.agent.stores.jobs import Job
 from cogcli.agent.stores.learned import proposals_from
-from cogcli.specs.pack import MemoryLayer
+from cogcli.declarations.pack_spec import MemoryLayer
 
 AT = "2026-11-01T09:30:00.000000Z"
 LATER = "2026-11-01T09:40:00.000000Z"

@@ -16,13 +16,13 @@ from cogcli.agent.cognition.planner import Candidate, TurnPlan, decision_of
 from cogcli.agent.context.compiler import CompiledContext
 from cogcli.base.terminal_text import truncate
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import PackTool, Slot
 from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.budgets import PER_TURN
 from cogcli.policy.guardrails import has_match
 from cogcli.policy.loop_guard import LoopTrip
 from cogcli.policy.verdict import is_above
 from cogcli.specs.fields import fit_values
-from cogcli.specs.pack import PackTool, Slot
 from cogcli.specs.skill import list_targets
 
 _LONGEST: Final = 160

@@ -9,9 +9,9 @@ from cogcli.base.canonical import digest_of
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.pack_spec import Pack, PackGate
 from cogcli.policy.approvals import action_hash
 from cogcli.run.engine.run import RootRun
-from cogcli.specs.pack import Pack, PackGate
 
 
 class Escalation(NamedTuple):

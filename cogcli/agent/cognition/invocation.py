@@ -25,6 +25,7 @@ from cogcli.base.redact import Redactor
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import options_from_log
+from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import start_of
 from cogcli.policy.guardrails import matching
 from cogcli.policy.pack_policy import Policy
@@ -32,7 +33,6 @@ from cogcli.policy.run_policy import Requester, RunPolicy
 from cogcli.run.policy import ceiling_of, governed_by, limits_of, pack_of
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import Pack
 from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.skill_tools import skill_tools
 
@@ -98,7 +98,7 @@ class Invocation(NamedTuple):
         return {
             "request": self.request.to_payload(),
             "tenant_id": self.pack.tenant,
-            "role": self.pack.tone.role,
+            "role": self.pack.tone.agent.role,
             "subjects": list(self.intent.slots.values()),
             "limits": dict(self.limits),
             "fetched": self.fetched.to_payload(),
@@ -135,8 +135,8 @@ class Invocation(NamedTuple):
             trace_id,
             pack.tenant,
             self.safety_mode,
-            pack.tone.role,
-            pack.tone.voice,
+            pack.tone.agent.role,
+            pack.tone.agent.voice,
             turn=turn,
             snapshot_ref=self.fetched.snapshot_ref,
             now=now,
@@ -189,8 +189,8 @@ def invocation_of(
         user.user_id,
         user.role,
         user.consent,
-        pack.tone.role,
-        pack.tone.voice,
+        pack.tone.agent.role,
+        pack.tone.agent.voice,
         request.message,
         request.channel,
         request.locale,
@@ -204,7 +204,9 @@ def refuse_message(made: Invocation) -> AgentRequest | None:
     """The request without its text if a guardrail refuses its message, else None: with the ids of the guardrails and
     the hash of the message, and without parameters and attachments, which could repeat it."""
     request = made.request
-    refused_by = tuple(each.id for each in matching(made.pack.policy.must_refuse, request.message))
+    refused_by = tuple(
+        each.id for each in matching(made.pack.policy.guardrails.must_refuse, request.message)
+    )
     if not refused_by:
         return None
     return request._replace(

@@ -17,7 +17,7 @@ from cogcli.base.refs import MISSING
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event, mask_payload
 from cogcli.declarations.events import row_of
-from cogcli.specs.pack import PackTool
+from cogcli.declarations.pack_spec import PackTool
 from cogcli.specs.skill_tools import called_by
 from cogcli.state.namespaces import walk
 

@@ -14,8 +14,8 @@ from cogcli.agent.context.compiler import CompiledContext
 from cogcli.agent.models.port import ModelReply, ModelRequest
 from cogcli.agent.state import AgentState
 from cogcli.base.canonical import digest_of
+from cogcli.declarations.pack_spec import DecisionSpec, TaskTemplate
 from cogcli.declarations.skill_spec import Skill
-from cogcli.specs.pack import DecisionSpec, TaskTemplate
 from cogcli.specs.pack_skills import agent_skill_id, template_skill
 from cogcli.specs.skill_search import answer_for
 
@@ -205,4 +205,4 @@ def decision_of(invocation: Invocation, candidate: Candidate) -> DecisionSpec:
     layer = invocation.pack.decisions
     template = layer.task_templates.get(candidate.template)
     key = (template.decision if template else "") or invocation.intent.intent
-    return layer.decisions.get(key) or DecisionSpec(key)
+    return layer.decisions.get(key) or DecisionSpec(key=key)

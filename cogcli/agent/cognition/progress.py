@@ -19,12 +19,12 @@ from cogcli.base.errors import CogcliError
 from cogcli.declarations.agent_events import LoopDetected
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.governance_events import BudgetExceeded
+from cogcli.declarations.pack_spec import Guardrail
 from cogcli.policy.budgets import Exceeded
 from cogcli.policy.guardrails import matching
 from cogcli.policy.loop_guard import LoopGuard, LoopTrip
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.run import RootRun
-from cogcli.specs.pack import Guardrail
 
 Remember = Callable[[dict[str, Any], str, str], CogcliError | None]
 """Stores what a turn leaves: `turn`, `calls` and `proposals`; then the id of the run, and the time. The error where the
@@ -185,7 +185,7 @@ class Progress:
 
     def ask_for(self, text: str) -> None:
         """Ask a person where a guardrail wants one for this text."""
-        for guardrail in matching(self.given.pack.policy.must_escalate, text)[:1]:
+        for guardrail in matching(self.given.pack.policy.guardrails.must_escalate, text)[:1]:
             self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
 
     def ask(self, gate: str, reason: str) -> None:

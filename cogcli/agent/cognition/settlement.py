@@ -15,11 +15,11 @@ from cogcli.declarations.agent_events import (
     ReflectionRecorded,
     ResultJudged,
 )
+from cogcli.declarations.pack_spec import BUILT_IN_GATE
 from cogcli.policy.guardrails import matching
 from cogcli.policy.pressure import Pressures, budget_pressure, loop_pressure, share
 from cogcli.policy.proposals import proposal_from
 from cogcli.run.engine.outcome import RunOutcome
-from cogcli.specs.pack import BUILT_IN_GATE
 
 MOST_FAILING: Final = 3
 """How many calls may fail one after the other."""
@@ -129,7 +129,7 @@ def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
 
 def _finish(loop: Progress, scored: Score) -> None:
     """End with the response, unless it may not be given."""
-    if loop.refuse(matching(loop.given.pack.policy.must_refuse, loop.response)):
+    if loop.refuse(matching(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
         return
     loop.ask_for(loop.response)
     if loop.ending is not None:

@@ -186,7 +186,7 @@ def _gate(loop: Progress, context: CompiledContext, verification: Verification) 
     verdict, obligations = "allow", list[str]()
     if loop.ending is not None:
         verdict = "refuse" if loop.ending.status == "refused" else "deny"
-    elif loop.refuse(matching(loop.given.pack.policy.must_refuse, loop.response)):
+    elif loop.refuse(matching(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
         verdict = "refuse"
     elif verification.verdict != "ok":
         verdict = "deny"

@@ -70,7 +70,7 @@ def values_at_start(
         "approvals": notices,
         "recalls": [{"id": id, "text": text, "trust": trust} for id, text, trust in recalls],
         "goals": [given.request.message],
-        "agent": {"role": pack.tone.role, "voice": pack.tone.voice},
+        "agent": {"role": pack.tone.agent.role, "voice": pack.tone.agent.voice},
         "tone": list(pack.tone.non_negotiables),
         "intents": {"intent": given.intent.intent},
         "objectives": [

@@ -50,7 +50,7 @@ def candidates(
             (edge.evidence_ref,),
             edge.trust,
         )
-    for each in given.pack.business:
+    for each in given.pack.business.blocks:
         block = _block(given, f"business:{each.id}", "business", each.text, each.priority)
         yield block._replace(cuttable=each.cuttable)
     for number, kept in enumerate(memory.memories):
@@ -94,7 +94,7 @@ def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] 
 
 def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> dict[str, Any]:
     """The compiled prompt: instructions in `system` and `developer`, everything from outside in blocks of its own."""
-    tone, blocks = given.pack.tone, assembly.blocks
+    tone, blocks = given.pack.tone.agent, assembly.blocks
     identity = [f"You are {given.run.role or 'an agent'}."]
     if given.run.voice or tone.voice:
         identity.append(f"Voice: {given.run.voice or tone.voice}.")

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from cogcli.agent.context.compiled import ContextBlock, Omission
 from cogcli.agent.context.tokenizer import Tokenizer
 from cogcli.agent.context.truncation import SENTENCE_END, mark_truncated
-from cogcli.specs.pack import BUCKETS
+from cogcli.declarations.pack_spec import BUCKETS
 
 FIXED: Final = ("policy", "tool")
 """Buckets that never shrink: what is in them counts for every call."""

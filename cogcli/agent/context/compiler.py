@@ -23,7 +23,7 @@ from cogcli.agent.context.tools import (
     surface_tools,
 )
 from cogcli.base.canonical import digest_of
-from cogcli.specs.pack import BUCKETS
+from cogcli.declarations.pack_spec import BUCKETS
 
 
 class Compilation:
@@ -94,7 +94,7 @@ def find_evidence(given: CompileInput, intent: IntentResult) -> tuple[KnowledgeQ
         intent.slots,
         given.pack.knowledge,
         given.run.tenant_id,
-        given.pack.data_classification,
+        given.pack.meta.data_classification,
         given.run.now,
         given.run.run_id,
     )
@@ -137,7 +137,7 @@ def _budget(found: Compilation) -> Any:
     caps = {
         bucket: int(limit)
         for bucket in BUCKETS
-        if (limit := given.limits.get(f"buckets.{bucket}", given.pack.defaults.buckets.get(bucket)))
+        if (limit := given.limits.get(f"buckets.{bucket}", given.pack.bucket_sizes.get(bucket)))
         is not None
     }
     found.allocations = allocate(found.candidates, caps, total)

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from cogcli.agent.context.compiled import EvidenceGate
 from cogcli.agent.context.inputs import Edge
 from cogcli.base.jsonvalue import equal
+from cogcli.declarations.pack_spec import DATA_CLASSES, TRUST, KnowledgeLimits
 from cogcli.policy.freshness import is_stale, seconds_of
-from cogcli.specs.pack import DATA_CLASSES, TRUST, KnowledgeLimits
 
 _TRUST: Final = {trust: rank for rank, trust in enumerate(TRUST)}
 _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES)}

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import Pack
 from cogcli.policy.pack_policy import Policy
-from cogcli.specs.pack import Pack
 
 
 class User(NamedTuple):

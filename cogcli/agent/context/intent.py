@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from cogcli.agent.context.inputs import CompileInput
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.pack_spec import PackIntent, Slot
 from cogcli.policy.guardrails import has_match, has_phrase
-from cogcli.specs.pack import PackIntent, Slot
 
 UNKNOWN: str = "unknown_intent"
 _BY_PATTERN = 3

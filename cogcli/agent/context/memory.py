@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.context.inputs import PromotedMemory, User
+from cogcli.declarations.pack_spec import DATA_CLASSES, MemoryLayer
 from cogcli.policy.freshness import seconds_of
-from cogcli.specs.pack import DATA_CLASSES, MemoryLayer
 
 _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES)}
 

@@ -116,7 +116,7 @@ def _known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
     """Each capability that the pack names or that can be called here, with its other names."""
     pack, usable = found.given.pack, found.given.capabilities
     listed = [id for intent in pack.decisions.intents.values() for id in intent.capabilities]
-    permitted = [id for allowed in pack.policy.permissions.values() for id in allowed]
+    permitted = [id for each in pack.policy.permissions.values() for id in each.allow]
     known = dict.fromkeys(
         (*listed, *permitted, *pack.tooling.capabilities, *(each.id for each in usable.values()))
     )

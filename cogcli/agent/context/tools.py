@@ -12,10 +12,10 @@ from cogcli.agent.context.compiled import Redaction
 from cogcli.agent.context.inputs import CompileInput
 from cogcli.agent.context.intent import IntentResult
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import PackTool
 from cogcli.policy.guardrails import matching
 from cogcli.policy.pack_policy import GovernedCall
 from cogcli.policy.verdict import Verdict, is_above, mode_under
-from cogcli.specs.pack import PackTool
 
 NOT_USABLE = "not_usable"
 """The reason for a capability that no binding can be chosen for."""
@@ -59,8 +59,8 @@ def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
     if given.request.refused_by:
         return PolicyResult(given.request.refused_by, (), prohibited)
     return PolicyResult(
-        tuple(each.id for each in matching(policy.must_refuse, message)),
-        tuple(each.id for each in matching(policy.must_escalate, message)),
+        tuple(each.id for each in matching(policy.guardrails.must_refuse, message)),
+        tuple(each.id for each in matching(policy.guardrails.must_escalate, message)),
         prohibited,
     )
 

@@ -28,8 +28,8 @@ from cogcli.agent.stores.memory_store import keep_proposal, read_proposals
 from cogcli.agent.stores.sessions import Changed, SessionSnapshot
 from cogcli.agent.stores.user_data import all_rows, forget_in, forget_in_copies
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.policy.proposals import MemoryProposal
-from cogcli.specs.pack import MemoryLayer
 from cogcli.stores.database import Database
 
 _TRIES: Final = 3

@@ -9,7 +9,7 @@ import orjson
 
 from cogcli.base.canonical import canonical
 from cogcli.base.jsonvalue import list_of, object_of, text_of
-from cogcli.specs.pack import DATA_CLASSES, MemoryLayer
+from cogcli.declarations.pack_spec import DATA_CLASSES, MemoryLayer
 from cogcli.stores.database import UnreadableRow
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import holds_at_most, kind_of
 from cogcli.base.strict_json import JsonRefused, loads
-from cogcli.specs.pack import DATA_CLASSES, TRUST
+from cogcli.declarations.pack_spec import DATA_CLASSES, TRUST
 
 MAX_LINE: Final = 64 * 1024
 _MAX_VALUES: Final = 1000

@@ -20,8 +20,8 @@ from cogcli.agent.profile import (
 )
 from cogcli.agent.stores.interactions import Interaction, ProfileCounters
 from cogcli.agent.stores.memory_rows import StoredProposal
+from cogcli.declarations.pack_spec import DATA_CLASSES
 from cogcli.policy.proposals import MemoryProposal
-from cogcli.specs.pack import DATA_CLASSES
 
 CLASS, TIER = "preference", "durable"
 _MOST_REFS = 20

@@ -12,9 +12,9 @@ from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.stores.agent_tables import AGENT_TABLES
 from cogcli.base.canonical import canonical
 from cogcli.base.jsonvalue import object_of
+from cogcli.declarations.pack_spec import DATA_CLASSES, PROPOSAL_CLASSES, TIERS
 from cogcli.policy.freshness import seconds_of
 from cogcli.policy.proposals import MemoryProposal
-from cogcli.specs.pack import DATA_CLASSES, PROPOSAL_CLASSES, TIERS
 from cogcli.stores.database import UnreadableRow
 
 STATES: Final = ("proposed", "promoted", "rejected", "rejected_before", "superseded")

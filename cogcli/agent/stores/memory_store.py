@@ -21,8 +21,8 @@ from cogcli.agent.stores.memory_rows import (
 )
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.policy.proposals import MemoryProposal, proposal_from
-from cogcli.specs.pack import MemoryLayer
 from cogcli.stores.database import Database
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from cogcli.app.needs import MissingNeeds
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import BUILT_IN_PACK
 from cogcli.policy.budgets import DEFAULTS, flatten
 from cogcli.policy.verdict import mode_under
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import BUILT_IN_PACK
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.skill_search import SkillAnswer, answer_for, rank
 from cogcli.specs.skill_tools import contract_of

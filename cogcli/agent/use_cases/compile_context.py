@@ -25,12 +25,12 @@ from cogcli.app.stores import has_store, is_of_project
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import NOTHING, kind_of
 from cogcli.base.problems import suggestion
+from cogcli.declarations.pack_spec import PROPOSAL_CLASSES, Pack
 from cogcli.episode.layout import is_trace_id
 from cogcli.policy.budgets import DEFAULTS, merge_limits
 from cogcli.policy.pack_policy import Policy
 from cogcli.run.state_view import StateOfRun
 from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
-from cogcli.specs.pack import PROPOSAL_CLASSES, Pack
 from cogcli.specs.skill_tools import skill_tools
 from cogcli.stores import KNOWLEDGE, MEMORY
 
@@ -139,9 +139,9 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
         "run_0",
         "trace_0",
         pack.tenant,
-        pack.defaults.safety_mode,
-        pack.tone.role,
-        pack.tone.voice,
+        pack.meta.defaults.safety_mode,
+        pack.tone.agent.role,
+        pack.tone.agent.voice,
         now=now,
     )
     policy, known = Policy.of(pack), found.catalog.by_name
@@ -153,7 +153,7 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
         run,
         {**known, **skill_tools(found.catalog, pack, known)},
         state={**of_new_run, "goal": {"task": request.message, "type": "task"}},
-        limits=merge_limits(DEFAULTS, pack.defaults.budget),
+        limits=merge_limits(DEFAULTS, pack.meta.defaults.budget),
     )
     fetched = NOTHING_STORED
     if not is_of_project(settings, found.file):

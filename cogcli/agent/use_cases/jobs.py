@@ -24,7 +24,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.stores import has_store
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import CogcliError
-from cogcli.specs.pack import MemoryLayer
+from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.stores import MEMORY
 
 NEXT_JOBS: Final = 3

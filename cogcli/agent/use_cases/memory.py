@@ -17,8 +17,8 @@ from cogcli.app.stores import is_of_project, store_directory, store_refusal
 from cogcli.base.errors import UsageError
 from cogcli.base.system_text import require_text
 from cogcli.base.terminal_text import is_plain_name
+from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
-from cogcli.specs.pack import MemoryLayer
 from cogcli.stores import MEMORY
 
 _MOST_BY: Final = 100

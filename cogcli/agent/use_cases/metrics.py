@@ -11,6 +11,7 @@ from cogcli.agent.use_cases.log import AgentLog, read_agent_log
 from cogcli.app import episodes
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import start_of
 from cogcli.episode.decision import DecisionFold
 from cogcli.episode.listing.episode_row import EpisodeFilter
@@ -18,7 +19,6 @@ from cogcli.episode.projection import Projection
 from cogcli.policy.metrics import Measure, MeasuredRun, RunMeter, TargetResult, judge, measure
 from cogcli.run.policy import ceiling_of, pack_of
 from cogcli.run.policy_request import PolicyRequest
-from cogcli.specs.pack import Pack
 
 
 class MetricsQuery(NamedTuple):
@@ -86,7 +86,7 @@ def collect(
         if run is not None and query.fits(run):
             runs.append(run)
     under = dict.fromkeys(run.pack_ref for run in runs)
-    targets = {pack.ref: pack.targets for pack in packs.values() if pack.ref in under}
+    targets = {pack.ref: pack.evaluation.targets for pack in packs.values() if pack.ref in under}
     found = [each for each in judge(runs, targets) if query.intent in ("", each.target.intent)]
     return MeasuredRuns(runs, measure(runs), found)
 

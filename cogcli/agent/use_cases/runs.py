@@ -19,10 +19,10 @@ from cogcli.agent.use_cases.user_memory import consolidate
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, EnvironmentRefusal
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.pack_spec import DATA_CLASSES
 from cogcli.declarations.run_start import start_of
 from cogcli.run.prepare import AgentRun
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import DATA_CLASSES
 
 
 def agent_of(
@@ -142,7 +142,7 @@ def _store_end(settings: Settings, invocation: Invocation, ended: EndedRun) -> N
         request.user.consent,
         pack.memory.auto_promote,
         pack.memory.confidence_floor,
-        max("internal", pack.data_classification, key=DATA_CLASSES.index),
+        max("internal", pack.meta.data_classification, key=DATA_CLASSES.index),
         ended.withheld,
     )
     counts = invocation.safety_mode != "read_only"

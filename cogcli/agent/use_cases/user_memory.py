@@ -18,8 +18,8 @@ from cogcli.app.episodes import store_of
 from cogcli.app.settings import Settings
 from cogcli.app.stores import has_store, store_directory
 from cogcli.base.errors import UsageError
+from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
-from cogcli.specs.pack import MemoryLayer
 from cogcli.stores import MEMORY
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from cogcli.base.problems import Problem
+from cogcli.declarations.pack_spec import Pack
 from cogcli.policy.pack_check import check_references, check_rules
 from cogcli.policy.read_check import check_reads
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.skills import check_nesting, check_skills
-from cogcli.specs.pack import Pack
 from cogcli.specs.pack_skills import with_pack_skills
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.skill import skills_of

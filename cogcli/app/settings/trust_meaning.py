@@ -25,10 +25,10 @@ from cogcli.base.source_lines import hide_secrets
 from cogcli.base.toml_bounds import find_excess
 from cogcli.base.yaml.reader import DOCUMENT, parse
 from cogcli.declarations.capability_spec import GATES, STRICTNESS, TRUST_RANKS
+from cogcli.declarations.pack_spec import VERDICTS
 from cogcli.specs.host_layout import ACTIVE_FILE, OVERRIDES_FILE, SERVICES_FILE
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.layers import builtin_root
-from cogcli.specs.pack import VERDICTS
 from cogcli.specs.service import IN_ADDRESS
 from cogcli.specs.service_variables import ADDRESSES
 

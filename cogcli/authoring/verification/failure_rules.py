@@ -27,6 +27,7 @@ from cogcli.authoring.verification.loopback_server import Loopback, RefusingPort
 from cogcli.authoring.verification.rule_catalog import CAPABILITY, SKILL, STEP
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import FAILURE_OF, BindingResolutionError, FailureRow
+from cogcli.declarations.pack_spec import Pack
 from cogcli.policy.approvals import Answered, Asked
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import Policy
@@ -36,7 +37,6 @@ from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 from cogcli.protocols.invoker_rule import UNIQUE, RuleCall, succeed
 from cogcli.protocols.mcp.rules import tool_call
 from cogcli.run.engine.ports import CallPolicy
-from cogcli.specs.pack import DecisionLayer, Pack, PackIntent, PolicyLayer, PolicyRule, ToolingLayer
 
 CANARY: Final = "canary-4f9d1c7e2b"
 UNSPOKEN: Final = "morse"
@@ -269,12 +269,19 @@ def _to(target: str, **config: Any) -> RuleCall:
 
 def _policy(verdict: str) -> Callable[[], CallPolicy]:
     """A policy that says this of every call."""
-    rule = PolicyRule("always", "enforce", {"==": [1, 1]}, verdict)
-    layer = PolicyLayer({"agent": (CAPABILITY,)}, rules=(rule,))
-    intents = {"verify": PackIntent("verify", capabilities=(CAPABILITY,))}
-    pack = Pack("verify", "1.0.0", layer, ToolingLayer(), DecisionLayer(intents))
-    rules = Policy(permissions=layer.permissions, intents=intents, rules=layer.rules)
-    requester = Requester("verify", "somebody", role="agent")
+    rule = {"rule_id": "always", "mode": "enforce", "if": True, "then": {"verdict": verdict}}
+    pack = Pack.of(
+        {
+            "pack_meta": {"pack_id": "verify", "pack_version": "1.0.0"},
+            "policy_layer": {
+                "permissions": [{"role": "agent", "allow": [CAPABILITY]}],
+                "rules": [rule],
+            },
+            "tooling_layer": {},
+            "decision_layer": {"intents": [{"id": "verify", "capabilities": [CAPABILITY]}]},
+        }
+    )
+    rules, requester = Policy.of(pack), Requester("verify", "somebody", role="agent")
     return lambda: RunPolicy(pack, rules, Budgets({}), requester, safety_mode="destructive")
 
 

@@ -28,12 +28,12 @@ from cogcli.cli.options import argument, command
 from cogcli.cli.run_flags import AgentFlags
 from cogcli.cli.run_skill import warn_of_distrust
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.pack_spec import MODES
 from cogcli.policy.budgets import flatten
 from cogcli.run.given_inputs import json_value, raise_together
 from cogcli.run.input_origins import TYPED
 from cogcli.run.prepare import PreparedRun, RunRequest
 from cogcli.run.results import Control, RunResult
-from cogcli.specs.pack import MODES
 
 
 @command(

@@ -15,8 +15,8 @@ from cogcli.cli.listing import show
 from cogcli.cli.memory_view import COLUMNS, cells_of, decided_text, decision_lines, why_lines
 from cogcli.cli.options import SAFETY, Flags, ListFlags, argument, choice, command, switch, text
 from cogcli.cli.render_error import next_lines, redirect_command
+from cogcli.declarations.pack_spec import PROPOSAL_CLASSES
 from cogcli.report.humanize import count_of
-from cogcli.specs.pack import PROPOSAL_CLASSES
 
 ProposalId = Annotated[str, argument("ID")]
 

@@ -20,11 +20,11 @@ from cogcli.cli.inputs import object_of
 from cogcli.cli.options import NewestEpisode, argument, command, text
 from cogcli.cli.pack_reports import report_problems, report_tests
 from cogcli.cli.policy_screen import change_lines, decision_line, explanation_lines
+from cogcli.declarations.pack_spec import Pack
 from cogcli.episode.store import Store
 from cogcli.policy.pack_check import run_tests
 from cogcli.policy.pack_diff import diff_packs
 from cogcli.report.humanize import count_of
-from cogcli.specs.pack import Pack
 
 PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
 """A pack by `id@version`, perhaps with its hash, by a bare id that is pinned, or by its file."""

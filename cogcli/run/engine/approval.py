@@ -14,7 +14,7 @@ from cogcli.policy.approvals import Answered, action_hash
 from cogcli.run.engine.step_recorder import StepRecord
 
 if TYPE_CHECKING:
-    from cogcli.specs.pack import PackGate
+    from cogcli.declarations.pack_spec import PackGate
 
 TIME_TO_LIVE: Final = timedelta(hours=24)
 

@@ -11,10 +11,10 @@ from cogcli.declarations.value_types import IntuitionMode
 
 if TYPE_CHECKING:
     from cogcli.declarations.capability_spec import Capability
+    from cogcli.declarations.pack_spec import PackGate
     from cogcli.policy.budgets import Budgets
     from cogcli.policy.run_policy import RunState
     from cogcli.policy.verdict import Verdict
-    from cogcli.specs.pack import PackGate
 
 
 class EventSink(Protocol):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cogcli.agent.context.buckets import FIXED, allocate, assemble
 from cogcli.agent.context.compiled import ContextBlock
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer, estimate
-from cogcli.specs.pack import BUCKETS
+from cogcli.declarations.pack_spec import BUCKETS
 
 SENTENCES = "One is here. Two is there! Three? Four and more words follow."
 BLOCKS = st.lists(

@@ -8,11 +8,13 @@ import pytest
 
 from cogcli.agent.context.evidence import Evidence, KnowledgeQuery, retrieve
 from cogcli.agent.context.inputs import Edge
-from cogcli.specs.pack import KnowledgeLimits
+from cogcli.declarations.pack_spec import KnowledgeLimits
 from tests.fakes.support_desk import NOW, edge
 
 OLD = "2026-05-01T09:30:00Z"
-LIMITS = KnowledgeLimits(2, 200, "verified", {"default": 604800, "age_days": 86400}, ("age_days",))
+LIMITS = KnowledgeLimits(
+    freshness_s={"default": 604800, "age_days": 86400}, single_valued=("age_days",)
+)
 
 
 def _retrieve(
@@ -67,7 +69,7 @@ def test_of_several_values_the_strongest_count() -> None:
 )
 def test_an_entity_is_a_value_too(others: tuple[str, ...], status: str) -> None:
     edges = [edge("owner", object=f"person:{name}") for name in others]
-    single = LIMITS._replace(single_valued=("owner",))
+    single = LIMITS.replace(single_valued=("owner",))
     found = _retrieve(*edges, required=("order.owner",), limits=single)
     assert [gate.status for gate in found.gates] == [status]
     several = _retrieve(*edges, edges[0], required=())
@@ -88,14 +90,14 @@ def test_edges_are_followed_breadth_first_within_hops() -> None:
         (2, "order"),
         (2, "region"),
     ]
-    wider = _retrieve(*chain, required=(), limits=LIMITS._replace(max_hops=3))
+    wider = _retrieve(*chain, required=(), limits=LIMITS.replace(max_hops=3))
     assert [each.edge.predicate for each in wider.found] == ["customer", "order", "region", "tax"]
-    assert not _retrieve(*chain, required=(), limits=LIMITS._replace(max_hops=0)).found
+    assert not _retrieve(*chain, required=(), limits=LIMITS.replace(max_hops=0)).found
 
 
 def test_what_is_beyond_the_most_edges_is_told() -> None:
     edges = tuple(edge("tag", number, evidence_ref=f"crm/{number}") for number in range(5))
-    found = _retrieve(*edges, required=(), limits=LIMITS._replace(max_edges=3))
+    found = _retrieve(*edges, required=(), limits=LIMITS.replace(max_edges=3))
     assert [each.edge.value for each in found.found] == [0, 1, 2]
     assert [each["reason"] for each in found.omitted] == ["max_edges", "max_edges"]
 
@@ -116,13 +118,13 @@ def test_a_piece_that_was_left_out_is_told_whole() -> None:
         edge("owner", object="person:ann"),
         edge("name", "Ann", subject="person:ann"),
     )
-    found = _retrieve(*edges, required=(), limits=LIMITS._replace(max_edges=1))
+    found = _retrieve(*edges, required=(), limits=LIMITS.replace(max_edges=1))
     assert found.omitted == (
         {"subject": "order:ord_881", "predicate": "tag", "hops": 1, "reason": "max_edges"},
         {"subject": "person:ann", "predicate": "name", "hops": 2, "reason": "max_edges"},
     )
     assert found.is_complete
-    everything = _retrieve(*edges, required=(), limits=LIMITS._replace(max_edges=3))
+    everything = _retrieve(*edges, required=(), limits=LIMITS.replace(max_edges=3))
     assert (len(everything.found), everything.omitted) == (3, ())
 
 
@@ -156,7 +158,7 @@ def test_windows_by_predicate_else_the_default_else_none() -> None:
         ({"total": 9_999_999, "default": 1}, "satisfied"),
         ({}, "satisfied"),
     ):
-        limits = LIMITS._replace(freshness_s=windows)
+        limits = LIMITS.replace(freshness_s=windows)
         found = _retrieve(old, required=("order.total",), limits=limits)
         assert [gate.status for gate in found.gates] == [status]
 
@@ -257,7 +259,7 @@ def test_an_entity_that_two_ways_lead_to_is_looked_at_once() -> None:
     edges = [
         edge("to", subject=subject, object=object, evidence_ref=object) for subject, object in ways
     ]
-    found = _retrieve(*edges, required=(), limits=LIMITS._replace(max_hops=3))
+    found = _retrieve(*edges, required=(), limits=LIMITS.replace(max_hops=3))
     assert [(each.edge.object, each.hops) for each in found.found] == [
         ("a:1", 1), ("b:1", 1), ("c:1", 2), ("c:1", 2), ("d:1", 3),
     ]  # fmt: skip

@@ -8,11 +8,11 @@ import pytest
 
 from cogcli.agent.context.inputs import PromotedMemory, User
 from cogcli.agent.context.memory import fault_of, recall
-from cogcli.specs.pack import MemoryLayer
+from cogcli.declarations.pack_spec import MemoryLayer
 from tests.fakes.support_desk import NOW
 
 USER = User("cust_7", consent=("preference",))
-LAYER = MemoryLayer({"durable": 1000}, top_k=2)
+LAYER = MemoryLayer(ttl_s={"durable": 1000}, top_k=2)
 
 
 def _memory(id: str, **members: Any) -> PromotedMemory:

@@ -13,7 +13,7 @@ from fakes.support_desk import CAPABILITIES, pack, raw_pack
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.context.compiler import compile_context
 from cogcli.declarations.checked import problem_of
-from cogcli.specs.pack import Pack
+from cogcli.declarations.pack_spec import Pack
 
 LOOK = skill(
     step(
@@ -231,8 +231,8 @@ def test_without_the_listing_a_nested_skill_widens_nothing() -> None:
     ):
         of = _pack(allowed)
         (first, *rest) = of.decisions.intents.values()
-        intents = {each.id: each for each in (first._replace(capabilities=(listed,)), *rest)}
-        of = of._replace(decisions=of.decisions._replace(intents=intents))
+        intents = {each.id: each for each in (first.replace(capabilities=(listed,)), *rest)}
+        of = of.replace(decisions=of.decisions.replace(intents=intents))
         ran = _ran(of, ("skill:desk.look", ORDER))
         assert ran.payloads("critic.verified")[0]["reason"].startswith("unknown_capability")
         assert ran.runner.called() == []

@@ -21,8 +21,8 @@ from cogcli.agent.context.inputs import (
 from cogcli.agent.context.intent import resolve_intent
 from cogcli.agent.context.tools import call_data
 from cogcli.base.canonical import digest_of
+from cogcli.declarations.pack_spec import Pack
 from cogcli.policy.pack_policy import Policy
-from cogcli.specs.pack import pack_from
 from tests.fakes.support_desk import READ, capability
 
 EXPECTED = Path(__file__).with_name("whole_context.json")
@@ -48,7 +48,7 @@ def _rule(id: str, capability: str, condition: Any, verdict: str, **then: Any) -
     }
 
 
-PACK = pack_from(
+PACK = Pack.of(
     {
         "contract_meta": {"contract_version": "1.0", "issuer": "example.org"},
         "pack_meta": {

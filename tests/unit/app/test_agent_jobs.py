@@ -22,7 +22,7 @@ from cogcli.agent.use_cases.user_memory import (
     profile_payload,
 )
 from cogcli.app.settings import Settings
-from cogcli.specs.pack import MemoryLayer
+from cogcli.declarations.pack_spec import MemoryLayer
 
 AT = "2026-11-01T09:30:00.000000Z"
 

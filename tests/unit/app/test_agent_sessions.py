@@ -18,7 +18,7 @@ from cogcli.agent.use_cases.sessions import open_session
 from cogcli.agent.use_cases.user_memory import consolidate, profile_of
 from cogcli.app.settings import Settings
 from cogcli.base.errors import EnvironmentRefusal, UsageError
-from cogcli.specs.pack import MemoryLayer
+from cogcli.declarations.pack_spec import MemoryLayer
 
 AT = "2026-11-01T09:30:00.000000Z"
 SAID = {"role": "user", "content": "hello", "timestamp": AT}

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogcli.base.canonical import compact
+from cogcli.declarations.pack_spec import PackIntent, PolicyRule
 from cogcli.policy.comparisons import Comparison, comparisons_of, explain_verdict, path_of
 from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.policy.pack_policy import GovernedCall, Policy
 from cogcli.policy.run_policy import JudgedCall, with_value
-from cogcli.specs.pack import PackIntent, PolicyRule, RuleScope
 
 AMOUNT = {"var": "args.amount"}
 MORE = {"+": [{"var": "args.limit"}, 5]}
@@ -23,11 +23,13 @@ AGE = {"var": "order.age_days"}
 
 
 def _rule(condition: Any, verdict: str = "deny", rule_id: str = "r", **more: Any) -> PolicyRule:
-    return PolicyRule(rule_id, more.pop("mode", "enforce"), condition, verdict, **more)
+    then = {"verdict": verdict, **more.pop("then", {})}
+    raw = {"rule_id": rule_id, "mode": "enforce", "if": condition, "then": then}
+    return PolicyRule.of(raw | more)
 
 
 def _policy(rules: list[PolicyRule]) -> Policy:
-    intent = PackIntent("buy", capabilities=("pay",))
+    intent = PackIntent(id="buy", capabilities=("pay",))
     return Policy(permissions={"clerk": ["pay"]}, intents={"buy": intent}, rules=rules)
 
 
@@ -87,7 +89,7 @@ def test_the_comparison_that_decided(condition: Any, value: float, decided: str,
 )
 def test_a_flip_says_what_would_become_of_the_call(verdict: str, says: str) -> None:
     explained = _explained(
-        [_rule({">": [AMOUNT, 200]}, verdict, gate="GATE_X")], args={"amount": 20}
+        [_rule({">": [AMOUNT, 200]}, verdict, then={"gate": "GATE_X"})], args={"amount": 20}
     )
     assert [flip.text for flip in explained.flips] == [f"more than 200 would {says}"]
 
@@ -152,7 +154,7 @@ def test_of_conditions_joined_each_that_turns_it_decided() -> None:
 
 
 def test_limits_of_arguments_are_comparisons_too() -> None:
-    rule = _rule({"==": [1, 1]}, "allow", limits={"amount": {"max": 500}})
+    rule = _rule({"==": [1, 1]}, "allow", then={"args": {"amount": {"max": 500}}})
     explained = _explained([rule], args={"amount": 600})
     assert explained.decided[0].text == "`args.amount` 600 is not <= 500"
     assert explained.flips[0].text == "500 or less would be allowed"
@@ -216,7 +218,7 @@ def test_a_comparison_says_where_it_stands() -> None:
 
 
 def test_a_rule_for_other_calls_has_no_part() -> None:
-    rule = _rule({">": [AMOUNT, 200]}, scope=RuleScope(capabilities=("refund",)))
+    rule = _rule({">": [AMOUNT, 200]}, applies_to={"capabilities": ["refund"]})
     assert _explained([rule], args={"amount": 240}).decided == ()
 
 
@@ -275,7 +277,7 @@ def test_the_slope_of_a_side_turns_its_comparison() -> None:
 
 
 def test_limits_that_an_argument_cannot_keep_are_not_compared() -> None:
-    rule = _rule(True, limits={"amount": {"min": 1, "max": 9}, "name": {"enum": ["a"]}})
+    rule = _rule(True, then={"args": {"amount": {"min": 1, "max": 9}, "name": {"enum": ["a"]}}})
     at = ("r", "/args/amount", "args.amount")
     assert comparisons_of(rule, {"args": {"amount": 4, "name": "b"}}) == [
         Comparison(*at, 4, "<=", 9, True),

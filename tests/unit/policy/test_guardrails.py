@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cogcli.declarations.pack_spec import Guardrail
 from cogcli.policy.guardrails import has_match, has_phrase, matching
-from cogcli.specs.pack import Guardrail
 
-CARD = Guardrail("card", pattern="[0-9]{13,19}")
-LEGAL = Guardrail("legal", phrases=("lawyer", "class action"))
+CARD = Guardrail(id="card", pattern="[0-9]{13,19}")
+LEGAL = Guardrail(id="legal", phrases=("lawyer", "class action"))
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ def test_text_meets_patterns_and_phrases_as_whole_words(text: str, found: list[s
 
 
 def test_a_pattern_that_cannot_be_run_is_met_by_every_text() -> None:
-    assert matching([Guardrail("bad", pattern="(?=a)")], "anything")
-    assert matching([Guardrail("broken", pattern="(")], "anything")
+    assert matching([Guardrail(id="bad", pattern="(?=a)")], "anything")
+    assert matching([Guardrail(id="broken", pattern="(")], "anything")
 
 
 def test_a_text_too_long_for_a_pattern_meets_it() -> None:

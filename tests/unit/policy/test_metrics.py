@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.pack_spec import METRIC_NAMES, MetricTarget
 from cogcli.policy.metrics import (
     METRICS,
     MeasuredCall,
@@ -17,7 +18,6 @@ from cogcli.policy.metrics import (
     judge,
     measure,
 )
-from cogcli.specs.pack import METRIC_NAMES, MetricTarget
 
 PACK = "desk@1.0.0#sha256:0"
 DONE = MeasuredCall(True, True, True)
@@ -233,14 +233,16 @@ def _judged(*targets: MetricTarget, runs: list[MeasuredRun] | None = None) -> li
     ],
 )
 def test_a_target_is_met_missed_or_over_nothing(least: float, intent: str, status: str) -> None:
-    (found,) = _judged(MetricTarget("loop_guard_trip_rate", least, intent))
+    (found,) = _judged(MetricTarget(metric="loop_guard_trip_rate", min=least, intent=intent))
     assert found.status == status
     assert found.to_payload()["intent"] == (intent or None)
 
 
 def test_a_target_is_over_the_runs_under_exactly_its_pack() -> None:
     other = _run()._replace(pack_ref="desk@2.0.0#sha256:1")
-    (found,) = _judged(MetricTarget("loop_guard_trip_rate", 0.9), runs=[_run(tripped=True), other])
+    (found,) = _judged(
+        MetricTarget(metric="loop_guard_trip_rate", min=0.9), runs=[_run(tripped=True), other]
+    )
     assert found.to_payload() == {
         "pack_ref": PACK, "metric": "loop_guard_trip_rate", "min": 0.9, "intent": None, "status": "met",
         "numerator": 1, "denominator": 1, "value": 1.0,
@@ -248,7 +250,7 @@ def test_a_target_is_over_the_runs_under_exactly_its_pack() -> None:
 
 
 def test_a_metric_that_another_version_knows_is_unmeasured() -> None:
-    (found,) = _judged(MetricTarget("unheard_of_rate", 0.9))
+    (found,) = _judged(MetricTarget(metric="unheard_of_rate", min=0.9))
     figures = {
         name: found.to_payload()[name] for name in ("status", "numerator", "denominator", "value")
     }

@@ -9,9 +9,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from cogcli.declarations.pack_spec import VERDICTS, PackIntent, PolicyRule, RuleOutcome
 from cogcli.policy.pack_policy import GovernedCall, Policy
 from cogcli.policy.verdict import Verdict, is_stricter
-from cogcli.specs.pack import VERDICTS, PackIntent, PolicyRule
 
 RULES = 3000 if os.environ.get("COGCLI_LONG_TESTS") else 100
 DATA: dict[str, Any] = {
@@ -93,13 +93,18 @@ class Draw:
         return self.var("boolean") if pick < 0.95 else {"in": [self.var("text"), ["gift", "staff"]]}
 
     def rule(self, number: int) -> PolicyRule:
-        return PolicyRule(f"r{number}", "enforce", self.condition(3), self.random.choice(VERDICTS))
+        return PolicyRule(
+            rule_id=f"r{number}",
+            mode="enforce",
+            condition=self.condition(3),
+            then=RuleOutcome(verdict=self.random.choice(VERDICTS)),
+        )
 
 
 def _decide(rule: PolicyRule, data: dict[str, Any]) -> Verdict:
     policy = Policy(
         permissions={"agent": ["pay.out"]},
-        intents={"pay": PackIntent("pay", capabilities=("pay.out",))},
+        intents={"pay": PackIntent(id="pay", capabilities=("pay.out",))},
         rules=[rule],
     )
     call = GovernedCall("pay.out", "network", "agent", "destructive", DATA["args"])

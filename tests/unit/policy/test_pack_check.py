@@ -11,10 +11,10 @@ import pytest
 from fakes.support_desk import CAPABILITIES, PACK_FILE, pack, raw_pack
 
 from cogcli.base.yaml import reader
+from cogcli.declarations.pack_spec import Pack, RuleExample
 from cogcli.policy.pack_check import RuleTest, check_references, check_rules, run_tests
 from cogcli.policy.pack_policy import STATE_PARTS
 from cogcli.policy.read_check import check_reads
-from cogcli.specs.pack import Pack
 from cogcli.specs.problem_report import ProblemReport
 
 
@@ -236,19 +236,19 @@ def test_tests_beside_rules() -> None:
 
 def test_a_test_that_fails_and_one_that_is_lacking() -> None:
     rule = pack().policy.rules[0]
-    wrong = rule._replace(tests=({"data": {"order": {"age_days": 40}}, "expect": "no_match"},))
+    wrong = rule.replace(tests=(RuleExample(data={"order": {"age_days": 40}}, expect="no_match"),))
     found = [(test.number, test.expected, test.found, test.passed) for test in run_tests([wrong])]
     assert found == [(1, "no_match", "match", False), (0, "match", "absent", False)]
-    assert run_tests([wrong._replace(mode="shadow", tests=())]) == []
+    assert run_tests([wrong.replace(mode="shadow", tests=())]) == []
 
 
 def test_what_a_test_of_a_rule_says() -> None:
-    rule = pack().policy.rules[0]._replace(tests=({"data": {}, "expect": "match"},))
+    rule = pack().policy.rules[0].replace(tests=(RuleExample(data={}, expect="match"),))
     assert run_tests([rule]) == [
         RuleTest("refund_window", 1, "match", "error", "no value at `order.age_days`"),
         RuleTest("refund_window", 0, "no_match", "absent", "no test that expects no_match"),
     ]
-    shadow = rule._replace(mode="shadow")
+    shadow = rule.replace(mode="shadow")
     assert [test.number for test in run_tests([shadow, rule])] == [1, 1, 0]
     assert RuleTest("r", 1, "match", "match") == RuleTest("r", 1, "match", "match", "")
 

@@ -9,26 +9,53 @@ from typing import Any
 import pytest
 
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import (
+    VERDICTS,
+    ArgumentLimit,
+    PackIntent,
+    PolicyRule,
+    RuleOutcome,
+    RuleScope,
+)
 from cogcli.policy.pack_policy import STATE_PARTS, GovernedCall, Policy, applies
 from cogcli.policy.verdict import Verdict, approval_mode, is_stricter
-from cogcli.specs.pack import VERDICTS, PackIntent, PolicyRule, RuleScope
 
-WINDOW = PolicyRule(
+
+def _rule(id: str, verdict: str, condition: Any = True, **members: Any) -> PolicyRule:
+    """A rule; members that are none of its own are those of its outcome."""
+    own = {name: members.pop(name) for name in ("mode", "scope") if name in members}
+    rule = PolicyRule(
+        rule_id=id, mode="enforce", condition=condition, then=RuleOutcome(verdict=verdict)
+    )
+    return _with_outcome(rule.replace(**own), **members)
+
+
+def _with_outcome(rule: PolicyRule, **members: Any) -> PolicyRule:
+    if "limits" in members:
+        members["limits"] = {
+            name: ArgumentLimit.of(limit) for name, limit in members["limits"].items()
+        }
+    return rule.replace(then=rule.then.replace(**members))
+
+
+def _scope(intents: tuple[str, ...] = (), capabilities: tuple[str, ...] = ()) -> RuleScope:
+    return RuleScope(intents=intents, capabilities=capabilities)
+
+
+WINDOW = _rule(
     "refund_window",
-    "enforce",
-    {">": [{"var": "order.age_days"}, 30]},
     "deny",
-    RuleScope(("support.refund",), ("payments.*",)),
+    {">": [{"var": "order.age_days"}, 30]},
+    scope=_scope(("support.refund",), ("payments.*",)),
 )
-LIMIT = PolicyRule(
+LIMIT = _rule(
     "refund_limit",
-    "enforce",
-    {">": [{"var": "args.amount"}, 200]},
     "allow_with_gate",
-    RuleScope((), ("payments.refund",)),
-    "GATE_FINANCE_APPROVAL",
+    {">": [{"var": "args.amount"}, 200]},
+    scope=_scope((), ("payments.refund",)),
+    gate="GATE_FINANCE_APPROVAL",
 )
-STAFF = PolicyRule("staff_only", "enforce", {"!=": [{"var": "user.role"}, "staff"]}, "deny")
+STAFF = _rule("staff_only", "deny", {"!=": [{"var": "user.role"}, "staff"]})
 DATA: dict[str, Any] = {
     "user": {"role": "staff"},
     "order": {"id": "ord_881", "age_days": 12, "total": 240},
@@ -41,9 +68,9 @@ def _policy(*rules: PolicyRule, hosts: list[str] | None = None) -> Policy:
         permissions={"support": ["orders.lookup", "payments.refund"], "other": []},
         intents={
             "support.refund": PackIntent(
-                "support.refund", capabilities=("orders.lookup", "payments.refund")
+                id="support.refund", capabilities=("orders.lookup", "payments.refund")
             ),
-            "support.status": PackIntent("support.status", capabilities=("orders.lookup",)),
+            "support.status": PackIntent(id="support.status", capabilities=("orders.lookup",)),
         },
         rules=rules,
         hosts=hosts,
@@ -126,7 +153,7 @@ def test_what_is_destructive_has_a_gate_whatever_rules_say() -> None:
 
 
 def test_a_shadow_rule_only_says_what_it_would_do() -> None:
-    verdict = _decide(WINDOW._replace(mode="shadow"), data=_with("order.age_days", 31))
+    verdict = _decide(WINDOW.replace(mode="shadow"), data=_with("order.age_days", 31))
     assert (verdict.verdict, verdict.decision) == ("allow", "audit")
     assert verdict.would == ({"rule": "refund_window", "verdict": "deny"},)
     assert verdict.matched == ()
@@ -170,14 +197,17 @@ def test_no_fact_that_is_gone_or_of_another_type_widens_a_verdict(
 
 
 def test_a_rule_that_is_none_denies_and_one_in_the_shadow_does_not() -> None:
-    broken = WINDOW._replace(condition={"log": "x"})
+    broken = WINDOW.replace(condition={"log": "x"})
     assert _decide(broken).reason == "policy_eval_error"
-    assert _decide(broken._replace(mode="shadow")).verdict == "allow"
-    assert _decide(WINDOW._replace(condition="yes", verdict="allow")).reason == "policy_eval_error"
+    assert _decide(broken.replace(mode="shadow")).verdict == "allow"
+    assert (
+        _decide(_with_outcome(WINDOW.replace(condition="yes"), verdict="allow")).reason
+        == "policy_eval_error"
+    )
 
 
 def test_each_rule_has_operations_of_its_own() -> None:
-    long = STAFF._replace(condition={"some": [{"var": "order.items"}, {"!": [True]}]})
+    long = STAFF.replace(condition={"some": [{"var": "order.items"}, {"!": [True]}]})
     data = {**DATA, "order": {"items": [0] * 6000}}
     assert _decide(long, long, data=data).verdict == "allow"
     assert (
@@ -186,9 +216,9 @@ def test_each_rule_has_operations_of_its_own() -> None:
 
 
 def test_obligations_are_collected_and_unknown_ones_deny() -> None:
-    kept = _decide(LIMIT._replace(obligations=("evidence", "mask:receipt.card")))
+    kept = _decide(_with_outcome(LIMIT, obligations=("evidence", "mask:receipt.card")))
     assert kept.obligations == ("evidence", "mask:receipt.card", "idempotency_key")
-    assert _decide(LIMIT._replace(obligations=("evidense",))).reason == "policy_eval_error"
+    assert _decide(_with_outcome(LIMIT, obligations=("evidense",))).reason == "policy_eval_error"
 
 
 @pytest.mark.parametrize(
@@ -203,10 +233,10 @@ def test_obligations_are_collected_and_unknown_ones_deny() -> None:
     ],
 )
 def test_broken_limits_of_arguments_deny(limit: dict[str, Any], kept: bool) -> None:
-    verdict = _decide(LIMIT._replace(limits={"amount": limit}))
+    verdict = _decide(_with_outcome(LIMIT, limits={"amount": limit}))
     assert (verdict.verdict == "allow_with_gate") is kept
     assert verdict.reason == "refund_limit"
-    gone = _decide(LIMIT._replace(limits={"currency": limit}))
+    gone = _decide(_with_outcome(LIMIT, limits={"currency": limit}))
     assert gone.verdict == "deny"
 
 
@@ -295,10 +325,6 @@ def test_the_mode_of_a_capability_is_the_highest_that_anything_asks_for(
 ) -> None:
     raw = {"id": "a.b", "version": "1.0.0", "description": "x", "inputs": {}, "outputs": {}, **spec}
     assert approval_mode(Capability.of(raw), declared) == mode
-
-
-def _rule(id: str, verdict: str, condition: Any = True, **members: Any) -> PolicyRule:
-    return PolicyRule(id, members.pop("mode", "enforce"), condition, verdict, **members)
 
 
 def test_a_whole_verdict() -> None:
@@ -440,14 +466,14 @@ def test_rules_for_arguments_that_are_not_known_yet_are_not_read() -> None:
 @pytest.mark.parametrize(
     ("scope", "applies_to"),
     [
-        (RuleScope(), [("support.refund", "payments.refund"), ("support.status", "orders.lookup")]),
-        (RuleScope((), ("payments.refund",)), [("support.refund", "payments.refund")]),
-        (RuleScope((), ("orders.lookup", "payments.refund", "payments.refund")),
+        (_scope(), [("support.refund", "payments.refund"), ("support.status", "orders.lookup")]),
+        (_scope((), ("payments.refund",)), [("support.refund", "payments.refund")]),
+        (_scope((), ("orders.lookup", "payments.refund", "payments.refund")),
          [("support.refund", "payments.refund"), ("support.status", "orders.lookup")]),
-        (RuleScope((), ("orders.*", "mail.send")), [("support.status", "orders.lookup")]),
-        (RuleScope(("support.refund",), ()), [("support.refund", "payments.refund")]),
-        (RuleScope(("*.status",), ("orders.lookup",)), [("support.status", "orders.lookup")]),
-        (RuleScope(("*.status",), ("payments.*",)), []),
+        (_scope((), ("orders.*", "mail.send")), [("support.status", "orders.lookup")]),
+        (_scope(("support.refund",), ()), [("support.refund", "payments.refund")]),
+        (_scope(("*.status",), ("orders.lookup",)), [("support.status", "orders.lookup")]),
+        (_scope(("*.status",), ("payments.*",)), []),
     ],
 )  # fmt: skip
 def test_where_a_rule_applies(scope: RuleScope, applies_to: list[tuple[str, str]]) -> None:
@@ -458,9 +484,9 @@ def test_where_a_rule_applies(scope: RuleScope, applies_to: list[tuple[str, str]
 
 def test_rules_stay_in_the_order_of_the_pack_however_they_are_found() -> None:
     named, every, pattern = (
-        RuleScope((), ("payments.refund",)),
-        RuleScope(),
-        RuleScope((), ("pay*",)),
+        _scope((), ("payments.refund",)),
+        _scope(),
+        _scope((), ("pay*",)),
     )
     rules = [
         _rule(f"r{n}", "allow", scope=scope)
@@ -604,7 +630,7 @@ def _offering(*rules: PolicyRule, listed: tuple[str, ...] = ("skill:t.pay",)) ->
     """A pack that permits a skill only."""
     return Policy(
         permissions={"support": ["skill:t.pay", "orders.lookup"]},
-        intents={"support.refund": PackIntent("support.refund", capabilities=listed)},
+        intents={"support.refund": PackIntent(id="support.refund", capabilities=listed)},
         rules=rules,
     )
 
@@ -649,6 +675,6 @@ def test_a_tool_whose_calls_ask_is_not_asked_for_itself() -> None:
     policy = _offering()
     assert policy.decide("support.refund", call, DATA).verdict == "allow_with_gate"
     assert policy.decide("support.refund", call._replace(asks_inside=True), DATA).verdict == "allow"
-    limit = LIMIT._replace(scope=RuleScope((), ("skill:t.pay",)))
+    limit = LIMIT.replace(scope=_scope((), ("skill:t.pay",)))
     ruled = _offering(limit).decide("support.refund", call._replace(asks_inside=True), DATA)
     assert (ruled.verdict, ruled.gate) == ("allow_with_gate", "GATE_FINANCE_APPROVAL")

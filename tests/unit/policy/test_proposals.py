@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.memory_seed import AT, payload
 
+from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.policy.proposals import MemoryProposal, proposal_from
-from cogcli.specs.pack import MemoryLayer
 
 LAYER = MemoryLayer(auto_promote=("preference",), confidence_floor=0.7)
 

@@ -12,10 +12,10 @@ from fakes.support_desk import raw_pack
 from reference_gate import decide
 
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import MODES, VERDICTS, Pack, PackTool
 from cogcli.policy.operators import OPERATORS
 from cogcli.policy.pack_policy import GovernedCall, Policy
 from cogcli.policy.verdict import approval_mode
-from cogcli.specs.pack import MODES, VERDICTS, PackTool, pack_from
 
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
 PARTS = range(5 if LONG else 1)
@@ -225,7 +225,7 @@ class Draw:
 
 
 def _ours(raw: dict[str, Any], capability: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
-    pack, spec = pack_from(raw), Capability.of(capability)
+    pack, spec = Pack.of(raw), Capability.of(capability)
     policy = Policy.of(pack)
     declared = pack.tooling.capabilities.get(spec.id, PackTool()).approval_mode
     mode = approval_mode(spec, declared)

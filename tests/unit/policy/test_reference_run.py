@@ -20,6 +20,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import RecordedPolicy
 from cogcli.policy.approvals import Answered, Approvals, Asked, action_hash
 from cogcli.policy.budgets import Budgets
@@ -29,7 +30,6 @@ from cogcli.run.approver import require_approver
 from cogcli.run.engine.run import execute
 from cogcli.run.launch import engine_of
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import pack_from
 
 SEQUENCES = 10_000 if LONG else 1_600
 """The runs of one part, with four calls on average."""
@@ -62,7 +62,7 @@ class World(NamedTuple):
 
     @classmethod
     def of(cls, raw: dict[str, Any], specs: list[dict[str, Any]]) -> World:
-        pack = pack_from(raw)
+        pack = Pack.of(raw)
         return cls(
             raw,
             (pack, Policy.of(pack)),

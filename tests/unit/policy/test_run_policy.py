@@ -10,6 +10,7 @@ from fakes.sink import event_of
 from fakes.support_desk import CAPABILITIES, READ, capability, pack, raw_pack
 
 from cogcli.declarations.envelope import Draft, Event
+from cogcli.declarations.pack_spec import PackGate
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import (
@@ -21,7 +22,6 @@ from cogcli.policy.run_policy import (
     with_value,
 )
 from cogcli.policy.verdict import Verdict
-from cogcli.specs.pack import PackGate
 
 LOOKUP, REFUND = CAPABILITIES["orders.lookup"], CAPABILITIES["payments.refund"]
 FRESH = {"age_days": 12, "total": 240}
@@ -258,7 +258,7 @@ def test_the_mode_is_the_packs_where_that_is_higher() -> None:
 
 def test_gates_by_name() -> None:
     policy = _policy()
-    assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate(("finance",), 86_400, False)
+    assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate(approver_roles=("finance",))
     assert policy.gate("GATE_OPERATOR") == policy.gate("unknown") == PackGate()
     assert policy.name.startswith("support-desk@4.0.0#sha256:")
     assert policy.records_allow

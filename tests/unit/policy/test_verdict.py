@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import MODES, VERDICTS, PackTool
 from cogcli.policy.verdict import Verdict, highest_mode, is_above, is_stricter, mode_under
-from cogcli.specs.pack import MODES, VERDICTS, PackTool
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,16 @@ def test_modes_are_ordered() -> None:
     ("declared", "expected"),
     [
         ({}, "network"),
-        ({"c.read": PackTool("delegated")}, "delegated"),
-        ({"skill:t.s": PackTool("destructive")}, "destructive"),
-        ({"skill:t.s": PackTool("read_only"), "c.write": PackTool("read_only")}, "network"),
-        ({"c.other": PackTool("destructive")}, "network"),
+        ({"c.read": PackTool(approval_mode="delegated")}, "delegated"),
+        ({"skill:t.s": PackTool(approval_mode="destructive")}, "destructive"),
+        (
+            {
+                "skill:t.s": PackTool(approval_mode="read_only"),
+                "c.write": PackTool(approval_mode="read_only"),
+            },
+            "network",
+        ),
+        ({"c.other": PackTool(approval_mode="destructive")}, "network"),
     ],
 )
 def test_a_skill_has_the_highest_mode_that_it_reaches(

@@ -15,10 +15,10 @@ from fakes.support_desk import policy as policy_of
 from fakes.support_desk import raw_pack
 
 from cogcli.base.errors import TransportError
+from cogcli.declarations.pack_spec import Pack
 from cogcli.policy.approvals import Answered, Approvals, Asked
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.run_policy import Requester, RunPolicy
-from cogcli.specs.pack import Pack
 
 LOOKUP = capability("orders.lookup", "order_id", "age_days total", effect="none")
 EVAL = capability("policy.eval", "days", "ok", effect="none")

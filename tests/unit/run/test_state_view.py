@@ -11,13 +11,13 @@ from fakes.runs import Ran, run
 from fakes.specs import capability, skill, step
 
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.pack_spec import Pack
 from cogcli.episode.log_lines import LATEST
 from cogcli.episode.projection import project
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import STATE_PARTS, Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
 from cogcli.run.state_view import StateOfRun
-from cogcli.specs.pack import pack_from
 
 LOOK = capability("desk.look", "n", "n", effect="none")
 SEND = capability("desk.send", "n", "n", effect="effect")
@@ -50,7 +50,7 @@ def _raw(*conditions: Any, verdict: str = "deny") -> dict[str, Any]:
 
 def _ran(*conditions: Any) -> tuple[Ran, dict[str, Any]]:
     """A run of both steps under such rules, and what the last decision says."""
-    pack = pack_from(_raw(*conditions))
+    pack = Pack.of(_raw(*conditions))
     rules = Policy.of(pack)
     policy = RunPolicy(
         pack,
@@ -100,7 +100,7 @@ def test_what_the_state_does_not_have_denies() -> None:
 
 
 def test_a_run_whose_rules_read_no_state_keeps_none() -> None:
-    pack = pack_from(_raw({">": [{"var": "args.n"}, 9]}))
+    pack = Pack.of(_raw({">": [{"var": "args.n"}, 9]}))
     policy = RunPolicy(
         pack, Policy.of(pack), Budgets({}), Requester("work"), safety_mode="destructive"
     )

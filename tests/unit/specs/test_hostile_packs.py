@@ -10,7 +10,7 @@ import pytest
 from fakes.support_desk import raw_pack
 from support.examples import LONG
 
-from cogcli.specs.pack import pack_from
+from cogcli.declarations.pack_spec import Pack
 from cogcli.specs.problem_report import CheckedFile
 from cogcli.specs.shapes import check_file
 
@@ -97,4 +97,4 @@ def test_the_sizes_of_buckets_may_stand_in_the_defaults_which_count() -> None:
         "defaults": {"buckets": {"tool": 9}, "budget": {"turns": 3}},
         "buckets": {"tool": 8, "policy": 7},
     }
-    assert pack_from(raw).defaults.buckets == {"tool": 9, "policy": 7}
+    assert Pack.of(raw).bucket_sizes == {"tool": 9, "policy": 7}

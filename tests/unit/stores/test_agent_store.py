@@ -25,8 +25,8 @@ from cogcli.agent.stores.agent_store import AgentStore
 from cogcli.agent.stores.memory_store import MemoryStore
 from cogcli.agent.stores.sessions import SessionSnapshot
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.policy.proposals import MemoryProposal
-from cogcli.specs.pack import MemoryLayer
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from cogcli.agent.context.inputs import User
 from cogcli.agent.stores.memory_rows import STATES, VERSIONS, StoredProposal, row_from
 from cogcli.agent.stores.memory_store import MemoryStore
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.declarations.pack_spec import PROPOSAL_CLASSES, MemoryLayer
 from cogcli.policy.proposals import MemoryProposal
-from cogcli.specs.pack import PROPOSAL_CLASSES, MemoryLayer
 
 NOW, LATER = "2026-05-04T09:30:00Z", "2026-05-05T09:30:00Z"
 LAYER = MemoryLayer(auto_promote=("evidence_link",), confidence_floor=0.7)
@@ -404,7 +404,7 @@ def test_of_processes_that_promote_at_once_one_decides(store: MemoryStore, tmp_p
 PROPOSER = """
 import sys
 from pathlib import Path
-from cogcli.specs.pack import MemoryLayer
+from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.agent.stores.memory_store import MemoryStore
 candidate = {"entity": "user:c", "predicate": "contact_by", "value": "email"}
 made = {"class": "preference", "tier": "durable", "candidate": candidate, "confidence": 0.5}

@@ -1,0 +1,592 @@
+"""Packs: what an agent may do, knows and says, and how its requests become plans
+(docs/reference/pack.md#keys)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, Self, get_args
+
+from cogcli.base.canonical import digest_of
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.capability_spec import DataClass
+from cogcli.declarations.field import key, place
+from cogcli.declarations.options import SAFETY_MODES
+from cogcli.declarations.skill_spec import MAX_STEPS, Step
+from cogcli.declarations.spec import Spec, SpecLimits
+from cogcli.declarations.spec_types import (
+    CAPABILITY_ID,
+    LONGEST_ID,
+    NESTED,
+    SKILL_ID,
+    PlainId,
+    Version,
+    Words,
+)
+
+MODES: Final = SAFETY_MODES
+METRIC_NAMES: Final = (
+    "plan_verification_pass_rate",
+    "tool_success_rate",
+    "recovery_rate",
+    "evidence_backed_rate",
+    "policy_compliance_rate",
+    "mean_time_to_safe_completion_ms",
+    "loop_guard_trip_rate",
+)
+VERDICTS: Final = ("deny", "refuse", "escalate", "allow_with_gate", "allow")
+"""The verdicts of a rule on a call, the strictest first."""
+PHASES: Final = ("compile", "plan", "verify", "execute", "consolidate")
+"""The phases of a turn, each of which may have a time limit."""
+BUCKETS: Final = ("policy", "tool", "evidence", "business", "memory", "session")
+"""The token buckets of a compiled context, in the order in which they are served."""
+TRUST: Final = ("untrusted", "verified", "authoritative")
+"""Trust of evidence, the lowest first."""
+DATA_CLASSES: Final[tuple[str, ...]] = get_args(DataClass)
+"""Data classifications, the lowest first."""
+TIERS: Final = ("working", "episodic", "semantic", "durable")
+PROPOSAL_CLASSES: Final = ("evidence_link", "preference", "decision_outcome", "correction")
+BUILT_IN_GATE: Final = "GATE_OPERATOR"
+"""The gate of every pack that any role may answer."""
+BUILT_IN_PACK: Final = "builtin.read-only"
+"""The pack of an agent that is given none. It is made for each run, and lies in no file."""
+_MOST: Final = 1_000_000_000
+
+Name = Annotated[str, SpecLimits(empty=False, longest=64, expected="text of 1 to 64 characters")]
+Mode = Annotated[str, SpecLimits(choices=MODES)]
+Metric = Annotated[str, SpecLimits(choices=METRIC_NAMES)]
+RuleVerdict = Annotated[str, SpecLimits(choices=VERDICTS)]
+Phase = Annotated[str, SpecLimits(choices=PHASES)]
+Bucket = Annotated[str, SpecLimits(choices=BUCKETS)]
+Trust = Annotated[str, SpecLimits(choices=TRUST)]
+ClassName = Annotated[str, SpecLimits(choices=DATA_CLASSES)]
+Tier = Annotated[str, SpecLimits(choices=TIERS)]
+ProposalClass = Annotated[str, SpecLimits(choices=PROPOSAL_CLASSES)]
+OutcomeName = Annotated[str, SpecLimits(choices=("met", "unmet"))]
+Count = Annotated[int, SpecLimits(least=0, most=_MOST)]
+AgeInSeconds = Annotated[float, SpecLimits(least=0, most=_MOST)]
+Share = Annotated[float, SpecLimits(least=0, most=1)]
+ToolRef = Annotated[
+    str,
+    SpecLimits(
+        pattern=f"{CAPABILITY_ID}|{NESTED}{SKILL_ID}",
+        longest=len(NESTED) + LONGEST_ID,
+        code="id.format",
+        expected="a capability's id, or `skill:` and a skill's",
+        ids="tools",
+    ),
+]
+BucketSizes = dict[Bucket, Count]
+
+
+class ContractMeta(Spec):
+    """The format of a pack."""
+
+    contract_version: Literal["1.0"]
+    """The version of these keys."""
+    issuer: str | None = None
+    """Who made the pack."""
+
+
+class TokenBudget(Spec):
+    """Tokens of a model."""
+
+    context: Count = 8000
+    """Of one context."""
+    output: Count = 2000
+    """Of one reply."""
+    workflow: Count = 80_000
+    """Of the run."""
+
+
+class CallBudget(Spec):
+    """Calls of tools."""
+
+    per_turn: Count = 8
+    """Attempts of a turn."""
+    per_workflow: Count = 32
+    """Attempts of the run."""
+
+
+class PackBudget(Spec):
+    """What a run may spend. The defaults are those of a run under a pack that sets none."""
+
+    tokens: TokenBudget = TokenBudget()
+    """Tokens of a model.
+    Default: as its keys"""
+    buckets: BucketSizes = NOTHING
+    """The most tokens of a [bucket](#buckets); the first of the three that names one counts.
+    Default: none
+    Each: of that bucket"""
+    tool_calls: CallBudget = CallBudget()
+    """Calls of tools.
+    Default: as its keys"""
+    wall_clock_ms: Count = 300_000
+    """Time of the run."""
+    heartbeat_ms: Count = 10_000
+    """Time between two signs of life."""
+    stage_latency_ms: dict[Phase, Count] = NOTHING
+    """Time of a phase that is not a reason to escalate.
+    Default: none
+    Each: of that phase"""
+    replans: Count = 3
+    """Plans after the first."""
+    retries: Count = 2
+    """Attempts of a call after its first."""
+    turns: Count = 10
+    """Turns of the run."""
+    cost_microusd: Count | None = None
+    """Millionths of a dollar for models."""
+    soft: Share = 0.5
+    """The share from which a budget [presses](#functional-state)."""
+
+
+class PackDefaults(Spec):
+    """The ceiling of approval modes and the budgets of a run, which flags may only lower."""
+
+    safety_mode: Mode = "read_only"
+    """The highest [mode](#modes) of a call; a flag may lower it."""
+    budget: Annotated[dict[str, Any], SpecLimits(keys=PackBudget)] = NOTHING
+    """[Budgets](#budgets); flags may lower them."""
+    buckets: BucketSizes = NOTHING
+    """The most tokens of a [bucket](#buckets); the first of the three that names one counts.
+    Default: none
+    Each: of that bucket"""
+
+
+class PackMeta(Spec):
+    """What a pack is."""
+
+    pack_id: PlainId
+    """The name of its folder."""
+    pack_version: Version
+    """The name of its file."""
+    tenant: Name = "local"
+    """Whose data it works with."""
+    data_classification: ClassName = "internal"
+    """The class of its runs."""
+    retention_days: dict[ClassName, Count] = NOTHING
+    """How long [episodes are kept](#retention), by class.
+    Default: none
+    Each: days"""
+    defaults: PackDefaults = PackDefaults()
+    """What holds where flags say nothing.
+    Default: none"""
+    buckets: BucketSizes = NOTHING
+    """The most tokens of a [bucket](#buckets); the first of the three that names one counts.
+    Default: none
+    Each: of that bucket"""
+
+
+class KnowledgeLimits(Spec):
+    """How far evidence is looked for, what trust it needs, and how old it may be."""
+
+    max_hops: Annotated[int, SpecLimits(least=0, most=8)] = 2
+    """How far from the entities of a request."""
+    max_edges: Annotated[int, SpecLimits(least=0, most=10_000)] = 200
+    """How many statements."""
+    min_trust: Trust = "verified"
+    """The least trust."""
+    freshness_s: Annotated[dict[str, AgeInSeconds], SpecLimits(foreign=True)] = NOTHING
+    """How old it may be, by predicate or `default`."""
+    single_valued: tuple[Words, ...] = ()
+    """Predicates with one value at a time: two are a conflict."""
+
+
+class BusinessBlock(Spec):
+    """A text of the business for the context."""
+
+    id: Name
+    """Unique."""
+    text: Words
+    """What the agent is told."""
+    priority: Annotated[int, SpecLimits(least=0, most=100)] = 50
+    """The lowest leaves first."""
+    cuttable: bool = False
+    """Whether it may be shortened at a sentence."""
+
+
+class BusinessContext(Spec):
+    """Texts about the business, for the context."""
+
+    blocks: Annotated[tuple[BusinessBlock, ...], SpecLimits(unique="id")] = ()
+    """Texts of the business for the [context](#buckets)."""
+
+
+class Permission(Spec):
+    """What a role may call."""
+
+    role: Name
+    """Unique."""
+    allow: tuple[ToolRef, ...]
+    """Ids of capabilities, or `skill:` and a skill's."""
+
+
+class Guardrail(Spec):
+    """Text that is refused or escalated wherever it is said: a pattern, or phrases."""
+
+    thing = "guardrail"
+    id: Name
+    """Unique."""
+    pattern: Words = ""
+    """A regular expression."""
+    phrases: tuple[Words, ...] = ()
+    """Whole words."""
+    reason: str = ""
+    """Why the pack has it, for its readers."""
+    gate: Name = BUILT_IN_GATE
+    """Who is asked where it escalates."""
+
+
+class Guardrails(Spec):
+    """Texts that end a request."""
+
+    must_refuse: Annotated[tuple[Guardrail, ...], SpecLimits(unique="id")] = ()
+    must_escalate: Annotated[tuple[Guardrail, ...], SpecLimits(unique="id")] = ()
+    """Texts that are refused, or shown to a person first."""
+
+
+class PackGate(Spec):
+    """Who may answer for a call, and for how long a request waits."""
+
+    approver_roles: tuple[Name, ...] = ()
+    """Who may answer; none: anybody."""
+    ttl_s: Annotated[float, SpecLimits(above=0, most=_MOST)] = 86_400
+    """How long a question waits."""
+    allow_self: bool = False
+    """Whether the user whose request it is may answer."""
+
+
+class RuleScope(Spec):
+    """What a rule applies to."""
+
+    intents: tuple[Words, ...] = ()
+    capabilities: tuple[Words, ...] = ()
+    """Names, in which `*` is any text; none: all."""
+
+
+class ArgumentLimit(Spec):
+    """What an argument has to keep."""
+
+    max: float | None = None
+    min: float | None = None
+    """Its bounds."""
+    enum: Annotated[list[Any], SpecLimits(least=1)] | None = None
+    """Its values."""
+
+
+class RuleOutcome(Spec):
+    """What follows where the condition of a rule holds."""
+
+    verdict: RuleVerdict
+    """[Verdicts](#verdicts)."""
+    gate: Name = ""
+    """Who is asked."""
+    obligations: tuple[Words, ...] = ()
+    """`idempotency_key`, `named_user`, `evidence`, `mask:PATH`."""
+    limits: Annotated[dict[str, ArgumentLimit], SpecLimits(foreign=True)] = key(
+        default=NOTHING, name="args"
+    )
+    """Limits by argument."""
+
+
+class RuleExample(Spec):
+    """A test of a rule."""
+
+    data: Annotated[dict[str, Any], SpecLimits(foreign=True)]
+    """What the rule sees."""
+    expect: Literal["match", "no_match", "error"]
+    """What comes of it."""
+
+
+class PolicyRule(Spec):
+    """One rule: where its condition matches, its verdict counts."""
+
+    thing = "rule"
+    rule_id: Name
+    """Unique."""
+    mode: Literal["enforce", "shadow"]
+    """Whether its verdict counts, or is only recorded."""
+    scope: RuleScope = key(default=RuleScope(), name="applies_to")
+    """What the rule is for.
+    Default: everything"""
+    condition: Any = key(name="if")
+    """JsonLogic."""
+    then: RuleOutcome
+    """What follows where `if` holds."""
+    rationale: str = ""
+    """Why there is the rule."""
+    tests: tuple[RuleExample, ...] = ()
+    """An enforced rule needs one that matches and one that does not."""
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether its verdict counts; one of a shadow rule is only recorded."""
+        return self.mode == "enforce"
+
+
+class PolicyLayer(Spec):
+    """Who may do what."""
+
+    permissions: Annotated[dict[str, Permission], SpecLimits(unique="role")] = NOTHING
+    """What roles may call."""
+    guardrails: Guardrails = Guardrails()
+    """[Texts that end a request](#guardrails).
+    Default: none"""
+    gates: dict[str, PackGate] = NOTHING
+    """Gates by name; `GATE_OPERATOR` is always there."""
+    rules: Annotated[tuple[PolicyRule, ...], SpecLimits(most=10_000, unique="rule_id")] = ()
+    """[Rules](#rules)."""
+    read_only_actions: bool = False
+    """Whether a `read_only` run may make calls of that mode."""
+
+    def gate(self, name: str) -> PackGate | None:
+        """The gate of a name, the built-in one included."""
+        return self.gates.get(name) or (PackGate() if name == BUILT_IN_GATE else None)
+
+
+class PackTool(Spec):
+    """What a pack says of a capability."""
+
+    approval_mode: Mode = ""
+    """A stricter [mode](#modes)."""
+    facts: Annotated[dict[str, Words], SpecLimits(foreign=True)] = NOTHING
+    """`slot.fact` to `output.path`."""
+
+
+class ToolingLayer(Spec):
+    """Capabilities and hosts."""
+
+    hosts: tuple[Words, ...] | None = None
+    """Where calls may go.
+    Default: any"""
+    capabilities: dict[ToolRef, PackTool] = NOTHING
+    """Capability, or `skill:` and a skill's id, to what the pack says of it."""
+
+
+class Slot(Spec):
+    """An entity that an intent is about."""
+
+    type: Name
+    """Their type, as in the knowledge."""
+    param: Name = ""
+    """The parameter that gives the id."""
+    pattern: Words = ""
+    """Finds the id in the message."""
+
+
+class PackIntent(Spec):
+    """One entry of the intent catalog."""
+
+    thing = "intent"
+    id: Name
+    """Unique."""
+    risk: Mode = "read_only"
+    """Weighs in [escalation](#functional-state)."""
+    phrases: tuple[Words, ...] = ()
+    patterns: tuple[Words, ...] = ()
+    """By which a message is [known](#compiler)."""
+    slots: dict[str, Slot] = NOTHING
+    """The entities that it is about."""
+    capabilities: tuple[ToolRef, ...] = ()
+    """What may be called for it."""
+    templates: tuple[Name, ...] = ()
+    """Plans for it, the first first."""
+
+
+class Objective(Spec):
+    """A goal of the agent."""
+
+    id: Name
+    """Unique."""
+    text: Words
+    """The goal."""
+    intents: tuple[Words, ...] = ()
+    """For these intents; none: for all."""
+
+
+class DecisionSpec(Spec):
+    """A decision: the evidence that it requires, and how it may end."""
+
+    key: Name
+    """An intent's id, or what a template names."""
+    required_evidence: tuple[Words, ...] = ()
+    """`slot.fact`, without which nothing above `read_only` runs."""
+    outcomes: tuple[Words, ...] = ()
+    """How it may end."""
+
+
+class TaskTemplate(Spec):
+    """A plan that code makes of an intent."""
+
+    thing = "template"
+    id: Name
+    """Unique."""
+    decision: Name = ""
+    """Its decision."""
+    steps: Annotated[
+        tuple[Annotated[dict[str, Any], SpecLimits(keys=Step)], ...],
+        SpecLimits(least=1, most=MAX_STEPS, code="skill.steps"),
+    ]
+    """As of a skill."""
+    success: Any = None
+    """A rule on what the plan gave."""
+    outcome: dict[OutcomeName, Name] = NOTHING
+    """The words for how it ended.
+    Each: the outcome where the rule holds, and where not"""
+    reply: str = ""
+    """The answer, with `${inputs.x}` and `${outputs.x}`."""
+
+
+class DecisionLayer(Spec):
+    """Intents and plans."""
+
+    objectives: Annotated[tuple[Objective, ...], SpecLimits(unique="id")] = ()
+    """Goals of the agent."""
+    intents: Annotated[dict[str, PackIntent], SpecLimits(unique="id")] = NOTHING
+    """What may be asked for."""
+    decisions: Annotated[dict[str, DecisionSpec], SpecLimits(unique="key")] = NOTHING
+    """What must be known before something is done."""
+    task_templates: Annotated[dict[str, TaskTemplate], SpecLimits(unique="id")] = NOTHING
+    """[Templates](#templates)."""
+
+    def required_evidence(self, intent_id: str) -> tuple[str, ...]:
+        """The evidence that the decisions of an intent require: that of its own name, then those of
+        its templates."""
+        intent = self.intents.get(intent_id)
+        if intent is None:
+            return ()
+        templates = [
+            self.task_templates[id] for id in intent.templates if id in self.task_templates
+        ]
+        keys = dict.fromkeys((intent.id, *(template.decision for template in templates)))
+        named = [
+            name
+            for key in keys
+            if key in self.decisions
+            for name in self.decisions[key].required_evidence
+        ]
+        return tuple(dict.fromkeys(named))
+
+
+class MemoryLayer(Spec):
+    """How long memory lives, and what of it may be promoted and recalled."""
+
+    ttl_s: dict[Tier, AgeInSeconds] = NOTHING
+    """How long, by tier.
+    Each: seconds"""
+    consent: Literal["required"] = "required"
+    """Nothing without the user's consent."""
+    confidence_floor: Share = 0.7
+    """The least for what promotes itself."""
+    auto_promote: tuple[ProposalClass, ...] = ()
+    """Classes that may promote themselves."""
+    max_class: ClassName = "internal"
+    """The highest class that is recalled."""
+    top_k: Annotated[int, SpecLimits(least=0, most=100)] = 8
+    """How many are recalled."""
+
+
+class MetricTarget(Spec):
+    """The least value of a metric."""
+
+    intent: Name = ""
+    """Of one intent; absent: of all."""
+    metric: Metric
+    """What is measured."""
+    min: float
+    """Its least value."""
+
+
+class EvaluationLayer(Spec):
+    """What the metrics of runs are held against."""
+
+    targets: tuple[MetricTarget, ...] = ()
+    """What `metrics` measures runs against."""
+
+
+class AgentVoice(Spec):
+    """Who speaks."""
+
+    role: Name = ""
+    """The role whose permissions count."""
+    voice: Name = ""
+    """How it speaks."""
+
+
+class Tone(Spec):
+    """How the agent speaks."""
+
+    agent: AgentVoice = AgentVoice()
+    """Who speaks.
+    Default: none"""
+    non_negotiables: tuple[Words, ...] = ()
+    """What it never does."""
+
+
+class Pack(Spec):
+    """A pack as its file declares it."""
+
+    contract: ContractMeta = key(name="contract_meta")
+    """The format of this file."""
+    meta: PackMeta = key(name="pack_meta")
+    """[What the pack is](#pack-meta)."""
+    knowledge: KnowledgeLimits = key(default=KnowledgeLimits(), name="intelligence_refs")
+    """[What evidence counts](#intelligence-refs).
+    Default: as its keys"""
+    business: BusinessContext = key(default=BusinessContext(), name="business_context")
+    """Texts about the business, for the context.
+    Default: none"""
+    policy: PolicyLayer = key(name="policy_layer")
+    """[Who may do what](#policy-layer)."""
+    tooling: ToolingLayer = key(name="tooling_layer")
+    """[Capabilities and hosts](#tooling-layer)."""
+    decisions: DecisionLayer = key(name="decision_layer")
+    """[Intents and plans](#decision-layer)."""
+    memory: MemoryLayer = key(default=MemoryLayer(), name="memory_layer")
+    """[What is remembered](#memory-layer).
+    Default: as its keys"""
+    evaluation: EvaluationLayer = key(default=EvaluationLayer(), name="evaluation_layer")
+    """What `cogcli metrics` is held against.
+    Default: none"""
+    tone: Tone = key(default=Tone(), name="tone_and_comms")
+    """How the agent speaks.
+    Default: none"""
+    hash: str = place(default="")
+    """That of its canonical content."""
+    file: str = place(default="")
+    """The path shown to users."""
+
+    @classmethod
+    def of(cls, json: dict[str, Any], **places: Any) -> Self:
+        """The pack of a checked mapping; its hash is that of the mapping."""
+        return super().of(json, hash=digest_of(json), **places)
+
+    @property
+    def pack_id(self) -> str:
+        """Its name without the version."""
+        return self.meta.pack_id
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return self.meta.pack_version
+
+    @property
+    def tenant(self) -> str:
+        """Whose data it works with."""
+        return self.meta.tenant
+
+    @property
+    def ref(self) -> str:
+        """The reference that names exactly this pack: `id@version#hash`."""
+        return f"{self.pack_id}@{self.version}#{self.hash}"
+
+    @property
+    def permitted(self) -> tuple[str, ...]:
+        """What the role of the agent may call."""
+        permission = self.policy.permissions.get(self.tone.agent.role)
+        return permission.allow if permission else ()
+
+    @property
+    def bucket_sizes(self) -> dict[str, int]:
+        """The most tokens of each bucket that its metadata or its defaults limit."""
+        return {**self.meta.buckets, **self.meta.defaults.buckets}
