@@ -168,7 +168,7 @@ class _ImportWalk:
         if extra := extra_of(top):
             return _ImportFault(written, looked_for, install_line(extra))
         near = suggestion(top, self._names_in(()))
-        put = f"put `{top}` there, or install what has it"
+        put = f"install the package that provides `{top}`, or put `{top}` there"
         return _ImportFault(written, looked_for, f"{near}\n{put}" if near else put)
 
     def _name_faults(

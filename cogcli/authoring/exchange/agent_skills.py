@@ -352,7 +352,7 @@ class _Proposal:
                 if id not in self.catalog.bindings
             }
             if lacking and files:
-                yield f"`{target}`: what it is called through cannot be used ({', '.join(sorted(files))})"
+                yield f"`{target}`: none of its bindings can be used ({', '.join(sorted(files))})"
             elif nested and lacking and target.removeprefix(NESTED) in self.catalog.skills:
                 yield f"`{target}` cannot run"  # which is told of it, or by `doctor` where it is shipped
             elif lacking:
