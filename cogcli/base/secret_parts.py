@@ -18,6 +18,10 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _ARMOR: Final = "-----BEGIN "
 _PEM_LINE: Final = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _SETTING: Final = re.compile(r"[A-Za-z][A-Za-z0-9 _.\-]*=(.+)", re.DOTALL)
+_BETWEEN_WORDS: Final = re.compile(r"[\s\"'`,;:=|&]+")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-]{16,}={0,2}")
+_JSON_IN_BASE64: Final = "eyJ"
+"""How base64 of `{"` begins: the segments of a JSON Web Token with claims that are no secret."""
 _HOST: Final = re.compile(r"(?:[^@\s/]+@)?(?:[A-Za-z0-9_\-]+\.)+[A-Za-z]{2,}(?::[0-9]+)?")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]?[0-9:.+\-Z]*")
 
@@ -42,7 +46,9 @@ def find_parts(secret: str) -> Iterator[str]:
     """The parts of a secret that are secrets themselves, some perhaps twice.
 
     Looked at are: path segments, user info and values of the query of a URL; lines of a PEM body; values of a JSON
-    secret; values of `name=value` settings. A part has at least 16 characters and looks random (`looks_random`).
+    secret; values of `name=value` settings; words of all other texts (`Bearer TOKEN`, `name:password`, a line of a
+    file of credentials), segments between dots, and what base64 holds as text. A part has at least 16 characters and
+    looks random (`looks_random`).
     """
     yield from _find_parts(secret, _MAX_NESTING)
 
@@ -66,12 +72,40 @@ def _find_parts(text: str, depth: int) -> Iterator[str]:
     elif not candidates:
         settings = map(_SETTING.fullmatch, map(str.strip, re.split(r"[;&\s]", text)))
         candidates += [found[1].strip("\"'") for found in settings if found]
+        candidates += _list_words(text)
     for candidate in candidates:
         is_address = _URL.match(candidate) is not None
         if looks_random(candidate) and not is_address:
             yield candidate
         if candidate != text:
             yield from _find_parts(candidate, depth - 1)
+
+
+def _list_words(text: str) -> list[str]:
+    """The words of a text; of a single word the segments between its dots, and what it holds in base64."""
+    words = [word for word in _BETWEEN_WORDS.split(text) if len(word) >= MIN_PART]
+    if words != [text]:
+        return words
+    segments = text.split(".") if "." in text else []
+    decoded = _decode_text(text)
+    return [
+        *(each for each in segments if not each.startswith(_JSON_IN_BASE64)),
+        *([decoded] if decoded else []),
+    ]
+
+
+def _decode_text(text: str) -> str:
+    """The printable text that base64 holds; empty if it holds none."""
+    import base64
+
+    if not _BASE64.fullmatch(text):
+        return ""
+    standard = text.rstrip("=").translate(str.maketrans("-_", "+/"))
+    try:
+        decoded = base64.b64decode(standard + "=" * (-len(standard) % 4)).decode()
+    except ValueError:
+        return ""
+    return decoded if decoded.isprintable() else ""
 
 
 def looks_random(text: str) -> bool:

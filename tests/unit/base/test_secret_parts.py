@@ -62,6 +62,31 @@ def test_the_parts_of_a_secret(kind: str, parts: set[str]) -> None:
     assert set(find_parts(SECRETS[kind])) == parts
 
 
+TOKEN = "4Jx9QvT2mZ8rWn6LbYc3Hd7K"
+CLAIMS = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEiLCJuYW1lIjoiQWRhIn0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Bearer {TOKEN}", f"ada:{TOKEN}", f"id:ab12:{TOKEN}", f'"{TOKEN}"', f"'{TOKEN}'", f"short {TOKEN}",
+        f"token: {TOKEN}\nhost: a.example\n", f"//registry.example/:_authToken={TOKEN}",
+        f"machine a.example login ada password {TOKEN}", f"[default]\naws_secret_access_key = {TOKEN}\n",
+        f"https://api.example/bot12345:{TOKEN}/send", f"SG.ab12.{TOKEN}", f"{CLAIMS}.{TOKEN}",
+        f"a,b,{TOKEN}", "Basic " + base64.b64encode(f"ada:{TOKEN}".encode()).decode(),
+        base64.b64encode(f'{{"private": "{TOKEN}"}}'.encode()).decode(),
+        base64.urlsafe_b64encode(f"https://u:{TOKEN}@a.example/".encode()).decode().rstrip("="),
+    ],
+)  # fmt: skip
+def test_a_word_of_a_secret_is_a_part(text: str) -> None:
+    assert TOKEN in set(find_parts(text))
+
+
+def test_claims_of_a_token_are_not_parts() -> None:
+    parts = set(find_parts(f"{CLAIMS}.{TOKEN}"))
+    assert not any(part.startswith("eyJ") for part in parts)
+
+
 def test_a_key_with_line_ends_written_out_has_the_same_parts() -> None:
     assert set(find_parts(PEM.replace("\n", "\\n"))) == set(find_parts(PEM))
 
