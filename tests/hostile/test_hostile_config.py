@@ -29,6 +29,8 @@ BOMBS = {
     "long key": "k" * 100_000 + " = 1\n",
     "size": "# " + "x" * 1_000_000 + "\n",
     "many keys": "".join(f"a{number} = 1\n" for number in range(20_000)),
+    "many directories": "registry = [" + "'x', " * 40_000 + "]\n",
+    "many roots": "".join(f'[roots."r{number}"]\n' for number in range(8_000)),
     "many members": "[model]\n" + "".join(f"a{number} = 1\n" for number in range(20_000)),
 }
 

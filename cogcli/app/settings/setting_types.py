@@ -8,6 +8,8 @@ from typing import Any, Final, Literal
 from cogcli.declarations.option_types import OptionType, TextList, is_line
 
 CONTRACTS: Final = ("strict", "lenient")
+MOST_DIRECTORIES: Final = 256
+"""Of one setting. Each is resolved, and looked into, by most commands and with each Tab."""
 
 
 class PathList(TextList):
@@ -16,10 +18,14 @@ class PathList(TextList):
     in_environment = True
 
     def __init__(self) -> None:
-        super().__init__("a list of directories")
+        super().__init__(f"a list of at most {MOST_DIRECTORIES} directories")
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, list) and all(map(_is_path, value))
+        is_short_list = isinstance(value, list) and len(value) <= MOST_DIRECTORIES
+        return is_short_list and all(map(_is_path, value))
+
+    def json_schema(self) -> dict[str, Any]:
+        return {**super().json_schema(), "maxItems": MOST_DIRECTORIES}
 
     def parse(self, text: str) -> list[str] | None:
         return [path for path in text.split(os.pathsep) if path] or None
@@ -62,11 +68,14 @@ class SecretPlace(OptionType):
 class RootTables(OptionType):
     """Tables by directory, with what the user says of each root."""
 
-    expected = 'tables by directory with `contracts`, "strict" or "lenient"'
+    expected = (
+        f'tables of at most {MOST_DIRECTORIES} directories with `contracts`, "strict" or "lenient"'
+    )
     in_environment = False
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, dict) and all(
+        is_short = isinstance(value, dict) and len(value) <= MOST_DIRECTORIES
+        return is_short and all(
             _is_path(path) and _is_root_table(table) for path, table in value.items()
         )
 
@@ -79,7 +88,11 @@ class RootTables(OptionType):
             "properties": {"contracts": {"enum": list(CONTRACTS)}},
             "additionalProperties": False,
         }
-        return {"type": "object", "additionalProperties": table}
+        return {
+            "type": "object",
+            "additionalProperties": table,
+            "maxProperties": MOST_DIRECTORIES,
+        }
 
 
 class PinTables(OptionType):
