@@ -107,6 +107,13 @@ def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Project.warm
 
 
+@pytest.fixture(scope="session", autouse=True)
+def command_server() -> Iterator[None]:
+    """Ends the server of commands with the test process."""
+    yield
+    Project.server.close()
+
+
 @pytest.fixture
 def ordinary_path() -> Iterator[Path]:
     """A directory that shipped functions read documents in; those of tests may be in a system folder, in memory."""

@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from support.command_server import COGCLI
+
 from cogcli.app.explain import pages
 
-COGCLI = str(Path(sys.executable).parent / "cogcli")
 SECONDS = 120.0
 """A bound that only a hang exceeds: machines are noisy."""
 
@@ -60,12 +60,13 @@ def attack(
     known = _tree(project)
     begun = time.monotonic()
     env = {"PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
-    if installed or wrap or before:
+    if wrap or before:
         outcome = _started(
             [*wrap, COGCLI, *arguments], project.root, {**project.env, **env}, input, before
         )
     else:
-        result = project.run(*arguments, input=input, env=env)
+        run = project.installed if installed else project.run
+        result = run(*arguments, input=input, env=env)
         outcome = Outcome(result.code, result.out_bytes, result.err_bytes)
     told = (arguments, outcome.code, outcome.out[-2000:], outcome.err[-2000:])
     assert time.monotonic() - begun < seconds, told

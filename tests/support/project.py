@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
@@ -13,8 +12,8 @@ from typing import Any, ClassVar, Final
 
 from support import in_process
 from support.checkpoints import vouch
+from support.command_server import COGCLI, SECONDS, CommandServer
 
-COGCLI = str(Path(sys.executable).parent / "cogcli")
 INSTALLED_ONLY: Final = bool(os.environ.get("COGCLI_TEST_INSTALLED"))
 """Whether every command runs as it is installed, whatever the test needs (`check.py --long` does so)."""
 
@@ -56,6 +55,8 @@ class Project:
 
     warm: ClassVar[Path | None] = None
     """A cache for all projects of this process (`conftest.py` sets it); without one each has its own at home."""
+    server: ClassVar[CommandServer] = CommandServer()
+    """Where commands of all projects of this process are forked (`conftest.py` closes it)."""
 
     def __init__(self, root: Path, cache: Path | None = None) -> None:
         cache = cache or self.warm
@@ -202,16 +203,19 @@ class Project:
         self, *arguments: str, input: str | bytes | None = None, env: Mapping[str, str] | None = None,
         stdin_closed: bool = False,
     ) -> Result:  # fmt: skip
-        """The same with the installed command, in a process of its own."""
+        """The same in a process of its own: the installed command, or in a short run one forked after its imports."""
         data = input.encode() if isinstance(input, str) else input or b""
+        variables = {**self.env, **(env or {})}
+        if not INSTALLED_ONLY and not stdin_closed and self.server.can_serve(variables):
+            return Result(arguments, *self.server.run(arguments, self.root, variables, data))
         shell = ("sh", "-c", 'exec "$0" "$@" <&-') if stdin_closed else ()
         done = subprocess.run(
             [*shell, COGCLI, *arguments],
             cwd=self.root,
-            env={**self.env, **(env or {})},
+            env=variables,
             input=data,
             capture_output=True,
-            timeout=180,
+            timeout=SECONDS,
             check=False,
         )
         return Result(arguments, done.returncode, done.stdout, done.stderr)
