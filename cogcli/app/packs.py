@@ -72,11 +72,20 @@ def resolve_pack(settings: Settings, name: str, skill_id: str = "") -> str:
     ).reference
 
 
+def read_pack(settings: Settings, name: str) -> Pack:
+    """Return a pack by reference, bare id or file. Raises as `find_pack`."""
+    return _find(settings, name, packs_alone=True).pack
+
+
 def find_pack(settings: Settings, name: str) -> FoundPack:
     """A pack by reference, bare id or file. Raises as `resolve_pack`, `pack.mismatch` where it has another hash than
     was named; ProblemsFound for one with errors."""
+    return _find(settings, name, packs_alone=False)
+
+
+def _find(settings: Settings, name: str, *, packs_alone: bool) -> FoundPack:
     located = _locate(settings, name)
-    catalog = open_registry(settings).files([located.path])
+    catalog = open_registry(settings).files([located.path], packs_alone=packs_alone)
     pack = next(
         (each for each in catalog.packs.values() if each.file in (catalog.only or ())), None
     )

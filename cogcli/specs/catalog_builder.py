@@ -103,8 +103,7 @@ class CatalogBuilder:
         self.add_skills()
         for id in sorted({*self._ids("service"), *self.entries()}):
             self.add_service(id)
-        for id in self._ids("pack"):
-            self.add_pack(id)
+        self.add_packs()
         self.add_bindings(self.files("binding"))
         self.add_choices()
         for layout in self._layouts:
@@ -113,6 +112,12 @@ class CatalogBuilder:
                 file = self._reader.display_path(stray.path)
                 problem = Problem(stray.code, severity, file, 0, 0, "", stray.message, stray.hint)
                 self.problems.append(problem)
+        return self
+
+    def add_packs(self) -> CatalogBuilder:
+        """Add all packs, and nothing that they refer to. The builder itself."""
+        for id in self._ids("pack"):
+            self.add_pack(id)
         return self
 
     def add_capabilities(self) -> dict[str, Capability]:

@@ -172,9 +172,15 @@ class Registry:
         return found
 
     def files(
-        self, paths: Sequence[str], *, contents: Mapping[str, bytes] | None = None, kind: str = ""
+        self,
+        paths: Sequence[str],
+        *,
+        contents: Mapping[str, bytes] | None = None,
+        kind: str = "",
+        packs_alone: bool = False,
     ) -> Catalog:
         """These files and directories with the registry that they refer to; `only` of the catalog names these files.
+        With `packs_alone` only the packs of the registry, and nothing that they refer to.
 
         `contents` replaces the bytes of a path. A file outside all layers is part of a last, untrusted layer; a
         directory with spec folders is such a layer. `kind` is that of a file outside all layers; without it, the
@@ -200,7 +206,8 @@ class Registry:
         builder = CatalogBuilder(
             layouts, reader, given=outside, named=wanted, environ=self._environ
         )
-        catalog = self._build_catalog(builder.add_everything(), partial=False)
+        builder = builder.add_packs() if packs_alone else builder.add_everything()
+        catalog = self._build_catalog(builder, partial=packs_alone)
         only = frozenset(map(reader.display_path, wanted)) | {p.file for p in problems}
         kept = [p for p in (*catalog.problems, *problems) if p.file in only]
         return catalog._replace(only=only, problems=tuple(sort_problems(kept)))

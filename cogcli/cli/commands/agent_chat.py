@@ -9,7 +9,7 @@ from functools import partial
 from cogcli.agent.use_cases.invoke_agent import GivenInvocation
 from cogcli.agent.use_cases.jobs import work_after_answer
 from cogcli.agent.use_cases.model import model_access
-from cogcli.app.packs import find_pack
+from cogcli.app.packs import read_pack
 from cogcli.app.registry import is_untrusted
 from cogcli.base.errors import UsageError
 from cogcli.cli.chat import Chat, Party
@@ -60,7 +60,7 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     planner = f"{model.info.adapter} {model.info.name}" if model else "no model"
     reference = given.request.pack_ref
     warn_of_distrust(context, "pack", reference)
-    pack = find_pack(settings, reference).pack if reference else None
+    pack = read_pack(settings, reference) if reference else None
     name = f"{pack.pack_id}@{pack.version}" if pack else "skills without effects"
     user = given.given.request.user.user_id
     has_store = not is_untrusted(settings, "pack", reference)

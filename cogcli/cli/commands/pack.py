@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.app.pack_pins import Promotion, promote, unpin
-from cogcli.app.packs import check_pack_file, find_pack, resolve_pack
+from cogcli.app.packs import check_pack_file, read_pack, resolve_pack
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
@@ -41,7 +41,7 @@ def check(context: CommandContext, pack: PackName) -> int:
 )
 def hash_of(context: CommandContext, pack: PackName) -> int:
     """Print a pack's reference with its hash."""
-    found = find_pack(context.settings, pack).pack
+    found = read_pack(context.settings, pack)
     context.own["pack"] = {
         "pack_id": found.pack_id,
         "pack_version": found.version,
@@ -83,7 +83,7 @@ def pin(
     checked = check_pack_file(context.settings, reference)
     if checked.errors:
         return report_problems(context, checked)
-    found = find_pack(context.settings, reference).pack
+    found = read_pack(context.settings, reference)
     tests = run_tests(found.policy.rules)
     if not all(test.passed for test in tests):
         return report_tests(context, tests)

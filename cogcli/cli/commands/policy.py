@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cogcli.app.episodes import find as find_episode
-from cogcli.app.packs import check_policy, evaluate_call, find_pack
+from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack
 from cogcli.app.policy_history import EpisodeComparison, compare_episode, explain_episode
 from cogcli.base.errors import NO, OK, PENDING, VETOED, EnvironmentRefusal, UsageError
 from cogcli.base.problems import suggestion
@@ -56,7 +56,7 @@ def check(context: CommandContext, pack: PackName) -> int:
 )
 def test(context: CommandContext, pack: PackName) -> int:
     """Run the tests beside the rules; each enforced rule needs a match and a no_match."""
-    return report_tests(context, run_tests(find_pack(context.settings, pack).pack.policy.rules))
+    return report_tests(context, run_tests(read_pack(context.settings, pack).policy.rules))
 
 
 @command(
@@ -169,7 +169,7 @@ def diff(
             "episodes come after `--over`",
             hint="cogcli policy diff OLD NEW --over EP...",
         )
-    before, after = (find_pack(context.settings, name).pack for name in (old, new))
+    before, after = (read_pack(context.settings, name) for name in (old, new))
     changes = diff_packs(before, after)
     context.own["changes"] = [change.to_payload() for change in changes]
     context.answer("".join(f"{visible(line)}\n" for line in change_lines(changes)))
