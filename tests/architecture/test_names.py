@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.sources import modules
+from support.sources import modules, said
 
 PAIRS = {
     "SkillRef": "in an event and in a document, which grow apart",
@@ -42,9 +42,7 @@ SPEECH = {
 def classes() -> Iterator[tuple[str, Path]]:
     for path in modules():
         if "official" not in path.parts:
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    yield node.name, path
+            yield from ((name, path) for name in said(path).classes)
 
 
 def test_a_class_name_stands_once() -> None:
@@ -61,5 +59,5 @@ def test_no_name_that_was_given_up_returns() -> None:
 
 
 def functions_of(path: Path) -> set[str]:
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    return {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    text = path.read_text(encoding="utf-8")
+    return set(re.findall(r"^def (\w+)", text, re.MULTILINE))

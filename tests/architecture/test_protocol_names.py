@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from support.sources import PACKAGE, modules
+from support.sources import PACKAGE, modules_with
 
 from cogcli.protocols import PROTOCOLS
 
@@ -33,7 +33,7 @@ def spelled(path: Path) -> set[str]:
 
 
 def test_a_protocol_is_asked_by_its_row_and_not_by_its_name() -> None:
-    names = [path.relative_to(PACKAGE).as_posix() for path in modules()]
+    names = [path.relative_to(PACKAGE).as_posix() for path in modules_with("|".join(PROTOCOLS))]
     others = [
         name
         for name in names

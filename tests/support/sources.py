@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,12 +14,13 @@ PACKAGE = Path(__file__).resolve().parents[2] / "cogcli"
 
 class Said(NamedTuple):
     """A module's imports, inside functions too: the modules named, without those for types alone, and each name with
-    its module (`module.name`); and the names of what it calls."""
+    its module (`module.name`); and the names of what it calls and of its classes."""
 
     modules: tuple[str, ...]
     at_run_time: tuple[str, ...]
     names: frozenset[str]
     calls: frozenset[str]
+    classes: tuple[str, ...]
 
 
 @cache
@@ -27,6 +29,12 @@ def modules() -> list[Path]:
     return sorted(
         path for path in PACKAGE.rglob("*.py") if "registry" not in path.relative_to(PACKAGE).parts
     )
+
+
+def modules_with(pattern: str) -> list[Path]:
+    """The modules with a line in which a pattern is found: to parse all of them takes seconds."""
+    found = re.compile(pattern, re.MULTILINE)
+    return [path for path in modules() if found.search(path.read_text(encoding="utf-8"))]
 
 
 @cache
@@ -43,6 +51,7 @@ def said(path: Path) -> Said:
         tuple(name for node in nodes if id(node) not in hidden for name in _modules(node)),
         frozenset(f"{node.module}.{alias.name}" for node in froms for alias in node.names),
         frozenset(_name(function) for function in functions) - {""},
+        tuple(node.name for node in nodes if isinstance(node, ast.ClassDef)),
     )
 
 

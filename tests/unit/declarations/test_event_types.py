@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.sources import PACKAGE, modules
+from support.sources import PACKAGE, modules_with
 
 from cogcli.declarations.envelope import PHASES
 from cogcli.declarations.events import EVENT_TYPES, UNKNOWN, row_of
@@ -27,7 +28,12 @@ def test_a_type_without_a_row_is_unknown_and_no_column_of_it_holds() -> None:
 
 
 def test_only_the_reducers_list_event_types() -> None:
-    others = [path for path in modules() if path != PACKAGE / "state/reducer.py"]
+    listing = "|".join(map(re.escape, EVENT_TYPES))
+    others = [
+        path
+        for path in modules_with(f"[\"']({listing})[\"']")
+        if path != PACKAGE / "state/reducer.py"
+    ]
     assert [place for path in others for place in _lists_of_event_types(path)] == [], "ask the row"
 
 
