@@ -17,6 +17,8 @@ if sys.platform == "win32":
     pytest.skip("no pseudo-terminals here", allow_module_level=True)
 from support.terminal import Terminal
 
+pytestmark = pytest.mark.sampled(3)
+
 PROMPT = "›"
 GOLDEN = Path(__file__).with_name("goldens") / "agent-chat.txt"
 HELLO = {"when": ["hello"], "json": {"response": "Hello, how can I help?"}, "pause_ms": 5}

@@ -13,6 +13,8 @@ from support.project import Project
 
 from cogcli.episode.listing.episode_row import read_row
 
+pytestmark = pytest.mark.sampled(2)
+
 CELLS = {
     "run_id", "trace_id", "request", "perception", "attention", "identity", "intent", "judgment", "policy_gate",
     "action", "consolidation", "reflection",

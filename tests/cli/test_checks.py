@@ -12,6 +12,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from support.project import COGCLI, Project
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def broken(demo: Any) -> None:
     skill = demo.root / "skills/local/demo/greet/skill.yaml"

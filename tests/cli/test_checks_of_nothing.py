@@ -13,6 +13,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(3)
+
 ROOT = Path(__file__).parents[2]
 SHIPPED = ("skills", "capabilities", "bindings", "services", "policies")
 GOOD = "metadata:\n  examples:\n    - {inputs: {text: a}, outputs: {text: A}}\n"

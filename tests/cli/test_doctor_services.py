@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from support.raw_server import serving
 
+pytestmark = pytest.mark.sampled(2)
+
 GONE = "http://127.0.0.1:9"
 
 

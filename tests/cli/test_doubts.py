@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.sampled(2)
+
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 
 SOURCE = """

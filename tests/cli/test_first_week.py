@@ -16,6 +16,8 @@ import pytest
 from support.asgi import serving_app
 from support.project import Project, Result
 
+pytestmark = pytest.mark.sampled(2)
+
 DOCUMENT, SKILL = "openapi.json", "skills/local/shop/remind/skill.yaml"
 HEAD = """\
 description: Reminds every customer of an open order.

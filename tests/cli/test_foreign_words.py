@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 WORDS = [
     ("list", "skills ls"),
     ("list capabilities", "capabilities ls"),

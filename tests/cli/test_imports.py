@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 HEAVY = {"rich", "pydantic", "ruamel", "jsonschema", "httpx", "mcp", "jinja2", "asyncio"}
 GREET = ("run", "demo.greet", "-p", "text=hi")
 CLEAN = ("run", "demo.clean", "-p", "text=hi")

@@ -17,7 +17,10 @@ from support.in_process import PURE, NeedsAProcess
 from support.project import INSTALLED_ONLY, Project, Result
 from test_goldens import CASES, FAILS, FAKES, GREET, REVIEW, seed_defects
 
-pytestmark = pytest.mark.skipif(INSTALLED_ONLY, reason="every command runs as it is installed")
+pytestmark = [
+    pytest.mark.skipif(INSTALLED_ONLY, reason="every command runs as it is installed"),
+    pytest.mark.sampled(2),
+]
 
 INPUT = ("run", "demo.greet", "--input", "-")
 MORE: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {

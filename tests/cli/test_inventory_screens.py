@@ -13,6 +13,8 @@ import pytest
 from support.examples import LONG
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(2)
+
 SHIPPED = Path(__file__).parents[2]
 
 

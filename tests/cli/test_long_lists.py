@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(3)
+
 TERMINAL = {"COGCLI_FORCE_TTY": "100"}
 
 

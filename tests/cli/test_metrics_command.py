@@ -11,6 +11,8 @@ import pytest
 from support import foreign_tool
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(2)
+
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK = "packs/support-desk/4.0.0.yaml"
 REQUESTS = {"allowed": 0, "needs-finance": 5, "refused": 4, "escalates": 5, "over-budget": 4}

@@ -15,6 +15,8 @@ from support.asgi import serving_app
 from support.project import Project, Result
 from support.shop_app import app
 
+pytestmark = pytest.mark.sampled(2)
+
 HEADER = "# yaml-language-server: $schema="
 
 

@@ -17,6 +17,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 SHIPPED = Path(__file__).parents[2] / "tooling/openapi_scenarios"
 VERIFY = ("openapi", "verify-bindings")
 TIDES = """\

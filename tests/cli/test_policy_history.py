@@ -21,6 +21,8 @@ from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.prepare import RunRequest, prepare
 from cogcli.run.recorded_decisions import decide_again, policy_under
 
+pytestmark = pytest.mark.sampled(3)
+
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK, INTENT = "support-desk@4.0.0", "support.refund"
 FILE = "packs/support-desk/4.0.0.yaml"

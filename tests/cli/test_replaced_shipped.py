@@ -16,6 +16,8 @@ from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.shipped_functions import OPEN_FUNCTIONS
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def tmp_path(ordinary_path: Path) -> Path:

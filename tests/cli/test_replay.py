@@ -18,6 +18,8 @@ from support.waiting import wait_until
 
 from cogcli.declarations.checksum import line_with_sum
 
+pytestmark = pytest.mark.sampled(2)
+
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SAMPLES = Path(__file__).resolve().parents[2] / "docs/samples"
 RUNS: dict[str, list[str]] = {

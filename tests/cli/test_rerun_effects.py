@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from support.checkpoints import vouch
 
+pytestmark = pytest.mark.sampled(2)
+
 SOURCE = """
 import os
 

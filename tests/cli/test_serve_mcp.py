@@ -17,6 +17,8 @@ import pytest
 from fakes.serving import INITIALIZE, Server, calling, serving
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(3)
+
 anyio = pytest.importorskip("anyio")
 mcp = pytest.importorskip("mcp")
 COGCLI = str(Path(sys.executable).parent / "cogcli")

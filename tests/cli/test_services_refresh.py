@@ -13,6 +13,8 @@ import pytest
 from support.mcp_calls import SERVER, is_alive, pids
 from support.raw_server import Conversation, serving
 
+pytestmark = pytest.mark.sampled(2)
+
 
 class Served:
     """A project with the test server behind the service `tools`, and a skill that calls it."""

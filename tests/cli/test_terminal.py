@@ -12,6 +12,8 @@ if sys.platform == "win32":
     pytest.skip("no pseudo-terminals here", allow_module_level=True)
 from support.terminal import Terminal
 
+pytestmark = pytest.mark.sampled(2)
+
 SLOW = """
 import time
 

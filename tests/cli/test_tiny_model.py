@@ -25,6 +25,8 @@ from support.user_seed import interaction
 
 from cogcli.agent.stores.agent_store import AgentStore
 
+pytestmark = pytest.mark.sampled(2)
+
 APPROVE: Final = (
     "resume",
     "@last",

@@ -15,6 +15,8 @@ from cogcli.app.settings import Settings
 from cogcli.declarations.pack_spec import Pack
 from cogcli.specs.shapes import check_file
 
+pytestmark = pytest.mark.sampled(3)
+
 WRITES = """
 id: demo.write
 version: "1.0.0"

@@ -29,6 +29,8 @@ from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
 from cogcli.run.engine.run import execute
 
+pytestmark = pytest.mark.sampled(2)
+
 LINEAR = FLOWS[0]
 
 

@@ -25,6 +25,8 @@ from crash_points import Course, Range, differing, finished, wrong_with
 from crash_verdicts import LONG, Tell
 from support.checkpoints import vouch
 
+pytestmark = pytest.mark.sampled(3)
+
 DERIVED = ("state.json", "summary.json", "manifest.json")
 
 

@@ -16,6 +16,8 @@ from fakes.logged import is_clean
 
 from cogcli.episode.verify.check import verify
 
+pytestmark = pytest.mark.sampled(3)
+
 FEW = ("write:signal=KILL:when=4", "fdatasync:signal=KILL:when=2", "renameat:signal=KILL:when=1")
 
 EVERY = [*FLOWS, *(AGENTS[1:] if LONG else ())]

@@ -20,6 +20,8 @@ from crash_verdicts import LONG, Tell
 from crash_zygote import Zygotes
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.sampled(2)
+
 PROBED = Path(__file__).resolve().parent / "probed"
 FLOW = Flow("protocols", 0)
 EFFECTS = ["a", "b", "c", "d"]

@@ -18,7 +18,7 @@ from seeded_bugs import BUGS, Bug, planted
 TESTS = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
 def test_a_planted_bug_is_caught(
     shooting_range: Range, tmp_path: Path, bug: Bug, tell: Tell

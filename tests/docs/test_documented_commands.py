@@ -31,6 +31,8 @@ from support.user_seed import seed_user
 from cogcli.cli.typer_app import parse
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 HOW_TO = ("ci", "inspect", "host-overrides", "probe-effects", "compare-options", "read-logs")

@@ -30,6 +30,8 @@ from cogcli.specs.shape import Shape
 from cogcli.specs.shapes import shape_of
 from cogcli.specs.skill_shape import STEP
 
+pytestmark = pytest.mark.sampled(2)
+
 REFERENCE: Final = Path(__file__).resolve().parents[2] / "docs/reference"
 PAGES: Final = {
     "spec-files": FIELD,

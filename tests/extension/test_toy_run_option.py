@@ -17,6 +17,8 @@ import pytest
 
 from cogcli.declarations import options
 
+pytestmark = pytest.mark.sampled(3)
+
 DECLARATION = """
     pace: int = _option(
         WholeNumber(1, 9),

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(2)
+
 STEP = "- {id: make, uses: text.content.normalize, input: {text: inputs.text}, output: {text: outputs.text}}"
 BROKEN = {
     "unknown key": "bogus = 1\n",

@@ -13,6 +13,8 @@ from ruamel.yaml import YAML
 from support.action_steps import ROOT, read_action, run_step
 from support.project import COGCLI
 
+pytestmark = pytest.mark.sampled(2)
+
 if sys.platform == "win32":
     pytest.skip("the steps are run by bash", allow_module_level=True)
 

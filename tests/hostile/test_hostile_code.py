@@ -11,6 +11,8 @@ import pytest
 from attack import COGCLI, attack, hold_all_episodes
 from fakes.processes import is_gone
 
+pytestmark = pytest.mark.sampled(2)
+
 MODULE = """
 import os
 import subprocess

@@ -11,6 +11,8 @@ import pytest
 from support.project import Project, Result
 from support.raw_server import serving
 
+pytestmark = pytest.mark.sampled(2)
+
 URL = ("--base-url", "https://api.example")
 HOSTILE = (
     "a: b # c", "two\nlines", "\x1b[2J\x07", "\u202eright to left", "x" * 300_000, "- [{", "---\n...", "'\"\\",

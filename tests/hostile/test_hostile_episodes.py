@@ -15,6 +15,8 @@ import pytest
 from attack import attack
 from sealed import another, chained, edit, events, finished, forged, line_of, lines, write_lines
 
+pytestmark = pytest.mark.sampled(2)
+
 READING = (
     ("ls", "--json"), ("trace", "@last", "--json"), ("state", "show", "@last", "--check", "--json"),
     ("trace", "trace-001"), ("state", "show", "@last"),

@@ -33,6 +33,8 @@ from support.user_seed import AT, AUTO, interaction, learned, lease
 
 from cogcli.agent.stores.agent_store import AgentStore
 
+pytestmark = pytest.mark.sampled(2)
+
 Reply = dict[str, Any] | str
 DONE: Final = {"response": "Done."}
 HEADERS: Final = (

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from attack import COGCLI, attack, hold_all_episodes
 
+pytestmark = pytest.mark.sampled(2)
+
 EVIL = {
     "X01": "\x1b]0;pwn\x07\x1b[2J\x9b31m\x7f",
     "X02": "\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\ \x1b]52;c;cHdu\x07",

@@ -26,6 +26,8 @@ import cogcli
 from cogcli.app.settings.config import KEYS
 from cogcli.cli.app import COMMANDS
 
+pytestmark = pytest.mark.sampled(2)
+
 SECRET = "canary-of-the-environment"
 FILE_SECRET = "canary-of-a-secret-file"
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))

@@ -16,6 +16,8 @@ import pytest
 from sealed import chained, events, forged
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(2)
+
 COLUMNS: Final = ("user", "none", "signed", "anchor")
 TABLE: Final[dict[tuple[str, str], tuple[str, str, str, str]]] = {
     ("sealed", "none"): (

@@ -20,6 +20,8 @@ from support.project import Project, Result
 
 from cogcli.cli.app import COMMANDS
 
+pytestmark = pytest.mark.sampled(2)
+
 CANARY = "canary-of-the-outside"
 GREET = ("run", "demo.greet", "-p", f"text={CANARY}")
 BRIEF = ("run", "text.brief", "-p", "text=hi")

@@ -13,6 +13,8 @@ from support.terminal import Terminal
 
 from cogcli import api
 
+pytestmark = pytest.mark.sampled(2)
+
 ASK = "- {id: make, uses: own.text.ask, input: {text: inputs.text}, output: {text: outputs.text}}"
 PAGE = (
     "- {id: make, uses: web.page.fetch, input: {url: inputs.text}, output: {content: outputs.text}}"

@@ -27,6 +27,8 @@ from cogcli.agent.stores.knowledge_store import KnowledgeStore
 from cogcli.official import memory as entries
 from cogcli.stores.database import Database
 
+pytestmark = pytest.mark.sampled(2)
+
 PLANTED: Final = "wagtail-planted7311"
 OWN: Final = "wagtail-own2209"
 MARKS: Final = (PLANTED.partition("-")[2], OWN.partition("-")[2])

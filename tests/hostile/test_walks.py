@@ -16,7 +16,7 @@ import pytest
 from attack import COGCLI
 from support.project import Project
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(3)]
 
 ENTRIES = 150_000
 MEMORY = 1 << 30

@@ -19,6 +19,8 @@ from cogcli.specs.registry import Registry
 from cogcli.specs.sample_inputs import sample_inputs
 from cogcli.specs.selection import SelectionOptions
 
+pytestmark = pytest.mark.sampled(3)
+
 OWN = "guide"
 ANSWERS: dict[str, Any] = {
     "string": "a text", "number": 1, "integer": 1, "boolean": True, "array": [], "object": {},

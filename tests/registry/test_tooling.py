@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.sampled(3)
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = {
     "test_capability_contracts": "registry contracts",

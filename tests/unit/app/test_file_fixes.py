@@ -12,6 +12,8 @@ from cogcli.app.checks.file_fixes import find_fixes
 from cogcli.app.checks.registry_check import validate
 from cogcli.app.settings import Settings
 
+pytestmark = pytest.mark.sampled(2)
+
 FILES = {
     "cogcli.toml": "",
     "capabilities/shop.order.total.yaml": """\

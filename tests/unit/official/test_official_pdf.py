@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from cogcli.official.pdf import extract, read_pdf
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
 PAGES = st.lists(

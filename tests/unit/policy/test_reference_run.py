@@ -31,6 +31,8 @@ from cogcli.run.engine.run import execute
 from cogcli.run.launch import engine_of
 from cogcli.specs.catalog import Catalog
 
+pytestmark = pytest.mark.sampled(2)
+
 SEQUENCES = 10_000 if LONG else 1_600
 """The runs of one part, with four calls on average."""
 RUN_PARTS = range(25 if LONG else 1)
