@@ -573,6 +573,12 @@ def test_trust(shell: Shell) -> None:
     assert states == ["accepted", "accepted", "folder", "folder", "untrusted"]
 
 
+def test_the_page_on_trust_fits_a_screen() -> None:
+    """Fifty lines of a hundred columns."""
+    lines = (ROOT / "docs/explanation/trust.md").read_text(encoding="utf-8").splitlines()
+    assert sum(max(1, -(-len(line) // 100)) for line in lines) <= 50
+
+
 def test_the_shell_loops_that_follow_the_chain_and_the_checksums(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     shell.write("in.json", BRIEF)
