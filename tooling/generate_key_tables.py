@@ -1,6 +1,6 @@
 """Write the tables of keys in docs/reference/ from the classes that declare them, or with `--check` report stale pages.
 
-A table stands between `<!-- keys of CLASS -->`, or `<!-- keys of CLASS below PATH -->`, and
+A table stands between `<!-- keys of CLASS -->`, or with `below PATH` or `in FILE` behind the class, and
 `<!-- end of keys -->`. A part has its rows in the table of what it is part of, unless a table names
 its class. The text below a field is its meaning; a last sentence `Default: ...` is what an absent key
 gives, where its default does not say so. Fields that stand together above one text share it.
@@ -34,7 +34,7 @@ REFERENCE: Final = ROOT / "docs" / "reference"
 PAGES: Final = {"FieldSpec": "spec-files.md#fields", "Step": "skill.md#steps"}
 """Parts that pages of other kinds name and do not describe again."""
 _TABLE: Final = re.compile(
-    r"(<!-- keys of (\w+)(?: below (\S+))? -->\n\n).*?(\n<!-- end of keys -->\n)", re.DOTALL
+    r"(<!-- keys of (\w+)(?: (below|in) (\S+))? -->\n\n).*?(\n<!-- end of keys -->\n)", re.DOTALL
 )
 
 
@@ -48,9 +48,10 @@ class KeyText(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of a page: the path above its keys, and the classes that have tables."""
+    """A table of a page, and the classes that have tables."""
 
-    above: str
+    of: str
+    """What the keys are of: words with a file, or with the path above them; empty for those of a page."""
     own: frozenset[str]
     """Those of the same page."""
     elsewhere: frozenset[str]
@@ -70,8 +71,9 @@ def main() -> int:
         own = frozenset(named[page])
 
         def write(found: re.Match[str], own: frozenset[str] = own) -> str:
-            table = Table(found[3] or "", own, everywhere - own)
-            return f"{found[1]}{write_table(RECORDS[found[2]], table)}{found[4]}"
+            word = "of" if found[3] == "in" else found[3]
+            table = Table(f" {word} `{found[4]}`" if word else "", own, everywhere - own)
+            return f"{found[1]}{write_table(RECORDS[found[2]], table)}{found[5]}"
 
         if (made := _TABLE.sub(write, text)) != text:
             stale.append(page.name)
@@ -85,8 +87,7 @@ def main() -> int:
 
 
 def write_table(cls: type[Spec], table: Table) -> str:
-    below = f" below `{table.above}`" if table.above else ""
-    head = f"| key{below} | type | default | meaning |\n|---|---|---|---|\n"
+    head = f"| key{table.of} | type | default | meaning |\n|---|---|---|---|\n"
     return head + "".join(_rows(cls, "", table))
 
 
@@ -115,7 +116,7 @@ def _rows(cls: type[Spec], path: str, table: Table) -> Iterator[str]:
         if each := texts[found[0].name].each:
             yield _row_of_names(shapes[keys[0]].shape, below, each)
         for part, suffix in _parts(hints[found[0].name]):
-            if part.__name__ not in table.own | table.elsewhere and part is not cls:
+            if part.__name__ not in table.own | table.elsewhere and not issubclass(cls, part):
                 yield from _rows(part, below + suffix, table)
 
 

@@ -24,8 +24,13 @@ PAGES: Final = {
     "test-case": "case",
     **{kind: kind for kind in ("skill", "capability", "binding", "service", "pack")},
 }
+KINDS_OF_FILES: Final = {
+    "policies/official_default_selection.yaml": "policy",
+    "services.yaml": "services",
+    "overrides.yaml": "overrides",
+}
 _TABLE: Final = re.compile(
-    r"^\| key(?: of `(\w+)`)?(?: below `([^`|]+)`)? (\|.*)\n\|[-|]+\n((?:\|.*\n)+)", re.M
+    r"^\| key(?: of `([^`]+)`)?(?: below `([^`|]+)`)? (\|.*)\n\|[-|]+\n((?:\|.*\n)+)", re.M
 )
 _LINK: Final = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _BLOCK: Final = re.compile(
@@ -82,7 +87,7 @@ def _described(text: str, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
             )
             for name in re.findall(r"`([^`]+)`", cells["key"]):
                 for path in _spelled_out(f"{below}.{name}" if below else name):
-                    yield f"{other or kind}:{path}", _words(cells)
+                    yield f"{KINDS_OF_FILES.get(other, kind)}:{path}", _words(cells)
 
 
 def _words(cells: dict[str, str]) -> dict[str, Any]:

@@ -34,16 +34,12 @@ from cogcli.authoring.verification.check_result import (
 from cogcli.authoring.verification.expectations import expect_outputs
 from cogcli.authoring.verification.loopback_server import Loopback
 from cogcli.authoring.verification.named_mocks import canned_replies, stand_in
-from cogcli.authoring.verification.scenario import (
-    SPEC,
-    MockServer,
-    Scenario,
-)
 from cogcli.base.errors import CogcliError
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Problem, suggestion
 from cogcli.base.redact import Redactor
 from cogcli.base.scratch import scratch_folder
+from cogcli.declarations.scenario_spec import BY_DOCUMENT, MockServer, Scenario
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import (
@@ -325,7 +321,7 @@ def _prevents_call(problem: Problem) -> bool:
 def _answering(mock: MockServer, service: Service) -> Answering:
     if mock.replies:
         return canned_replies(mock.replies)
-    if mock.type != SPEC:
+    if mock.type != BY_DOCUMENT:
         return stand_in(mock.type)
     server = document_server(service)
     if server is None:

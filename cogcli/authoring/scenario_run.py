@@ -17,10 +17,10 @@ from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.authoring.verification.case import CaseTarget
-from cogcli.authoring.verification.scenario import Scenario
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.scenario_spec import Scenario
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http.curl import variable_of

@@ -89,10 +89,10 @@ def read_stubs(case: SkillCase, catalog: Catalog) -> Iterator[Stub]:
     for name, answers in case.stubs.items():
         capability = catalog.capability(name) or _unknown(case, catalog, name, ("stubs", name))
         for number, one in enumerate(answers):
-            output = one.get("output")
+            output, error = one.output, one.error
             if output is not None:
                 output = _fitting(case, capability, output, ("stubs", name, number, "output"))
-            yield Stub(capability.id, number, one.get("when") or {}, output, one.get("error"))
+            yield Stub(capability.id, number, one.when, output, error.json if error else None)
 
 
 def require_called(case: SkillCase, catalog: Catalog, *path: str, names: Iterable[str]) -> None:

@@ -266,8 +266,8 @@ def update_cases(
         if found:
             at = {(*case.at, "expect", "outputs", name): value for name, value in found.items()}
             changes.setdefault(case.source.path, {}).update(at)
-            outputs = {**case.expect["outputs"], **found}
-            accepted = case._replace(expect={**case.expect, "outputs": outputs})
+            outputs = {**case.expect.outputs, **found}
+            accepted = case.replace(expect=case.expect.replace(outputs=outputs))
             results[case.id] = judge_run(accepted, run, results[case.id])
             if results[case.id].status != FAILED:
                 shutil.rmtree(os.path.dirname(run.outcome.directory), ignore_errors=True)

@@ -115,7 +115,7 @@ def run_skill_case(
     stubs: list[Stub] = []
     if case.skill_id in catalog.skills:  # one that has errors is refused when it is prepared
         require_called(case, catalog, "real", names=case.real)
-        require_called(case, catalog, "expect", "calls", names=case.expectation.calls)
+        require_called(case, catalog, "expect", "calls", names=case.expect.calls)
         stubs += read_stubs(case, catalog)
         require_harmless(settings, case, catalog, may_be_real=trusted or bool(allow_hosts))
     calls = StubbedCalls(stubs, catalog.stubbed, _recorded(log) if log else None)
@@ -227,11 +227,9 @@ def _with_files(
         inputs = _read_inputs(settings, case)
     elif inputs is None and log is not None and log.started is not None:
         inputs = log.started.payload["inputs"]
-    return case._replace(
-        inputs=_fill(inputs or {}, path_of, "inputs"),
-        stubs=_fill(case.stubs, path_of, "stubs"),
-        expect=_fill(case.expect, path_of, "expect"),
-    )
+    given = {**case.json, "inputs": inputs or {}}
+    filled = ("inputs", "stubs", "expect")
+    return case.with_values(**{key: _fill(given.get(key), path_of, key) for key in filled})
 
 
 def _fill(value: Any, path_of: Callable[[str, KeyPath], str], *place: str | int) -> Any:

@@ -18,6 +18,7 @@ from cogcli.declarations.spec_types import (
     NESTED,
     SKILL_ID,
     PlainId,
+    SafetyMode,
     Version,
     Words,
 )
@@ -51,7 +52,6 @@ BUILT_IN_PACK: Final = "builtin.read-only"
 _MOST: Final = 1_000_000_000
 
 Name = Annotated[str, SpecLimits(empty=False, longest=64, expected="text of 1 to 64 characters")]
-Mode = Annotated[str, SpecLimits(choices=MODES)]
 Metric = Annotated[str, SpecLimits(choices=METRIC_NAMES)]
 RuleVerdict = Annotated[str, SpecLimits(choices=VERDICTS)]
 Phase = Annotated[str, SpecLimits(choices=PHASES)]
@@ -142,7 +142,7 @@ class PackBudget(Spec):
 class PackDefaults(Spec):
     """The ceiling of approval modes and the budgets of a run, which flags may only lower."""
 
-    safety_mode: Mode = "read_only"
+    safety_mode: SafetyMode = "read_only"
     """The highest [mode](#modes) of a call; a flag may lower it."""
     budget: Annotated[dict[str, Any], SpecLimits(keys=PackBudget)] = NOTHING
     """[Budgets](#budgets); flags may lower them."""
@@ -346,7 +346,7 @@ class PolicyLayer(Spec):
 class PackTool(Spec):
     """What a pack says of a capability."""
 
-    approval_mode: Mode = ""
+    approval_mode: SafetyMode = ""
     """A stricter [mode](#modes)."""
     facts: Annotated[dict[str, Words], SpecLimits(foreign=True)] = NOTHING
     """`slot.fact` to `output.path`."""
@@ -379,7 +379,7 @@ class PackIntent(Spec):
     thing = "intent"
     id: Name
     """Unique."""
-    risk: Mode = "read_only"
+    risk: SafetyMode = "read_only"
     """Weighs in [escalation](#functional-state)."""
     phrases: tuple[Words, ...] = ()
     patterns: tuple[Words, ...] = ()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from cogcli.declarations.options import CONFORMANCE_PROFILES
+from cogcli.declarations.options import CONFORMANCE_PROFILES, SAFETY_MODES
 from cogcli.declarations.spec import SpecLimits
 
 _SEGMENT: Final = r"[a-z0-9]+(?:[_-][a-z0-9]+)*"
@@ -51,8 +51,13 @@ Words = Annotated[str, SpecLimits(empty=False)]
 """Text that is not empty."""
 Seconds = Annotated[float, SpecLimits(above=0, most=3600)]
 """A limit of time."""
+BoundCapability = Annotated[str, SpecLimits(ids="capabilities")]
+BoundBinding = Annotated[Words, SpecLimits(ids="bindings_of")]
+"""A binding of the capability that is its key."""
+FreeMembers = Annotated[dict[str, Any], SpecLimits(foreign=True)]
 Headers = Annotated[dict[str, str], SpecLimits(foreign=True)]
 ProtocolName = Annotated[str, SpecLimits(ids="protocols")]
 """A row of the table of protocols (`cogcli.protocols`)."""
 ServiceTarget = Literal["internal_only", "approved_connectors", "same_tenant"]
+SafetyMode = Annotated[str, SpecLimits(choices=SAFETY_MODES)]
 Conformance = Annotated[str, SpecLimits(choices=CONFORMANCE_PROFILES)]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from cogcli.base.jsonvalue import object_of
 from cogcli.declarations.binding_spec import Binding
-from cogcli.specs.common_shape import check_headers
+from cogcli.specs.common_rules import check_headers
 from cogcli.specs.credentials import address_holds_credential, find_written_out
 from cogcli.specs.plausible_syntax import find_plausible
 from cogcli.specs.problem_report import ProblemReport

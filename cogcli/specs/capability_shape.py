@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cogcli.declarations.capability_spec import Capability
-from cogcli.specs.common_shape import check_version
+from cogcli.specs.common_rules import check_version
 from cogcli.specs.field_shape import check_fields
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import is_ignored

@@ -12,101 +12,16 @@ from cogcli.base.jsonvalue import kind_of, list_of, object_of, preview
 from cogcli.base.problems import KeyPath, suggestion
 from cogcli.base.refs import parse
 from cogcli.base.schema.patterns import refusal
-from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, TRUST_RANKS
-from cogcli.declarations.pack_spec import MODES
-from cogcli.specs.common_shape import CAPABILITY_REF, FREE, TIMEOUT
+from cogcli.declarations.case_spec import CaseSpec, SkillCaseFile, TimeOfCase
 from cogcli.specs.fields import TYPES
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import (
-    Boolean,
-    Data,
-    ListOf,
-    MapOf,
-    NumberShape,
-    RecordKey,
-    RecordShape,
-    Text,
-    record,
-    required,
-)
+from cogcli.specs.shape_of_spec import shape_of_spec, text_pattern
 
-OPS: Final = (
-    "equals", "type", "contains", "length", "min", "max", "matches", "verbatim_in", "one_of",
-)  # fmt: skip
-STATUSES: Final = ("pending", "running", "done", "skipped", "failed", "vetoed")
 NEEDS: Final = ("network", "model")
 """What a case may need beside `extra.NAME` and `env.NAME`."""
+CASES: Final = shape_of_spec(SkillCaseFile)
 _NUMERIC: Final = ("length", "min", "max")
-_NAME: Final = Text(empty=False)
-_NOW: Final = re.compile(r"(?:19|20)\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-_FILE: Final = Text(
-    pattern=re.compile(r"\w[\w .-]{0,59}"),
-    code="test.file",
-    expected="the name of a file: letters, digits, `_`, `.`, `-`",
-)
-_PAIRS: Final = MapOf(_NAME, foreign=True)
-_WHOLE: Final = NumberShape(least=0, most=2**53 - 1, whole=True)
-
-_STUB: Final = record(
-    {
-        "when": FREE,
-        "output": FREE,
-        "error": {"code": required(_NAME), "message": Text(), "left": Boolean()},
-    }
-)
-_CHECK: Final = record(
-    {"path": required(_NAME), "op": required(Text(choices=OPS)), "value": Data()}
-)
-_OPTIONS: Final = record(
-    {
-        "trust_level": Text(choices=tuple(TRUST_RANKS)),
-        "confirm": ListOf(CAPABILITY_REF),
-        "bind": _PAIRS,
-        "conformance": Text(choices=tuple(CONFORMANCE_RANKS)),
-        "keep_going": Boolean(),
-        "max_workers": NumberShape(least=1, most=256, whole=True),
-        "timeout": TIMEOUT,
-        "step_timeout": TIMEOUT,
-        "pack": _NAME,
-        "intent": _NAME,
-        "user": _NAME,
-        "safety_mode": Text(choices=MODES),
-        "budget": MapOf(_WHOLE, foreign=True),
-        "tag": _PAIRS,
-    }
-)
-_EXPECT: Final = record(
-    {
-        "exit_code": NumberShape(least=0, most=255, whole=True),
-        "code": Text(),
-        "outputs": FREE,
-        "checks": ListOf(_CHECK),
-        "steps": MapOf(Text(choices=STATUSES), foreign=True),
-        "calls": MapOf(_WHOLE, foreign=True),
-    }
-)
-_CASE: Final = record(
-    {
-        "description": Text(),
-        "inputs": FREE,
-        "inputs_file": _NAME,
-        "files": MapOf(Text(), name=_FILE, foreign=True),
-        "frame": FREE,
-        "stubs": MapOf(
-            ListOf(_STUB, hint="write a list of answers"), name=CAPABILITY_REF, foreign=True
-        ),
-        "recorded": _NAME,
-        "real": ListOf(CAPABILITY_REF),
-        "approve": ListOf(_NAME),
-        "options": _OPTIONS,
-        "seed": _WHOLE,
-        "now": Text(pattern=_NOW, expected="a time as 2026-01-31T09:00:00Z"),
-        "expect": _EXPECT,
-        "needs": ListOf(_NAME),
-    }
-)
-CASES: Final = RecordShape({**_CASE.keys, "cases": RecordKey(ListOf(_CASE, least=1))})
-"""A file: the keys of its one case, or a list of several."""
+_NOW: Final = text_pattern(TimeOfCase)
 
 
 def list_cases(raw: dict[str, Any]) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
@@ -120,7 +35,7 @@ def list_cases(raw: dict[str, Any]) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
 def check_cases(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report what a shape cannot express."""
     for key in raw if "cases" in raw else ():
-        if key in _CASE.keys:
+        if key in CaseSpec.file_keys():
             report.error(
                 "test.key",
                 (key,),

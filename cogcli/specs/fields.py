@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeVar, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 from cogcli.base.jsonvalue import MAX_INTEGER, deep_copy, equal, kind_of, preview
 from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
@@ -18,18 +17,6 @@ class Violation(NamedTuple):
     kind: str
     place: str
     message: str
-
-
-Value = TypeVar("Value")
-
-
-def value_from(cls: type[Value], raw: Mapping[str, Any], **members: Any) -> Value:
-    """`cls` with these members; the others are those of a checked mapping, where null and absent give the default."""
-    named_tuple: Any = cls
-    known = named_tuple._fields
-    given = {name: value for name, value in raw.items() if value is not None and name in known}
-    value: Value = named_tuple(**given | members)
-    return value
 
 
 def fields_from(raw: dict[str, Any] | None) -> Fields:

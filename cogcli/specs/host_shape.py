@@ -1,67 +1,47 @@
-"""The shapes of the three files of host overrides: services, active bindings, overrides
+"""The shapes of files of several choices: default bindings, and services, active bindings and overrides of a host
 (docs/reference/binding.md#host-overrides)."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, cast
 
 from cogcli.base.jsonvalue import list_of
 from cogcli.base.yaml.positions import Places
-from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
+from cogcli.declarations.host_spec import (
+    ActiveBindings,
+    DefaultBindings,
+    OverridesFile,
+    ServicesFile,
+)
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, service_shape
-from cogcli.specs.shape import (
-    Data,
-    ListOf,
-    MapOf,
-    RecordShape,
-    Text,
-    clean,
-    is_ignored,
-    record,
-    required,
-)
+from cogcli.specs.shape import Data, MapOf, RecordShape, Shape, clean, is_ignored
 from cogcli.specs.shape_check import check_shape
+from cogcli.specs.shape_of_spec import shape_of_hint, shape_of_spec
 
-MODES: Final = ("replace", "prefer")
-
-ACTIVE: Final = MapOf(
-    Text(empty=False, hint="name a binding by its id; `cogcli bindings ls` lists them")
-)
-OVERRIDES: Final = record(
-    {
-        "overrides": required(
-            ListOf(
-                record(
-                    {
-                        "capabilities": required(
-                            ListOf(CAPABILITY_REF, least=1, code="overrides.shape")
-                        ),
-                        "binding": PLAIN_REF,
-                        "service": PLAIN_REF,
-                        "mode": Text(choices=MODES),
-                    }
-                )
-            ),
-            nullable=True,
-        )
-    }
-)
-_NAMES: Final = record({"services": required(MapOf(Data(), name=PLAIN_REF), nullable=True)})
+ACTIVE: Final = shape_of_hint(ActiveBindings)
+OVERRIDES: Final = shape_of_spec(OverridesFile)
+DEFAULT_BINDINGS: Final = shape_of_spec(DefaultBindings)
 
 
 def services_shape(protocols: Protocols) -> RecordShape:
     """The shape of a file with several services."""
-    return record(
-        {"services": required(MapOf(_entry_shape(protocols), name=PLAIN_REF), nullable=True)}
+    return _file_with(_entry_shape(protocols))
+
+
+def _file_with(entry: Shape) -> RecordShape:
+    """The shape of a file whose services have a shape."""
+    whole = shape_of_spec(ServicesFile).keys["services"]
+    return RecordShape(
+        {"services": replace(whole, shape=replace(cast(MapOf, whole.shape), value=entry))}
     )
 
 
 def _entry_shape(protocols: Protocols) -> RecordShape:
-    return record(
-        {name: key for name, key in service_shape(protocols).keys.items() if name != "id"}
-    )
+    keys = service_shape(protocols).keys
+    return RecordShape({name: key for name, key in keys.items() if name != "id"})
 
 
 def read_services(
@@ -72,7 +52,7 @@ def read_services(
     None instead of the mapping where the file as a whole has errors.
     """
     whole = ProblemReport(file, places, subject="services")
-    check_shape(_NAMES, value, whole)
+    check_shape(_file_with(Data()), value, whole)
     if has_errors(whole.problems):
         return CheckedFile(None, whole.problems)
     services: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.problems import suggestion
 from cogcli.base.redact import names_secret
 from cogcli.declarations.service_spec import HTTP_URL, SecretPlace, Service, Url
-from cogcli.specs.common_shape import check_headers, check_placeholders
+from cogcli.specs.common_rules import check_headers, check_placeholders
 from cogcli.specs.credentials import (
     address_holds_credential,
     find_in_arguments,

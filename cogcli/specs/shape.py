@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -106,28 +106,6 @@ class Either:
 
 
 Shape = Text | NumberShape | Boolean | Data | ListOf | MapOf | RecordShape | Either
-Keys = Mapping[str, "Shape | RecordKey | Keys"]
-"""The keys of a record as they are written: optional unless they are `required`; a mapping is a record itself."""
-
-
-def record(keys: Keys, *, thing: str = "", open: bool = False) -> RecordShape:
-    """A record of these keys."""
-    found = {}
-    for name, key in keys.items():
-        shape = record(key) if isinstance(key, Mapping) else key
-        found[name] = shape if isinstance(shape, RecordKey) else RecordKey(shape)
-    return RecordShape(found, thing, open)
-
-
-def required(shape: Shape, *, nullable: bool = False) -> RecordKey:
-    """A required key."""
-    return RecordKey(shape, required=True, nullable=nullable)
-
-
-def either(*options: Shape) -> Either:
-    """One of several shapes."""
-    return Either(options)
-
 
 KIND: Final = {
     Text: "text", NumberShape: "number", Boolean: "boolean", ListOf: "list", MapOf: "object", RecordShape: "object",

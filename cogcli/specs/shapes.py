@@ -11,6 +11,7 @@ from cogcli.specs.capability_shape import CAPABILITY, check_capability
 from cogcli.specs.case_shape import CASES, check_cases
 from cogcli.specs.host_shape import (
     ACTIVE,
+    DEFAULT_BINDINGS,
     OVERRIDES,
     check_overrides,
     read_services,
@@ -20,13 +21,11 @@ from cogcli.specs.pack_shape import PACK, check_pack
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, document_key, service_shape
-from cogcli.specs.shape import ListOf, MapOf, Shape, Text, clean, either, record, required
+from cogcli.specs.shape import Shape, clean
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy", "pack")
-_BINDINGS: Final = either(Text(empty=False), ListOf(Text(empty=False), least=1))
-_POLICY: Final = record({"defaults": required(MapOf(_BINDINGS), nullable=True)})
 
 
 class _FileKind(NamedTuple):
@@ -45,7 +44,7 @@ _OF_KIND: Final = {
     ),
     "binding": _FileKind(binding_shape, check_binding),
     "service": _FileKind(service_shape, check_service),
-    "policy": _FileKind(lambda _: _POLICY),
+    "policy": _FileKind(lambda _: DEFAULT_BINDINGS),
     "pack": _FileKind(lambda _: PACK, lambda raw, report, _: check_pack(raw, report)),
     # The files of host overrides, which hold several entries each.
     "overrides": _FileKind(

@@ -7,7 +7,7 @@ from typing import Any, Final
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.refs import READABLE
 from cogcli.declarations.skill_spec import Skill, Step, result_name
-from cogcli.specs.common_shape import check_version
+from cogcli.specs.common_rules import check_version
 from cogcli.specs.credentials import find_in_skill
 from cogcli.specs.field_shape import check_fields
 from cogcli.specs.problem_report import ProblemReport

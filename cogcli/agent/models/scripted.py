@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Generator
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import orjson
 
@@ -24,62 +24,85 @@ from cogcli.agent.models.port import (
 from cogcli.agent.models.settings import ModelContext, ModelSettings
 from cogcli.base.calls import Cancellation
 from cogcli.base.connections import GIVEN_UP
-from cogcli.base.jsonvalue import MAX_INTEGER
+from cogcli.base.jsonvalue import MAX_INTEGER, NOTHING
 from cogcli.base.problems import ProblemsFound, sort_problems
 from cogcli.base.yaml.reader import read_file
+from cogcli.declarations.field import key
+from cogcli.declarations.spec import Spec, SpecLimits
+from cogcli.declarations.spec_types import FreeMembers, Words
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import (
-    Boolean,
-    Data,
-    ListOf,
-    MapOf,
-    NumberShape,
-    Text,
-    clean,
-    record,
-    required,
-)
+from cogcli.specs.shape import clean
 from cogcli.specs.shape_check import check_shape
+from cogcli.specs.shape_of_spec import shape_of_spec
 
-_MILLISECONDS: Final = NumberShape(least=0, most=600_000, whole=True)
-_TOKENS: Final = NumberShape(least=0, most=MAX_INTEGER, whole=True)
-_CALL: Final = record(
-    {"id": Text(), "name": required(Text(empty=False)), "args": MapOf(Data(), foreign=True)}
-)
-_ENTRY: Final = record(
-    {
-        "when": ListOf(Text(empty=False), least=1),
-        "times": NumberShape(least=1, most=1000, whole=True),
-        "json": MapOf(Data(), foreign=True),
-        "text": Text(),
-        "tool_calls": ListOf(_CALL, least=1),
-        "finish": Text(choices=FINISHES),
-        "usage": {"tokens_in": required(_TOKENS), "tokens_out": required(_TOKENS)},
-        "error": {
-            "kind": required(Text(choices=tuple(KINDS))),
-            "message": Text(empty=False),
-            "retryable": Boolean(),
-            "retry_after": NumberShape(least=0, most=3600),
-        },
-        "delay_ms": _MILLISECONDS,
-        "pause_ms": _MILLISECONDS,
-    }
-)
-SCRIPT: Final = record({"replies": required(ListOf(_ENTRY, least=1))})
 _PIECE: Final = re.compile(r"\s*\S+|\s+$")
 
+Milliseconds = Annotated[int, SpecLimits(least=0, most=600_000)]
+Tokens = Annotated[int, SpecLimits(least=0, most=MAX_INTEGER)]
 
-class ScriptEntry(NamedTuple):
-    """What is answered to one call. `when` empty: by the number of the call."""
 
-    when: tuple[str, ...] = ()
-    text: str = ""
-    tool_calls: tuple[dict[str, Any], ...] = ()
-    finish: str = ""
-    usage: dict[str, int] | None = None
-    error: dict[str, Any] | None = None
-    delay_ms: int = 0
-    pause_ms: int = 0
+class ScriptedCall(Spec):
+    """A call that a reply asks for."""
+
+    id: str = ""
+    name: Words
+    args: FreeMembers = NOTHING
+
+
+class ScriptedUsage(Spec):
+    """The tokens of a call."""
+
+    tokens_in: Tokens
+    tokens_out: Tokens
+
+
+class ScriptedError(Spec):
+    """How a call fails."""
+
+    kind: Annotated[str, SpecLimits(choices=tuple(KINDS))]
+    message: Words | None = None
+    retryable: bool | None = None
+    retry_after: Annotated[float, SpecLimits(least=0, most=3600)] | None = None
+
+
+class ScriptEntry(Spec):
+    """What is answered to a call. `when` empty: by the number of the call."""
+
+    when: Annotated[tuple[Words, ...], SpecLimits(least=1)] = ()
+    times: Annotated[int, SpecLimits(least=1, most=1000)] = 1
+    """How many calls in a row it answers."""
+    value: FreeMembers | None = key(default=None, name="json")
+    written: str = key(default="", name="text")
+    calls: Annotated[tuple[ScriptedCall, ...], SpecLimits(least=1)] = key(
+        default=(), name="tool_calls"
+    )
+    finish: Annotated[str, SpecLimits(choices=FINISHES)] = ""
+    usage: ScriptedUsage | None = None
+    error: ScriptedError | None = None
+    delay_ms: Milliseconds = 0
+    pause_ms: Milliseconds = 0
+
+    @property
+    def text(self) -> str:
+        """The text of the reply."""
+        return self.written if self.value is None else orjson.dumps(self.value).decode()
+
+    @property
+    def tool_calls(self) -> tuple[dict[str, Any], ...]:
+        """The calls that the reply asks for, each with an id."""
+        return tuple(
+            {"id": call.id or f"call_{number}", "name": call.name, "args": call.args}
+            for number, call in enumerate(self.calls, 1)
+        )
+
+
+class ScriptFile(Spec):
+    """A script as its file declares it."""
+
+    replies: Annotated[tuple[ScriptEntry, ...], SpecLimits(least=1)]
+
+
+SCRIPT: Final = shape_of_spec(ScriptFile)
 
 
 class Script(NamedTuple):
@@ -116,9 +139,9 @@ def read_script(path: str, shown: str) -> Script:
         _check_entries(parsed.value, report)
     if problems := sort_problems([*parsed.problems, *report.problems]):
         raise ProblemsFound(problems)
-    entries = [_entry_from(raw) for raw in clean(SCRIPT, parsed.value)["replies"]]
-    by_number = [entry for entry, times in entries if not entry.when for _ in range(times)]
-    return Script(shown, tuple(entry for entry, _ in entries if entry.when), tuple(by_number))
+    entries = ScriptFile.of(clean(SCRIPT, parsed.value)).replies
+    by_number = [entry for entry in entries if not entry.when for _ in range(entry.times)]
+    return Script(shown, tuple(entry for entry in entries if entry.when), tuple(by_number))
 
 
 def _check_entries(raw: dict[str, Any], report: ProblemReport) -> None:
@@ -130,31 +153,15 @@ def _check_entries(raw: dict[str, Any], report: ProblemReport) -> None:
         if not entry.keys() & {"json", "text", "tool_calls", "error"}:
             hint = "give one of json, text, tool_calls, error"
             report.error("key.missing", place, f"`replies.{number}` answers nothing", hint=hint)
-        for key, other, why in (
+        for name, other, why in (
             ("text", "json", "is the text already"),
             ("times", "when", "answers each call whose prompt holds its words"),
         ):
-            if key in entry and other in entry:
-                message = f"`replies.{number}`: `{key}` beside `{other}`, which {why}"
-                report.error("key.unknown", (*place, key), message, hint=f"remove {key}", key=True)
-
-
-def _entry_from(raw: dict[str, Any]) -> tuple[ScriptEntry, int]:
-    """A checked entry, and how many calls in a row it answers."""
-    members = {**raw, "when": tuple(raw.get("when") or ())}
-    times = members.pop("times", 1)
-    if "json" in members:
-        members["text"] = orjson.dumps(members.pop("json")).decode()
-    calls = enumerate(members.get("tool_calls") or (), 1)
-    members["tool_calls"] = tuple(
-        {
-            "id": call.get("id") or f"call_{number}",
-            "name": call["name"],
-            "args": call.get("args") or {},
-        }
-        for number, call in calls
-    )
-    return ScriptEntry(**members), times
+            if name in entry and other in entry:
+                message = f"`replies.{number}`: `{name}` beside `{other}`, which {why}"
+                report.error(
+                    "key.unknown", (*place, name), message, hint=f"remove {name}", key=True
+                )
 
 
 class ScriptedModel:
@@ -187,21 +194,21 @@ class ScriptedModel:
             yield Delta(piece)
             _wait(entry.pause_ms, request.timeout_ms, cancel)
         if entry.error is not None:
-            raise _error_from(entry, number)
+            raise _error_from(entry, entry.error, number)
         return self._reply(entry, number, request)
 
     def _reply(self, entry: ScriptEntry, number: int, request: ModelRequest) -> ModelReply:
         usage = estimate_usage(self._count, request, entry.text, entry.tool_calls)
         if entry.usage:
-            usage = TokenUsage(entry.usage["tokens_in"], entry.usage["tokens_out"])
+            usage = TokenUsage(entry.usage.tokens_in, entry.usage.tokens_out)
         finish = entry.finish or ("tool_calls" if entry.tool_calls else "stop")
         return ModelReply(
             entry.text, entry.tool_calls, finish, usage, self._settings.name, f"script_{number}"
         )
 
 
-def _error_from(entry: ScriptEntry, number: int) -> ModelError:
-    members = {"message": f"the script says so for call {number}", **(entry.error or {})}
+def _error_from(entry: ScriptEntry, error: ScriptedError, number: int) -> ModelError:
+    members = {"message": f"the script says so for call {number}", **error.json}
     return ModelError(members.pop("kind"), members.pop("message"), **members, partial=entry.text)
 
 

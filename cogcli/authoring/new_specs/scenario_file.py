@@ -18,7 +18,6 @@ from cogcli.authoring.new_specs.operation_words import operation_words
 from cogcli.authoring.openapi_checks import verify_bindings
 from cogcli.authoring.scenario_sources import ScenarioSource
 from cogcli.authoring.verification.check_result import PASSED, CheckResult
-from cogcli.authoring.verification.scenario import CannedReply, MockServer, Scenario
 from cogcli.base.api_documents.loader import described
 from cogcli.base.api_documents.openapi import OpenApiDocument
 from cogcli.base.errors import UsageError
@@ -30,6 +29,7 @@ from cogcli.base.terminal_text import visible
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import FieldSpec
+from cogcli.declarations.scenario_spec import CannedReply, MockServer, Scenario
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.contract_flow import schema_of
@@ -65,9 +65,16 @@ def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> Made:
     require_free(settings, root, [NewFile(path, b"")], force=force)
     shown = settings.display_path(os.path.join(root, path))
     scenario = Scenario(
-        binding.id, capability.id, binding.id, _inputs(capability, binding, service), {}, shown, service.id,
-        match="subset", mock_server=_mock(capability, binding, service),
-    )  # fmt: skip
+        id=binding.id,
+        capability_id=capability.id,
+        binding_id=binding.id,
+        input=_inputs(capability, binding, service),
+        expected_output={},
+        file=shown,
+        expected_service_id=service.id,
+        match="subset",
+        mock_server=_mock(capability, binding, service),
+    )
     scenario = _with_outputs(settings, scenario, binding.protocol)
     with placed(settings, root, [NewFile(path, _content(scenario))], force=force):
         pass
@@ -86,7 +93,7 @@ def _with_outputs(settings: Settings, scenario: Scenario, protocol: str) -> Scen
         message = f"a call of `{scenario.binding_id}` gives no outputs to expect: {first.reason}"
         raise UsageError("usage.value", message, next=("cogcli validate",))
     for match in ("exact", "shape"):
-        made = scenario._replace(expected_output=outputs, match=match)
+        made = scenario.replace(expected_output=outputs, match=match)
         if _verified(settings, made, protocol).status == PASSED:
             break
     return made

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from cogcli.authoring.verification.case import Expected, Outcome
 from cogcli.authoring.verification.check_result import join_differences, short
-from cogcli.authoring.verification.skill_case import SkillCase, StateCheck
+from cogcli.authoring.verification.skill_case import SkillCase
 from cogcli.base.jsonvalue import equal, kind_of
 from cogcli.base.output_diff import EXACT, differences
 from cogcli.base.problems import suggestion
 from cogcli.base.redact import Redactor
 from cogcli.base.refs import MISSING, Reference, parse
 from cogcli.base.schema.validator import errors
+from cogcli.declarations.case_spec import StateCheck
 from cogcli.protocols.exchange_checks import Check
 from cogcli.specs.fields import has_type
 from cogcli.state.execution import ExecutionState
@@ -39,7 +40,7 @@ def expect_outputs(name: str, wanted: Mapping[str, Any], match: str) -> Expected
 def skill_expectation(case: SkillCase, aliases: Mapping[str, str]) -> Iterator[Expected]:
     """The expectations of a test case, in the order of the reference. `aliases` gives capabilities by their other
     names."""
-    expect = case.expectation
+    expect = case.expect
     yield _expect(
         case,
         f"exit code {expect.exit_code}",
@@ -64,7 +65,7 @@ def changed_outputs(case: SkillCase, outcome: Outcome) -> dict[str, Any]:
     """The expected outputs that differ, with the values of the run; those that the run does not have are left out."""
     return {
         name: outcome.outputs[name]
-        for name, value in case.expectation.outputs.items()
+        for name, value in case.expect.outputs.items()
         if name in outcome.outputs and differences(value, outcome.outputs[name], EXACT)
     }
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from cogcli.authoring.verification.scenario import LOOPBACK
+from cogcli.declarations.scenario_spec import LOOPBACK
 from cogcli.protocols.exchange import Answering, Reply, Seen
 
 _LARGEST: Final = 64 * 1024 * 1024

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.authoring.verification.scenario import CannedReply
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.scenario_spec import CannedReply
 from cogcli.protocols.exchange import Answering, Reply, Seen, in_turn, json_reply
 
 _MOST_WORDS: Final = 20

@@ -5,53 +5,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import kind_of
 from cogcli.base.problems import suggestion
 from cogcli.base.strict_json import JsonRefused, loads
-from cogcli.specs.fields import value_from
+from cogcli.declarations.scenario_spec import (
+    BY_DOCUMENT,
+    LOOPBACK,
+    CannedReply,
+    MockServer,
+    Scenario,
+)
+from cogcli.declarations.spec import Spec
+from cogcli.specs.shape import KIND, NumberShape, RecordKey, Text
+from cogcli.specs.shape_of_spec import shape_of_spec
 
-MATCHES: Final = ("exact", "subset", "shape")
-SPEC: Final = "spec"
-"""The type of the mock server by the service's own document."""
-LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _LARGEST: Final = 1024 * 1024
-
-
-class CannedReply(NamedTuple):
-    """One of a mock server's fixed replies. A text body is sent as it is, everything else as JSON; None is empty."""
-
-    status: int = 200
-    headers: Mapping[str, str] = {}
-    body: Any = None
-    delay_ms: int = 0
-
-
-class MockServer(NamedTuple):
-    """The mock server of the service; port 0 is any free one."""
-
-    type: str = SPEC
-    host: str = LOOPBACK[0]
-    port: int = 0
-    replies: tuple[CannedReply, ...] = ()
-
-
-class Scenario(NamedTuple):
-    """A scenario as declared in its file. `mock_server` None: by the service's document, or the live service."""
-
-    id: str
-    capability_id: str
-    binding_id: str
-    input: dict[str, Any]
-    expected_output: dict[str, Any]
-    file: str
-    """The path shown to users."""
-    expected_service_id: str | None = None
-    trace_id: str | None = None
-    match: str = "exact"
-    mock_server: MockServer | None = None
 
 
 def files_in(directory: str) -> list[str]:
@@ -96,62 +67,75 @@ class _ScenarioReader:
         self._text = data.decode("utf-8-sig")
 
     def scenario(self, raw: Any, types: Iterable[str]) -> Scenario:
-        given = self._members(raw, "", _SCENARIO)
-        mock = given.get("mock_server")
-        server = None if mock is None else self._mock(mock, types)
-        scenario = value_from(Scenario, given, file=self._shown, mock_server=server)
-        self._one_of("match", scenario.match, MATCHES)
-        return scenario
+        given = self._members(raw, "", Scenario)
+        if "mock_server" in given:
+            self._check_mock(given["mock_server"], types)
+        self._check_limits(given, "", Scenario)
+        return Scenario.of(given, file=self._shown)
 
-    def _mock(self, raw: Any, types: Iterable[str]) -> MockServer:
-        given = self._members(raw, "mock_server.", _MOCK)
-        replies = tuple(self._reply(reply, n) for n, reply in enumerate(given.get("replies") or ()))
-        mock = value_from(MockServer, given, replies=replies)
-        self._one_of("mock_server.type", mock.type, (SPEC, *types))
+    def _check_mock(self, raw: Any, types: Iterable[str]) -> None:
+        given = self._members(raw, "mock_server.", MockServer)
+        for number, reply in enumerate(given.get("replies", ())):
+            self._check_reply(reply, number)
+        mock = MockServer.of(given)
+        self._one_of("mock_server.type", mock.type, (BY_DOCUMENT, *types))
         if mock.host not in LOOPBACK and not mock.host.startswith("127."):
             self._refuse(
                 "input.enum",
                 "mock_server.host",
                 f"found `{mock.host}`, expected a loopback address",
             )
-        self._within("mock_server.port", mock.port, 0, 65535)
-        return mock
+        self._check_limits(given, "mock_server.", MockServer)
 
-    def _reply(self, raw: Any, number: int) -> CannedReply:
+    def _check_reply(self, raw: Any, number: int) -> None:
         place = f"mock_server.replies.{number}."
-        reply = value_from(CannedReply, self._members(raw, place, _REPLY))
-        self._within(f"{place}status", reply.status, 200, 599)
-        self._within(f"{place}delay_ms", reply.delay_ms, 0, 60_000)
-        for name, value in reply.headers.items():
+        given = self._members(raw, place, CannedReply)
+        self._check_limits(given, place, CannedReply)
+        for name, value in CannedReply.of(given).headers.items():
             if not isinstance(value, str) or not (name + value).isprintable() or not name.isascii():
                 self._refuse("input.type", f"{place}headers.{name}", "expected printable text")
-        return reply
 
-    def _members(self, raw: Any, place: str, kinds: Mapping[str, str]) -> dict[str, Any]:
-        """The members of an object, each of its kind; those in `_REQUIRED` are needed, null is absent."""
+    def _members(self, raw: Any, place: str, cls: type[Spec]) -> dict[str, Any]:
+        """The members of an object, each of its kind; null is absent."""
         if not isinstance(raw, dict):
             self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
         given = {name: value for name, value in raw.items() if value is not None}
-        self._require_names(raw, given, place, kinds)
+        keys = shape_of_spec(cls).keys
+        self._require_names(raw, given, place, keys)
         for name, value in given.items():
-            fault = _kind_fault(value, kinds[name])
+            fault = _kind_fault(value, KIND.get(type(keys[name].shape), "any"))
             if fault:
                 self._refuse("input.type", f"{place}{name}", fault)
         return given
 
     def _require_names(
-        self, raw: Iterable[str], given: Collection[str], place: str, kinds: Mapping[str, str]
+        self,
+        raw: Iterable[str],
+        given: Collection[str],
+        place: str,
+        keys: Mapping[str, RecordKey],
     ) -> None:
         for name in raw:
-            if name not in kinds:
-                hint = suggestion(name, kinds)
+            if name not in keys:
+                hint = suggestion(name, keys)
                 self._refuse("input.unknown", f"{place}{name}", "no such field", hint)
-        for name in kinds:
-            if name in _REQUIRED and name not in given:
+        for name, key in keys.items():
+            if key.required and name not in given:
                 self._refuse("input.missing", f"{place}{name}", "required, not given")
 
-    def _within(self, place: str, number: int, least: int, most: int) -> None:
-        if not least <= number <= most:
+    def _check_limits(self, given: Mapping[str, Any], place: str, cls: type[Spec]) -> None:
+        """Refuse a number out of its range, and a word that is none of the choices."""
+        for name, key in shape_of_spec(cls).keys.items():
+            if name not in given:
+                continue
+            if isinstance(key.shape, NumberShape):
+                self._within(f"{place}{name}", given[name], key.shape)
+            elif isinstance(key.shape, Text) and key.shape.choices:
+                self._one_of(f"{place}{name}", given[name], key.shape.choices)
+
+    def _within(self, place: str, number: int, bounds: NumberShape) -> None:
+        least, most = bounds.least, bounds.most
+        if (least is not None and number < least) or (most is not None and number > most):
             self._refuse("input.type", place, f"found {number}, expected {least} to {most}")
 
     def _one_of(self, place: str, word: str, words: Iterable[str]) -> None:
@@ -175,19 +159,3 @@ def _kind_fault(value: Any, wanted: str) -> str:
     if kind_of(value) != wanted or (wanted == "number" and type(value) is not int):
         return f"found {kind_of(value)}, expected {wanted}"
     return "found empty text, expected a name" if value == "" else ""
-
-
-_SCENARIO: Final = {
-    "id": "text",
-    "capability_id": "text",
-    "binding_id": "text",
-    "input": "object",
-    "expected_output": "object",
-    "expected_service_id": "text",
-    "trace_id": "text",
-    "match": "text",
-    "mock_server": "object",
-}
-_REQUIRED: Final = frozenset(("id", "capability_id", "binding_id", "input", "expected_output"))
-_MOCK: Final = {"type": "text", "host": "text", "port": "number", "replies": "list"}
-_REPLY: Final = {"status": "number", "headers": "object", "body": "any", "delay_ms": "number"}

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cogcli.base.errors import OK
-from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.problems import KeyPath, Problem
 from cogcli.base.source_lines import hide_secrets
 from cogcli.base.yaml.positions import Places
 from cogcli.base.yaml.reader import read_file
+from cogcli.declarations.case_spec import CaseSpec
+from cogcli.declarations.field import place
 from cogcli.protocols.exchange_checks import Check, Frame, NotRunnable
 from cogcli.specs.case_shape import list_cases
-from cogcli.specs.fields import value_from
 from cogcli.specs.layout import CASES, SKILL_FILE
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.shapes import check_file
@@ -38,58 +37,24 @@ class CaseSource(NamedTuple):
         return os.path.dirname(self.path)
 
 
-class StateCheck(NamedTuple):
-    """One expected value in the state of a run."""
+class SkillCase(CaseSpec):
+    """A case of a file."""
 
-    path: str
-    op: str
-    value: Any = None
+    id: str = place(default="")
+    """The skill's id and the name of the file, with the number of the case where there are several."""
+    skill_id: str = place(default="")
+    source: CaseSource = place(default=None)
+    at: KeyPath = place(default=())
 
-
-class SkillExpectation(NamedTuple):
-    """What a case expects of its run."""
-
-    exit_code: int = 0
-    code: str | None = None
-    outputs: Mapping[str, Any] = NOTHING
-    checks: tuple[StateCheck, ...] = ()
-    steps: Mapping[str, str] = NOTHING
-    calls: Mapping[str, int] = NOTHING
-
-
-class SkillCase(NamedTuple):
-    """One case; `id` is the skill's id and the name of the file, with the number of the case where there are several.
-    Members beside the first four are the keys of the file."""
-
-    id: str
-    skill_id: str
-    source: CaseSource
-    at: KeyPath
-    description: str = ""
-    inputs: dict[str, Any] | None = None
-    inputs_file: str = ""
-    files: dict[str, str] = NOTHING
-    frame: dict[str, Any] = NOTHING
-    stubs: dict[str, list[dict[str, Any]]] = NOTHING
-    recorded: str = ""
-    real: tuple[str, ...] = ()
-    approve: tuple[str, ...] = ()
-    options: dict[str, Any] = NOTHING
-    seed: int = 0
-    now: str = "2026-01-01T00:00:00Z"
-    expect: dict[str, Any] = NOTHING
-    needs: tuple[str, ...] = ()
-
-    @property
-    def expectation(self) -> SkillExpectation:
-        """What it expects, typed."""
-        checks = tuple(value_from(StateCheck, check) for check in self.expect.get("checks") or ())
-        return value_from(SkillExpectation, self.expect, checks=checks)
+    def with_values(self, **members: Any) -> SkillCase:
+        """The same case with other JSON for some of its keys."""
+        places = {name: getattr(self, name) for name in ("id", "skill_id", "source", "at")}
+        return SkillCase.of({**self.json, **members}, **places)
 
     @property
     def ends_well(self) -> bool:
         """Whether it expects a good end."""
-        return self.expectation.exit_code == OK
+        return self.expect.exit_code == OK
 
     def frame_of(self, *path: str | int) -> Frame:
         """The line of the file with what is at a path of the case."""
@@ -144,14 +109,12 @@ def read_cases(path: str, shown: str, skill_id: str, protocols: Protocols) -> Re
     source = CaseSource(path, shown, data.decode("utf-8-sig"), parsed.places)
     stem = os.path.basename(path).removesuffix(".yaml")
     cases = [
-        value_from(
-            SkillCase,
+        SkillCase.of(
             raw,
             id=f"{skill_id}/{stem}{f'.{at[-1] + 1}' if at else ''}",
             skill_id=skill_id,
             source=source,
             at=at,
-            **{name: tuple(raw.get(name) or ()) for name in ("real", "approve", "needs")},
         )
         for at, raw in list_cases(checked.raw)
     ]

@@ -14,8 +14,8 @@ from ruamel.yaml import YAML
 
 from cogcli.authoring.verification.loopback_server import Loopback
 from cogcli.authoring.verification.named_mocks import STAND_INS, canned_replies, stand_in
-from cogcli.authoring.verification.scenario import CannedReply
 from cogcli.base.api_documents.openapi import OpenApiDocument
+from cogcli.declarations.scenario_spec import CannedReply
 from cogcli.protocols.exchange import Answering, Reply, Seen, exchange_from_mock, json_reply
 from cogcli.protocols.openapi.document import DocumentMock
 from cogcli.protocols.openapi.judge import judge_exchange
@@ -195,7 +195,10 @@ def test_stand_ins_refuse_what_their_service_would() -> None:
 
 
 def test_canned_replies_come_in_turn_and_the_last_repeats() -> None:
-    replies = (CannedReply(503, {"Retry-After": "1"}, None, 0), CannedReply(200, {}, {"a": 1}, 0))
+    replies = (
+        CannedReply(status=503, headers={"Retry-After": "1"}),
+        CannedReply(body={"a": 1}),
+    )
     with Loopback(canned_replies(replies)) as server:
         first, second, third = (ask(server, "GET", "/") for _ in range(3))
     assert (first.status, first.headers["retry-after"], first.body) == (503, "1", b"")

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from cogcli.authoring.verification.named_mocks import STAND_INS
-from cogcli.authoring.verification.scenario import Scenario, files_in, read_scenario
+from cogcli.authoring.verification.scenario import files_in, read_scenario
 from cogcli.base.errors import UsageError
+from cogcli.declarations.scenario_spec import Scenario
 
 WHOLE: dict[str, Any] = {
     "id": "notes.read",
@@ -46,11 +47,12 @@ def test_a_mock_server_has_defaults(tmp_path: Path) -> None:
         tmp_path, {**WHOLE, "mock_server": {"replies": [{}, {"body": None, "delay_ms": 5}]}}
     )
     assert found.mock_server is not None
-    assert found.mock_server[:3] == ("spec", "127.0.0.1", 0)
+    assert found.mock_server.type == "spec"
+    assert (found.mock_server.host, found.mock_server.port) == ("127.0.0.1", 0)
     assert [reply.status for reply in found.mock_server.replies] == [200, 200]
     typed = read_as(tmp_path, {**WHOLE, "mock_server": {"type": "agent_route", "port": 8765}})
     assert typed.mock_server is not None
-    assert typed.mock_server[:3] == ("agent_route", "127.0.0.1", 8765)
+    assert (typed.mock_server.type, typed.mock_server.port) == ("agent_route", 8765)
 
 
 WRONG: dict[str, tuple[str, Any]] = {

@@ -15,7 +15,7 @@ from cogcli.specs import checks
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.json_schema import schema_of
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import NumberShape, Text, clean, record, required
+from cogcli.specs.shape import NumberShape, RecordKey, RecordShape, Text, clean
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shapes import KINDS, check_file, shape_of
 from cogcli.specs.template import TemplateFault, TemplateSlot, parse_template
@@ -81,7 +81,9 @@ def test_codes_of_this_room_all_have_a_case() -> None:
     assert codes - elsewhere - set(re.findall(r" [EWR] (\S+)", lines)) == set()
 
 
-SHAPE = record({"id": required(Text()), "n": NumberShape(whole=True)})
+SHAPE = RecordShape(
+    {"id": RecordKey(Text(), required=True), "n": RecordKey(NumberShape(whole=True))}
+)
 
 
 def test_null_on_an_optional_key_is_absent_and_on_a_required_one_wrong() -> None:

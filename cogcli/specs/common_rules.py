@@ -1,4 +1,4 @@
-"""Parts that the shapes of several kinds share."""
+"""Rules that several kinds of spec files share."""
 
 from __future__ import annotations
 
@@ -7,37 +7,14 @@ from typing import Any, Final
 
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.redact import names_secret
-from cogcli.declarations.capability_spec import CONFORMANCE_RANKS
-from cogcli.declarations.spec_types import LONGEST_ID
 from cogcli.specs.credentials import header_holds_credential, holds_credential
 from cogcli.specs.id_grammar import (
-    CAPABILITY_ID,
     PLACEHOLDER,
-    PLAIN_ID,
     SEMVER,
     is_sendable,
     is_settable,
 )
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import Data, MapOf, NumberShape, Text
-
-FREE: Final = MapOf(Data(), foreign=True)
-TIMEOUT: Final = NumberShape(above=0, most=3600)
-VERSION: Final = Text(empty=False, longest=64, expected="text of 1 to 64 characters")
-CONFORMANCE: Final = Text(choices=tuple(CONFORMANCE_RANKS))
-CAPABILITY_REF: Final = Text(
-    pattern=CAPABILITY_ID,
-    longest=LONGEST_ID,
-    code="id.format",
-    expected="2 to 5 lower-case segments joined by dots",
-)
-PLAIN_REF: Final = Text(
-    pattern=PLAIN_ID,
-    code="id.format",
-    expected="a letter or digit, then at most 127 of A-Z a-z 0-9 _ . -",
-)
-TARGETS: Final = ("internal_only", "approved_connectors", "same_tenant")
-HEADERS: Final = MapOf(Text(), foreign=True)
 
 
 def check_version(raw: dict[str, Any], report: ProblemReport) -> None:
