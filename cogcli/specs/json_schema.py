@@ -42,58 +42,8 @@ class KnownIds(NamedTuple):
     """By capability: its bindings."""
 
 
-_IDS: Final = {
-    **dict.fromkeys(
-        (
-            "skill:steps[].uses",
-            "skill:steps[].config.router.cases.NAME",
-            "skill:steps[].config.router.default",
-            "skill:steps[].config.scatter.capabilities[]",
-            "skill:steps[].config.scatter.capabilities[].uses",
-        ),
-        "targets",
-    ),
-    **dict.fromkeys(
-        (
-            "capability:extends",
-            "capability:probe.capability",
-            "capability:replacement",
-            "capability:requires[]",
-            "capability:safety.mandatory_pre_gates[]",
-            "capability:safety.mandatory_pre_gates[].capability",
-            "capability:safety.mandatory_post_gates[]",
-            "capability:safety.mandatory_post_gates[].capability",
-            "binding:capability",
-            "overrides:overrides[].capabilities[]",
-            "case:real[]",
-            "case:options.confirm[]",
-        ),
-        "capabilities",
-    ),
-    **dict.fromkeys(
-        (
-            "pack:policy_layer.permissions[].allow[]",
-            "pack:decision_layer.intents[].capabilities[]",
-        ),
-        "tools",
-    ),
-    **dict.fromkeys(("binding:service", "overrides:overrides[].service"), "services"),
-    **dict.fromkeys(
-        ("binding:metadata.fallback_binding_id", "overrides:overrides[].binding"), "bindings"
-    ),
-    "case:options.pack": "packs",
-}
-"""By `KIND:PATH`: which ids stand there."""
-_NAMES: Final = {
-    "policy:defaults": "capabilities",
-    "active:": "capabilities",
-    "case:options.bind": "capabilities",
-    "case:stubs": "capabilities",
-    "pack:tooling_layer.capabilities": "tools",
-}
-"""By `KIND:PATH` of a mapping: which ids its names are."""
-_BOUND: Final = ("policy:defaults", "active:", "case:options.bind")
-"""Mappings of capabilities to a binding of each."""
+_BINDINGS_OF: Final = "bindings_of"
+"""The ids of values whose key is a capability: its bindings."""
 
 
 def schema_of(
@@ -151,8 +101,7 @@ class _SchemaWriter:
         if isinstance(shape, Boolean):
             return {"type": "boolean"}
         if isinstance(shape, Text):
-            ids = _IDS.get(":".join(at))
-            return self._one_of(ids) if ids and self._known else _text(shape)
+            return self._one_of(shape.ids) or _text(shape)
         if isinstance(shape, NumberShape):
             limits = {
                 "minimum": shape.least,
@@ -171,36 +120,44 @@ class _SchemaWriter:
             return {"anyOf": [self.schema(option, at) for option in shape.options]}
         return self.record(shape, at)
 
-    def _one_of(self, ids: str) -> dict[str, str]:
-        """A reference to the ids of one sort."""
-        known: Mapping[str, str] = getattr(self._known, ids)
-        self.defined.setdefault(ids, _enumeration(known))
-        return {"$ref": f"#/$defs/{ids}"}
+    def _ids(self, sort: str) -> Mapping[str, str] | None:
+        """The known ids of a sort, with what each is; None if it has no list of ids."""
+        known: Mapping[str, str] | None = getattr(self._known, sort, None) if sort else None
+        return known
+
+    def _one_of(self, sort: str) -> dict[str, str] | None:
+        """A reference to the ids of one sort; None if they are not known."""
+        known = None if sort == _BINDINGS_OF else self._ids(sort)
+        if known is None:
+            return None
+        self.defined.setdefault(sort, _enumeration(known))
+        return {"$ref": f"#/$defs/{sort}"}
 
     def _map(self, shape: MapOf, at: KeyPlace) -> dict[str, Any]:
-        place = ":".join(at)
         schema: dict[str, Any] = {"type": "object"}
         if not shape.foreign:
             schema["patternProperties"] = _OWN
         if shape.filled:
             schema["minProperties"] = 1
         value = self.schema(shape.value, (at[0], f"{at[1]}.NAME"))
-        if self._known and place in _NAMES:
-            names: Mapping[str, str] = getattr(self._known, _NAMES[place])
-            values = dict.fromkeys(names, value)
-            if place in _BOUND:
-                known = {id: _enumeration(self._known.bindings_of.get(id, {})) for id in names}
-                values = {
-                    id: _or_list(one) if isinstance(shape.value, Either) else one
-                    for id, one in known.items()
-                }
+        names = self._ids(shape.name.ids)
+        if names is not None:
             schema["properties"] = {
-                id: {**values[id], "description": said} for id, said in names.items()
+                id: {**(self._binding_of(id, shape.value) or value), "description": words}
+                for id, words in names.items()
             }
             return {**schema, "additionalProperties": False}
         if shape.name.pattern:
             schema["propertyNames"] = {"pattern": f"^(?:{shape.name.pattern.pattern}|x-.*)$"}
         return {**schema, "additionalProperties": value}
+
+    def _binding_of(self, capability: str, shape: Shape) -> dict[str, Any] | None:
+        """The schema of a value that is a binding of a capability, or a list of these; None for another value."""
+        first = shape.options[0] if isinstance(shape, Either) else shape
+        if self._known is None or not isinstance(first, Text) or first.ids != _BINDINGS_OF:
+            return None
+        one = _enumeration(self._known.bindings_of.get(capability, {}))
+        return _or_list(one) if isinstance(shape, Either) else one
 
     def record(self, shape: RecordShape, at: KeyPlace) -> dict[str, Any]:
         """The schema of a record, whose keys are explained."""
