@@ -59,7 +59,7 @@ TERMS: Final = (
     Term(r"in place of", "instead of"),
     Term(r"as (?:it is|they are)(?= |[.,;:)])", "unchanged"),
     Term(r"such as are|of which|where none", "name the thing"),
-    Term(r"(?:is|are) no (?=[a-z])(?!longer|more)", "is not a"),
+    Term(r"(?<!there )(?:is|are) no (?=[a-z])(?!longer|more)", "is not a"),
 )
 
 
