@@ -126,14 +126,24 @@ class Field:
         return type(found)() if found is self.default and found in ([], {}) else found
 
 
-def fields_of(cls: type[Any]) -> list[Field]:
+_FOUND: Final[dict[type[Any], tuple[Field, ...]]] = {}
+"""The fields of each class that was asked for: they never change."""
+
+
+def fields_of(cls: type[Any]) -> tuple[Field, ...]:
     """The fields of a record, those of the classes above it first.
 
     A class may give an inherited field another type or default; its place stays.
     """
+    if cls not in _FOUND:
+        _FOUND[cls] = tuple(_collect_fields(cls).values())
+    return _FOUND[cls]
+
+
+def _collect_fields(cls: type[Any]) -> dict[str, Field]:
     fields: dict[str, Field] = {}
     for each in reversed(cls.__mro__):
         members = vars(each)
         own = (members.get(name) for name in members.get("__annotations__", ()))
         fields |= {field.name: field for field in own if type(field) is Field}
-    return [*fields.values()]
+    return fields
