@@ -1,11 +1,11 @@
 """Anthropic's messages (docs/reference/models.md#anthropic).
 
-A schema of the answer is not asked for: there it allows only closed objects, which facts and arguments are not.
+No schema of the answer is sent: the API allows only closed objects, and facts and arguments are open.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cogcli.agent.models.port import ModelRequest
 from cogcli.agent.models.provider_api import (
@@ -13,16 +13,15 @@ from cogcli.agent.models.provider_api import (
     ProviderApi,
     ProviderFailure,
     ProviderReply,
+    ReportedError,
     arguments_of,
-    content_text,
-    count_of,
-    object_at,
-    objects_in,
     sent_names,
     split_system,
 )
 from cogcli.agent.models.server_events import ServerEvent
-from cogcli.base.jsonvalue import text_of
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Count, Json
 
 VERSION: Final = "2023-06-01"
 _FINISHES: Final = {
@@ -33,8 +32,64 @@ _FINISHES: Final = {
     "tool_use": "tool_calls",
     "refusal": "filtered",
 }
-_COUNTS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _MOST_BLOCKS: Final = 256
+
+
+class AnthropicBlock(Record):
+    """A block of a message: text, or a call with its arguments."""
+
+    type: str
+    text: str
+    id: str
+    name: str
+    input: Any = None
+
+
+class AnthropicUsage(Record):
+    """The counts of tokens. Tokens that were read from or written to a cache are counted separately."""
+
+    input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    output_tokens: Count | None = None
+
+    @property
+    def tokens_in(self) -> int | None:
+        """All tokens of the prompt; None without a count."""
+        if self.input_tokens is None:
+            return None
+        cached = (self.cache_creation_input_tokens or 0) + (self.cache_read_input_tokens or 0)
+        return self.input_tokens + cached
+
+
+class AnthropicMessage(Record):
+    """A message."""
+
+    content: list[AnthropicBlock] | None = None
+    stop_reason: str
+    usage: AnthropicUsage
+    model: str
+    id: str
+
+
+class AnthropicDelta(Record):
+    """A piece of a block, or the last members of a message."""
+
+    text: str
+    partial_json: str
+    stop_reason: str
+
+
+class AnthropicEvent(Record):
+    """An event of a stream."""
+
+    type: str
+    index: int | None = None
+    message: AnthropicMessage
+    content_block: AnthropicBlock
+    delta: AnthropicDelta
+    usage: Json
+    error: ReportedError
 
 
 def _headers(key: str) -> dict[str, str]:
@@ -56,86 +111,84 @@ def _body(outgoing: Outgoing) -> dict[str, Any]:
     }
 
 
-def _reply(value: dict[str, Any]) -> ProviderReply | None:
-    if not isinstance(value.get("content"), list):
+def _reply(value: Any) -> ProviderReply | None:
+    message = read_record(AnthropicMessage, value)
+    blocks = message.content
+    if blocks is None:
         return None
-    blocks, usage = objects_in(value["content"]), object_at(value, "usage")
-    counts = [count_of(usage.get(name)) for name in _COUNTS]
     return ProviderReply(
-        text=content_text([block for block in blocks if block.get("type") == "text"]),
+        text="".join(block.text for block in blocks if block.type == "text"),
         tool_calls=tuple(
-            {
-                "id": text_of(each.get("id")),
-                "name": text_of(each.get("name")),
-                "args": each.get("input"),
-            }
-            for each in blocks
-            if each.get("type") == "tool_use"
+            {"id": block.id, "name": block.name, "args": block.input}
+            for block in blocks
+            if block.type == "tool_use"
         ),
-        finish=_FINISHES.get(text_of(value.get("stop_reason")), "stop"),
-        # What was read from or written to a cache is counted apart.
-        tokens_in=None if counts[0] is None else sum(filter(None, counts)),
-        tokens_out=count_of(usage.get("output_tokens")),
-        model=text_of(value.get("model")),
-        id=text_of(value.get("id")),
+        finish=_FINISHES.get(message.stop_reason, "stop"),
+        tokens_in=message.usage.tokens_in,
+        tokens_out=message.usage.output_tokens,
+        model=message.model,
+        id=message.id,
     )
 
 
 class _EventFold:
-    """The events of one streamed message. Unknown ones are passed over, as the provider asks for."""
+    """Folds the events of one streamed message. The provider requires that unknown events are ignored."""
 
     def __init__(self) -> None:
         self.whole = False
         self.done = False
         self._message: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
+        self._usage: dict[str, Any] = {}
+        self._blocks: dict[int, _StreamedBlock] = {}
 
     def apply(self, event: ServerEvent, value: Any) -> str:
-        value = object_at(value)
-        kind = value.get("type") or event.type
-        if kind == "error":
-            raise ProviderFailure(object_at(value, "error"))
-        if kind == "message_start":
-            self._message = dict(object_at(value, "message"))
-        elif kind == "content_block_start":
-            self._start(value)
-        elif kind == "content_block_delta":
-            return self._add(value)
-        elif kind == "message_delta":
-            usage = {**object_at(self._message, "usage"), **object_at(value, "usage")}
-            self._message |= {**object_at(value, "delta"), "usage": usage}
-            self.whole = bool(self._message.get("stop_reason"))
-        elif kind == "message_stop":
-            self.whole = self.done = True
+        found = read_record(AnthropicEvent, value)
+        match found.type or event.type:
+            case "error":
+                raise ProviderFailure(found.error)
+            case "message_start":
+                self._message, self._usage = dict(found.message.json), found.message.usage.json
+            case "content_block_start":
+                if found.index is not None and len(self._blocks) < _MOST_BLOCKS:
+                    self._blocks[found.index] = _StreamedBlock(found.content_block, [])
+            case "content_block_delta":
+                return self._add(found)
+            case "message_delta":
+                self._usage = {**self._usage, **found.usage}
+                self._message |= {**found.delta.json, "usage": self._usage}
+                self.whole = bool(found.delta.stop_reason) or self.whole
+            case "message_stop":
+                self.whole = self.done = True
         return ""
 
-    def _start(self, value: dict[str, Any]) -> None:
-        index = value.get("index")
-        if type(index) is int and len(self._blocks) < _MOST_BLOCKS:
-            self._blocks[index] = {**object_at(value, "content_block"), "pieces": []}
-
-    def _add(self, value: dict[str, Any]) -> str:
-        """A piece of a block: what it adds to the text."""
-        delta, index = object_at(value, "delta"), value.get("index")
-        block = self._blocks.get(index) if type(index) is int else None
+    def _add(self, found: AnthropicEvent) -> str:
+        """Add a piece to a block, and return the text that it adds."""
+        block = self._blocks.get(-1 if found.index is None else found.index)
         if block is None:
             return ""
-        text = text_of(delta.get("text"))
-        block["pieces"].append(text or text_of(delta.get("partial_json")))
-        return text if block.get("type") == "text" else ""
+        text = found.delta.text
+        block.pieces.append(text or found.delta.partial_json)
+        return text if block.begun.type == "text" else ""
 
     @property
     def value(self) -> dict[str, Any]:
-        blocks = [_joined(block) for _, block in sorted(self._blocks.items())]
+        blocks = [block.to_payload() for _, block in sorted(self._blocks.items())]
         return {**self._message, "content": blocks} if self._message else {}
 
 
-def _joined(block: dict[str, Any]) -> dict[str, Any]:
-    """A block with its pieces put together. A call without pieces has the arguments that it began with."""
-    pieces = "".join(block["pieces"])
-    if block.get("type") == "text":
-        return {"type": "text", "text": text_of(block.get("text")) + pieces}
-    return {**block, "input": arguments_of(pieces) if pieces else block.get("input")}
+class _StreamedBlock(NamedTuple):
+    """A block as it began, and its pieces."""
+
+    begun: AnthropicBlock
+    pieces: list[str]
+
+    def to_payload(self) -> dict[str, Any]:
+        """The whole block. A call without pieces keeps the arguments that it began with."""
+        pieces = "".join(self.pieces)
+        if self.begun.type == "text":
+            return {"type": "text", "text": self.begun.text + pieces}
+        arguments = arguments_of(pieces) if pieces else self.begun.input
+        return {**self.begun.json, "input": arguments}
 
 
 def _tools(request: ModelRequest) -> list[dict[str, Any]]:

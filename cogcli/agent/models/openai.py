@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, which many servers speak (docs/reference/models.md#openai)."""
+"""OpenAI's chat completions, which many servers offer (docs/reference/models.md#openai)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Any, Final
 
 from cogcli.agent.models.port import ModelRequest
 from cogcli.agent.models.provider_api import (
+    ContentPart,
     Outgoing,
     ProviderApi,
     ProviderFailure,
     ProviderReply,
     arguments_of,
     content_text,
-    count_of,
     error_in,
-    object_at,
-    objects_in,
     sent_names,
     split_system,
 )
 from cogcli.agent.models.server_events import ServerEvent
-from cogcli.base.jsonvalue import text_of
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Count
 
 DONE: Final = "[DONE]"
 _FINISHES: Final = {
@@ -31,6 +31,57 @@ _FINISHES: Final = {
     "content_filter": "filtered",
 }
 _MOST_CALLS: Final = 128
+
+
+class OpenAiFunction(Record):
+    """The function of a call, with its arguments as JSON text."""
+
+    name: str
+    arguments: str
+
+
+class OpenAiCall(Record):
+    """A call, or a piece of one in a stream."""
+
+    id: str
+    index: int | None = None
+    function: OpenAiFunction
+
+
+class OpenAiMessage(Record):
+    """The message of a choice, or a piece of it in a stream."""
+
+    content: str | list[ContentPart] | None = None
+    tool_calls: list[OpenAiCall]
+
+
+class OpenAiChoice(Record):
+    """One answer; a stream has it in pieces, as `delta`."""
+
+    message: OpenAiMessage | None = None
+    delta: OpenAiMessage
+    finish_reason: str
+
+
+class OpenAiUsage(Record):
+    """The counts of tokens."""
+
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
+
+
+class OpenAiCompletion(Record):
+    """A completion, or a chunk of one in a stream."""
+
+    choices: list[OpenAiChoice]
+    usage: OpenAiUsage
+    model: str
+    id: str
+
+    @property
+    def choice(self) -> OpenAiChoice:
+        """The first choice; an empty one without any."""
+        return self.choices[0] if self.choices else read_record(OpenAiChoice, {})
 
 
 def _headers(key: str) -> dict[str, str]:
@@ -57,34 +108,34 @@ def _body(outgoing: Outgoing) -> dict[str, Any]:
     }
 
 
-def _reply(value: dict[str, Any]) -> ProviderReply | None:
-    choice = object_at(value, "choices", 0)
-    message, usage = choice.get("message"), object_at(value, "usage")
-    if not isinstance(message, dict):
+def _reply(value: Any) -> ProviderReply | None:
+    completion = read_record(OpenAiCompletion, value)
+    message = completion.choice.message
+    if message is None:
         return None
     calls = tuple(
         {
-            "id": text_of(call.get("id")),
-            "name": text_of(object_at(call, "function").get("name")),
-            "args": arguments_of(text_of(object_at(call, "function").get("arguments"))),
+            "id": call.id,
+            "name": call.function.name,
+            "args": arguments_of(call.function.arguments),
         }
-        for call in objects_in(message.get("tool_calls"))
+        for call in message.tool_calls
     )
-    reason = _FINISHES.get(text_of(choice.get("finish_reason")), "stop")
+    reason = _FINISHES.get(completion.choice.finish_reason, "stop")
     return ProviderReply(
-        text=content_text(message.get("content")),
+        text=content_text(message.content),
         tool_calls=calls,
         # Servers name `stop` for calls, too.
         finish="tool_calls" if calls and reason == "stop" else reason,
-        tokens_in=count_of(usage.get("prompt_tokens")),
-        tokens_out=count_of(usage.get("completion_tokens")),
-        model=text_of(value.get("model")),
-        id=text_of(value.get("id")),
+        tokens_in=completion.usage.prompt_tokens,
+        tokens_out=completion.usage.completion_tokens,
+        model=completion.model,
+        id=completion.id,
     )
 
 
 class _ChunkFold:
-    """The chunks of one streamed completion. Calls come in pieces, told apart by `index`."""
+    """Folds the chunks of one streamed completion. `index` distinguishes the pieces of calls."""
 
     def __init__(self) -> None:
         self.whole = False
@@ -100,28 +151,27 @@ class _ChunkFold:
             return ""
         if error := error_in(value):
             raise ProviderFailure(error)
+        chunk = read_record(OpenAiCompletion, value)
         for name in ("id", "model", "usage"):
-            if object_at(value).get(name):
-                self._head[name] = value[name]
-        choice = object_at(value, "choices", 0)
-        delta = object_at(choice, "delta")
-        for piece in objects_in(delta.get("tool_calls")):
+            if chunk.json.get(name):
+                self._head[name] = chunk.json[name]
+        choice = chunk.choice
+        for piece in choice.delta.tool_calls:
             self._add_call(piece)
-        if finish := text_of(choice.get("finish_reason")):
-            self._finish, self.whole = finish, True
-        text = content_text(delta.get("content"))
+        if choice.finish_reason:
+            self._finish, self.whole = choice.finish_reason, True
+        text = content_text(choice.delta.content)
         self._text.append(text)
         return text
 
-    def _add_call(self, piece: dict[str, Any]) -> None:
-        index = piece.get("index", len(self._calls))
-        if type(index) is not int or (index not in self._calls and len(self._calls) >= _MOST_CALLS):
+    def _add_call(self, piece: OpenAiCall) -> None:
+        index = piece.index if "index" in piece.json else len(self._calls)
+        if index is None or (index not in self._calls and len(self._calls) >= _MOST_CALLS):
             return
         call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
-        function = object_at(piece, "function")
-        call["id"] = call["id"] or text_of(piece.get("id"))
-        call["name"] = call["name"] or text_of(function.get("name"))
-        call["arguments"] += text_of(function.get("arguments"))
+        call["id"] = call["id"] or piece.id
+        call["name"] = call["name"] or piece.function.name
+        call["arguments"] += piece.function.arguments
 
     @property
     def value(self) -> dict[str, Any]:
@@ -142,7 +192,7 @@ def _tools(request: ModelRequest) -> list[dict[str, Any]]:
 
 
 def _format(schema: dict[str, Any]) -> dict[str, Any]:
-    """Not `strict`: that allows a part of JSON Schema only, and a reply is checked here in any case."""
+    """The format of a reply. It is not `strict`, which allows only a part of JSON Schema: replies are checked here."""
     return {
         "type": "json_schema",
         "json_schema": {"name": "reply", "schema": schema, "strict": False},

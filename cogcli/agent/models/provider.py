@@ -1,7 +1,7 @@
 """Models of providers over HTTP (docs/reference/models.md#providers).
 
-One attempt: retries are the caller's. No redirects, no cookies; a proxy only where the setting says so; the address may
-be private. The key is resolved at the request and masked in all that comes back.
+A model makes one attempt; its caller repeats it. It follows no redirects, keeps no cookies, and uses a proxy only if a
+setting names one. The address may be private. The key is resolved for each request and masked in each response.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ from cogcli.agent.models.provider_api import (
     ProviderReply,
     StreamFold,
     error_in,
-    object_at,
     parse_json,
     sent_names,
 )
 from cogcli.agent.models.provider_errors import (
     ADDRESS_HINT,
-    error_said,
     kind_of,
+    model_error,
     refused_member,
     status_error,
 )
@@ -62,20 +61,20 @@ _OF_CODE: Final = {
     "env.extra": "auth",
     "model.auth": "auth",
 }
-"""Kinds of what goes wrong on the way; anything else is a request that cannot be made."""
+"""Kinds of failed requests by code. Any other code stands for an invalid request."""
 _LONGEST_ID: Final = 128
 
 
 def open_adapter(settings: ModelSettings, context: ModelContext) -> ProviderModel:
-    """The model of a provider. Nothing is asked yet, but its key has to be there. Raises ServiceResolutionError
-    `env.missing`, `env.extra`."""
+    """The model of a provider. No request is sent, but its key must exist. Raise ServiceResolutionError `env.missing`,
+    `env.extra`."""
     model = ProviderModel(APIS[settings.adapter], settings, context)
     model.key()
     return model
 
 
 APIS: Final[dict[str, ProviderApi]] = {"openai": OPENAI, "anthropic": ANTHROPIC}
-"""By adapter how its providers are spoken to."""
+"""The API of each adapter."""
 
 
 class ProviderModel:
@@ -90,7 +89,7 @@ class ProviderModel:
         self._name = f"the model {settings.name} at {self._base}"
         self._proxies = context.environ if settings.use_env_proxy else {}
         self._refused: set[str] = set()
-        """Members of bodies that this server does not take."""
+        """Members of bodies that this server refused."""
 
     def describe(self) -> ModelInfo:
         adapter, name, tokens = (
@@ -122,7 +121,7 @@ class ProviderModel:
             raise self._broken_off(error, "".join(pieces)) from error
 
     def _pieces(self, reply: HttpStream, fold: StreamFold) -> Iterator[str]:
-        """The pieces of the text, until the answer is whole. Raises ModelError for a stream that ends before."""
+        """The pieces of the text. Raise ModelError for a stream that ends before the answer is whole."""
         parser, began = EventParser(), False
         for chunk in reply.chunks():
             for event in parser.feed(chunk):
@@ -141,11 +140,10 @@ class ProviderModel:
         try:
             return fold.apply(event, None if event.data == DONE else parse_json(event.data))
         except ProviderFailure as failure:
-            raise error_said(kind_of(failure.error), failure.error) from failure
+            raise model_error(kind_of(failure.error), failure.error) from failure
 
     def _broken_off(self, error: ModelError, text: str) -> ModelError:
-        """The error of a stream: once there was text, a lost connection is a broken answer, which is not asked for
-        again."""
+        """The error of a stream. After the first text a lost connection is a broken answer, which is not retried."""
         if text and error.kind == "unreachable":
             error = ModelError(
                 "protocol", f"the answer breaks off: {error.message}", hint=error.hint
@@ -155,9 +153,9 @@ class ProviderModel:
 
     def _whole(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
         value = self._parsed(reply)
-        if error := error_in(value):  # some servers say so with status 200
-            raise error_said(kind_of(error), error)
-        return self._finished(request, object_at(value), reply)
+        if error := error_in(value):  # some servers report it with status 200
+            raise model_error(kind_of(error), error)
+        return self._finished(request, value, reply)
 
     def _parsed(self, reply: HttpReply) -> Any:
         try:
@@ -167,10 +165,8 @@ class ProviderModel:
                 error.hint = ADDRESS_HINT
             raise
 
-    def _finished(
-        self, request: ModelRequest, value: dict[str, Any], head: HttpReply
-    ) -> ModelReply:
-        """The reply in a whole body, secrets masked, tools under the names that they have here."""
+    def _finished(self, request: ModelRequest, value: Any, head: HttpReply) -> ModelReply:
+        """The reply in a whole body, with secrets masked and our names of tools."""
         found = self._api.reply(self._context.secrets.mask_known(value))
         if found is None:
             raise ModelError("protocol", "an answer of no known form")
@@ -199,14 +195,14 @@ class ProviderModel:
     def _answered(
         self, request: ModelRequest, cancel: Cancellation, *, stream: bool
     ) -> Iterator[HttpStream]:
-        """The reply to a request, its body still to be read. Raises ModelError for a status of failure; a member that
-        the server does not take is left out, then and from then on."""
+        """The reply to a request, with its body unread. Raise ModelError for a failure. A member that the server
+        refuses is left out of this request and of all later ones."""
         seconds = min(request.timeout_ms / 1000, self._settings.timeout_s)
         deadline = time.monotonic() + seconds  # the clock of sockets, not that of records
         while True:
             body = self._api.body(Outgoing(request, self._settings.name, stream, self._own))
             body = {name: value for name, value in body.items() if name not in self._refused}
-            # Connections are not kept: between two answers of a model servers drop them anyway.
+            # Connections are not kept: servers close them between two answers of a model.
             http = Http(proxies=self._proxies)
             with closing(http), http.stream(self._http_request(body), deadline, cancel) as reply:
                 if 200 <= reply.head.status < 300:
@@ -230,7 +226,7 @@ class ProviderModel:
         return HttpRequest("POST", url, tuple(headers.items()), sent, "private", MAX_REPLY)
 
     def key(self) -> str:
-        """The key, empty for none. Without a reference it goes to the provider's own address alone. Raises
+        """The key; empty for none. Without a reference it is sent only to the provider's own address. Raise
         ServiceResolutionError `env.missing`, `env.extra`, ModelAccessError `model.auth`."""
         ref = self._settings.auth_ref or (self._api.auth_ref if self._own else "")
         found = self._context.secrets.resolve(ref).strip() if ref else ""
@@ -244,7 +240,7 @@ class ProviderModel:
 
     @contextmanager
     def _our_errors(self, cancel: Cancellation) -> Iterator[None]:
-        """What goes wrong inside, as errors of models without secrets."""
+        """Translate errors in the body to errors of models without secrets."""
         try:
             yield
         except RuntimeErrorBase as error:
@@ -266,8 +262,8 @@ class ProviderModel:
 
 
 def _take_whole_words(pieces: Iterator[str], taken: list[str]) -> Iterator[str]:
-    """The text of some pieces in whole words: a key has no space in it, so that none is halved. Adds the pieces to
-    `taken` as they come."""
+    """The text of pieces in whole words, so that no key is split: keys contain no space. Each piece is added to
+    `taken`."""
     held: list[str] = []
     for piece in pieces:
         taken.append(piece)
@@ -282,5 +278,5 @@ def _take_whole_words(pieces: Iterator[str], taken: list[str]) -> Iterator[str]:
 
 
 def _find_last_word(text: str) -> int:
-    """Where what follows the last space of a text begins."""
+    """The offset after the last space of a text."""
     return next((place for place in range(len(text), 0, -1) if text[place - 1].isspace()), 0)

@@ -1,15 +1,15 @@
-"""What a provider says when it does not answer, as errors of models (docs/reference/models.md#errors)."""
+"""The errors of providers as errors of models (docs/reference/models.md#errors)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.agent.models.port import ModelError
-from cogcli.agent.models.provider_api import error_in, parse_json
-from cogcli.base.jsonvalue import text_of
+from cogcli.agent.models.provider_api import ReportedError, error_in, parse_json
 from cogcli.protocols.http.failures import retry_after
 
 if TYPE_CHECKING:
@@ -35,57 +35,58 @@ _OF_TYPE: Final = {
     "request_too_large": "context_too_long",
     "invalid_request_error": "bad_request",
 }
-"""Kinds of errors that a provider names inside a stream; any other is of the server."""
+"""The kinds of errors in a stream, by the provider's type. Any other is an error of the server."""
 ADDRESS_HINT: Final = "look at base_url of [model]: it is the address of the API, for most servers with /v1 at its end"
 _TOO_LONG: Final = re.compile(
     r"context.?(length|window|size)|maximum.context|prompt is too long|too many (input )?tokens",
     re.IGNORECASE,
 )
 _NO_CREDIT: Final = "insufficient_quota"
-"""Said with 429 where asking again does not help."""
+"""The type of an error with status 429 for which a retry does not help."""
 
 
 def status_error(reply: HttpReply) -> ModelError:
-    """The error of a status that is not a success."""
+    """The error of an HTTP status other than success."""
     status = reply.status
     kind = _OF_STATUS.get(status) or ("protocol" if status >= 500 else "bad_request")
-    try:
-        said = error_in(parse_json(reply.body))
-    except ModelError:
-        said = {}
-    said = said or {"message": reply.fault or reply.body.decode("utf-8", "replace")}
     where = f", redirected to {reply.header('location')}" if 300 <= status < 400 else ""
-    error = error_said(kind, said, f"HTTP {status}{where}: ")
-    if status == 404 or where:
-        error.hint = (
-            f"{ADDRESS_HINT}; redirects are not followed"
-            if where
-            else f"{ADDRESS_HINT}; and at its `name`"
-        )
+    error = model_error(kind, _report_in(reply), f"HTTP {status}{where}: ")
+    if where:
+        error.hint = f"{ADDRESS_HINT}; redirects are not followed"
+    elif status == 404:
+        error.hint = f"{ADDRESS_HINT}; and at its `name`"
     if error.retryable:
         error.retry_after = retry_after(reply.header("retry-after"), datetime.now(UTC).isoformat())
     return error
 
 
-def kind_of(said: Mapping[str, Any]) -> str:
-    """The kind of an error that comes without a status of failure."""
-    code = said.get("code")
-    status = _OF_STATUS.get(code) if type(code) is int else None
-    return status or _OF_TYPE.get(text_of(said.get("type")), "protocol")
+def _report_in(reply: HttpReply) -> ReportedError:
+    """The error in a body; a body without one is the message."""
+    found = None
+    with suppress(ModelError):
+        found = error_in(parse_json(reply.body))
+    text = reply.fault or reply.body.decode("utf-8", "replace")
+    return found or ReportedError(message=text)
 
 
-def error_said(kind: str, said: Mapping[str, Any], begin: str = "") -> ModelError:
-    """The error that a provider's own object stands for."""
-    message, code = text_of(said.get("message")), text_of(said.get("code"))
+def kind_of(error: ReportedError) -> str:
+    """The kind of an error without a status of failure."""
+    status = _OF_STATUS.get(error.code) if isinstance(error.code, int) else None
+    return status or _OF_TYPE.get(error.type, "protocol")
+
+
+def model_error(kind: str, error: ReportedError, prefix: str = "") -> ModelError:
+    """The error of a model for the error that its provider reports."""
+    message, code = error.message, error.code if isinstance(error.code, str) else ""
     if kind == "bad_request" and _TOO_LONG.search(f"{code} {message}"):
         kind = "context_too_long"
     hint = "look at what auth_ref of [model] gives" if kind == "auth" else ""
-    credit = False if kind == "rate_limited" and _NO_CREDIT in (code, said.get("type")) else None
-    return ModelError(kind, f"{begin}{message or code}".rstrip(" :"), hint=hint, retryable=credit)
+    credit = False if kind == "rate_limited" and _NO_CREDIT in (code, error.type) else None
+    return ModelError(kind, f"{prefix}{message or code}".rstrip(" :"), hint=hint, retryable=credit)
 
 
 def refused_member(error: ModelError, body: Mapping[str, Any], optional: Mapping[str, str]) -> str:
-    """The member of a body that may be left out and that an error names; empty for none."""
+    """The optional member of a body that an error names; empty for none."""
     if error.kind != "bad_request":
         return ""
     names = (
