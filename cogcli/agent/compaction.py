@@ -1,4 +1,4 @@
-"""A conversation that became too long: its oldest messages as one block. Pure
+"""The compaction of a long conversation: its oldest messages become one block. Pure
 (docs/reference/agent-state.md#compaction)."""
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from typing import Any, NamedTuple
 from cogcli.agent.context.compiled import ContextBlock
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.agent.context.truncation import cut_text, first_sentence
+from cogcli.agent.records import ConversationMessage
 from cogcli.agent.update import MOST
-from cogcli.base.jsonvalue import text_of
+from cogcli.declarations.reading import read_record
 
 BLOCK_ID = "session:summary"
 _SHARE = 4
-"""The summary has this part of the bucket, the messages that are kept the rest."""
+"""The summary has one fourth of the bucket, the kept messages have the rest."""
 
 
 class Compaction(NamedTuple):
-    """What of a conversation is shown: a summary of the oldest messages, None where all have room, and the others."""
+    """The shown part of a conversation: a summary of the oldest messages, None if all have room, and the others."""
 
     summary: ContextBlock | None
     left: tuple[Mapping[str, Any], ...]
-    """The messages that the summary stands for."""
+    """The summarized messages."""
     kept: tuple[Mapping[str, Any], ...]
 
 
@@ -33,24 +34,26 @@ def compact_messages(
     *,
     summary: str = "",
 ) -> Compaction:
-    """The conversation within so many tokens of the bucket `session` and 40 messages. `summary` is a model's; without
-    it the first sentence of each message of the user is taken. A message without `message_id` is named by its place."""
-    sizes = [tokenizer.count(text_of(each.get("content"))) for each in messages]
+    """Fit a conversation into the tokens of the bucket `session` and 40 messages. `summary` is that of a model; without
+    it the first sentence of each message of the user is taken. The position names a message without `message_id`."""
+    found = [read_record(ConversationMessage, dict(each)) for each in messages]
+    sizes = [tokenizer.count(each.content) for each in found]
     if len(messages) <= MOST["messages"] and sum(sizes) <= room:
         return Compaction(None, (), tuple(messages))
     left, start = room - room // _SHARE, len(messages)
     while start and len(messages) - start < MOST["messages"] and sizes[start - 1] <= left:
         start -= 1
         left -= sizes[start]
-    gone = tuple(messages[:start])
+    oldest = found[:start]
     text = summary or " ".join(
-        first_sentence(text_of(each.get("content"))) for each in gone if each.get("role") == "user"
+        first_sentence(each.content) for each in oldest if each.role == "user"
     )
-    return Compaction(_block(gone, text, room // _SHARE, tokenizer), gone, tuple(messages[start:]))
+    block = _block(oldest, text, room // _SHARE, tokenizer)
+    return Compaction(block, tuple(messages[:start]), tuple(messages[start:]))
 
 
 def _block(
-    gone: Sequence[Mapping[str, Any]], text: str, room: int, tokenizer: Tokenizer
+    oldest: Sequence[ConversationMessage], text: str, room: int, tokenizer: Tokenizer
 ) -> ContextBlock:
     content = cut_text(text, room, tokenizer.count, tokenizer).text
     return ContextBlock(
@@ -59,7 +62,10 @@ def _block(
         content,
         0,
         tokenizer.count(content),
-        tuple(str(each.get("message_id", place)) for place, each in enumerate(gone)),
+        tuple(
+            str(each.message_id if "message_id" in each.json else place)
+            for place, each in enumerate(oldest)
+        ),
         "untrusted",
         "data_only",
         truncated=True,

@@ -1,4 +1,4 @@
-"""Values from outside as lines of data: none opens a section, or ends its line (docs/reference/agent-state.md#data).
+"""Foreign values as lines of data. No value can open a section or end its line (docs/reference/agent-state.md#data).
 Pure."""
 
 from __future__ import annotations
@@ -8,16 +8,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.bounds import encodable
+from cogcli.agent.records import ConversationMessage
 from cogcli.base.canonical import canonical
-from cogcli.base.jsonvalue import text_of
 from cogcli.base.terminal_text import visible_json
+from cogcli.declarations.reading import read_record
 
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9._:@#/+-]")
 _LONGEST: Final = 80
 
 
 class DataLine(NamedTuple):
-    """A value from outside, which is not an instruction: `@data <block_id> <origin> <trust> <JSON string>`."""
+    """A foreign value, which is never an instruction: `@data <block_id> <origin> <trust> <JSON string>`."""
 
     block_id: str
     origin: str
@@ -25,18 +26,17 @@ class DataLine(NamedTuple):
     text: str
 
     def render(self) -> str:
-        """The line, without control characters and line separators of any kind."""
+        """The line, without control characters and line separators."""
         names = " ".join(one_word(each) for each in (self.block_id, self.origin, self.trust))
         return f"@data {names} {json_text(encodable(self.text))}"
 
 
 def message_lines(messages: Iterable[Mapping[str, Any]]) -> list[DataLine]:
     """The messages of a conversation as lines of data."""
+    found = [read_record(ConversationMessage, dict(each)) for each in messages]
     return [
-        DataLine(
-            f"message:{n:04}", text_of(each.get("role")), "untrusted", text_of(each.get("content"))
-        )
-        for n, each in enumerate(messages)
+        DataLine(f"message:{n:04}", each.role, "untrusted", each.content)
+        for n, each in enumerate(found)
     ]
 
 
@@ -46,5 +46,5 @@ def one_word(text: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """A value as one line of JSON in which nothing is hidden."""
+    """A value as one line of JSON without invisible characters."""
     return visible_json(canonical(value).decode())

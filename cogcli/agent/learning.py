@@ -1,6 +1,7 @@
-"""What is learnt of a user from interactions, by a model or by a fold (docs/reference/agent-state.md#learning). Pure.
+"""Learning statements about a user from interactions, by a model or by a fold
+(docs/reference/agent-state.md#learning). Pure.
 
-Nothing here changes a profile: statements become proposals, and a profile is what of these was promoted.
+No function here changes a stored profile: statements become proposals, and a profile consists of promoted ones.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from cogcli.agent.profile import (
     clean,
     compare,
 )
+from cogcli.agent.records import SeenInteraction
 from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.stored import is_zoned
 from cogcli.agent.update import Updated
-from cogcli.base.jsonvalue import text_of
+from cogcli.declarations.reading import read_record
 
 EXTRACT: Final = {
     "preferences": "preferences",
@@ -34,20 +36,21 @@ EXTRACT: Final = {
     "success_pattern": "success_patterns",
     "failure_pattern": "failure_patterns",
 }
-"""The keys that are asked for after one interaction, and the fields that they feed."""
+"""The keys of an `extract` reply, and the fields of a profile that they change."""
 SYNTHESIZE: Final = {name: name for name in MOST}
 KEYS: Final[dict[str, Mapping[str, str]]] = {"extract": EXTRACT, "synthesize": SYNTHESIZE}
-"""By kind of job."""
+"""The keys of replies by kind of job."""
 THRESHOLD: Final = 3
 _MANY_ITERATIONS: Final = 3
 _MANY_CALLS: Final = 2
 _FREQUENT: Final = 2
-"""How often an intent is met before it counts as an interest."""
+"""The number of runs with an intent that make it an interest."""
+_TYPES: Final[dict[str, type]] = {"an object": dict, "text": str, "a list": list}
 _SINGLE: Final = ("success_pattern", "failure_pattern")
 
 
 class Learned(NamedTuple):
-    """What a reply, or a fold, says of a user; and what of it was dropped."""
+    """The statements of a reply or a fold, and notes about dropped ones."""
 
     statements: tuple[Statement, ...]
     notes: tuple[Note, ...] = ()
@@ -56,14 +59,14 @@ class Learned(NamedTuple):
 def is_synthesis_due(
     count: int, iterations: int, calls: int, *, read_only: bool, threshold: int = THRESHOLD
 ) -> bool:
-    """Whether a profile is synthesized after a run, the user's interaction number `count`; never before the first."""
+    """Whether a profile is synthesized after a run, the user's interaction number `count`."""
     if read_only or count < 1:
         return False
     return count % threshold == 0 or iterations > _MANY_ITERATIONS or calls > _MANY_CALLS
 
 
 def parse_learned(text: str | bytes, kind: str, profile: UserProfile) -> Learned | ReplyProblem:
-    """What a model's reply to a job of this kind says, compared with the profile."""
+    """The statements of a model's reply to a job of this kind, compared with the profile."""
     notes: list[Note] = []
     found = read_object(text, notes)
     if isinstance(found, ReplyProblem):
@@ -75,7 +78,7 @@ def parse_learned(text: str | bytes, kind: str, profile: UserProfile) -> Learned
 def update_from_interaction(
     profile: UserProfile, insights: Mapping[str, Any], now: str
 ) -> Updated[UserProfile]:
-    """The profile after an interaction that said this, under the keys of EXTRACT: one more is counted."""
+    """The profile after one more interaction with these insights, under the keys of EXTRACT."""
     if not is_zoned(now):
         raise ValueError(f"`{now}` is not a time with a zone")
     notes: list[Note] = []
@@ -86,8 +89,7 @@ def update_from_interaction(
 
 
 def statements_of(found: Mapping[str, Any], kind: str, notes: list[Note]) -> list[Statement]:
-    """The statements of a reply's members. A member that is not asked for, or of a wrong type, is dropped with a note,
-    its neighbours count."""
+    """The statements of a reply's members. An unknown member, or one of a wrong type, is dropped with a note."""
     keys, statements = KEYS[kind], list[Statement | None]()
     for key, value in found.items():
         if key in keys:
@@ -101,39 +103,31 @@ def statements_of(found: Mapping[str, Any], kind: str, notes: list[Note]) -> lis
 
 
 def _entries(key: str, field: str, value: Any, notes: list[Note]) -> list[tuple[str, Any]]:
-    """The entries of a member, each with its name, which those of lists have none of."""
-    single = key in _SINGLE or field == STYLE
-    if field in NAMED and isinstance(value, dict):
+    """The entries of a member, each with its name, which is empty for entries of lists and single texts."""
+    expected = "a list"
+    if field in NAMED:
+        expected = "an object"
+    elif key in _SINGLE or field == STYLE:
+        expected = "text"
+    if value is None:
+        return []
+    if type(value) is not _TYPES[expected]:
+        notes.append(wrong_type(key, expected, value))
+        return []
+    if isinstance(value, dict):
         return list(value.items())
-    if single and isinstance(value, str):
-        return [("", value)]
-    if field not in NAMED and not single and isinstance(value, list):
-        return [("", item) for item in value]
-    if value is not None:
-        notes.append(
-            wrong_type(
-                key, "an object" if field in NAMED else "text" if single else "a list", value
-            )
-        )
-    return []
+    items = value if isinstance(value, list) else [value]
+    return [("", item) for item in items]
 
 
 def fold_interactions(profile: UserProfile, interactions: Iterable[Mapping[str, Any]]) -> Learned:
-    """What interactions `{intent?, template?, success, code?}` say without a model: frequent intents are interests,
-    finished templates patterns of success, codes of errors those of failure."""
-    rows = list(interactions)
-    intents = Counter(text_of(row.get("intent")) for row in rows)
+    """Learn from interactions `{intent?, template?, success, code?}` without a model: frequent intents are interests,
+    finished templates are patterns of success, error codes are patterns of failure."""
+    rows = [read_record(SeenInteraction, dict(each)) for each in interactions]
+    intents = Counter(row.intent for row in rows)
     found = [("interests", intent) for intent, times in intents.items() if times >= _FREQUENT]
-    found += [
-        ("success_patterns", text_of(row.get("template")))
-        for row in rows
-        if row.get("success") is True
-    ]
-    found += [
-        ("failure_patterns", text_of(row.get("code")))
-        for row in rows
-        if row.get("success") is not True
-    ]
+    found += [("success_patterns", row.template) for row in rows if row.success]
+    found += [("failure_patterns", row.code) for row in rows if not row.success]
     notes: list[Note] = []
     statements = [
         clean(Statement(field, text), field, notes) for field, text in dict.fromkeys(found)

@@ -1,4 +1,4 @@
-"""What is known of a user: a fold of promoted proposals (docs/reference/agent-state.md#profile). Pure."""
+"""The profile of a user: a fold of promoted proposals (docs/reference/agent-state.md#profile). Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.agent.bounds import Note, bounded_text, newest, plain, with_newest, wrong_type
 from cogcli.agent.context.inputs import PromotedMemory
-from cogcli.agent.stored import (
-    Kinds,
-    Migration,
-    UnreadableState,
-    members_of,
-    migrate,
-    to_payload,
-    zoned,
-)
+from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, zoned
 from cogcli.base.jsonvalue import NOTHING
 
 VERSION: Final = 1
@@ -23,24 +15,16 @@ MOST: Final = {
     "preferences": 30, "goals": 10, "expertise_areas": 15, "communication_style": 1, "projects": 10, "interests": 15,
     "constraints": 10, "success_patterns": 5, "failure_patterns": 5,
 }  # fmt: skip
-"""The fields that learning may change, and how many entries each keeps; code alone sets the others."""
+"""The fields that learning may change, and their maximal numbers of entries. Only code sets the others."""
 CHARACTERS: Final = 200
-"""Of each name and text."""
+"""The maximal length of each name and text."""
 NAMED: Final = ("preferences", "projects")
-"""Fields of names and values; the others are lists, but for the style."""
+"""Fields of names and values. The others are lists, except the style."""
 STYLE: Final = "communication_style"
-_KINDS: Final[Kinds] = {
-    "user_id": "text",
-    **{name: "object" if name in NAMED else "text" if name == STYLE else "texts" for name in MOST},
-    "created_at": "text",
-    "last_updated": "text",
-    "interaction_count": "number",
-    "synthesis_version": "number",
-}
 
 
 def _with_zones(profile: dict[str, Any]) -> dict[str, Any]:
-    """Version 0 had times without a zone."""
+    """Add the zone to the times of version 0."""
     times = ((name, profile[name]) for name in ("created_at", "last_updated") if name in profile)
     return {
         **profile,
@@ -52,7 +36,7 @@ _MIGRATIONS: Final[dict[int, Migration]] = {0: _with_zones}
 
 
 class UserProfile(NamedTuple):
-    """The user as far as is known. Times are ISO 8601 with a zone, empty where there was none."""
+    """The known members of a user. Times are ISO 8601 with a zone, empty before the first."""
 
     user_id: str
     preferences: dict[str, Any] = NOTHING
@@ -75,16 +59,14 @@ class UserProfile(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> UserProfile:
-        """What `to_payload` gave, of this version or an older one. Raises UnreadableState, NewerState."""
-        members = members_of(migrate(payload, VERSION, _MIGRATIONS, "profile"), _KINDS, "profile")
-        if "user_id" not in members:
-            raise UnreadableState("a profile names its user")
-        return cls(**members)
+        """The inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
+        found = migrate(payload, VERSION, _MIGRATIONS, "profile")
+        return from_payload(cls, found, "profile", "a profile names its user")
 
 
 class Statement(NamedTuple):
-    """One thing about a user: the value of a name, an entry of a list, or the style. `contradicts`: what the profile
-    says of the same name until now."""
+    """One statement about a user: the value of a name, an entry of a list, or the style. `contradicts` is the value
+    of the same name in the profile."""
 
     field: str
     value: Any
@@ -92,19 +74,19 @@ class Statement(NamedTuple):
     contradicts: Any = None
 
     def to_candidate(self, user_id: str) -> dict[str, Any]:
-        """The candidate of a proposal; entries of one list have predicates of their own, and contradict no other."""
+        """The candidate of a proposal. Entries of one list have different predicates, and contradict no other."""
         key = self.name or ("" if self.field == STYLE else str(self.value))
         predicate = f"{self.field}.{key}" if key else self.field
         return {"entity": entity_of(user_id), "predicate": predicate, "value": self.value}
 
 
 def entity_of(user_id: str) -> str:
-    """The entity that statements about a user are about."""
+    """The entity of a user."""
     return f"user:{user_id}"
 
 
 def statement_of(predicate: str, value: Any) -> Statement | None:
-    """The statement of a candidate; None for one that says nothing for a profile."""
+    """The statement of a candidate; None if it is not about a profile."""
     field, _, name = predicate.partition(".")
     if field not in MOST or (not name and field != STYLE):
         return None
@@ -112,28 +94,30 @@ def statement_of(predicate: str, value: Any) -> Statement | None:
 
 
 def compare(profile: UserProfile, statement: Statement) -> Statement:
-    """The statement as it is proposed: spelt as what is known already, with what it contradicts."""
+    """The statement in the known spelling, with the value that it contradicts."""
     held = getattr(profile, statement.field)
     if statement.field == STYLE:
-        other = held if held and _fold(held) != _fold(statement.value) else None
-        return statement._replace(
-            value=held if held and not other else statement.value, contradicts=other
-        )
-    if statement.field not in NAMED:
-        known = next(
-            (text for text in held if _fold(text) == _fold(statement.value)), statement.value
-        )
-        return statement._replace(value=known)
-    name = next((name for name in held if _fold(name) == _fold(statement.name)), statement.name)
-    known = held.get(name)
-    same = known is not None and _fold(known) == _fold(statement.value)
-    return statement._replace(
-        name=name, value=known if same else statement.value, contradicts=None if same else known
-    )
+        return _compare_value(statement, held or None)
+    if statement.field in NAMED:
+        name = _known_spelling(statement.name, held)
+        return _compare_value(statement._replace(name=name), held.get(name))
+    return statement._replace(value=_known_spelling(statement.value, held))
+
+
+def _known_spelling(text: str, known: Iterable[str]) -> str:
+    """The known text that is equal but for case and white space, else this one."""
+    return next((each for each in known if _fold(each) == _fold(text)), text)
+
+
+def _compare_value(statement: Statement, known: Any) -> Statement:
+    """The statement with the known value if that is equal, else with it as a contradiction."""
+    if known is not None and _fold(known) == _fold(statement.value):
+        return statement._replace(value=known, contradicts=None)
+    return statement._replace(contradicts=known)
 
 
 def clean(statement: Statement, what: str, notes: list[Note]) -> Statement | None:
-    """The statement with its texts bounded; None, with a note, for a value of another type, and for an empty one."""
+    """The statement with bounded texts; None for an empty value, and with a note for one of another type."""
     value = plain(statement.value, what, notes)
     if isinstance(value, str):
         value = bounded_text(value, CHARACTERS, what, notes)
@@ -146,7 +130,7 @@ def clean(statement: Statement, what: str, notes: list[Note]) -> Statement | Non
 
 
 def apply_statement(profile: UserProfile, statement: Statement, notes: list[Note]) -> UserProfile:
-    """The profile with the statement as the newest of its field."""
+    """The profile with the statement as the newest entry of its field."""
     found, field = clean(statement, statement.field, notes), statement.field
     if found is None:
         return profile
@@ -168,7 +152,7 @@ def fold_profile(
     interaction_count: int = 0,
     synthesis_version: int = 1,
 ) -> UserProfile:
-    """The profile that promoted memories of a user say, in the order of their promotion. Others say nothing for it."""
+    """The profile from the promoted preferences of a user, in the order of their promotion."""
     mine = [
         each
         for each in memories

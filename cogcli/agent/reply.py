@@ -1,4 +1,4 @@
-"""What a model replied, of any bytes (docs/reference/agent-state.md#reply). Pure, and total: nothing is raised."""
+"""The parser of a model's reply, for any bytes (docs/reference/agent-state.md#reply). Pure; raises nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import NOTHING, preview
 
 MAX_CALL_BYTES: Final = 32 * 1024
-"""Of all calls of a reply together."""
+"""The maximal bytes of all calls of a reply."""
 _KEYS: Final = (
     "thinking",
     "tool_calls",
@@ -23,6 +23,7 @@ _KEYS: Final = (
 )
 _CONTEXT_KEYS: Final = ("goal", "strategy", "facts", "insights")
 _CALL_KEYS: Final = ("name", "args", "id", "depends_on")
+_TYPES: Final[dict[str, type]] = {"text": str, "an object": dict, "a list": list}
 _TEXT: Final = {"type": "string"}
 REPLY_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -55,12 +56,12 @@ REPLY_SCHEMA: Final[dict[str, Any]] = {
         "switch_why": _TEXT,
     },
 }
-"""For models that can be asked for a schema; the parser decides all the same."""
+"""For models that take a schema; the parser decides in any case."""
 
 
 class Reply(NamedTuple):
-    """A reply that can be used. `calls` are `{name, args, id?, depends_on?}`, `notes` `{code, what, detail}`: what was
-    dropped. Texts that were not given are empty."""
+    """A usable reply. `calls` are `{name, args, id?, depends_on?}`, `notes` about dropped values are `{code, what,
+    detail}`. Missing texts are empty."""
 
     thinking: str = ""
     calls: tuple[dict[str, Any], ...] = ()
@@ -83,15 +84,15 @@ class _Refused(Exception):
 
 
 def parse_reply(text: str | bytes, limit: int) -> Reply | ReplyProblem:
-    """The reply in a text, with at most `limit` calls; for bytes of any kind."""
+    """Parse the reply in a text or any bytes, with at most `limit` calls."""
     notes: list[Note] = []
     found = read_object(text, notes)
     return found if isinstance(found, ReplyProblem) else _reply(found, limit, notes)
 
 
 def reply_of_tool_calls(text: str, calls: Iterable[Any], limit: int) -> Reply | ReplyProblem:
-    """The reply of a provider that gives calls `{id, name, args}` beside the text. The text may be a reply as well,
-    whose own calls do not count then; any other text is the thinking."""
+    """The reply of a provider that gives calls `{id, name, args}` next to the text. The text may be a reply as well,
+    whose own calls are ignored; any other text is the thinking."""
     given = list(calls)
     if not given:
         return parse_reply(text, limit)
@@ -104,73 +105,91 @@ def reply_of_tool_calls(text: str, calls: Iterable[Any], limit: int) -> Reply | 
     return _reply({**found, "tool_calls": given}, limit, notes)
 
 
+class _Members(NamedTuple):
+    """The members of an object of a reply; `place` is its path."""
+
+    value: Mapping[str, Any]
+    place: tuple[str | int, ...]
+    notes: list[Note]
+
+    def optional(self, key: str, expected: str) -> Any:
+        """The member; None, with a note, for one of another type."""
+        found = self.value.get(key)
+        if found is None or isinstance(found, _TYPES[expected]):
+            return found
+        self.notes.append(wrong_type(pointer_of((*self.place, key)), expected, found))
+        return None
+
+    def text(self, key: str) -> str:
+        """The text of an optional member, without white space around it; empty without one."""
+        return (self.optional(key, "text") or "").strip()
+
+    def checked(self, key: str, expected: str) -> Any:
+        """The member; None for null. Raise _Refused for one of another type."""
+        found = self.value.get(key)
+        if found is None or isinstance(found, _TYPES[expected]):
+            return found
+        raise _bad_type((*self.place, key), expected, found)
+
+    def note_unknown(self, known: Sequence[str]) -> None:
+        """Add a note for each member with another key."""
+        unknown = [key for key in self.value if key not in known]
+        self.notes.extend(note("unknown_field", pointer_of((*self.place, key))) for key in unknown)
+
+
+def _bad_type(place: Sequence[str | int], expected: str, found: Any) -> _Refused:
+    return _Refused("bad_type", place, f"expected {expected}, found {preview(found)}")
+
+
 def _reply(value: Mapping[str, Any], limit: int, notes: list[Note]) -> Reply | ReplyProblem:
+    members = _Members(value, (), notes)
     try:
-        calls = _calls(value.get("tool_calls"), limit, notes)
-        response = value.get("response")
-        if response is not None and not isinstance(response, str):
-            raise _Refused("bad_type", ("response",), f"expected text, found {preview(response)}")
+        calls = _calls(members.checked("tool_calls", "a list"), limit, notes)
+        response = (members.checked("response", "text") or "").strip()
     except _Refused as refused:
         return refused.problem
-    if not calls and not (response or "").strip():
+    if not calls and not response:
         return ReplyProblem("empty_reply", "", "neither a call nor a response")
-    _note_unknown(value, _KEYS, (), notes)
-    context = value.get("context_updates")
-    if context is not None and not isinstance(context, dict):
-        notes.append(wrong_type("/context_updates", "an object", context))
-    updates = context if isinstance(context, dict) else {}
-    place = ("context_updates",)
-    _note_unknown(updates, _CONTEXT_KEYS, place, notes)
+    members.note_unknown(_KEYS)
+    updates = members.optional("context_updates", "an object") or {}
+    context = _Members(updates, ("context_updates",), notes)
+    context.note_unknown(_CONTEXT_KEYS)
     return Reply(
-        _text(value, "thinking", (), notes),
+        members.text("thinking"),
         calls,
-        _text(updates, "goal", place, notes),
-        _text(updates, "strategy", place, notes),
-        _facts(updates.get("facts"), notes),
-        _insights(updates.get("insights"), notes),
-        (response or "").strip(),
-        _text(value, "switch_mode", (), notes),
-        _text(value, "switch_why", (), notes),
+        context.text("goal"),
+        context.text("strategy"),
+        _facts(context),
+        _insights(context),
+        response,
+        members.text("switch_mode"),
+        members.text("switch_why"),
         bounded_notes(notes),
     )
 
 
-def _text(value: Mapping[str, Any], key: str, place: tuple[str, ...], notes: list[Note]) -> str:
-    found = value.get(key)
-    if isinstance(found, str):
-        return found.strip()
-    if found is not None:
-        notes.append(wrong_type(pointer_of((*place, key)), "text", found))
-    return ""
-
-
-def _facts(found: Any, notes: list[Note]) -> dict[str, Any]:
+def _facts(context: _Members) -> dict[str, Any]:
     """Facts with a name and a value; null changes nothing."""
-    if found is not None and not isinstance(found, dict):
-        notes.append(wrong_type("/context_updates/facts", "an object", found))
-    members = found.items() if isinstance(found, dict) else ()
-    return {key.strip(): value for key, value in members if key.strip() and value is not None}
+    facts = context.optional("facts", "an object") or {}
+    return {key.strip(): value for key, value in facts.items() if key.strip() and value is not None}
 
 
-def _insights(found: Any, notes: list[Note]) -> tuple[str, ...]:
-    """The texts of a list; a text is not a list of its letters."""
-    if found is not None and not isinstance(found, list):
-        notes.append(wrong_type("/context_updates/insights", "a list", found))
+def _insights(context: _Members) -> tuple[str, ...]:
+    """The texts of a list."""
     kept = []
-    for place, item in enumerate(found if isinstance(found, list) else ()):
+    for number, item in enumerate(context.optional("insights", "a list") or ()):
         if isinstance(item, str):
             kept.append(item.strip())
         else:
-            notes.append(wrong_type(f"/context_updates/insights/{place}", "text", item))
+            place = pointer_of((*context.place, "insights", number))
+            context.notes.append(wrong_type(place, "text", item))
     return tuple(text for text in kept if text)
 
 
-def _calls(found: Any, limit: int, notes: list[Note]) -> tuple[dict[str, Any], ...]:
+def _calls(found: list[Any] | None, limit: int, notes: list[Note]) -> tuple[dict[str, Any], ...]:
     place = ("tool_calls",)
     if found is None:
         return ()
-    if not isinstance(found, list):
-        raise _Refused("bad_type", place, f"expected a list, found {preview(found)}")
     if len(found) > limit:
         raise _Refused("too_many_calls", place, f"{len(found)} calls, at most {limit} are allowed")
     calls = tuple(_call(item, (*place, number), notes) for number, item in enumerate(found))
@@ -181,21 +200,17 @@ def _calls(found: Any, limit: int, notes: list[Note]) -> tuple[dict[str, Any], .
 
 def _call(found: Any, place: tuple[str | int, ...], notes: list[Note]) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise _Refused("bad_type", place, f"expected an object, found {preview(found)}")
-    name, args, id, after = (found.get(key) for key in _CALL_KEYS)
+        raise _bad_type(place, "an object", found)
+    members = _Members(found, place, notes)
+    name = found.get("name")
     if not isinstance(name, str) or not name.strip():
-        raise _Refused("bad_type", (*place, "name"), f"expected a name, found {preview(name)}")
-    if args is not None and not isinstance(args, dict):
-        raise _Refused("bad_type", (*place, "args"), f"expected an object, found {preview(args)}")
-    if id is not None and not isinstance(id, str):
-        raise _Refused("bad_type", (*place, "id"), f"expected text, found {preview(id)}")
-    if after is not None and not (
-        isinstance(after, list) and all(isinstance(each, str) for each in after)
-    ):
-        raise _Refused(
-            "bad_type", (*place, "depends_on"), f"expected a list of ids, found {preview(after)}"
-        )
-    _note_unknown(found, _CALL_KEYS, place, notes)
+        raise _bad_type((*place, "name"), "a name", name)
+    args = members.checked("args", "an object")
+    id = members.checked("id", "text")
+    after = found.get("depends_on")
+    if after is not None and not _is_list_of_texts(after):
+        raise _bad_type((*place, "depends_on"), "a list of ids", after)
+    members.note_unknown(_CALL_KEYS)
     given = {"id": id or None, "depends_on": after}
     return {
         "name": name.strip(),
@@ -204,7 +219,5 @@ def _call(found: Any, place: tuple[str | int, ...], notes: list[Note]) -> dict[s
     }
 
 
-def _note_unknown(
-    value: Mapping[str, Any], known: Sequence[str], place: Sequence[str | int], notes: list[Note]
-) -> None:
-    notes += [note("unknown_field", pointer_of((*place, key))) for key in value if key not in known]
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -1,4 +1,4 @@
-"""The text of a model's reply as JSON: the first object in it, or what can be read of an unfinished one. Pure."""
+"""The JSON in the text of a model's reply: its first object, or the readable part of an unfinished one. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from cogcli.base.strict_json import JsonRefused, loads
 
 MAX_BYTES: Final = 256 * 1024
 _START: Final = re.compile(r"(?:\[\s*+)?\{\s*+[\"'“]")
-"""Where an object begins: braces of prose hold no quoted key."""
+"""The beginning of an object. Braces in prose are not followed by a quoted key."""
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]:,]', re.DOTALL)
+_DEPTHS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
 _LITERAL: Final = re.compile(
     r'"((?:[^"\\\x00-\x1f]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4})*+)"
 )
-"""A text as far as its characters are whole."""
+"""The complete characters of a text."""
 
 
 class ReplyProblem(NamedTuple):
-    """Why a reply cannot be used. `code`: not_json, not_object, empty_reply, too_large, bad_type or too_many_calls;
-    `pointer`: a JSON pointer into the reply, empty for all of it."""
+    """The reason why a reply is unusable. `code` is not_json, not_object, empty_reply, too_large, bad_type or
+    too_many_calls; `pointer` is a JSON pointer into the reply, empty for all of it."""
 
     code: str
     pointer: str
@@ -36,8 +37,8 @@ class ReplyProblem(NamedTuple):
 
 
 def read_object(text: str | bytes, notes: list[Note]) -> dict[str, Any] | ReplyProblem:
-    """The object that the text is, or the first one in it, which is noted; a list of one object is that object. Text
-    after the object counts for nothing."""
+    """The object of a text, or the first one in it, with a note. A list of one object stands for that object. Text
+    after the object is ignored."""
     if _size(text) > MAX_BYTES:
         return ReplyProblem("too_large", "", f"more than {MAX_BYTES} bytes")
     try:
@@ -66,35 +67,31 @@ def _size(text: str | bytes) -> int:
 
 
 def _first_object(text: str) -> str:
-    """The first object of a text, or list that begins with one, up to its closing bracket; empty without one. What
-    cannot be parsed is not looked into: a part of it would say something else."""
+    """The first object of a text, or the list that begins with it, up to its closing bracket; empty without one.
+    Objects inside a malformed one are not searched, since they would have another meaning."""
     start = _START.search(text)
     depth = 0
     for token in _TOKEN.finditer(text, start.start()) if start else ():
-        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+        depth += _DEPTHS.get(token[0], 0)
         if start and not depth:
             return text[start.start() : token.end()]
     return text[start.start() :] if start else ""
 
 
 def partial_response(text: str) -> str:
-    """What can be read of `response` in a reply that is still being written; empty as long as nothing can, and where
-    calls stand before it, since it is not an answer then."""
+    """The readable part of `response` in an unfinished reply; empty before it, and after calls, since it is not an
+    answer then."""
     depth, key, last = 0, "", ""
     for token in _TOKEN.finditer(text):
         shown = token[0]
-        if shown in "}]":
-            depth -= 1
-        elif depth == 1 and shown == ":":
-            key = last
-        elif depth == 1 and shown == ",":
-            key = ""
-        elif depth == 1 and key == '"response"' and shown[0] == '"':
+        place = (depth, key)
+        if place == (1, '"response"') and shown[0] == '"':
             return _readable(shown)
-        elif depth == 2 and key == '"tool_calls"' and shown == "{":
+        if place == (2, '"tool_calls"') and shown == "{":
             return ""
-        if shown in "{[":
-            depth += 1
+        if depth == 1 and shown in ":,":
+            key = last if shown == ":" else ""
+        depth += _DEPTHS.get(shown, 0)
         last = shown
     return ""
 

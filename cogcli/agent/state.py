@@ -1,7 +1,7 @@
-"""The state of an agent: execution, reasoning, and what is known of the user (docs/reference/agent-state.md#state).
+"""The state of an agent: execution, reasoning and the profile of the user (docs/reference/agent-state.md#state).
 
-Values do not change: `update.py` gives the next ones. `ExecutionState` is imported as `state.ExecutionState`, since the
-run in memory has one of that name.
+Values are immutable: `update.py` makes the next ones. `ExecutionState` is imported as `state.ExecutionState`, since the
+run in memory has a class of that name.
 """
 
 from __future__ import annotations
@@ -10,70 +10,67 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.profile import UserProfile
-from cogcli.agent.stored import (
-    Kinds,
-    Migration,
-    UnreadableState,
-    members_of,
-    migrate,
-    to_payload,
-    zoned,
-)
-from cogcli.base.jsonvalue import NOTHING, list_of, object_of, text_of
+from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, zoned
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 
 VERSION: Final = 1
-_EXECUTION: Final[Kinds] = {
-    "query": "text",
-    "user_id": "text",
-    "iteration": "number",
-    "max_iterations": "number",
-    "mode": "text",
-    "stop_reason": "text?",
-    "messages": "objects",
-    "response": "text?",
-    "pending_calls": "objects",
-    "completed_calls": "objects",
-    "debug": "boolean",
-    "notifications": "objects",
-    "draft_response": "text?",
-    "mode_locked": "boolean",
-    "switches": "number",
-}
-_REASONING: Final[Kinds] = {
-    "goal": "text",
-    "facts": "object",
-    "strategy": "text",
-    "insights": "texts",
-    "thoughts": "objects",
-}
 
 
-def _with_zones(state: dict[str, Any]) -> dict[str, Any]:
-    """Version 0 had times without a zone, and a goal that could be null."""
-    execution, reasoning = object_of(state.get("execution")), object_of(state.get("reasoning"))
+class TimedEntry(Record):
+    """A message or a thought of version 0."""
+
+    timestamp: str
+
+
+class FirstExecution(Record):
+    """The execution of version 0, as far as it is migrated."""
+
+    query: str
+    messages: list[TimedEntry]
+
+
+class FirstReasoning(Record):
+    """The reasoning of version 0, as far as it is migrated; its goal could be null."""
+
+    goal: Any = None
+    thoughts: list[TimedEntry]
+
+
+class FirstState(Record):
+    """The state of version 0, whose times had no zone."""
+
+    execution: FirstExecution
+    reasoning: FirstReasoning
+
+
+def _from_first(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of version 0 in version 1: times have a zone, and there is a goal."""
+    first = read_record(FirstState, state)
+    execution, reasoning = first.execution, first.reasoning
     return {
         **state,
-        "execution": {**execution, "messages": _stamped(execution.get("messages"))},
+        "execution": {**execution.json, "messages": _with_zones(execution.messages)},
         "reasoning": {
-            **reasoning,
-            "goal": reasoning.get("goal") or text_of(execution.get("query")),
-            "thoughts": _stamped(reasoning.get("thoughts")),
+            **reasoning.json,
+            "goal": reasoning.goal or execution.query,
+            "thoughts": _with_zones(reasoning.thoughts),
         },
     }
 
 
-def _stamped(entries: Any) -> list[dict[str, Any]]:
-    stamps = (
-        (object_of(entry), text_of(object_of(entry).get("timestamp"))) for entry in list_of(entries)
-    )
-    return [{**entry, "timestamp": zoned(time) if time else time} for entry, time in stamps]
+def _with_zones(entries: list[TimedEntry]) -> list[dict[str, Any]]:
+    return [
+        {**each.json, "timestamp": each.timestamp and zoned(each.timestamp)} for each in entries
+    ]
 
 
-_MIGRATIONS: Final[dict[int, Migration]] = {0: _with_zones}
+_MIGRATIONS: Final[dict[int, Migration]] = {0: _from_first}
 
 
 class ExecutionState(NamedTuple):
-    """Where the run of an agent is. Messages are `{role, content, timestamp}`, pending calls `{name, args, id?,
+    """The progress of an agent's run. Messages are `{role, content, timestamp}`, pending calls `{name, args, id?,
     depends_on?}`, completed ones `{name, success, step, output | error, truncated}`."""
 
     query: str
@@ -89,11 +86,11 @@ class ExecutionState(NamedTuple):
     debug: bool = False
     notifications: tuple[dict[str, Any], ...] = ()
     draft_response: str | None = None
-    """The text that came with calls: shown to the model once their results are there."""
+    """The text next to calls: the next prompt shows it with their results."""
     mode_locked: bool = False
     """Whether the user chose the mode."""
     switches: int = 0
-    """How often the mode was switched in this run."""
+    """The number of switches of the mode in this run."""
 
     def to_payload(self) -> dict[str, Any]:
         """The state as JSON."""
@@ -101,15 +98,12 @@ class ExecutionState(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> ExecutionState:
-        """What `to_payload` gave. Raises UnreadableState."""
-        members = members_of(payload, _EXECUTION, "execution")
-        if "query" not in members:
-            raise UnreadableState("an execution has a query")
-        return cls(**members)
+        """The inverse of `to_payload`. Raise UnreadableState."""
+        return from_payload(cls, payload, "execution", "an execution has a query")
 
 
 class ReasoningContext(NamedTuple):
-    """What the agent has thought so far. Facts are key and value, the newest last; thoughts are `{thinking, tool_calls,
+    """The reasoning of an agent so far. Facts are key and value, the newest last; thoughts are `{thinking, tool_calls,
     timestamp}`."""
 
     goal: str = ""
@@ -124,12 +118,12 @@ class ReasoningContext(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> ReasoningContext:
-        """What `to_payload` gave. Raises UnreadableState."""
-        return cls(**members_of(payload, _REASONING, "reasoning"))
+        """The inverse of `to_payload`. Raise UnreadableState."""
+        return from_payload(cls, payload, "reasoning")
 
 
 class AgentState(NamedTuple):
-    """The whole state of an agent; the profile is None where nothing is known of the user."""
+    """The whole state of an agent; the profile is None for an unknown user."""
 
     execution: ExecutionState
     reasoning: ReasoningContext = ReasoningContext()
@@ -146,7 +140,7 @@ class AgentState(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> AgentState:
-        """What `to_payload` gave, of this version or an older one. Raises UnreadableState, NewerState."""
+        """The inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
         found = migrate(payload, VERSION, _MIGRATIONS, "state")
         profile = found.get("user_profile")
         return cls(

@@ -1,26 +1,53 @@
-"""Reading values of the agent that were stored as JSON: types are checked, older versions migrated. Pure
+"""The stored values of an agent: named tuples as JSON, with checked types and migrated versions. Pure
 (docs/reference/agent-state.md#stored)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
-Kinds = Mapping[str, str]
-"""By member its kind: text, text?, number, boolean, object, objects, texts (`?`: or null)."""
 
 
 class UnreadableState(ValueError):
-    """JSON that is not a state of ours."""
+    """JSON that is not a state of an agent."""
 
 
 class NewerState(UnreadableState):
-    """State of a version that is not known here."""
+    """A state of a later version."""
 
 
-_TYPES: Final[dict[str, type]] = {"text": str, "number": int, "boolean": bool, "object": dict}
+class _Kind(NamedTuple):
+    """What a stored member must be."""
+
+    name: str
+    base: type
+    item: type | None = None
+    """The type of the items of a list."""
+    nullable: bool = False
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value is of this kind."""
+        if value is None:
+            return self.nullable
+        if self.item is not None:
+            return type(value) is list and all(type(each) is self.item for each in value)
+        return type(value) is self.base
+
+
+_KINDS: Final = {
+    "str": _Kind("text", str),
+    "str | None": _Kind("text", str, nullable=True),
+    "int": _Kind("number", int),
+    "bool": _Kind("boolean", bool),
+    "dict[str, Any]": _Kind("object", dict),
+    "dict[str, str]": _Kind("object", dict),
+    "tuple[str, ...]": _Kind("texts", list, str),
+    "tuple[dict[str, Any], ...]": _Kind("objects", list, dict),
+}
+"""The kinds of members by the annotation of their field."""
+_Stored = TypeVar("_Stored")
 
 
 def to_payload(value: Any) -> dict[str, Any]:
@@ -31,36 +58,31 @@ def to_payload(value: Any) -> dict[str, Any]:
     }
 
 
-def members_of(payload: Any, kinds: Kinds, what: str) -> dict[str, Any]:
-    """The members of a stored object, its lists as tuples; those that are missing are left out, others ignored.
-    Raises UnreadableState for a value of another type."""
+def from_payload(cls: type[_Stored], payload: Any, what: str, lacking: str = "") -> _Stored:
+    """The named tuple of a stored object, its lists as tuples; a missing member has its default, others are ignored.
+    Raise UnreadableState for a value of another type, and, with the text `lacking`, without a required member."""
     if not isinstance(payload, dict):
         raise UnreadableState(f"{what} is not an object")
-    return {
-        name: _checked(payload[name], kind, f"{what}.{name}")
-        for name, kind in kinds.items()
-        if name in payload
-    }
-
-
-def _checked(value: Any, kind: str, what: str) -> Any:
-    if value is None and kind.endswith("?"):
-        return None
-    kind = kind.removesuffix("?")
-    if kind in ("texts", "objects"):
-        of = "text" if kind == "texts" else "object"
-        if isinstance(value, list):
-            return tuple(_checked(item, of, what) for item in value)
-    elif isinstance(value, _TYPES[kind]) and not (kind == "number" and isinstance(value, bool)):
-        return value
-    raise UnreadableState(f"`{what}` is no {kind}")
+    tuple_class: Any = cls
+    members: dict[str, Any] = {}
+    for name, annotation in cls.__annotations__.items():
+        if name not in payload:
+            if name not in tuple_class._field_defaults:
+                raise UnreadableState(lacking)
+            continue
+        value, kind = payload[name], _KINDS[annotation.__forward_arg__]
+        if not kind.fits(value):
+            raise UnreadableState(f"`{what}.{name}` is no {kind.name}")
+        members[name] = tuple(value) if type(value) is list else value
+    stored: _Stored = tuple_class(**members)
+    return stored
 
 
 def migrate(
     payload: Any, version: int, migrations: Mapping[int, Migration], what: str
 ) -> dict[str, Any]:
     """The payload in this version. Each migration leads from its number to the next; a payload without
-    `schema_version` has version 0. Raises NewerState, UnreadableState."""
+    `schema_version` has version 0. Raise NewerState, UnreadableState."""
     if not isinstance(payload, dict):
         raise UnreadableState(f"{what} is not an object")
     found = payload.get("schema_version", 0)
@@ -74,7 +96,7 @@ def migrate(
 
 
 def zoned(time: str) -> str:
-    """An ISO 8601 time with its zone; one without is taken as UTC. Raises UnreadableState for what is not a time."""
+    """An ISO 8601 time with its zone; UTC if it has none. Raise UnreadableState for another text."""
     try:
         found = datetime.fromisoformat(time)
     except ValueError:

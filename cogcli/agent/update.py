@@ -1,7 +1,7 @@
 """Changes of an agent's state: `(state, input, now) -> Updated`, pure (docs/reference/agent-state.md#updates).
 
-`now` is the time of an event, ISO 8601 with a zone: ValueError for any other. Nothing else is raised: what a model, a
-tool or a user gave is bounded, or dropped with a note.
+`now` is the time of an event, ISO 8601 with a zone; another text raises ValueError, the only error here. Values of a
+model, a tool or a user are bounded, or dropped with a note.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from cogcli.agent.bounds import (
 )
 from cogcli.agent.modes import judge_switch
 from cogcli.agent.profile import UserProfile
+from cogcli.agent.records import CompletedCall, ConversationMessage, PendingCall, Thought
 from cogcli.agent.reply import MAX_CALL_BYTES, Reply
 from cogcli.agent.state import AgentState, ReasoningContext
 from cogcli.agent.stored import is_zoned
-from cogcli.base.jsonvalue import text_of
+from cogcli.declarations.reading import read_record
 
 MOST: Final = {
     "messages": 40, "pending_calls": 8, "completed_calls": 20, "notifications": 20, "insights": 10, "facts": 20,
     "thoughts": 5,
 }  # fmt: skip
-"""How many of each are kept."""
+"""The maximal numbers of entries."""
 CHARACTERS: Final = {
     "goal": 500,
     "strategy": 500,
@@ -48,7 +49,7 @@ BYTES: Final = {
     "query": 16384, "message": 8192, "response": 24576, "fact": 2048, "output": 8192, "thought": 2048,
     "notification": 1024,
 }  # fmt: skip
-"""Of a text or value as JSON."""
+"""The maximal bytes of a text or value as JSON."""
 MAX_STATE_BYTES: Final = 256 * 1024
 ROLES: Final = ("user", "assistant")
 _SHRINKING: Final = (
@@ -58,14 +59,14 @@ _SHRINKING: Final = (
     ("user_profile", "expertise_areas"), ("user_profile", "projects"), ("user_profile", "goals"),
     ("user_profile", "constraints"), ("user_profile", "preferences"),
 )  # fmt: skip
-"""What loses its oldest entries, in this order, where a whole state is too large."""
+"""The members that lose their oldest entries, in this order, if a whole state is too large."""
 _KEPT_FIRST: Final = 3
 State = TypeVar("State")
 Input = TypeVar("Input")
 
 
 class Updated(NamedTuple, Generic[State]):
-    """The next state, and notes `{code, what, detail}` of what was dropped, cut or refused."""
+    """The next state, and notes `{code, what, detail}` about dropped, cut or refused values."""
 
     state: State
     notes: tuple[Note, ...] = ()
@@ -74,7 +75,7 @@ class Updated(NamedTuple, Generic[State]):
 def _change(
     apply: Callable[[AgentState, Input, str, list[Note]], AgentState],
 ) -> Callable[[AgentState, Input, str], Updated[AgentState]]:
-    """A change of the one shape: its time has a zone, the whole state is bounded after it, its notes are few."""
+    """Make a change that checks its time, and bounds the whole state and the notes."""
 
     @wraps(apply)
     def change(state: AgentState, given: Input, now: str) -> Updated[AgentState]:
@@ -97,7 +98,7 @@ def new_state(
     messages: Sequence[dict[str, Any]] = (),
     reasoning: ReasoningContext | None = None,
 ) -> Updated[AgentState]:
-    """The state in which a run begins; messages and reasoning are those of the session. The goal is the query."""
+    """The first state of a run; messages and reasoning are those of the session. The goal is the query."""
     notes: list[Note] = []
     query = bounded_text(query, BYTES["query"], "query", notes, in_bytes=True)
     goal = bounded_text(query, CHARACTERS["goal"], "goal", notes)
@@ -115,14 +116,14 @@ def new_state(
 
 
 def should_continue(state: AgentState) -> bool:
-    """Whether another turn follows: nothing was answered, nothing stopped the run, and an iteration is left."""
+    """Whether another turn follows: there is no response and no stop reason, and an iteration is left."""
     execution = state.execution
     ended = execution.response or execution.stop_reason
     return not ended and execution.iteration < execution.max_iterations
 
 
 def advance_iteration(state: AgentState) -> AgentState:
-    """The next turn begins."""
+    """Begin the next turn."""
     execution = state.execution
     return state._replace(execution=execution._replace(iteration=execution.iteration + 1))
 
@@ -131,13 +132,13 @@ def advance_iteration(state: AgentState) -> AgentState:
 def add_message(
     state: AgentState, message: Mapping[str, Any], now: str, notes: list[Note]
 ) -> AgentState:
-    """A message `{role, content}` of the user or the assistant joins the conversation."""
-    role, content = message.get("role"), message.get("content")
-    if role not in ROLES or not isinstance(content, str):
-        notes.append(wrong_type("messages", "the text of a user or an assistant", content))
+    """Add a message `{role, content}` of the user or the assistant to the conversation."""
+    found, given = read_record(ConversationMessage, dict(message)), message.get("content")
+    if found.role not in ROLES or found.content != given:
+        notes.append(wrong_type("messages", "the text of a user or an assistant", given))
         return state
-    content = bounded_text(content, BYTES["message"], "messages", notes, in_bytes=True)
-    added = (*state.execution.messages, {"role": role, "content": content, "timestamp": now})
+    content = bounded_text(found.content, BYTES["message"], "messages", notes, in_bytes=True)
+    added = (*state.execution.messages, {"role": found.role, "content": content, "timestamp": now})
     kept = newest(added, MOST["messages"], "messages", notes)
     return state._replace(execution=state.execution._replace(messages=kept))
 
@@ -146,7 +147,7 @@ def add_message(
 def add_notification(
     state: AgentState, notification: Mapping[str, Any], now: str, notes: list[Note]
 ) -> AgentState:
-    """Something happened that the user or the model is to know."""
+    """Add a notification for the user or the model."""
     value = plain_object(notification, "notifications", notes)
     value = bounded_value(value, BYTES["notification"], "notifications", notes)
     added = (*state.execution.notifications, {**value, "timestamp": now})
@@ -158,7 +159,7 @@ def add_notification(
 def set_tool_calls(
     state: AgentState, calls: Iterable[Mapping[str, Any]], now: str, notes: list[Note]
 ) -> AgentState:
-    """The calls are what is pending now, all of it."""
+    """Replace the pending calls."""
     kept: list[dict[str, Any]] = []
     for call in calls:
         found = plain_object(call, "pending_calls", notes)
@@ -166,7 +167,7 @@ def set_tool_calls(
         if found and fits:
             kept.append(found)
         else:
-            notes.append(note("dropped", "pending_calls", text_of(found.get("name"))))
+            notes.append(note("dropped", "pending_calls", read_record(PendingCall, found).name))
     return state._replace(execution=state.execution._replace(pending_calls=tuple(kept)))
 
 
@@ -174,7 +175,7 @@ def set_tool_calls(
 def complete_tool_calls(
     state: AgentState, results: Iterable[Mapping[str, Any]], now: str, notes: list[Note]
 ) -> AgentState:
-    """The results join what was completed; nothing is pending any more."""
+    """Add the results to the completed calls, and clear the pending ones."""
     completed = (*state.execution.completed_calls, *(_result(each, notes) for each in results))
     kept = newest(completed, MOST["completed_calls"], "completed_calls", notes)
     return state._replace(
@@ -184,14 +185,14 @@ def complete_tool_calls(
 
 @_change
 def end_run(state: AgentState, stop_reason: str, now: str, notes: list[Note]) -> AgentState:
-    """The run ends: nothing is pending."""
+    """End the run, and clear the pending calls."""
     reason = bounded_text(stop_reason, CHARACTERS["name"], "stop_reason", notes)
     return state._replace(execution=state.execution._replace(stop_reason=reason, pending_calls=()))
 
 
 @_change
 def add_insight(state: AgentState, insight: str, now: str, notes: list[Note]) -> AgentState:
-    """The insight is the newest; one that is equal but for case goes."""
+    """Add an insight as the newest. It replaces an equal one, also in other case."""
     return _with_insights(state, (insight,), notes)
 
 
@@ -199,7 +200,7 @@ def add_insight(state: AgentState, insight: str, now: str, notes: list[Note]) ->
 def update_facts(
     state: AgentState, facts: Mapping[str, Any], now: str, notes: list[Note]
 ) -> AgentState:
-    """Each fact is the newest, also one that was there; null and empty texts change nothing."""
+    """Add or replace facts, each as the newest. Null and empty texts change nothing."""
     kept = dict(state.reasoning.facts)
     for name, given in facts.items():
         key, value = name.strip(), plain(given, "facts", notes)
@@ -219,12 +220,14 @@ def update_facts(
 def record_thinking(
     state: AgentState, thought: Mapping[str, Any], now: str, notes: list[Note]
 ) -> AgentState:
-    """A thought `{thinking, tool_calls}` is recorded; of large calls the names."""
-    calls = [plain_object(call, "thoughts", notes) for call in thought.get("tool_calls") or ()]
+    """Record a thought `{thinking, tool_calls}`; of large calls only the names."""
+    found = read_record(Thought, dict(thought))
+    calls = [plain_object(call, "thoughts", notes) for call in found.tool_calls or ()]
     if json_size(calls) > BYTES["thought"]:
         notes.append(note("cut", "thoughts", "the arguments of calls"))
-        calls = [{"name": text_of(call.get("name"))[: CHARACTERS["name"]]} for call in calls]
-    text = bounded_text(text_of(thought.get("thinking")), CHARACTERS["thinking"], "thoughts", notes)
+        names = [read_record(PendingCall, call).name for call in calls]
+        calls = [{"name": name[: CHARACTERS["name"]]} for name in names]
+    text = bounded_text(found.thinking, CHARACTERS["thinking"], "thoughts", notes)
     entry = {"thinking": text, "tool_calls": calls[: MOST["pending_calls"]], "timestamp": now}
     added = (*state.reasoning.thoughts, entry)
     return _reasoning(state, thoughts=newest(added, MOST["thoughts"], "thoughts", notes))
@@ -234,7 +237,7 @@ def record_thinking(
 def update_from_reasoning(
     state: AgentState, reply: Reply, now: str, notes: list[Note]
 ) -> AgentState:
-    """All that a reply changes. With calls its response is a draft, shown once their results are there."""
+    """Apply a reply. With calls its response is a draft, which the next prompt shows with their results."""
     notes += reply.notes
 
     def then(updated: Updated[AgentState]) -> AgentState:
@@ -272,20 +275,20 @@ def _with_insights(state: AgentState, insights: Iterable[str], notes: list[Note]
 def _result(found: Mapping[str, Any], notes: list[Note]) -> dict[str, Any]:
     """A completed call: `{name, success, step, output | error, truncated}`, its output in its own shape."""
     given = plain_object(found, "completed_calls", notes)
-    name, step = (text_of(given.get(key))[: CHARACTERS["name"]] for key in ("name", "step"))
-    success = given.get("success") is True
-    part = "output" if success else "error"
+    call = read_record(CompletedCall, given)
+    name, step = (text[: CHARACTERS["name"]] for text in (call.name, call.step))
+    part = "output" if call.success else "error"
     before = len(notes)
     value = bounded_value(given.get(part), BYTES["output"], f"completed_calls/{part}", notes)
     members = {part: value} if part in given else {}
-    cut = len(notes) > before or given.get("truncated") is True
-    return {"name": name, "success": success, "step": step, **members, "truncated": cut}
+    cut = len(notes) > before or call.truncated
+    return {"name": name, "success": call.success, "step": step, **members, "truncated": cut}
 
 
 def _switched(
     execution: agent_state.ExecutionState, reply: Reply, notes: list[Note]
 ) -> agent_state.ExecutionState:
-    """The mode of the next prompt."""
+    """Switch the mode of the next prompt if the reply requests it and may."""
     switch = judge_switch(execution, reply)
     if switch is None:
         return execution
@@ -297,7 +300,7 @@ def _switched(
 
 
 def _bounded(state: AgentState, notes: list[Note]) -> Updated[AgentState]:
-    """The state below its whole size: collections lose their oldest entries, first down to three each."""
+    """The state within its maximal size: collections lose their oldest entries, first down to three each."""
     while json_size(state.to_payload()) > MAX_STATE_BYTES:
         shorter = _without_oldest(state, notes)
         if shorter is state:

@@ -128,9 +128,9 @@ DEFECTS = (
     Defect(
         "test_inv_10_payload",
         "a field that is written and not read",
-        "agent/state.py",
-        '    "draft_response": "text?",\n',
-        "",
+        "agent/stored.py",
+        "        members[name] = tuple(value)",
+        '        if name != "draft_response":\n            members[name] = tuple(value)',
     ),
     Defect(
         "test_inv_11",
@@ -150,8 +150,8 @@ DEFECTS = (
         "test_inv_12",
         "a text is a list of its letters",
         "agent/reply.py",
-        "enumerate(found if isinstance(found, list) else ())",
-        "enumerate(found if isinstance(found, list | str) else ())",
+        'enumerate(context.optional("insights", "a list") or ())',
+        'enumerate(context.value.get("insights") or ())',
     ),
     Defect(
         "test_inv_12",
@@ -171,8 +171,8 @@ DEFECTS = (
         "test_inv_13",
         "calls are objects, surely",
         "agent/reply.py",
-        "    if not isinstance(found, dict):\n        raise _Refused(\"bad_type\", place,",
-        "    if found is None:\n        raise _Refused(\"bad_type\", place,",
+        "    if not isinstance(found, dict):\n        raise _bad_type(place,",
+        "    if found is None:\n        raise _bad_type(place,",
     ),
     Defect(
         "test_inv_14",

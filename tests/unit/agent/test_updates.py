@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from cogcli.agent.bounds import json_size, shortened
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.reply import MAX_CALL_BYTES, Reply
-from cogcli.agent.state import AgentState
-from cogcli.agent.stored import UnreadableState, members_of
+from cogcli.agent.state import AgentState, ReasoningContext
+from cogcli.agent.stored import UnreadableState
 from cogcli.agent.update import (
     MAX_STATE_BYTES,
     Updated,
@@ -277,7 +277,7 @@ def test_a_notification_is_bounded() -> None:
 
 
 def test_a_stored_member_that_is_no_object_is_refused() -> None:
-    with pytest.raises(UnreadableState, match="execution"):
-        members_of([], {}, "execution")
+    with pytest.raises(UnreadableState, match="reasoning"):
+        ReasoningContext.from_payload([])  # type: ignore[arg-type]
     with pytest.raises(UnreadableState, match="names its user"):
         UserProfile.from_payload({"goals": []})
