@@ -1,9 +1,9 @@
-"""The critic: whether a plan may run, and what came of it (docs/reference/agent-run.md#critic). Pure.
+"""The critic: the verdict on a plan before it runs, and on its results (docs/reference/agent-run.md#critic). Pure.
 
-1. `verify` lists all that is wrong; a `reject` outweighs a `replan`.
-2. A capability that is kept from the model is as unknown as one that does not exist.
-3. What is known of the entity of a request counts for no other: calls with effects or facts name that one.
-4. `score`: the first row that holds.
+1. `verify` lists all fails; a `reject` outweighs a `replan`.
+2. A redacted capability is as unknown as one that does not exist.
+3. Facts about the entity of a request apply to no other entity: calls with effects or facts must name that one.
+4. `score` follows the first row that applies.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from cogcli.agent.context.compiler import CompiledContext
 from cogcli.base.terminal_text import truncate
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import PackTool, Slot
+from cogcli.declarations.skill_spec import Step
 from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.budgets import PER_TURN
 from cogcli.policy.guardrails import has_match
@@ -26,12 +27,12 @@ from cogcli.specs.fields import fit_values
 from cogcli.specs.skill import list_targets
 
 _LONGEST: Final = 160
-"""Characters of what a fail says of a planner's own words."""
+"""The maximal length of a planner's words in a fail."""
 REJECTED: Final = ("approval_mode_mismatch", "violates_decision_spec", "budget_exceeded")
 
 
 class Fail(NamedTuple):
-    """One thing that is wrong with a plan: a word of the reference, the step, and the details."""
+    """One fault of a plan: a word of the reference, the step, and the details."""
 
     code: str
     step: str = ""
@@ -43,18 +44,18 @@ class Fail(NamedTuple):
         return f"{self.code}:{self.detail}" if self.detail else self.code
 
     def to_payload(self) -> dict[str, str]:
-        """The fail as `critic.verified` holds it."""
+        """The fail in `critic.verified`."""
         return self._asdict()
 
 
 class Verification(NamedTuple):
-    """The verdict on a plan: ok, replan or reject, and all that is wrong."""
+    """The verdict on a plan: ok, replan or reject, and all fails."""
 
     fails: tuple[Fail, ...]
 
     @property
     def verdict(self) -> str:
-        """reject outweighs replan; nothing wrong is ok."""
+        """reject outweighs replan; without fails it is ok."""
         if any(fail.code in REJECTED for fail in self.fails):
             return "reject"
         return "replan" if self.fails else "ok"
@@ -70,8 +71,8 @@ def verify(
     unresolved: Iterable[str],
     trips: Mapping[str, LoopTrip],
 ) -> Verification:
-    """Whether a plan may run. `remaining` is what the budgets have left, `unresolved` the required evidence that is not
-    known yet, `trips` by step the trips of the loop guard."""
+    """Whether a plan may run. `remaining` are the rests of the budgets, `unresolved` is the missing required evidence,
+    `trips` are the trips of the loop guard by step."""
     if candidate.fault:
         return Verification((Fail(candidate.fault),))
     if plan is None:
@@ -92,21 +93,28 @@ def verify(
 def _of_calls(
     invocation: Invocation, context: CompiledContext, plan: TurnPlan, candidate: Candidate
 ) -> Iterable[Fail]:
+    """A fail for each call of a capability that is unknown, above the safety mode, or has wrong arguments."""
     surface = {tool.capability: tool for tool in context.compilation.surface.tools}
     arguments = {f"t{plan.turn}_{call.id}": call.arguments for call in candidate.calls}
     for step in plan.skill.steps:
-        is_proposed = step.id in arguments
-        # What a call names is a capability, whatever else the word would mean in a skill.
-        for id in [step.uses] if is_proposed else list_targets(plan.skill.replace(steps=(step,))):
+        given = arguments.get(step.id)
+        for id in _called_capabilities(plan, step, is_proposed=given is not None):
             tool = surface.get(id)
-            if id.startswith(NESTED) and not is_proposed:
-                continue  # a lane, or a skill that a template nests: its own calls are governed
             if tool is None:
                 yield Fail("unknown_capability", step.id, truncate(id, _LONGEST))
             elif is_above(tool.approval_mode, invocation.safety_mode):
                 yield Fail("approval_mode_mismatch", step.id, tool.approval_mode)
-            elif is_proposed and (wrong := _wrong_arguments(invocation, id, arguments[step.id])):
+            elif given is not None and (wrong := _wrong_arguments(invocation, id, given)):
                 yield Fail("args_invalid", step.id, truncate(wrong, _LONGEST))
+
+
+def _called_capabilities(plan: TurnPlan, step: Step, *, is_proposed: bool) -> list[str]:
+    """The capabilities that a step calls. A proposed call always names a capability. A step of a template may also
+    name a lane or a nested skill, whose own calls are governed."""
+    if is_proposed:
+        return [step.uses]
+    targets = list_targets(plan.skill.replace(steps=(step,)))
+    return [id for id in targets if not id.startswith(NESTED)]
 
 
 def _wrong_arguments(invocation: Invocation, id: str, arguments: dict[str, Any]) -> str:
@@ -117,8 +125,8 @@ def _wrong_arguments(invocation: Invocation, id: str, arguments: dict[str, Any])
 def _about_another(
     invocation: Invocation, capability: Capability, arguments: dict[str, Any]
 ) -> str:
-    """What a call with effects, or one that supplies facts, names instead of the entity of the request: what is known
-    of the one would count for the other. Empty where it names none, or that."""
+    """The fault of a call with effects or facts that names another entity than the request, since facts about the one
+    do not apply to the other. Empty if it names no entity, or that one."""
     has_effects = is_above(invocation.policy.mode_of(capability), "read_only")
     facts = invocation.pack.tooling.capabilities.get(capability.id, PackTool()).facts
     supplied = {name.partition(".")[0] for name in facts}
@@ -132,7 +140,7 @@ def _about_another(
 
 
 def _named(slot: Slot, arguments: dict[str, Any]) -> list[str]:
-    """The ids that arguments have for a slot: the one under its parameter, else all texts that its pattern matches."""
+    """The ids for a slot in arguments: that of its parameter, else all texts that match its pattern."""
     if arguments.get(slot.param) is not None:
         return [str(arguments[slot.param])]
     texts = [value for value in arguments.values() if isinstance(value, str)]
@@ -148,25 +156,21 @@ def _misfit(capability: Capability, arguments: dict[str, Any]) -> str:
 
 
 def _of_graph(plan: TurnPlan) -> Iterable[Fail]:
-    """A fail where steps wait for each other, or for one that is not there."""
-    ids = {step.id for step in plan.skill.steps}
+    """A fail if steps wait for each other, or for a step that does not exist."""
     waiting = {step.id: set(step.config.depends_on or ()) for step in plan.skill.steps}
-    if any(not named <= ids for named in waiting.values()) or len(ids) < len(plan.skill.steps):
+    if len(waiting) < len(plan.skill.steps) or not waiting.keys() >= set().union(*waiting.values()):
         yield Fail("dependency_cycle", "", "a step that is not there")
         return
-    while waiting:
-        free = [id for id, named in waiting.items() if not named & waiting.keys()]
-        if not free:
-            yield Fail("dependency_cycle", next(iter(waiting)))
-            return
-        for id in free:
-            del waiting[id]
+    while free := {id for id, named in waiting.items() if not named & waiting.keys()}:
+        waiting = {id: named for id, named in waiting.items() if id not in free}
+    if waiting:
+        yield Fail("dependency_cycle", next(iter(waiting)))
 
 
 def _of_evidence(
     invocation: Invocation, plan: TurnPlan, unresolved: tuple[str, ...]
 ) -> Iterable[Fail]:
-    """A fail for required evidence that is neither known nor supplied by a step before one with effects."""
+    """A fail for required evidence that is not known and that no step before the first effect supplies."""
     tools, supplied = invocation.pack.tooling.capabilities, set[str]()
     for step in plan.skill.steps:
         capability = invocation.capabilities.get(step.uses)
@@ -181,7 +185,7 @@ def _of_evidence(
 
 
 def _of_decision(invocation: Invocation, candidate: Candidate) -> Iterable[Fail]:
-    """A fail for a template that is none of the intent's, or whose outcomes its decision does not have."""
+    """A fail for a template that does not belong to the intent, or has outcomes that its decision lacks."""
     layer = invocation.pack.decisions
     if not candidate.template:
         return
@@ -197,7 +201,7 @@ def _of_decision(invocation: Invocation, candidate: Candidate) -> Iterable[Fail]
 
 
 class Score(NamedTuple):
-    """What came of a turn: escalate, replan or accept; why; and whether the goal is met."""
+    """The verdict on a turn: escalate, replan or accept; the reason; and whether the goal is met."""
 
     verdict: str
     reason: str
@@ -205,21 +209,21 @@ class Score(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What the critic sees of a turn when it is over."""
+    """The results of a finished turn, as the critic reads them."""
 
     effects: tuple[dict[str, Any], ...]
-    """What came of each step."""
+    """The effect of each step."""
     post_gate_failed: bool
     late_phase: str
-    """The lifecycle phase that took longer than it may; empty where none did."""
+    """The lifecycle phase that exceeded its limit of time; empty without one."""
     conflicts: tuple[str, ...]
-    """Required evidence with two values."""
+    """Required evidence with contradicting values."""
     success: bool | None
-    """What the template's `success` says; None without one."""
+    """The result of the template's `success`; None without one."""
     answered: bool
-    """Whether a response was given."""
+    """Whether there is a response."""
     may_replan: bool
-    """Whether the planner proposes something else, and a replan is left."""
+    """Whether the planner can replan, and a replan is left."""
     tied: bool
     """Whether the replan before ended on the same step or gap."""
     escalation_propensity: float
@@ -231,7 +235,7 @@ class Results(NamedTuple):
 
     @property
     def goal_met(self) -> bool:
-        """Whether the goal is met, whatever else is wrong with the turn."""
+        """Whether the goal is met, apart from other faults of the turn."""
         met = self.answered if self.success is None else self.success
         return met and not self.failures
 
@@ -244,10 +248,16 @@ def score(results: Results) -> Score:
         return Score("escalate", f"budget_exceeded:latency:{results.late_phase}", False)
     if results.conflicts:
         return Score("escalate", f"conflict:{results.conflicts[0]}", False)
-    bad = results.failures
-    if results.may_replan and (bad or results.success is False):
-        reason = bad[0].get("code") or bad[0]["status"] if bad else "goal_unmet"
-        if results.tied and results.escalation_propensity >= 0.5:
-            return Score("escalate", f"tie:{reason}", False)
-        return Score("replan", reason, False)
-    return Score("accept", "", results.goal_met)
+    gap = _gap(results)
+    if not results.may_replan or not gap:
+        return Score("accept", "", results.goal_met)
+    if results.tied and results.escalation_propensity >= 0.5:
+        return Score("escalate", f"tie:{gap}", False)
+    return Score("replan", gap, False)
+
+
+def _gap(results: Results) -> str:
+    """The code or the status of the first failed step, else the missed goal; empty without either."""
+    for failed in results.failures:
+        return str(failed.get("code") or failed["status"])
+    return "goal_unmet" if results.success is False else ""

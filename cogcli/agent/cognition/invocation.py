@@ -1,4 +1,4 @@
-"""What an agent was asked, fixed when its run begins: request, pack, limits, and what the stores gave
+"""The input of an agent's run, fixed when it begins: request, pack, limits, and the values of the stores
 (docs/reference/agent-run.md#start). The first event holds it, so that resume and replay read no store.
 """
 
@@ -26,7 +26,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.pack_spec import Pack
-from cogcli.declarations.run_start import start_of
+from cogcli.declarations.run_start import RecordedRequest, RequestUser, start_of
 from cogcli.policy.guardrails import matching
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
@@ -38,22 +38,22 @@ from cogcli.specs.skill_tools import skill_tools
 
 _BY_NAME: Final = Redactor()
 NO_MODEL: Final = "template"
-"""The adapter of a run that templates plan, as its log names it."""
+"""The adapter in the log of a run that templates plan."""
 
 
 class Fetched(NamedTuple):
-    """What the stores gave for a request, and the snapshot of the graph."""
+    """The values of the stores for a request, and the snapshot of the graph."""
 
     edges: tuple[Edge, ...] = ()
     memories: tuple[PromotedMemory, ...] = ()
     snapshot_ref: str = ""
     profile: dict[str, Any] | None = None
-    """What is known of the user; None where nobody is asked who needs it."""
+    """The profile of the user; None for a run without a model."""
     session: dict[str, Any] | None = None
     """The conversation that the request continues."""
 
     def to_payload(self) -> dict[str, Any]:
-        """As JSON."""
+        """The values as JSON."""
         later = {"profile": self.profile, "session": self.session}
         return {
             "edges": [edge._asdict() for edge in self.edges],
@@ -67,7 +67,7 @@ class Fetched(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Fetched:
-        """What `to_payload` gave."""
+        """The inverse of `to_payload`."""
         memories = (
             PromotedMemory(**{**each, "evidence_refs": tuple(each["evidence_refs"])})
             for each in payload["memories"]
@@ -78,20 +78,20 @@ class Fetched(NamedTuple):
 
 
 class Invocation(NamedTuple):
-    """One request to an agent, checked, with all that its turns read."""
+    """One checked request to an agent, with the input of its turns."""
 
     pack: Pack
     request: AgentRequest
     asked: PolicyRequest
     capabilities: Mapping[str, Capability]
-    """Those of the pack that can be called here, skills by `skill:ID` included."""
+    """The callable capabilities of the pack, with its skills as `skill:ID`."""
     intent: IntentResult
     limits: Mapping[str, int | float]
     safety_mode: str
     policy: RunPolicy
     fetched: Fetched = Fetched()
     summary: str = ""
-    """What a model said of the messages of the conversation that have no room."""
+    """The model's summary of the messages of the conversation that have no room."""
 
     def to_payload(self) -> dict[str, Any]:
         """The `agent` of `run.started`."""
@@ -106,7 +106,7 @@ class Invocation(NamedTuple):
 
     @property
     def pins(self) -> dict[str, Any]:
-        """What `pins` of `run.started` gains."""
+        """The further members of `pins` in `run.started`."""
         return {
             "policy_hash": self.pack.hash,
             "snapshot": self.fetched.snapshot_ref,
@@ -116,8 +116,8 @@ class Invocation(NamedTuple):
 
     @property
     def logged_request(self) -> AgentRequest:
-        """The request as the log holds it: without values that are secret by their names. No context has them, and a
-        replay compiles the same."""
+        """The request as the log holds it: without values that are secret by their names. No context has them, so that
+        a replay compiles the same context."""
         named = _BY_NAME.mask(
             {"params": self.request.params, "attachments": list(self.request.attachments)}
         )
@@ -128,7 +128,7 @@ class Invocation(NamedTuple):
     def compile_input(
         self, turn: int, run_id: str, trace_id: str, now: str, learned: tuple[Edge, ...] = ()
     ) -> CompileInput:
-        """What the context of a turn is compiled from. `learned` are the facts of the run's own calls."""
+        """The input of the context of a turn. `learned` are the facts of the run's own calls."""
         pack = self.pack
         run = RunContext(
             run_id,
@@ -156,13 +156,13 @@ class Invocation(NamedTuple):
 
     @property
     def conversation(self) -> Compaction:
-        """The conversation so far as it has room in a context."""
+        """The conversation so far, fitted into a context."""
         messages = self.fetched.session["messages"] if self.fetched.session else ()
         room = int(self.limits.get("buckets.session", self.limits["tokens.context"] // 4))
         return compact_messages(messages, room, summary=self.summary)
 
     def _session_texts(self) -> tuple[str, ...]:
-        """The conversation so far as a context holds it; what finds no room in a quarter of it is summed up."""
+        """The texts of the conversation for a context. A summary replaces messages beyond a quarter of it."""
         found = self.conversation
         before = (
             [f"summary of {len(found.left)} earlier messages: {found.summary.content}"]
@@ -201,8 +201,8 @@ def invocation_of(
 
 
 def refuse_message(made: Invocation) -> AgentRequest | None:
-    """The request without its text if a guardrail refuses its message, else None: with the ids of the guardrails and
-    the hash of the message, and without parameters and attachments, which could repeat it."""
+    """The request without its text if a guardrail refuses its message, else None. It has the ids of the guardrails and
+    the hash of the message, but no parameters and attachments, which could repeat the message."""
     request = made.request
     refused_by = tuple(
         each.id for each in matching(made.pack.policy.guardrails.must_refuse, request.message)
@@ -222,19 +222,19 @@ def refuse_message(made: Invocation) -> AgentRequest | None:
 def intent_of(
     pack: Pack, request: AgentRequest, capabilities: Mapping[str, Capability]
 ) -> IntentResult:
-    """What a request means, by its pack alone."""
+    """The intent of a request, by its pack alone."""
     run = RunContext("", "", pack.tenant)
     return resolve_intent(CompileInput(pack, Policy.of(pack), request, run, capabilities))
 
 
 def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
-    """The invocation that the first event of a run has, over the catalog to continue with."""
+    """The invocation in the first event of a run, over the catalog to continue with."""
     start = start_of(started)
     if start.agent is None:
         raise ValueError("no agent ran this")
     asked = PolicyRequest.recorded(start) or PolicyRequest()
     selection = SelectionOptions(options_from_log(started.payload).bind, None, {})
-    found = invocation_of(catalog, selection, request_of(start.agent.request.json), asked)
+    found = invocation_of(catalog, selection, request_from_log(start.agent.request), asked)
     chosen = {id for id, chain in start.selection.items() if chain.members}
     usable = {id: each for id, each in catalog.by_name.items() if each.id in chosen}
     usable = _with_tools(catalog, found.pack, usable)
@@ -243,19 +243,20 @@ def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
     )
 
 
-def request_of(payload: Mapping[str, Any]) -> AgentRequest:
-    """The request of its JSON, which was checked when it came."""
-    user = payload.get("user") or {}
-    named = User(
-        user.get("user_id", "default"), user.get("role", ""), tuple(user.get("consent") or ())
-    )
-    members = {name: value for name, value in payload.items() if name in AgentRequest._fields}
-    lists = {name: tuple(payload.get(name) or ()) for name in ("attachments", "refused_by")}
-    return AgentRequest(**{**members, "user": named, **lists})
+def request_from_log(recorded: RecordedRequest) -> AgentRequest:
+    """The request in a log, which was checked before."""
+    given = recorded.user or RequestUser()
+    user = User(given.user_id or User().user_id, given.role, tuple(given.consent))
+    members = {name: each for name, each in recorded.json.items() if name in AgentRequest._fields}
+    lists = {
+        "attachments": tuple(recorded.attachments),
+        "refused_by": tuple(recorded.refused_by),
+    }
+    return AgentRequest(**{**members, "user": user, **lists})
 
 
 def _usable(catalog: Catalog, selection: SelectionOptions) -> dict[str, Capability]:
-    """The capabilities that a binding can be chosen for, by id and by alias."""
+    """The capabilities with an eligible binding, by id and by alias."""
     found = {}
     for name, capability in catalog.by_name.items():
         try:
@@ -269,5 +270,5 @@ def _usable(catalog: Catalog, selection: SelectionOptions) -> dict[str, Capabili
 def _with_tools(
     catalog: Catalog, pack: Pack, usable: dict[str, Capability]
 ) -> dict[str, Capability]:
-    """With the skills of the pack that reach nothing but these."""
+    """Add the skills of the pack that reach only these capabilities."""
     return {**usable, **skill_tools(catalog, pack, usable)}

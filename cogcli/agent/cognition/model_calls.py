@@ -1,9 +1,10 @@
-"""The model calls of one run: asked once each, recorded, and found again in the log (docs/reference/models.md#calls).
+"""The model calls of one run: sent once each, recorded, and answered from the log (docs/reference/models.md#calls).
 
-1. `model.requested` is on disk before a request leaves; what is sent is what it holds, so that no masked value leaves.
-2. What the log has an outcome of is not asked again. What it has none of was cut off: a run that goes on asks again,
-   which is written and charged (`model.resent`).
-3. Tool schemas and the arguments of tool calls are JSON texts in the log: a member named like a secret is none there.
+1. `model.requested` is on disk before its request leaves. The request is sent as logged, without masked values.
+2. A request with an outcome in the log is not sent again. A request without one was interrupted: a resumed run sends it
+   again, and the log and the budget count that (`model.resent`).
+3. Tool schemas and the arguments of tool calls are JSON texts in the log, so that no member of theirs is masked because
+   of its name.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from cogcli.declarations.call_records import Usage
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import row_of
+from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.run.engine.run import RootRun
 from cogcli.run.engine.tasks import (
     Cancel,
@@ -50,21 +52,21 @@ from cogcli.run.engine.tasks import (
 )
 
 OpenModel = Callable[[int], LanguageModel]
-"""Gives the model; called with how many requests of the run have an outcome already."""
+"""Opens the model, given the number of requests of the run with an outcome."""
 OnResponse = Callable[[str], None]
-"""Is given what can be read of the response while a model writes it, from any thread; with each reply anew."""
+"""Takes the readable part of a response while a model writes it, from any thread."""
 Outcome = ModelReply | ModelError
 
 
 class AnsweredCall(NamedTuple):
-    """What came of a model call, and the tokens that it used."""
+    """The outcome of a model call, and its tokens."""
 
     outcome: Outcome
     tokens: int
 
 
 class RecordedModelCall:
-    """What a log has of one model call."""
+    """One model call in a log."""
 
     def __init__(self) -> None:
         self.failures: list[ModelError] = []
@@ -72,13 +74,13 @@ class RecordedModelCall:
         self.resent = 0
 
     def outcome(self, attempt: int) -> Outcome | None:
-        """What came of an attempt; None where the log does not say."""
+        """The outcome of an attempt; None if the log has none."""
         return self.failures[attempt - 1] if attempt <= len(self.failures) else self.answer
 
 
 class ModelCalls:
-    """The model calls of a run, in order. `open_model` is called for the first that the log does not answer; None on
-    replay. `on_response` makes the model stream where it can."""
+    """The model calls of a run, in order. `open_model` is called for the first one without an outcome in the log, and
+    is None on replay. With `on_response` the model streams if it can."""
 
     def __init__(
         self,
@@ -94,14 +96,14 @@ class ModelCalls:
         self._recorded: dict[str, RecordedModelCall] = {}
         self._count = 0
         self._known = 0
-        """How many outcomes the log has."""
+        """The number of outcomes in the log."""
         if root.engine.dispatcher is not None:
             for event in root.engine.sink.history():
                 self._take(event)
                 self._known += is_outcome(event)
 
     def ask(self, turn: int, purpose: str, request: ModelRequest) -> Effects:
-        """Ask, and give what was `AnsweredCall`. Raises what the log raises, and what ends the run from outside."""
+        """Send a request and return its `AnsweredCall`. Raise the errors of the log, and those that end the run."""
         self._count += 1
         call_id = f"m{self._count}"
         asked = ModelRequested(
@@ -113,7 +115,7 @@ class ModelCalls:
         )
         task = yield Spawn(self._steps(turn, logged))
         try:
-            while (yield Next()) is not task:  # a step of an earlier plan may have ended unasked
+            while (yield Next()) is not task:  # a step of an earlier plan may end meanwhile
                 pass
         except Interrupted:
             yield Cancel(task, force=True)
@@ -123,7 +125,7 @@ class ModelCalls:
         return task.result
 
     def _steps(self, turn: int, request: ModelRequest) -> Effects:
-        """The attempts of a call, up to the one whose outcome counts."""
+        """Make the attempts of a call until one counts."""
         known, began = self._recorded.get(request.call_id, RecordedModelCall()), time.monotonic()
         was_cut_off = request.call_id in self._recorded and self._root.engine.is_live
         attempt = 1
@@ -149,7 +151,7 @@ class ModelCalls:
         return self._note_answer(turn, request, outcome, sent)
 
     def _attempt(self, request: ModelRequest) -> Effects:
-        """One attempt, by a thread; over a log that is not live it never ends, and what cut it off there comes."""
+        """One attempt, in a thread. Over a log that is not live it never ends: its recorded interruption follows."""
         cancel, seconds = Cancellation(), request.timeout_ms / 1000
         late = ModelError("timeout", f"no answer within {seconds:g} s")
         log = None if self._root.engine.is_live else self._root.engine.dispatcher
@@ -188,7 +190,7 @@ class ModelCalls:
                 self._on_response(partial_response(text))
                 reply: ModelReply = end.value
                 return reply
-            # A long text is read anew for some of its pieces only: for each it would cost its length squared.
+            # A long text is parsed again only for some of its pieces: for each it would take quadratic time.
             if len(text) - shown > len(text) // 256:
                 self._on_response(partial_response(text))
                 shown = len(text)
@@ -196,18 +198,17 @@ class ModelCalls:
     # -- the log ------------------------------------------------------------------------------------------------------
 
     def _take(self, event: Event) -> None:
-        """Take up what an earlier process recorded."""
-        payload = event.payload
-        if event.event_type == "model.requested":
-            self._recorded[payload["call_id"]] = RecordedModelCall()
-        elif event.event_type == "model.retried":
-            self._recorded[payload["call_id"]].failures.append(
-                ModelError.from_payload(payload["error"])
-            )
-        elif event.event_type == "model.resent":
-            self._recorded[payload["call_id"]].resent += 1
-        elif event.event_type == "model.answered":
-            self._recorded[payload["call_id"]].answer = outcome_of_log(payload)
+        """Take an event of a model call that an earlier process recorded."""
+        match recorded_payload(event):
+            case ModelRequested() as asked:
+                self._recorded[asked.call_id] = RecordedModelCall()
+            case ModelRetried() as retried:
+                failure = ModelError.from_payload(retried.error)
+                self._recorded[retried.call_id].failures.append(failure)
+            case ModelResent() as resent:
+                self._recorded[resent.call_id].resent += 1
+            case ModelAnswered() as answered:
+                self._recorded[answered.call_id].answer = outcome_of_log(answered)
 
     def _note_retry(self, call_id: str, attempt: int, error: ModelError, wait: float) -> None:
         is_cut = error.retry_after is not None and error.retry_after > wait
@@ -225,9 +226,7 @@ class ModelCalls:
         self, turn: int, request: ModelRequest, outcome: Outcome, sent: SendCounts
     ) -> AnsweredCall:
         used = outcome.usage if isinstance(outcome, ModelReply) else TokenUsage(0, 0)
-        lost = sent.resent * tokens_of(
-            request
-        )  # of each that was cut off nobody knows what it cost
+        lost = sent.resent * tokens_of(request)  # the cost of each interrupted call is not known
         usage = Usage(
             llm_calls=sent.attempts + sent.resent,
             tool_calls=0,
@@ -243,8 +242,8 @@ class ModelCalls:
             estimated=used.estimated or lost > 0,
             latency_ms=sent.milliseconds,
         )
-        payload = self._emit(answered).payload
-        return AnsweredCall(outcome_of_log(payload), usage.tokens_in + usage.tokens_out)
+        logged = ModelAnswered.of(self._emit(answered).payload)
+        return AnsweredCall(outcome_of_log(logged), usage.tokens_in + usage.tokens_out)
 
     def _emit(self, payload: Payload) -> Event:
         run = self._root.run
@@ -252,13 +251,12 @@ class ModelCalls:
 
 
 def is_outcome(event: Event) -> bool:
-    """Whether an event tells what came of a request."""
+    """Whether an event records the outcome of a request."""
     return row_of(event.event_type).answers_request
 
 
 class SendCounts(NamedTuple):
-    """How often a call was sent: its attempts, how often one was sent again by another process, and how long it
-    took."""
+    """The attempts of a call, the number of them that another process sent again, and the duration."""
 
     attempts: int
     resent: int
@@ -266,14 +264,14 @@ class SendCounts(NamedTuple):
 
 
 def tokens_of(request: ModelRequest) -> int:
-    """About how many tokens a request has."""
+    """The estimated tokens of a request."""
     texts = [message["content"] for message in request.messages]
     tools = [_text(tool) for tool in request.tools]
     return sum(ESTIMATE.count(text) for text in (*texts, *tools))
 
 
 def _to_log(request: ModelRequest) -> dict[str, Any]:
-    """A request as `model.requested` holds it."""
+    """A request for `model.requested`."""
     payload = request.to_payload()
     del payload["call_id"], payload["timeout_ms"]
     return {
@@ -284,7 +282,7 @@ def _to_log(request: ModelRequest) -> dict[str, Any]:
 
 
 def request_of_log(logged: dict[str, Any]) -> ModelRequest:
-    """The request that `model.requested` holds, without its limit of time."""
+    """The request in `model.requested`, without its limit of time."""
     lists = {"messages": tuple(logged["messages"]), "stop": tuple(logged["stop"])}
     tools, schema = tuple(orjson.loads(logged["tools"])), orjson.loads(logged["json_schema"])
     return ModelRequest(**{**logged, **lists, "tools": tools, "json_schema": schema})
@@ -297,11 +295,11 @@ def _outcome_to_log(outcome: Outcome) -> dict[str, Any]:
     return {"reply": {**outcome.to_payload(), "tool_calls": calls}}
 
 
-def outcome_of_log(payload: dict[str, Any]) -> Outcome:
-    """The reply or the error that `model.answered` holds."""
-    if payload.get("error") is not None:
-        return ModelError.from_payload(payload["error"])
-    reply = ModelReply.from_payload(payload["reply"])
+def outcome_of_log(answered: ModelAnswered) -> Outcome:
+    """The reply or the error in `model.answered`."""
+    if answered.error is not None:
+        return ModelError.from_payload(answered.error)
+    reply = ModelReply.from_payload(answered.reply or {})
     calls = ({**call, "args": orjson.loads(call["args"])} for call in reply.tool_calls)
     return reply._replace(tool_calls=tuple(calls))
 

@@ -1,6 +1,6 @@
-"""What a loop sees of its own run: the events of calls, as facts and results. A fold.
+"""The fold of the events of an agent's own run to facts and results of its calls.
 
-It sees what the log holds, secrets masked: what is decided must not depend on what a resume or replay cannot know.
+It reads events as the log holds them, with masked secrets, so that resume and replay make the same decisions.
 """
 
 from __future__ import annotations
@@ -11,13 +11,18 @@ from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.planner import TurnPlan
 from cogcli.agent.context.inputs import Edge
 from cogcli.base.canonical import digest_of
-from cogcli.base.jsonvalue import equal, object_of
+from cogcli.base.jsonvalue import equal
 from cogcli.base.redact import BY_NAME
 from cogcli.base.refs import MISSING
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.agent_events import ContextCompiled
+from cogcli.declarations.call_records import StepError
 from cogcli.declarations.envelope import Event, mask_payload
-from cogcli.declarations.events import row_of
+from cogcli.declarations.events import StepFinished
+from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
 from cogcli.declarations.pack_spec import PackTool
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.typed_payload import read_payload
 from cogcli.specs.skill_tools import called_by
 from cogcli.state.namespaces import walk
 
@@ -30,17 +35,17 @@ class Observer:
     def __init__(self, started: Event, invocation: Invocation) -> None:
         self._given = invocation
         self._root = started.run_id
-        self._closings: dict[str, Event] = {}
+        self._closings: dict[str, StepFinished] = {}
         self._facts: list[dict[str, Any]] = []
         self._refs: dict[str, str] = {}
         self._gates: list[dict[str, Any]] = []
         self._learned: list[Edge] = []
         self.calls = 0
-        """How many calls were made."""
+        """The number of calls."""
         self.denial = ""
-        """Why the policy said no last: the rule, else the reason."""
+        """The rule of the last denial, else its reason."""
         self.post_gate_failed = False
-        """Whether a gate after a call refused what came back."""
+        """Whether a gate after a call refused its response."""
 
     @property
     def learned(self) -> tuple[Edge, ...]:
@@ -48,28 +53,28 @@ class Observer:
         return tuple(self._learned)
 
     def apply(self, event: Event) -> None:
-        """Take one event of the tree into account."""
-        row = row_of(event.event_type)
-        if event.event_type == "context.compiled":
-            self._gates = event.payload["context"]["runtime_controls"]["evidence_gates"]
-        elif event.event_type == "policy.decided" and event.payload["decision"] == "veto":
-            self.denial = event.payload.get("rule") or event.payload.get("reason") or ""
-        elif event.event_type == "budget.exceeded":
-            self.denial = f"budget_exceeded:{event.payload['key']}"
-        elif row.closes and StepPath(event.step_id or "").is_step:
-            self._close(event._replace(payload=mask_payload(event.payload, BY_NAME)))
+        """Apply the next event, also of a nested run."""
+        match read_payload(event, whole=True):
+            case ContextCompiled() as compiled:
+                self._gates = compiled.context["runtime_controls"]["evidence_gates"]
+            case PolicyDecided(decision="veto") as decided:
+                self.denial = decided.rule or decided.reason or ""
+            case BudgetExceeded() as exceeded:
+                self.denial = f"budget_exceeded:{exceeded.key}"
+            case StepFinished() if StepPath(event.step_id or "").is_step:
+                self._close(event._replace(payload=mask_payload(event.payload, BY_NAME)))
 
     def _close(self, event: Event) -> None:
-        payload = event.payload
+        closing = read_record(StepFinished, event.payload)
         if event.run_id == self._root:
-            self._closings[event.step_id or ""] = event
-        if payload["step_status"] == "done" and (called := called_by(payload)):
-            self._learn(event, called, object_of(payload.get("output")))
-        code = object_of(payload.get("error")).get("code")
-        answered = any(each.get("status") == "success" for each in payload.get("attempts") or ())
+            self._closings[event.step_id or ""] = closing
+        if closing.step_status == "done" and (called := called_by(closing.json)):
+            self._learn(event, called, closing.output)
+        code = closing.error.code if closing.error else ""
+        answered = any(each.status == "success" for each in closing.attempts or ())
         self.post_gate_failed = self.post_gate_failed or (code in _GATE_CODES and answered)
 
-    def _learn(self, event: Event, capability: str, output: dict[str, Any]) -> None:
+    def _learn(self, event: Event, capability: str, output: Any) -> None:
         declared = self._given.pack.tooling.capabilities.get(capability, PackTool()).facts
         ref = f"{event.run_id}/{event.step_id}"
         for key, source in declared.items():
@@ -99,7 +104,7 @@ class Observer:
             self._learned.append(edge)
 
     def _contradicts(self, entity: str, predicate: str, value: Any) -> bool:
-        """Whether the stores have another value of a predicate that has only one."""
+        """Whether the stores have another value of a single-valued predicate."""
         stored = [
             e for e in self._given.fetched.edges if (e.subject, e.predicate) == (entity, predicate)
         ]
@@ -108,7 +113,7 @@ class Observer:
 
     @property
     def evidence_gates(self) -> list[dict[str, Any]]:
-        """The gates of the compiled context, those satisfied that a call of this run supplied since."""
+        """The gates of the compiled context. A gate whose fact a later call supplied is satisfied."""
         return [
             {**gate, "status": "satisfied", "refs": [self._refs[gate["name"]]]}
             if gate["name"] in self._refs
@@ -118,72 +123,58 @@ class Observer:
 
     @property
     def conflicts(self) -> tuple[str, ...]:
-        """The required evidence that has two values."""
+        """The required evidence with contradicting values."""
         return tuple(gate["name"] for gate in self.evidence_gates if gate["status"] == "conflict")
 
     def result_of(self, step_id: str) -> Any:
-        """What came of a step of the root run: its output, or its error; None where it did not run."""
+        """The output or the error of a step of the root run; None if it did not run."""
         closing = self._closings.get(step_id)
-        return (
-            None
-            if closing is None
-            else closing.payload.get("output") or closing.payload.get("error")
-        )
+        if closing is None:
+            return None
+        return closing.output or closing.json.get("error")
 
     def results_of(self, plan: TurnPlan) -> list[dict[str, Any]]:
-        """What came of each step of a plan that ended, as a model is told it."""
+        """The results of the ended steps of a plan, for a model."""
         results = []
         for step in plan.skill.steps:
             if (closing := self._closings.get(step.id)) is not None:
-                payload = closing.payload
-                success = payload["step_status"] == "done"
-                told = (
-                    {"output": payload.get("output") or {}}
-                    if success
-                    else {"error": _error_of(payload)}
+                success = closing.step_status == "done"
+                result = (
+                    {"output": closing.output or {}} if success else {"error": _error_of(closing)}
                 )
-                results.append(
-                    {
-                        "name": step.uses,
-                        "success": success,
-                        "step": step.id,
-                        **told,
-                        "truncated": False,
-                    }
-                )
+                named = {"name": step.uses, "success": success, "step": step.id}
+                results.append({**named, **result, "truncated": False})
         return results
 
     def effects_of(self, plan: TurnPlan) -> list[dict[str, Any]]:
-        """What came of each step of a plan."""
+        """The effect of each step of a plan."""
         return [self._effect(step.id, step.uses) for step in plan.skill.steps]
 
     def _effect(self, step_id: str, uses: str) -> dict[str, Any]:
         closing, ref = self._closings.get(step_id), f"{self._root}/{step_id}"
-        payload = closing.payload if closing else {}
-        effect = {
+        effect: dict[str, Any] = {
             "step_id": step_id,
             "capability": uses,
-            "status": payload.get("step_status") or "pending",
+            "status": closing.step_status if closing else "pending",
             "ref": ref,
         }
-        code = object_of(payload.get("error")).get("code")
-        if code:
-            effect["code"] = code
+        if closing and closing.error and closing.error.code:
+            effect["code"] = closing.error.code
         facts = [fact for fact in self._facts if fact["ref"] == ref]
         if facts:
             effect["facts"] = facts
-        if payload.get("output") is not None:
-            effect["result"] = digest_of(payload["output"])
+        if closing and closing.output is not None:
+            effect["result"] = digest_of(closing.output)
         return effect
 
     @property
     def facts(self) -> list[dict[str, Any]]:
-        """The facts of the run so far, as memory events hold them."""
+        """The facts of the run so far, for memory events."""
         return [{"key": fact["key"], "value": fact["value"]} for fact in self._facts]
 
 
-def _error_of(payload: dict[str, Any]) -> dict[str, Any]:
-    """Why a step did not end well."""
-    error = object_of(payload.get("error"))
-    code = error.get("code") or payload.get("reason") or payload["step_status"]
-    return {"code": code, "message": error.get("message") or "", "hint": error.get("hint") or ""}
+def _error_of(closing: StepFinished) -> dict[str, Any]:
+    """The error of a step that did not complete, for a model."""
+    error = closing.error or StepError(code="", message="")
+    code = error.code or closing.reason or closing.step_status
+    return {"code": code, "message": error.message, "hint": error.hint or ""}

@@ -1,4 +1,4 @@
-"""What an agent with a model keeps over the turns of a run: its state, and its model calls
+"""The state and the model calls of an agent with a model, over the turns of a run
 (docs/reference/agent-run.md#reasoning). Every change of the state is an event."""
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from cogcli.agent.update import (
     new_state,
 )
 from cogcli.declarations.agent_events import AgentUpdated
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import RecordedSession
 from cogcli.run.engine.run import RootRun
 from cogcli.run.prepare import LearnedSecrets
 
 
 class ModelAccess(NamedTuple):
-    """The model of a run. `open` is called at the first question that the log does not answer, and is None on replay;
-    `mode` is the one that was asked for: fast, deep or adapt."""
+    """The model of a run. `open` is called for the first request without an outcome in the log, and is None on replay;
+    `mode` is the requested one: fast, deep or adapt."""
 
     info: ModelInfo
     open: OpenModel | None = None
@@ -44,11 +46,11 @@ class Reasoning:
     def __init__(self, state: AgentState, access: ModelAccess, root: RootRun) -> None:
         self.state = state
         self._known_facts: dict[str, Any] = dict(state.reasoning.facts)
-        """The facts that are no news."""
+        """The facts of the last call of `new_facts`."""
         self.calls = ModelCalls(root, access.open, access.on_response, timeout_s=access.timeout_s)
 
     def take(self, judged: Judged, record: TurnRecord) -> None:
-        """Go on with the state that a judgment gave."""
+        """Take the state of a judgment."""
         self.state = judged.state
         self._write(record, judged.notes)
 
@@ -60,23 +62,20 @@ class Reasoning:
         now: str,
         record: TurnRecord,
     ) -> None:
-        """Take up what came of the calls of a turn; `ending` is why the run ends with it, empty where it goes on."""
+        """Take the results of a turn. `ending` is the reason why the run ends, empty if it continues."""
         done = complete_tool_calls(self.state, results, now)
         state, notes = advance_iteration(done.state), done.notes
         if ending:
-            said = (
-                add_message(state, {"role": "assistant", "content": response}, now)
-                if response
-                else None
-            )
-            state, notes = (said.state, (*notes, *said.notes)) if said else (state, notes)
+            if response:
+                added = add_message(state, {"role": "assistant", "content": response}, now)
+                state, notes = added.state, (*notes, *added.notes)
             execution = state.execution._replace(response=response or None)
             state = end_run(state._replace(execution=execution), ending, now).state
         self.state = state
         self._write(record, notes)
 
     def new_facts(self) -> list[dict[str, Any]]:
-        """What was reasoned since this was asked last, as memory events hold it."""
+        """The facts that changed since the last call, for memory events."""
         facts = self.state.reasoning.facts
         fresh = [
             {"key": key, "value": value}
@@ -100,13 +99,13 @@ class Reasoning:
 
 
 def begin_state(given: Invocation, asked: str, now: str) -> AgentState:
-    """The state in which a run begins; `asked` is the mode that the user wants."""
-    layer, session = given.pack.decisions, given.fetched.session
+    """The first state of a run; `asked` is the mode that the user requested."""
+    layer = given.pack.decisions
+    session = read_record(RecordedSession, given.fetched.session)
     intent = layer.intents.get(given.intent.intent)
     templates = [layer.task_templates[id] for id in (intent.templates if intent else ())[:1]]
     steps = max((len(template.steps) for template in templates), default=0)
-    failed = bool(session and session.get("last_run_failed"))
-    mode = resolve_mode(asked, intent.risk if intent else "", steps, failed)
+    mode = resolve_mode(asked, intent.risk if intent else "", steps, session.last_run_failed)
     profile = given.fetched.profile
     begun = new_state(
         given.request.message,
@@ -115,7 +114,7 @@ def begin_state(given: Invocation, asked: str, now: str) -> AgentState:
         mode=mode,
         mode_locked=asked == mode,
         max_iterations=int(given.limits["turns"]),
-        messages=(session or {}).get("messages") or (),
-        reasoning=ReasoningContext.from_payload((session or {}).get("reasoning") or {}),
+        messages=[message.json for message in session.messages],
+        reasoning=ReasoningContext.from_payload(session.reasoning),
     )
     return add_message(begun.state, {"role": "user", "content": given.request.message}, now).state

@@ -1,7 +1,7 @@
 """The contexts of an agent's run, compiled again from its log (docs/reference/pack.md#placements). Pure.
 
-A record holds what came of a compilation; what it left out is in none, so that it is made again from what it read: the
-pinned pack, what the stores gave then, the facts of calls before it, and the time of the event before.
+The log holds the result of a compilation, not what it left out. So it is repeated from its input: the pinned pack, the
+recorded values of the stores, the facts of earlier calls, and the time of the event before.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.observer import Observer
 from cogcli.agent.context.compiler import STAGES, CompiledContext, compile_context
-from cogcli.base.jsonvalue import object_of
+from cogcli.declarations.agent_events import ContextCompiled
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.layer_records import ContextLedger
+from cogcli.declarations.reading import read_record
 
 
 class RecompiledTurn(NamedTuple):
-    """The context of one turn, made again, and the ledger of the recorded one."""
+    """The repeated context of one turn, and the ledger of the recorded one."""
 
     turn: int
     context: CompiledContext
@@ -25,11 +27,11 @@ class RecompiledTurn(NamedTuple):
 
     @property
     def differs(self) -> str:
-        """The first stage that gave something else, or else the member of the ledger; empty where all is equal."""
+        """The first stage with another result, else the first other member of the ledger; empty if all are equal."""
         made = self.context.payload["context_ledger"]
         if made == self.recorded:
             return ""
-        hashes = object_of(self.recorded.get("stage_hashes"))
+        hashes = read_record(ContextLedger, self.recorded).stage_hashes
         stages = (name for name in STAGES if hashes.get(name) != made["stage_hashes"][name])
         members = (name for name in made if made[name] != self.recorded.get(name))
         return next(stages, "") or next(members, "context_ledger")
@@ -43,7 +45,7 @@ def recompile(invocation: Invocation, events: Iterable[Event]) -> Iterator[Recom
     for event in events:
         if started is None or seen is None:
             started, seen = event, Observer(event, invocation)
-        elif event.event_type == "context.compiled":
+        elif event.event_type == ContextCompiled.event.name:
             turn, recorded = event.payload["turn"], dict(event.payload["context"]["context_ledger"])
             given = invocation.compile_input(
                 turn, started.run_id or "", started.trace_id or "", now, seen.learned

@@ -1,4 +1,4 @@
-"""The end of a turn: how it went, whether the run ends, what may be remembered (docs/reference/agent-run.md#next)."""
+"""The end of a turn: its score, whether the run ends, and proposals for memory (docs/reference/agent-run.md#next)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from cogcli.policy.proposals import proposal_from
 from cogcli.run.engine.outcome import RunOutcome
 
 MOST_FAILING: Final = 3
-"""How many calls may fail one after the other."""
+"""The number of consecutive failed calls that end a run."""
 
 
 def settle(
     loop: Progress, verification: Verification, outcome: RunOutcome | None, late: str
 ) -> None:
-    """End a turn. Raises PolicyApprovalError where a person has to decide."""
+    """End a turn. Raise PolicyApprovalError if a person must decide."""
     state = _pressures(loop).to_payload(loop.risk, loop.root.engine.now)
     loop.record.emit(PressureCaptured(turn=loop.turn, **state))
     scored = Score("accept", "", False)
@@ -40,11 +40,21 @@ def settle(
         _decide(loop, scored, outcome)
     if loop.ending is None and not loop.candidate.fault:
         _count_idle(loop)
-    if loop.reasoning is not None:
-        results = loop.seen.results_of(loop.plan) if loop.plan and loop.effects else []
-        ending = (loop.ending.reason or loop.ending.status) if loop.ending else ""
-        loop.reasoning.close_turn(results, loop.response, ending, loop.root.engine.now, loop.record)
+    _close_reasoning(loop)
     _consolidate(loop)
+    _reflect(loop, scored)
+
+
+def _close_reasoning(loop: Progress) -> None:
+    """Hand the results of the turn to the state of a model that reasons."""
+    if loop.reasoning is None:
+        return
+    results = loop.seen.results_of(loop.plan) if loop.plan and loop.effects else []
+    ending = (loop.ending.reason or loop.ending.status) if loop.ending else ""
+    loop.reasoning.close_turn(results, loop.response, ending, loop.root.engine.now, loop.record)
+
+
+def _reflect(loop: Progress, scored: Score) -> None:
     known = loop.record.known
     known["score"] = {**scored._asdict(), "next": "stop" if loop.ending else "continue"}
     exceeded = loop.ending.reason if loop.ending else ""
@@ -66,13 +76,13 @@ def _pressures(loop: Progress) -> Pressures:
             loop.guard.idle_turns,
         ),
         share(len(loop.policy.unresolved), len(seen.evidence_gates)),
-        0.0,  # a turn with an open gate ends only when that is answered
-        float(bool(seen.conflicts)),  # a contradiction that is settled is none any more
+        0.0,  # a turn with an open gate ends only after its answer
+        float(bool(seen.conflicts)),  # a settled contradiction does not count
     )
 
 
 def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: float) -> Score:
-    """The critic's verdict on the turn; one that needs a person waits for one here."""
+    """The critic's verdict on the turn. An escalation waits here for a person."""
     success = _success(loop, outcome)
     bad = [each["step_id"] for each in loop.effects if each["status"] in ("failed", "vetoed")]
     gap = bad[0] if bad else "goal"
@@ -101,7 +111,7 @@ def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: fl
 
 
 def _success(loop: Progress, outcome: RunOutcome | None) -> bool | None:
-    """Whether the template reached its goal, None without one; the response is what the template replies then."""
+    """Whether the template reached its goal, None without a template. Then its reply becomes the response."""
     template = loop.plan.template if loop.plan else None
     if template is None or loop.skips_action:
         return None
@@ -114,13 +124,13 @@ def _success(loop: Progress, outcome: RunOutcome | None) -> bool | None:
 
 
 def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
-    """Whether the run ends with this turn."""
-    error = outcome.error if outcome is not None else None
+    """Decide whether the run ends with this turn."""
     if scored.verdict == "replan":
         loop.replan(scored.reason, list(loop.effects))
-    elif error is not None and outcome is not None and not loop.planner.replans:
+    elif outcome is not None and outcome.error is not None and not loop.planner.replans:
         status = "denied" if outcome.status == "vetoed" else "failed"
-        loop.ending = LoopEnding(status, loop.seen.denial or error.code, error)
+        reason = loop.seen.denial or outcome.error.code
+        loop.ending = LoopEnding(status, reason, outcome.error)
     elif loop.skips_action and loop.plan is not None:
         loop.ending = LoopEnding("completed", SKIPPED)
     elif loop.response or loop.plan is None or loop.plan.template is not None:
@@ -128,7 +138,7 @@ def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
 
 
 def _finish(loop: Progress, scored: Score) -> None:
-    """End with the response, unless it may not be given."""
+    """End with the response, unless a guardrail refuses it."""
     if loop.refuse(matching(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
         return
     loop.ask_for(loop.response)
@@ -142,7 +152,7 @@ def _finish(loop: Progress, scored: Score) -> None:
 
 
 def _count_failing(loop: Progress) -> None:
-    """End a run of a planner that tries again where one call after the other fails."""
+    """End a run with too many consecutive failed calls, if its planner would try again."""
     for effect in loop.effects:
         if effect["status"] in ("done", "failed"):
             loop.failing = loop.failing + 1 if effect["status"] == "failed" else 0
@@ -152,7 +162,7 @@ def _count_failing(loop: Progress) -> None:
 
 
 def _count_idle(loop: Progress) -> None:
-    """End a run whose turns bring nothing new, at the second time."""
+    """End a run at its second turn without a new result."""
     proposed = [
         {"capability": call.capability, "args": call.arguments} for call in loop.candidate.calls
     ]
@@ -163,19 +173,21 @@ def _count_idle(loop: Progress) -> None:
             loop.ending = denied(f"loop_guard:{trip.kind}")
 
 
+def _outcome(loop: Progress) -> str:
+    """The word for the outcome of a completed plan; empty without one."""
+    if loop.ending is None or loop.plan is None or loop.skips_action:
+        return ""
+    return loop.outcome_word(loop.ending) if loop.ending.status == "completed" else ""
+
+
 def _consolidate(loop: Progress) -> None:
-    """Propose what may be remembered, and hand it to the memory."""
+    """Make proposals for memory, and store them."""
     given, known, run = loop.given, loop.record.known, loop.root.run
     user = given.request.user
-    completed = (
-        loop.ending is not None and loop.ending.status == "completed" and not loop.skips_action
-    )
     known["candidate"] = {
         "decision_key": loop.decision_key,
         "entity": next(iter(given.intent.slots.values()), f"user:{user.user_id}"),
-        "outcome": loop.outcome_word(loop.ending)
-        if loop.ending and completed and loop.plan
-        else "",
+        "outcome": _outcome(loop),
         "safety_mode": given.safety_mode,
     }
     loop.record.run_layer("consolidation")

@@ -26,8 +26,8 @@ from cogcli.run.engine.tasks import Effects
 
 
 def pass_turn(loop: Progress) -> Effects:
-    """Pass the next turn; gives a RunOutcome where the run waits, else None. Raises PolicyApprovalError where a person
-    has to decide."""
+    """Pass the next turn. Return the RunOutcome of a run that waits, else None. Raise PolicyApprovalError if a person
+    must decide."""
     engine = loop.root.engine
     _open_turn(loop)
     for layer in ORDER[:6]:
@@ -41,21 +41,29 @@ def pass_turn(loop: Progress) -> Effects:
     yield from _judge(loop, context, before)
     verification = _verify(loop, context)
     allowed = _gate(loop, context, verification)
-    limit = loop.given.limits.get("stage_latency_ms.plan")
-    late = "plan" if limit is not None and milliseconds(began, engine.now) > limit else ""
+    late = _late_phase(loop, began)
     outcome: RunOutcome | None = None
+    skipped = ""
     if loop.plan is not None and allowed:
         outcome = yield from _act(loop, loop.plan)
         if outcome.status == "pending":
             return outcome
-    skipped = "safety_mode" if loop.plan is not None and not allowed and loop.skips_action else ""
+    elif loop.plan is not None and loop.skips_action:
+        skipped = "safety_mode"
     loop.record.complete("action", {"effects": loop.effects}, skipped=skipped)
     settle(loop, verification, outcome, late)
     return None
 
 
+def _late_phase(loop: Progress, began: str) -> str:
+    """`plan` if that phase exceeded its limit of time; else empty."""
+    limit = loop.given.limits.get("stage_latency_ms.plan")
+    is_late = limit is not None and milliseconds(began, loop.root.engine.now) > limit
+    return "plan" if is_late else ""
+
+
 def _open_turn(loop: Progress) -> None:
-    """Reserve the turn, and set what its layers read."""
+    """Reserve the turn, and set the values that its layers read."""
     budgets = loop.policy.budgets
     loop.turn += 1
     loop.policy.turn = loop.turn
@@ -72,7 +80,7 @@ def _open_turn(loop: Progress) -> None:
 
 
 def _compile(loop: Progress) -> CompiledContext:
-    """The context of the turn. A message that needs a person waits for one here; one that is refused ends the run."""
+    """The context of the turn. An escalated message waits here for a person; a refused one ends the run."""
     given = loop.given
     context = _compiled(loop)
     loop.policy.note_facts(context.compilation.evidence.facts, lambda now: _facts_at(loop, now))
@@ -91,7 +99,7 @@ def _compile(loop: Progress) -> CompiledContext:
 
 
 def _facts_at(loop: Progress, now: str) -> Facts:
-    """What is known of the entities of the request as of a time: evidence may have gone stale since the turn began."""
+    """The facts about the entities of the request at a time, since evidence may become stale during a turn."""
     state, given = loop.root.run.state, loop.given
     compiled = given.compile_input(loop.turn, state.run_id, state.trace_id, now, loop.seen.learned)
     return find_evidence(compiled, given.intent)[1].facts
@@ -112,7 +120,7 @@ def _compiled(loop: Progress, part: float = 1.0) -> CompiledContext:
 
 
 def _judge(loop: Progress, context: CompiledContext, effects: list[dict[str, Any]]) -> Effects:
-    """Ask the planner, unless the run ends already. `effects` are those of the turn before."""
+    """Let the planner propose a plan, unless the run ends. `effects` are those of the turn before."""
     loop.plan = None
     view = JudgmentView(
         loop.given,
@@ -142,7 +150,7 @@ def _judge(loop: Progress, context: CompiledContext, effects: list[dict[str, Any
 
 
 def _verify(loop: Progress, context: CompiledContext) -> Verification:
-    """The critic's verdict on the plan. One that may not run ends the run, or the planner is asked again."""
+    """The critic's verdict on the plan. A plan that may not run ends the run or leads to a replan."""
     if loop.ending is not None:
         return Verification(())
     trips = _trips(loop)
@@ -161,16 +169,16 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
     loop.record.emit(judged)
     if found.verdict == "ok" or loop.skips_action:
         return found
-    again = next((trip for trip in trips.values() if trip.again), None)
-    if found.verdict == "reject" or not loop.planner.replans or again:
-        loop.ending = denied(denial_of(context, found, again))
+    again = [trip for trip in trips.values() if trip.again]
+    if again or found.verdict == "reject" or not loop.planner.replans:
+        loop.ending = denied(denial_of(context, found, again[0] if again else None))
     else:
         loop.replan(reason, fails)
     return found
 
 
 def _trips(loop: Progress) -> dict[str, LoopTrip]:
-    """By step the trips of the loop guard over the calls of the candidate, each appended."""
+    """Append the trips of the loop guard over the calls of the candidate, and return them by step."""
     trips = {}
     for call in loop.candidate.calls:
         trip = loop.guard.propose(call.capability, call.arguments)
@@ -181,26 +189,33 @@ def _trips(loop: Progress) -> dict[str, LoopTrip]:
 
 
 def _gate(loop: Progress, context: CompiledContext, verification: Verification) -> bool:
-    """The policy gate: whether the plan may run. The calls themselves are decided again, with their arguments, by the
-    governed call."""
-    verdict, obligations = "allow", list[str]()
-    if loop.ending is not None:
-        verdict = "refuse" if loop.ending.status == "refused" else "deny"
-    elif loop.refuse(matching(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
-        verdict = "refuse"
-    elif verification.verdict != "ok":
-        verdict = "deny"
-    elif loop.plan is not None:
-        tools = {tool.capability: tool for tool in context.compilation.surface.tools}
-        gates = [tools[uses].gate for uses in loop.plan.capabilities.values() if uses in tools]
-        obligations = list(dict.fromkeys(gate for gate in gates if gate))
-        verdict = "allow_with_gate" if obligations else "allow"
+    """The policy gate: whether the plan may run. The governed call decides each call again with its arguments."""
+    denial = _denial(loop, verification)
+    obligations = _gates(loop, context) if not denial else []
+    verdict = denial or ("allow_with_gate" if obligations else "allow")
     loop.record.complete("policy_gate", {"verdict": verdict, "obligations": obligations})
-    return verdict in ("allow", "allow_with_gate") and not loop.skips_action
+    return not denial and not loop.skips_action
+
+
+def _denial(loop: Progress, verification: Verification) -> str:
+    """The verdict on a plan that may not run; empty for one that may."""
+    if loop.ending is not None:
+        return "refuse" if loop.ending.status == "refused" else "deny"
+    if loop.refuse(matching(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
+        return "refuse"
+    return "" if verification.verdict == "ok" else "deny"
+
+
+def _gates(loop: Progress, context: CompiledContext) -> list[str]:
+    """The gates of the capabilities of the plan."""
+    uses = loop.plan.capabilities.values() if loop.plan else ()
+    tools = {tool.capability: tool for tool in context.compilation.surface.tools}
+    gates = [tools[each].gate for each in uses if each in tools]
+    return list(dict.fromkeys(gate for gate in gates if gate))
 
 
 def _act(loop: Progress, plan: TurnPlan) -> Effects:
-    """Drive the plan in the root run, and give the RunOutcome."""
+    """Drive the plan in the root run, and return the RunOutcome."""
     engine = loop.root.engine
     steps = plan_skill(plan.skill, engine.capabilities, engine.skills)
     created = _created(loop, plan, [plan_entry(step) for step in steps.steps])

@@ -1,4 +1,4 @@
-"""The texts of a context: a block for each rule, tool, piece of evidence, memory, and the prompt around them. Pure."""
+"""The texts of a context: a block for each rule, tool, piece of evidence and memory, and the prompt. Pure."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _EVIDENCE: Final = 70
 _MEMORY: Final = 50
 _SESSION: Final = 40
 _NEARER: Final = 5
+"""The priority of a piece of evidence for each hop that it is nearer."""
 _ATTACHMENT: Final = ("name", "media_type", "sha256", "uri")
-"""What a prompt says of an attachment; what is in it only a call reads."""
-"""How much more a piece of evidence counts for each hop that it is nearer."""
+"""The members of an attachment in a prompt. Only a call reads its content."""
 
 
 def candidates(
     given: CompileInput, surface: Surface, evidence: Evidence, memory: Recall
 ) -> Iterator[ContextBlock]:
-    """All blocks that want room, bucket by bucket; ids are unique."""
+    """All candidates for the context, bucket by bucket, with unique ids."""
     yield from _policy_blocks(given, surface)
     for tool in surface.tools:
         text = tool_text(given.capabilities[tool.capability], tool.gate, tool.deferred)
@@ -83,7 +83,7 @@ def _policy_blocks(given: CompileInput, surface: Surface) -> Iterator[ContextBlo
 
 
 def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] = ()) -> str:
-    """A capability as the model is shown it: its id, what it does, and its arguments."""
+    """A capability for a model: its id, description and arguments."""
     arguments = {
         name: {"type": field.type, "required": field.required}
         for name, field in capability.inputs.items()
@@ -93,32 +93,38 @@ def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] 
 
 
 def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> dict[str, Any]:
-    """The compiled prompt: instructions in `system` and `developer`, everything from outside in blocks of its own."""
-    tone, blocks = given.pack.tone.agent, assembly.blocks
+    """The compiled prompt: instructions in `system` and `developer`, foreign texts in separate blocks."""
+    blocks, voice = assembly.blocks, given.run.voice or given.pack.tone.agent.voice
     identity = [f"You are {given.run.role or 'an agent'}."]
-    if given.run.voice or tone.voice:
-        identity.append(f"Voice: {given.run.voice or tone.voice}.")
+    if voice:
+        identity.append(f"Voice: {voice}.")
     instructions = [block.content for block in blocks if block.bucket in ("policy", "tool")]
+    return {
+        "system": "\n".join(identity),
+        "developer": "\n".join(instructions),
+        "task": _task(given, intent),
+        "context_blocks": [block.to_payload() for block in blocks],
+    }
+
+
+def _task(given: CompileInput, intent: IntentResult) -> dict[str, Any]:
     objectives = [
         each.text
         for each in given.pack.decisions.objectives
         if not each.intents or intent.intent in each.intents
     ]
-    named = [
-        {key: each[key] for key in _ATTACHMENT if key in each} for each in given.request.attachments
-    ]
-    return {
-        "system": "\n".join(identity),
-        "developer": "\n".join(instructions),
-        "task": {
-            "intent": intent.intent,
-            "objectives": objectives,
-            "message": given.request.message,
-            "params": intent.params,
-            **({"attachments": named} if named else {}),
-        },
-        "context_blocks": [block.to_payload() for block in blocks],
+    task: dict[str, Any] = {
+        "intent": intent.intent,
+        "objectives": objectives,
+        "message": given.request.message,
+        "params": intent.params,
     }
+    if given.request.attachments:
+        task["attachments"] = [
+            {key: each[key] for key in _ATTACHMENT if key in each}
+            for each in given.request.attachments
+        ]
+    return task
 
 
 def _block(

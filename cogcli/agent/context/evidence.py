@@ -17,14 +17,14 @@ _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES
 
 
 class FoundEdge(NamedTuple):
-    """An edge and how many steps it is from an entity of the request."""
+    """An edge and its distance from an entity of the request."""
 
     edge: Edge
     hops: int
 
 
 class Evidence(NamedTuple):
-    """What was found, what was left out and why, facts by slot, and the gate of each required piece."""
+    """Found and omitted edges, facts by slot, and the gate of each required piece of evidence."""
 
     found: tuple[FoundEdge, ...]
     omitted: tuple[dict[str, Any], ...]
@@ -33,12 +33,12 @@ class Evidence(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that is required is there."""
+        """Whether all required evidence is satisfied."""
         return all(gate.status == "satisfied" for gate in self.gates)
 
 
 class KnowledgeQuery(NamedTuple):
-    """What is looked for: entities by slot, limits, the reader's tenant and highest data class, and the time."""
+    """A query: entities by slot, limits, the reader's tenant and highest data class, and the time."""
 
     slots: Mapping[str, str]
     limits: KnowledgeLimits
@@ -49,7 +49,7 @@ class KnowledgeQuery(NamedTuple):
 
 
 def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[str]) -> Evidence:
-    """The evidence about the entities of the slots. Edges come in the order in which they were written."""
+    """The evidence about the entities of the slots. Edges are in the order of their writing."""
     visible = [edge for edge in edges if not hidden_by(edge, query)]
     by_subject: dict[str, list[Edge]] = defaultdict(list)
     for edge in visible:
@@ -57,29 +57,14 @@ def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[st
     found, omitted = _within_edges(
         sorted(_walk(by_subject, query), key=_order), query.limits.max_edges
     )
-    gates: list[EvidenceGate] = []
-    facts: dict[str, dict[str, Any]] = {
-        slot: {"id": entity.partition(":")[2]} for slot, entity in query.slots.items()
-    }
-    judged = _Standings(by_subject, query)
-    for slot, entity in query.slots.items():
-        for predicate in dict.fromkeys(edge.predicate for edge in by_subject.get(entity, ())):
-            status, chosen = judged.of(entity, predicate)
-            if status == "satisfied" and predicate != "id":  # which entity it is, the request says
-                facts[slot][predicate] = (
-                    chosen[0].stated if len(chosen) == 1 else [e.stated for e in chosen]
-                )
-    for name in dict.fromkeys(required):
-        slot, _, predicate = name.partition(".")
-        status, chosen = judged.of(query.slots.get(slot, ""), predicate)
-        gates.append(
-            EvidenceGate(name, status, tuple(dict.fromkeys(edge.evidence_ref for edge in chosen)))
-        )
+    standings = _Standings(by_subject, query)
+    facts = {slot: standings.facts_about(entity) for slot, entity in query.slots.items()}
+    gates = [standings.gate(name) for name in dict.fromkeys(required)]
     return Evidence(tuple(found), tuple(omitted), facts, tuple(gates))
 
 
 def hidden_by(edge: Edge, query: KnowledgeQuery) -> str:
-    """Why a reader may not see an edge: tenant or class; empty if it may."""
+    """Why a reader may not see an edge: tenant or class; empty if the reader may."""
     if edge.tenant_id != query.tenant_id:
         return "tenant"
     return "class" if _CLASS[edge.data_class] > _CLASS[query.max_class] else ""
@@ -137,7 +122,7 @@ def fault_of(edge: Edge, query: KnowledgeQuery) -> str:
 
 
 _FAULTS: Final = ("stale", "low_trust", "expired")
-"""Why no edge is usable, the reason nearest to a usable one first."""
+"""The reasons why no edge is usable, the nearest to a usable one first."""
 
 
 class _Standings:
@@ -148,34 +133,49 @@ class _Standings:
         self._known: dict[tuple[str, str], tuple[str, list[Edge]]] = {}
 
     def of(self, entity: str, predicate: str) -> tuple[str, list[Edge]]:
-        """The status of a predicate, and the edges that say so."""
+        """The status of a predicate, and its edges."""
         key = entity, predicate
         if key not in self._known:
             self._known[key] = self._judge(entity, predicate)
         return self._known[key]
 
+    def facts_about(self, entity: str) -> dict[str, Any]:
+        """The satisfied predicates of an entity with their values. Its id is that of the request."""
+        facts: dict[str, Any] = {"id": entity.partition(":")[2]}
+        for predicate in dict.fromkeys(edge.predicate for edge in self._by_subject.get(entity, ())):
+            status, chosen = self.of(entity, predicate)
+            if status == "satisfied" and predicate != "id":
+                values = [edge.stated for edge in chosen]
+                facts[predicate] = values[0] if len(values) == 1 else values
+        return facts
+
+    def gate(self, name: str) -> EvidenceGate:
+        """The gate of required evidence `slot.predicate`."""
+        slot, _, predicate = name.partition(".")
+        status, chosen = self.of(self._query.slots.get(slot, ""), predicate)
+        return EvidenceGate(
+            name, status, tuple(dict.fromkeys(edge.evidence_ref for edge in chosen))
+        )
+
     def _judge(self, entity: str, predicate: str) -> tuple[str, list[Edge]]:
-        edges = [edge for edge in self._by_subject.get(entity, ()) if edge.predicate == predicate]
-        if not edges:
-            return "missing", []
-        faults = [fault_of(edge, self._query) for edge in edges]
-        usable = [edge for edge, fault in zip(edges, faults, strict=True) if not fault]
-        if not usable:
-            worst = next(reason for reason in _FAULTS if reason in faults)
-            return worst, [
-                edge for edge, fault in zip(edges, faults, strict=True) if fault == worst
-            ]
+        by_fault: dict[str, list[Edge]] = defaultdict(list)
+        for edge in self._by_subject.get(entity, ()):
+            if edge.predicate == predicate:
+                by_fault[fault_of(edge, self._query)].append(edge)
+        for status in ("", *_FAULTS):
+            if status in by_fault:
+                return (status, by_fault[status]) if status else self._choose(by_fault[""])
+        return "missing", []
+
+    def _choose(self, usable: list[Edge]) -> tuple[str, list[Edge]]:
+        """The status of usable edges of one predicate, and the edges with the most trust."""
         best = max(_TRUST[edge.trust] for edge in usable)
-        latest = [
-            edge for edge in usable if edge.evidence_ref.startswith(f"{self._query.run_id}/")
-        ][-1:]
-        if latest and _TRUST[latest[0].trust] == best:
-            return (
-                "satisfied",
-                latest,
-            )  # a call of this run asked the source: what was stored before is superseded
         strongest = [edge for edge in usable if _TRUST[edge.trust] == best]
-        if predicate not in self._query.limits.single_valued:
+        own = [edge for edge in usable if edge.evidence_ref.startswith(f"{self._query.run_id}/")]
+        # A call of this run read the source, so it supersedes stored edges.
+        if own and own[-1] in strongest:
+            return "satisfied", own[-1:]
+        if usable[0].predicate not in self._query.limits.single_valued:
             return "satisfied", _distinct(strongest)
         if all(equal(edge.stated, strongest[-1].stated) for edge in strongest):
             return "satisfied", strongest[-1:]
@@ -183,7 +183,7 @@ class _Standings:
 
 
 def _distinct(edges: list[Edge]) -> list[Edge]:
-    """The edges of distinct values, of equal ones the latest."""
+    """The edges with distinct values; of equal values the latest edge."""
     kept: list[Edge] = []
     for edge in edges:
         kept = [other for other in kept if not equal(other.stated, edge.stated)]

@@ -1,7 +1,8 @@
-"""Stage 1, `intent`: which entry of the catalog a request means, and what it is about. Pure; never a model."""
+"""Stage 1, `intent`: the entry of the catalog for a request, and its entities. Pure; never uses a model."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cogcli.agent.context.inputs import CompileInput
@@ -15,7 +16,7 @@ _PUNCTUATION = ".,;:!?()[]{}<>\"'`"
 
 
 class IntentResult(NamedTuple):
-    """The intent, empty where none is known; its slots as entities `type:id`; the parameters, filled from slots."""
+    """The intent, empty if it is unknown; its slots as entities `type:id`; the parameters, filled from slots."""
 
     intent: str
     refused: str = ""
@@ -25,28 +26,31 @@ class IntentResult(NamedTuple):
 
 
 def resolve_intent(given: CompileInput) -> IntentResult:
-    """The intent of the request if it names one of the catalog, else the one whose patterns and phrases fit best. A
-    refused request has no slots and no parameters: they could repeat its message."""
+    """The intent that the request names, else the one whose patterns and phrases match best. A refused request has no
+    slots and no parameters, which could repeat its message."""
     catalog, request = given.pack.decisions.intents, given.request
     if request.refused_by:
         known = request.intent in catalog
         return IntentResult(request.intent, "") if known else IntentResult("", UNKNOWN)
-    if request.intent:
-        chosen = request.intent if request.intent in catalog else ""
-        scores: dict[str, int] = {}
-    else:
-        folded = request.message.casefold()
-        scores = {
-            id: score
-            for id, intent in catalog.items()
-            if (score := _score(intent, request.message, folded))
-        }
-        best = [id for id, score in scores.items() if score == max(scores.values())]
-        chosen = best[0] if len(best) == 1 else ""
+    scores = {} if request.intent else _scores(catalog, request.message)
+    chosen = request.intent if request.intent in catalog else _best(scores)
     if not chosen:
         return IntentResult("", UNKNOWN, scores, {}, dict(request.params))
     slots, params = _fill(catalog[chosen].slots, request.message, dict(request.params))
     return IntentResult(chosen, "", scores, slots, params)
+
+
+def _scores(catalog: Mapping[str, PackIntent], message: str) -> dict[str, int]:
+    """The intents that match a message, with their scores."""
+    folded = message.casefold()
+    scores = {id: _score(intent, message, folded) for id, intent in catalog.items()}
+    return {id: score for id, score in scores.items() if score}
+
+
+def _best(scores: Mapping[str, int]) -> str:
+    """The intent with the highest score; empty if there is none or several."""
+    best = [id for id, score in scores.items() if score == max(scores.values())]
+    return best[0] if len(best) == 1 else ""
 
 
 def _score(intent: PackIntent, message: str, folded: str) -> int:
@@ -55,7 +59,7 @@ def _score(intent: PackIntent, message: str, folded: str) -> int:
 
 
 def _words_of(pattern: str, text: str) -> list[str]:
-    """The distinct words of a text that a pattern matches whole."""
+    """The distinct words of a text that match a pattern as a whole."""
     words = dict.fromkeys(word.strip(_PUNCTUATION) for word in text.split())
     return [word for word in words if word and has_match(f"^(?:{pattern})$", word)]
 
@@ -63,7 +67,7 @@ def _words_of(pattern: str, text: str) -> list[str]:
 def _fill(
     slots: dict[str, Slot], message: str, params: dict[str, Any]
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """The entities of the slots, from parameters, else from the message where it names exactly one."""
+    """The entities of the slots, from parameters, else from the message if it names exactly one."""
     entities = {}
     for name, slot in slots.items():
         value = params.get(slot.param) if slot.param else None

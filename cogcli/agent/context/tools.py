@@ -1,11 +1,11 @@
-"""Stages 2 and 3, `policy` and `tools`: what a request may not do, and what the model is shown. Pure.
+"""Stages 2 and 3, `policy` and `tools`: the prohibitions of a request, and the tools for the model. Pure.
 
-A capability that fails a check is kept from the model, not only refused at its call. Rules on arguments wait for it.
+A capability that fails a check is redacted, not only refused at its call. Rules about arguments wait for the call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from cogcli.agent.context.compiled import Redaction
@@ -18,21 +18,21 @@ from cogcli.policy.pack_policy import GovernedCall
 from cogcli.policy.verdict import Verdict, is_above, mode_under
 
 NOT_USABLE = "not_usable"
-"""The reason for a capability that no binding can be chosen for."""
+"""The reason for a capability without an eligible binding."""
 _MISSING = "evidence_missing:"
 
 
 class PolicyResult(NamedTuple):
-    """The guardrails that the message meets, and the capabilities that rules without facts or arguments forbid."""
+    """The guardrails that match the message, and the capabilities that rules without facts or arguments forbid."""
 
     must_refuse: tuple[str, ...]
     must_escalate: tuple[str, ...]
     prohibited: dict[str, str]
-    """The capability, and the reason."""
+    """The reasons by capability."""
 
 
 class SurfacedTool(NamedTuple):
-    """A capability that the model is shown. `deferred`: the facts that another capability has to supply before."""
+    """A capability for the model. `deferred` are the facts that another capability must supply before."""
 
     capability: str
     approval_mode: str
@@ -41,18 +41,17 @@ class SurfacedTool(NamedTuple):
 
 
 class Surface(NamedTuple):
-    """What the model is shown, and what is kept from it, each with the check that failed."""
+    """The tools for the model, and the redacted capabilities with their failed checks."""
 
     tools: tuple[SurfacedTool, ...]
     redactions: tuple[Redaction, ...]
 
 
 def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
-    """What holds of the request whatever the evidence is."""
+    """The policy of a request before evidence is known."""
     policy, message = given.pack.policy, given.request.message
-    listed = given.pack.decisions.intents
     prohibited = {}
-    for id in listed[intent.intent].capabilities if intent.intent else ():
+    for id in _listed(given, intent):
         verdict = _verdict(given, intent, id, {})
         if not verdict.allows and verdict.stage != "situation":
             prohibited[id] = verdict.reason
@@ -66,10 +65,10 @@ def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
 
 
 def surface_tools(given: CompileInput, intent: IntentResult, facts: Mapping[str, Any]) -> Surface:
-    """The capabilities of the intent that every check permits, with those that only wait for facts of another one."""
+    """The capabilities of the intent that every check permits, and those that only wait for facts of another one."""
     tools, redactions, waiting = [], [], []
-    listed = given.pack.decisions.intents
-    for id in listed[intent.intent].capabilities if intent.intent else ():
+    listed = _listed(given, intent)
+    for id in listed:
         verdict = _verdict(given, intent, id, facts)
         if id not in given.capabilities:
             redactions.append(Redaction(id, "permission", NOT_USABLE))
@@ -79,34 +78,40 @@ def surface_tools(given: CompileInput, intent: IntentResult, facts: Mapping[str,
             waiting.append((id, verdict))
         else:
             redactions.append(Redaction(id, verdict.stage, verdict.reason, verdict.rule))
-    supplied = {
-        path
-        for tool in tools
-        for path in given.pack.tooling.capabilities.get(tool.capability, PackTool()).facts
-    }
+    supplied = _supplied_facts(given, tools)
     for id, verdict in waiting:
-        lacking = tuple(
-            dict.fromkeys(
-                path for path, value in verdict.reads.items() if value is None and "." in path
-            )
-        )
+        lacking = _lacking_facts(verdict)
         if lacking and supplied.issuperset(lacking):
             tools.append(SurfacedTool(id, verdict.approval_mode, verdict.gate, lacking))
         else:
             redactions.append(Redaction(id, verdict.stage, verdict.reason, verdict.rule))
-    order = (
-        {id: place for place, id in enumerate(listed[intent.intent].capabilities)}
-        if intent.intent
-        else {}
-    )
-    tools.sort(key=lambda tool: order[tool.capability])
+    tools.sort(key=lambda tool: listed.index(tool.capability))
     return Surface(tuple(tools), tuple(redactions))
+
+
+def _listed(given: CompileInput, intent: IntentResult) -> list[str]:
+    """The capabilities of the intent; none without an intent."""
+    if not intent.intent:
+        return []
+    return list(given.pack.decisions.intents[intent.intent].capabilities)
+
+
+def _supplied_facts(given: CompileInput, tools: Iterable[SurfacedTool]) -> set[str]:
+    """The facts that calls of these tools supply."""
+    declared = given.pack.tooling.capabilities
+    return {path for tool in tools for path in declared.get(tool.capability, PackTool()).facts}
+
+
+def _lacking_facts(verdict: Verdict) -> tuple[str, ...]:
+    """The facts that a rule read and that are not known."""
+    lacking = (path for path, value in verdict.reads.items() if value is None and "." in path)
+    return tuple(dict.fromkeys(lacking))
 
 
 def call_data(
     given: CompileInput, intent: IntentResult, facts: Mapping[str, Any], mode: str, capability: str
 ) -> dict[str, Any]:
-    """What rules see of a call before its arguments are known (docs/reference/pack.md#rules)."""
+    """The data of rules for a call before its arguments are known (docs/reference/pack.md#rules)."""
     request, run = given.request, given.run
     return {
         **facts,
@@ -133,7 +138,7 @@ def call_data(
 
 
 def mode_of(given: CompileInput, id: str) -> str:
-    """The approval mode of a capability under the pack; the highest for one that is not here."""
+    """The approval mode of a capability under the pack; the highest for an unknown one."""
     capability: Capability | None = given.capabilities.get(id)
     return mode_under(given.pack.tooling.capabilities, capability) if capability else "destructive"
 
