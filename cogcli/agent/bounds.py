@@ -9,8 +9,9 @@ from typing import Any, Final, TypeVar
 from cogcli.agent.context.truncation import cut_text
 from cogcli.base.canonical import compact
 from cogcli.base.jsonvalue import NotJson, object_of, preview, to_plain_json
+from cogcli.declarations.value_types import Json
 
-Note = dict[str, Any]
+Note = Json
 Item = TypeVar("Item")
 MOST_NOTES: Final = 20
 _DETAIL: Final = 160
@@ -71,7 +72,7 @@ def plain(value: Any, what: str, notes: list[Note]) -> Any:
         return None
 
 
-def plain_object(value: Any, what: str, notes: list[Note]) -> dict[str, Any]:
+def plain_object(value: Any, what: str, notes: list[Note]) -> Json:
     """The value as a JSON object of its own; empty, with a note, for one that is none."""
     if not isinstance(value, Mapping):
         notes.append(wrong_type(what, "an object", value))
@@ -101,7 +102,7 @@ def shortened(value: Any, room: int) -> tuple[Any, bool]:
         return cut_text(value, room, json_size).text, True
     room -= 1  # two brackets, and a comma less than there are members
     if isinstance(value, dict):
-        members: dict[str, Any] = {}
+        members: Json = {}
         for name, item in value.items():
             room -= json_size(name) + 2
             if room < _SMALLEST:

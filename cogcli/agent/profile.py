@@ -9,6 +9,7 @@ from cogcli.agent.bounds import Note, bounded_text, newest, plain, with_newest, 
 from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, zoned
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.value_types import Json
 
 VERSION: Final = 1
 MOST: Final = {
@@ -23,7 +24,7 @@ NAMED: Final = ("preferences", "projects")
 STYLE: Final = "communication_style"
 
 
-def _with_zones(profile: dict[str, Any]) -> dict[str, Any]:
+def _with_zones(profile: Json) -> Json:
     """Add the zone to the times of version 0."""
     times = ((name, profile[name]) for name in ("created_at", "last_updated") if name in profile)
     return {
@@ -39,7 +40,7 @@ class UserProfile(NamedTuple):
     """The known members of a user. Times are ISO 8601 with a zone, empty before the first."""
 
     user_id: str
-    preferences: dict[str, Any] = NOTHING
+    preferences: Json = NOTHING
     goals: tuple[str, ...] = ()
     expertise_areas: tuple[str, ...] = ()
     communication_style: str = ""
@@ -53,7 +54,7 @@ class UserProfile(NamedTuple):
     interaction_count: int = 0
     synthesis_version: int = 1
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The profile as JSON, with its `schema_version`."""
         return {"schema_version": VERSION, **to_payload(self)}
 
@@ -73,7 +74,7 @@ class Statement(NamedTuple):
     name: str = ""
     contradicts: Any = None
 
-    def to_candidate(self, user_id: str) -> dict[str, Any]:
+    def to_candidate(self, user_id: str) -> Json:
         """The candidate of a proposal. Entries of one list have different predicates, and contradict no other."""
         key = self.name or ("" if self.field == STYLE else str(self.value))
         predicate = f"{self.field}.{key}" if key else self.field

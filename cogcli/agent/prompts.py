@@ -23,6 +23,7 @@ from cogcli.agent.sections import Prompt as Prompt
 from cogcli.agent.state import AgentState
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 
 HEADERS: Final = (
     SITUATED, "REASONING CONTEXT:", "EVIDENCE:", "MEMORY:", "RECENT RESULTS:", "NOTICES:",
@@ -52,10 +53,10 @@ class ToolSpec(NamedTuple):
 
     name: str
     description: str
-    parameters: dict[str, Any] = NOTHING
+    parameters: Json = NOTHING
     awaits: tuple[str, ...] = ()
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The tool in a request to a model."""
         return {"name": self.name, "description": self.description, "parameters": self.parameters}
 
@@ -131,22 +132,22 @@ def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _blocks(compiled: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def _blocks(compiled: Mapping[str, Any]) -> dict[str, list[Json]]:
     """The blocks of the compiled context by bucket."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[Json]] = {}
     for block in compiled["compiled_prompt"]["context_blocks"]:
         found.setdefault(block["bucket"], []).append(block)
     return found
 
 
-def _system(compiled: Mapping[str, Any], blocks: Mapping[str, list[dict[str, Any]]]) -> str:
+def _system(compiled: Mapping[str, Any], blocks: Mapping[str, list[Json]]) -> str:
     never = [_item(block["content"]) for block in blocks.get("policy", ()) if _is_never(block)]
     return "\n".join((compiled["compiled_prompt"]["system"], *never, _DATA_ONLY))
 
 
 def _developer(
     compiled: Mapping[str, Any],
-    blocks: Mapping[str, list[dict[str, Any]]],
+    blocks: Mapping[str, list[Json]],
     tools: Iterable[ToolSpec],
     mode: str,
 ) -> str:
@@ -187,7 +188,7 @@ def _tool(tool: ToolSpec) -> str:
 def _data(
     state: AgentState,
     compiled: Mapping[str, Any],
-    blocks: Mapping[str, list[dict[str, Any]]],
+    blocks: Mapping[str, list[Json]],
     notices: Sequence[Mapping[str, Any]],
     tokenizer: Tokenizer,
 ) -> list[DataSection]:

@@ -10,6 +10,7 @@ from cogcli.agent.reply_text import ReplyProblem as ReplyProblem
 from cogcli.agent.reply_text import read_object
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import NOTHING, preview
+from cogcli.declarations.value_types import Json
 
 MAX_CALL_BYTES: Final = 32 * 1024
 """The maximal bytes of all calls of a reply."""
@@ -25,7 +26,7 @@ _CONTEXT_KEYS: Final = ("goal", "strategy", "facts", "insights")
 _CALL_KEYS: Final = ("name", "args", "id", "depends_on")
 _TYPES: Final[dict[str, type]] = {"text": str, "an object": dict, "a list": list}
 _TEXT: Final = {"type": "string"}
-REPLY_SCHEMA: Final[dict[str, Any]] = {
+REPLY_SCHEMA: Final[Json] = {
     "type": "object",
     "properties": {
         "thinking": _TEXT,
@@ -64,10 +65,10 @@ class Reply(NamedTuple):
     detail}`. Missing texts are empty."""
 
     thinking: str = ""
-    calls: tuple[dict[str, Any], ...] = ()
+    calls: tuple[Json, ...] = ()
     goal: str = ""
     strategy: str = ""
-    facts: dict[str, Any] = NOTHING
+    facts: Json = NOTHING
     insights: tuple[str, ...] = ()
     response: str = ""
     switch_mode: str = ""
@@ -168,7 +169,7 @@ def _reply(value: Mapping[str, Any], limit: int, notes: list[Note]) -> Reply | R
     )
 
 
-def _facts(context: _Members) -> dict[str, Any]:
+def _facts(context: _Members) -> Json:
     """Facts with a name and a value; null changes nothing."""
     facts = context.optional("facts", "an object") or {}
     return {key.strip(): value for key, value in facts.items() if key.strip() and value is not None}
@@ -186,7 +187,7 @@ def _insights(context: _Members) -> tuple[str, ...]:
     return tuple(text for text in kept if text)
 
 
-def _calls(found: list[Any] | None, limit: int, notes: list[Note]) -> tuple[dict[str, Any], ...]:
+def _calls(found: list[Any] | None, limit: int, notes: list[Note]) -> tuple[Json, ...]:
     place = ("tool_calls",)
     if found is None:
         return ()
@@ -198,7 +199,7 @@ def _calls(found: list[Any] | None, limit: int, notes: list[Note]) -> tuple[dict
     return calls
 
 
-def _call(found: Any, place: tuple[str | int, ...], notes: list[Note]) -> dict[str, Any]:
+def _call(found: Any, place: tuple[str | int, ...], notes: list[Note]) -> Json:
     if not isinstance(found, dict):
         raise _bad_type(place, "an object", found)
     members = _Members(found, place, notes)

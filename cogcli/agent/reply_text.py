@@ -10,6 +10,7 @@ import orjson
 from cogcli.agent.bounds import Note, note
 from cogcli.base.jsonvalue import kind_of
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.value_types import Json
 
 MAX_BYTES: Final = 256 * 1024
 _START: Final = re.compile(r"(?:\[\s*+)?\{\s*+[\"'“]")
@@ -31,12 +32,12 @@ class ReplyProblem(NamedTuple):
     pointer: str
     message: str
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The problem as JSON."""
         return self._asdict()
 
 
-def read_object(text: str | bytes, notes: list[Note]) -> dict[str, Any] | ReplyProblem:
+def read_object(text: str | bytes, notes: list[Note]) -> Json | ReplyProblem:
     """The object of a text, or the first one in it, with a note. A list of one object stands for that object. Text
     after the object is ignored."""
     if _size(text) > MAX_BYTES:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.agent.context.tokenizer import Tokenizer
 from cogcli.agent.context.truncation import cut_text, mark_truncated
 from cogcli.agent.data_lines import DataLine
+from cogcli.declarations.value_types import Json
 
 
 class PromptSection(NamedTuple):
@@ -36,7 +37,7 @@ class Prompt(NamedTuple):
         """Whether something is missing in a section."""
         return any(section.truncated for section in self.sections)
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The prompt as JSON."""
         sections = [section._asdict() for section in self.sections]
         return {"messages": list(self.messages), "sections": sections, "tokens": self.tokens}

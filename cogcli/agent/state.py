@@ -14,6 +14,7 @@ from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, zo
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 
 VERSION: Final = 1
 
@@ -45,7 +46,7 @@ class FirstState(Record):
     reasoning: FirstReasoning
 
 
-def _from_first(state: dict[str, Any]) -> dict[str, Any]:
+def _from_first(state: Json) -> Json:
     """The state of version 0 in version 1: times have a zone, and there is a goal."""
     first = read_record(FirstState, state)
     execution, reasoning = first.execution, first.reasoning
@@ -60,7 +61,7 @@ def _from_first(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _with_zones(entries: list[TimedEntry]) -> list[dict[str, Any]]:
+def _with_zones(entries: list[TimedEntry]) -> list[Json]:
     return [
         {**each.json, "timestamp": each.timestamp and zoned(each.timestamp)} for each in entries
     ]
@@ -79,12 +80,12 @@ class ExecutionState(NamedTuple):
     max_iterations: int = 10
     mode: str = "adapt"
     stop_reason: str | None = None
-    messages: tuple[dict[str, Any], ...] = ()
+    messages: tuple[Json, ...] = ()
     response: str | None = None
-    pending_calls: tuple[dict[str, Any], ...] = ()
-    completed_calls: tuple[dict[str, Any], ...] = ()
+    pending_calls: tuple[Json, ...] = ()
+    completed_calls: tuple[Json, ...] = ()
     debug: bool = False
-    notifications: tuple[dict[str, Any], ...] = ()
+    notifications: tuple[Json, ...] = ()
     draft_response: str | None = None
     """The text next to calls: the next prompt shows it with their results."""
     mode_locked: bool = False
@@ -92,7 +93,7 @@ class ExecutionState(NamedTuple):
     switches: int = 0
     """The number of switches of the mode in this run."""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The state as JSON."""
         return to_payload(self)
 
@@ -107,12 +108,12 @@ class ReasoningContext(NamedTuple):
     timestamp}`."""
 
     goal: str = ""
-    facts: dict[str, Any] = NOTHING
+    facts: Json = NOTHING
     strategy: str = ""
     insights: tuple[str, ...] = ()
-    thoughts: tuple[dict[str, Any], ...] = ()
+    thoughts: tuple[Json, ...] = ()
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The context as JSON."""
         return to_payload(self)
 
@@ -129,7 +130,7 @@ class AgentState(NamedTuple):
     reasoning: ReasoningContext = ReasoningContext()
     user_profile: UserProfile | None = None
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The state as JSON, with its `schema_version`."""
         return {
             "schema_version": VERSION,

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
-Migration = Callable[[dict[str, Any]], dict[str, Any]]
+from cogcli.declarations.value_types import Json
+
+Migration = Callable[[Json], Json]
 
 
 class UnreadableState(ValueError):
@@ -41,16 +43,16 @@ _KINDS: Final = {
     "str | None": _Kind("text", str, nullable=True),
     "int": _Kind("number", int),
     "bool": _Kind("boolean", bool),
-    "dict[str, Any]": _Kind("object", dict),
+    "Json": _Kind("object", dict),
     "dict[str, str]": _Kind("object", dict),
     "tuple[str, ...]": _Kind("texts", list, str),
-    "tuple[dict[str, Any], ...]": _Kind("objects", list, dict),
+    "tuple[Json, ...]": _Kind("objects", list, dict),
 }
 """The kinds of members by the annotation of their field."""
 _Stored = TypeVar("_Stored")
 
 
-def to_payload(value: Any) -> dict[str, Any]:
+def to_payload(value: Any) -> Json:
     """The members of a named tuple as JSON: its tuples become lists."""
     return {
         name: list(item) if isinstance(item, tuple) else item
@@ -64,7 +66,7 @@ def from_payload(cls: type[_Stored], payload: Any, what: str, lacking: str = "")
     if not isinstance(payload, dict):
         raise UnreadableState(f"{what} is not an object")
     tuple_class: Any = cls
-    members: dict[str, Any] = {}
+    members: Json = {}
     for name, annotation in cls.__annotations__.items():
         if name not in payload:
             if name not in tuple_class._field_defaults:
@@ -78,9 +80,7 @@ def from_payload(cls: type[_Stored], payload: Any, what: str, lacking: str = "")
     return stored
 
 
-def migrate(
-    payload: Any, version: int, migrations: Mapping[int, Migration], what: str
-) -> dict[str, Any]:
+def migrate(payload: Any, version: int, migrations: Mapping[int, Migration], what: str) -> Json:
     """The payload in this version. Each migration leads from its number to the next; a payload without
     `schema_version` has version 0. Raise NewerState, UnreadableState."""
     if not isinstance(payload, dict):

@@ -31,6 +31,7 @@ from cogcli.agent.reply import MAX_CALL_BYTES, Reply
 from cogcli.agent.state import AgentState, ReasoningContext
 from cogcli.agent.stored import is_zoned
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 
 MOST: Final = {
     "messages": 40, "pending_calls": 8, "completed_calls": 20, "notifications": 20, "insights": 10, "facts": 20,
@@ -95,7 +96,7 @@ def new_state(
     mode: str = "adapt",
     mode_locked: bool = False,
     max_iterations: int = 10,
-    messages: Sequence[dict[str, Any]] = (),
+    messages: Sequence[Json] = (),
     reasoning: ReasoningContext | None = None,
 ) -> Updated[AgentState]:
     """The first state of a run; messages and reasoning are those of the session. The goal is the query."""
@@ -160,7 +161,7 @@ def set_tool_calls(
     state: AgentState, calls: Iterable[Mapping[str, Any]], now: str, notes: list[Note]
 ) -> AgentState:
     """Replace the pending calls."""
-    kept: list[dict[str, Any]] = []
+    kept: list[Json] = []
     for call in calls:
         found = plain_object(call, "pending_calls", notes)
         fits = len(kept) < MOST["pending_calls"] and json_size([*kept, found]) <= MAX_CALL_BYTES
@@ -272,7 +273,7 @@ def _with_insights(state: AgentState, insights: Iterable[str], notes: list[Note]
     return _reasoning(state, insights=kept)
 
 
-def _result(found: Mapping[str, Any], notes: list[Note]) -> dict[str, Any]:
+def _result(found: Mapping[str, Any], notes: list[Note]) -> Json:
     """A completed call: `{name, success, step, output | error, truncated}`, its output in its own shape."""
     given = plain_object(found, "completed_calls", notes)
     call = read_record(CompletedCall, given)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.shared_events import SharedAct
+from cogcli.declarations.value_types import Json
 from cogcli.episode.document_bytes import measured_ms
 from cogcli.episode.layout import EXCERPT
 
 
-def action_from(event: Event, act: SharedAct, position: int) -> dict[str, Any] | None:
+def action_from(event: Event, act: SharedAct, position: int) -> Json | None:
     """Return the record of an act event; None if it names no action and no tool.
 
     `act` is the payload, `position` counts actions from 1.

@@ -23,6 +23,7 @@ from cogcli.declarations.shared_events import (
     StatedFact,
     WorkingMessage,
 )
+from cogcli.declarations.value_types import Json
 from cogcli.state.execution import ExecutionState
 from cogcli.state.namespaces import walk_dicts
 
@@ -43,8 +44,8 @@ class Beliefs:
     """Beliefs and memory after the events so far."""
 
     def __init__(self) -> None:
-        self._stated: list[dict[str, Any]] = []
-        self._facts: dict[str, dict[str, Any]] = {}
+        self._stated: list[Json] = []
+        self._facts: dict[str, Json] = {}
         self._notes: list[str] = []
         self._writers: dict[str, _BeliefSource] = {}
         self._entries: dict[str, list[_BeliefSource]] = {slot: [] for slot in _SLOTS}
@@ -72,7 +73,7 @@ class Beliefs:
                 speaker = _speaker(fact, event)
                 self._facts[fact.key] = _fact(fact.key, fact.value, event.timestamp, speaker)
 
-    def note_writes(self, event: Event, writes: list[dict[str, Any]]) -> None:
+    def note_writes(self, event: Event, writes: list[Json]) -> None:
         """Record which step made each write of a closing event. The writes must be applied already."""
         source = _BeliefSource(
             event.step_id or event.payload["step_id"], event.timestamp, self._order, False
@@ -91,7 +92,7 @@ class Beliefs:
                     [*self._entries[slot], *added] if strategy == "append" else added
                 )
 
-    def beliefs(self, state: ExecutionState) -> list[dict[str, Any]]:
+    def beliefs(self, state: ExecutionState) -> list[Json]:
         """Beliefs of events in order, then those of working memory."""
         found = list(self._stated)
         for slot in _SLOTS:
@@ -102,7 +103,7 @@ class Beliefs:
                     found.append(belief)
         return found
 
-    def memory(self, state: ExecutionState) -> dict[str, Any]:
+    def memory(self, state: ExecutionState) -> Json:
         """Facts, and the notes of working memory if there are any."""
         facts = []
         for target, source in sorted(self._writers.items()):
@@ -111,7 +112,7 @@ class Beliefs:
             value = _value_at(state, target)
             if value is not MISSING and len(orjson.dumps(value)) <= FACT_BYTES:
                 facts.append(_fact(target, value, source.timestamp, source.step))
-        memory: dict[str, Any] = {"facts": [*facts, *self._facts.values()]}
+        memory: Json = {"facts": [*facts, *self._facts.values()]}
         messages = [read_record(WorkingMessage, each) for each in list_of(state.working.messages)]
         notes = [*self._notes, *filter(None, map(_note, messages))]
         if notes:
@@ -139,11 +140,11 @@ def _value_at(state: ExecutionState, text: str) -> Any:
     return walk_dicts(state.working.artifacts, target.path[1:])
 
 
-def _fact(key: str, value: Any, timestamp: str, provenance: str) -> dict[str, Any]:
+def _fact(key: str, value: Any, timestamp: str, provenance: str) -> Json:
     return {"key": key, "value": value, "timestamp": timestamp, "provenance": provenance}
 
 
-def _belief(entry: StatedBelief, provenance: str, timestamp: str) -> dict[str, Any] | None:
+def _belief(entry: StatedBelief, provenance: str, timestamp: str) -> Json | None:
     """A belief of the document; None without a statement or a confidence."""
     if entry.statement is None or entry.confidence is None:
         return None

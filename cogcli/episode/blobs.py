@@ -19,6 +19,7 @@ import orjson
 from cogcli.base.files import FileRefused
 from cogcli.base.strict_json import JsonRefused
 from cogcli.base.strict_json import loads as strict_loads
+from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import SYNCED, Folder, disk_errors
 from cogcli.episode.layout import BLOBS, is_digest
 
@@ -46,9 +47,9 @@ def is_reference(value: Any) -> bool:
     )
 
 
-def spill(payload: dict[str, Any], put: Put) -> dict[str, Any]:
+def spill(payload: Json, put: Put) -> Json:
     """The payload for the log; `put` stores large members and returns their digests."""
-    result: dict[str, Any] = {}
+    result: Json = {}
     sizes: dict[str, int] = {}
     for key, value in payload.items():
         if key == "attempts" and type(value) is list:
@@ -64,7 +65,7 @@ def spill(payload: dict[str, Any], put: Put) -> dict[str, Any]:
     return result
 
 
-def _spill_attempt(attempt: dict[str, Any], put: Put) -> dict[str, Any]:
+def _spill_attempt(attempt: Json, put: Put) -> Json:
     return {
         key: _kept(value, put)[0] if key in _MEMBERS else value for key, value in attempt.items()
     }
@@ -78,12 +79,12 @@ def _kept(value: Any, put: Put) -> tuple[Any, int]:
     return value, len(text)
 
 
-def reference_to(text: bytes, put: Put) -> dict[str, Any]:
+def reference_to(text: bytes, put: Put) -> Json:
     """The reference to a JSON text, which `put` stores."""
     return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
 
 
-def resolve(payload: dict[str, Any], get: Get) -> dict[str, Any]:
+def resolve(payload: Json, get: Get) -> Json:
     """The payload for folds. A reference to a missing or altered blob stays."""
     result = {key: _value(member, get) for key, member in payload.items()}
     attempts = result.get("attempts")

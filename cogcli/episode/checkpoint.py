@@ -28,6 +28,7 @@ from cogcli.base.errors import CogcliError
 from cogcli.base.files import FileRefused
 from cogcli.base.strict_json import JsonRefused
 from cogcli.base.strict_json import loads as strict_loads
+from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder, fdatasync, write_all
 from cogcli.episode.layout import CHECKPOINT, EVENTS, is_digest
 from cogcli.episode.log_lines import Lines, first_link
@@ -66,7 +67,7 @@ class Checkpoint(NamedTuple):
     signature: Mapping[str, Any] | None = None
     slot: int = 0
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The members that MAC and signature cover."""
         return {
             "schema_version": SCHEMA,

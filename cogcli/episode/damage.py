@@ -14,11 +14,12 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.checksum import corrections, holds, is_like_whole, valid_prefix
 from cogcli.declarations.events import EVENT_TYPES, UNKNOWN, row_of
+from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder, fdatasync
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_lines import Lines, parse_line
@@ -88,7 +89,7 @@ def write_newline(folder: Folder, place: int) -> None:
 class LostIntent(NamedTuple):
     """A damaged line before its damage, with its object if it is an intent."""
 
-    intent: dict[str, Any] | None
+    intent: Json | None
     line: bytes
 
 
@@ -107,7 +108,7 @@ def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | No
     return LostIntent(None, lost) if row is not UNKNOWN and not row.write_ahead else None
 
 
-def _lost_intent(value: dict[str, Any], line: bytes) -> LostIntent | None:
+def _lost_intent(value: Json, line: bytes) -> LostIntent | None:
     from cogcli.declarations.checked import problem_of
 
     kind = value.get("event_type")

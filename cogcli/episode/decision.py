@@ -53,6 +53,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.run_start import AgentStart, RecordedPolicy, RecordedStart, RequestUser
 from cogcli.declarations.typed_payload import read_payload
+from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import DECISION
 
 DECISION_SCHEMA: Final = "decision/1"
@@ -73,7 +74,7 @@ def decision_id_of(run_id: str) -> str:
     return f"dc_{digest_of(run_id).removeprefix('sha256:')[:16]}"
 
 
-def read_summary(directory: str) -> dict[str, Any] | None:
+def read_summary(directory: str) -> Json | None:
     """The `x-decision` of a new episode; None for the run of a skill."""
     try:
         with open(f"{directory}/{DECISION}", "rb") as file:
@@ -104,25 +105,25 @@ class DecisionFold:
         self._used: Counter[str] = Counter()
         self._intent = (start.policy or RecordedPolicy()).intent
         self._candidate: CandidateProposed | None = None
-        self._plan: dict[str, Any] | None = None
-        self._policy: list[dict[str, Any]] = []
-        self._approvals: dict[str, dict[str, Any]] = {}
-        self._calls: list[dict[str, Any]] = []
-        self._verified: list[dict[str, Any]] = []
-        self._scored: list[dict[str, Any]] = []
-        self._pressures: list[dict[str, Any]] = []
-        self._proposals: list[dict[str, Any]] = []
-        self._lanes: dict[str, dict[str, Any]] = {}
+        self._plan: Json | None = None
+        self._policy: list[Json] = []
+        self._approvals: dict[str, Json] = {}
+        self._calls: list[Json] = []
+        self._verified: list[Json] = []
+        self._scored: list[Json] = []
+        self._pressures: list[Json] = []
+        self._proposals: list[Json] = []
+        self._lanes: dict[str, Json] = {}
         self._gates: list[Any] = []
         self._context_hashes: list[str] = []
-        self._shown: dict[str, Any] = {}
-        self._bearing: dict[str, Any] = {}
-        self._recorded: dict[str, Any] = {}
+        self._shown: Json = {}
+        self._bearing: Json = {}
+        self._recorded: Json = {}
         self._paused = ""
         """The code of the latest pause."""
-        self.contexts: list[dict[str, Any]] = []
+        self.contexts: list[Json] = []
         """The compiled context of each turn."""
-        self.agent: dict[str, Any] = {}
+        self.agent: Json = {}
         """The `x-agent` of `state.json`; empty for a run without a model."""
         self.apply(started)
 
@@ -191,7 +192,7 @@ class DecisionFold:
             {"event": event.id, **{name: value or None for name, value in members.items()}}
         )
 
-    def _take_context(self, context: dict[str, Any]) -> None:
+    def _take_context(self, context: Json) -> None:
         """Take a compiled context, or nothing of it if a member is malformed."""
         controls = context["runtime_controls"]
         _refs_of(controls["evidence_gates"])
@@ -241,16 +242,16 @@ class DecisionFold:
     # -- the documents ------------------------------------------------------------------------------------------------
 
     @property
-    def waiting(self) -> dict[str, Any] | None:
+    def waiting(self) -> Json | None:
         """The latest request without an answer."""
         open_requests = [each for each in self._approvals.values() if each["answer"] is None]
         return open_requests[-1] if open_requests else None
 
-    def context(self) -> dict[str, Any]:
+    def context(self) -> Json:
         """`context.json` as an object."""
         return {"schema_version": CONTEXT_SCHEMA, "turns": self.contexts}
 
-    def record(self, ending: dict[str, Any] | None = None) -> dict[str, Any]:
+    def record(self, ending: Json | None = None) -> Json:
         """`decision.json` as an object.
 
         `ending` has the members `decision_key`, `status`, `status_reason`, `outcome` and `outputs`. Without it they
@@ -313,7 +314,7 @@ class DecisionFold:
             "wall_clock_ms": elapsed,
         }
 
-    def budgets(self, tokens: int) -> dict[str, dict[str, Any]]:
+    def budgets(self, tokens: int) -> dict[str, Json]:
         """Limit and use of each budget; the use is null if it is not counted over the run. `tokens`: of all model
         calls."""
         used = {"tool_calls.per_workflow": 0, TOKENS: tokens, **self.used()}
@@ -323,7 +324,7 @@ class DecisionFold:
             if not key.startswith(_SETTINGS)
         }
 
-    def overview(self) -> dict[str, Any]:
+    def overview(self) -> Json:
         """The decision in `summary.json`, for lists."""
         return {
             **self.summary(),
@@ -332,7 +333,7 @@ class DecisionFold:
             "user_id": self._user.user_id,
         }
 
-    def reflection(self) -> dict[str, Any]:
+    def reflection(self) -> Json:
         """The `x-agent` of `learn.jsonl`: the effort of the reasoning."""
         mode = read_record(ExecutionMode, self.agent["execution"])
         return {
@@ -349,12 +350,12 @@ class DecisionFold:
             "proposals": [each.get("proposal_id") for each in self._proposals],
         }
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Json:
         """The `x-decision` of `state.json`."""
         record = self.record()
         return {name: record[name] for name in SUMMARY_MEMBERS}
 
-    def _open(self) -> dict[str, Any]:
+    def _open(self) -> Json:
         waiting = (self._paused != IN_DOUBT and self.waiting) or {}
         escalated = waiting.get("kind") == "escalation"
         return {
@@ -372,12 +373,12 @@ class DecisionFold:
         )
 
 
-def _refs_of(gates: list[Any]) -> dict[str, Any]:
+def _refs_of(gates: list[Any]) -> Json:
     """The references of evidence gates, in order. Raise KeyError or TypeError for a malformed gate."""
     return dict.fromkeys(ref for gate in gates for ref in gate["refs"])
 
 
-def decision_of_log(events: Iterable[Event], ending: dict[str, Any]) -> dict[str, Any]:
+def decision_of_log(events: Iterable[Event], ending: Json) -> Json:
     """The record of the root run of a log that ends with these members."""
     first, *rest = events
     fold = DecisionFold(first)
@@ -386,5 +387,5 @@ def decision_of_log(events: Iterable[Event], ending: dict[str, Any]) -> dict[str
     return fold.record(ending)
 
 
-def _members(payload: Payload, *names: str) -> dict[str, Any]:
+def _members(payload: Payload, *names: str) -> Json:
     return {name: getattr(payload, name) for name in names}

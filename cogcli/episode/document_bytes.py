@@ -12,13 +12,14 @@ from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import parse
 from cogcli.episode.folder import Folder
 
 _LARGEST: Final = 1 << 28
 
 
-def to_bytes(document: dict[str, Any]) -> bytes:
+def to_bytes(document: Json) -> bytes:
     """Indent 2, keys in the order they have, final newline: equal documents give equal bytes."""
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
@@ -28,7 +29,7 @@ def read_document(folder: Folder, name: str) -> Any:
     return parse(folder.read(name, limit=_LARGEST))
 
 
-def read_object(folder: Folder, name: str) -> dict[str, Any]:
+def read_object(folder: Folder, name: str) -> Json:
     """The object of a document; empty if it is not an object or cannot be read."""
     with suppress(FileRefused, JsonRefused):
         return object_of(read_document(folder, name))

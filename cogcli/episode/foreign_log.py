@@ -16,6 +16,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.shared_events import SharedAct
 from cogcli.declarations.shared_state import SharedState
+from cogcli.declarations.value_types import Json
 from cogcli.episode.document_bytes import earlier, measured_ms, milliseconds_between
 from cogcli.episode.foreign_words import is_foreign, translate_event
 from cogcli.episode.layout import STEP_STATUSES
@@ -32,7 +33,7 @@ class ReportedLog(NamedTuple):
     """The input of reports: events, and for a log of another tool the action log of its projection."""
 
     events: Iterable[Event]
-    actions: list[dict[str, Any]]
+    actions: list[Json]
 
 
 def for_reports(events: Iterable[Event]) -> ReportedLog:
@@ -139,7 +140,7 @@ class _Report:
             event, step_id=step_id, payload=_add_writes(payload, act), metrics=metrics
         )
 
-    def _timed(self, event: Event, step_id: str) -> dict[str, Any] | None:
+    def _timed(self, event: Event, step_id: str) -> Json | None:
         """The metrics with the duration: as measured, else since the step began."""
         if measured_ms(event) is not None:
             return event.metrics
@@ -157,7 +158,7 @@ def _beginning(event: Event) -> str:
     return event.timestamp if duration is None else earlier(event.timestamp, duration)
 
 
-def _add_writes(payload: dict[str, Any], act: SharedAct) -> dict[str, Any]:
+def _add_writes(payload: Json, act: SharedAct) -> Json:
     """The payload with its artifacts as writes, if it has artifacts and no writes."""
     if type(payload.get("writes")) is list or act.result_artifacts is None:
         return payload
@@ -168,7 +169,7 @@ def _add_writes(payload: dict[str, Any], act: SharedAct) -> dict[str, Any]:
 # -- a state without a log ---------------------------------------------------------------------------------------------
 
 
-def events_of_state(document: dict[str, Any]) -> list[Event]:
+def events_of_state(document: Json) -> list[Event]:
     """Events that project the steps, actions and outcome of a `state.json` whose log does not exist.
 
     Members of a wrong type count as absent. The time of the run's end is not known.
@@ -178,7 +179,7 @@ def events_of_state(document: dict[str, Any]) -> list[Event]:
     start = {"task": state.goal.task, **_members(episode, "seed", "tags", "using", "skill")}
     start |= _members(episode, "intuition_mode")
     planned = {"source": state.plan.source, "step_records": state.plan.json.get("steps")}
-    parts: list[tuple[str, str, dict[str, Any]]] = [
+    parts: list[tuple[str, str, Json]] = [
         ("start", episode.started_at, start),
         ("plan", state.plan.updated_at or episode.started_at, planned),
     ]
@@ -199,6 +200,6 @@ def events_of_state(document: dict[str, Any]) -> list[Event]:
     ]  # fmt: skip
 
 
-def _members(record: Record, *names: str) -> dict[str, Any]:
+def _members(record: Record, *names: str) -> Json:
     """Some members of a document, unchanged: the fold of the events reads them again."""
     return {name: record.json.get(name) for name in names}

@@ -14,7 +14,7 @@ from typing import Any, Final
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
-from cogcli.declarations.value_types import Number
+from cogcli.declarations.value_types import Json, Number
 from cogcli.episode.document_bytes import measured_ms, milliseconds_between
 
 _WRONG: Final = ("failed", "vetoed", "error")
@@ -66,7 +66,7 @@ def translate_event(event: Event) -> Event:
     return event._replace(payload={**event.payload, **more}, metrics=metrics)
 
 
-def _status(phase: str, words: _ForeignWords) -> dict[str, Any]:
+def _status(phase: str, words: _ForeignWords) -> Json:
     """The outcome under the shared format's name; empty if the payload has that name."""
     name, known = ("result_status", words.result_status)
     if phase == "terminate":
@@ -74,7 +74,7 @@ def _status(phase: str, words: _ForeignWords) -> dict[str, Any]:
     return {} if known is not None or words.outcome is None else {name: words.outcome}
 
 
-def _error(phase: str, words: _ForeignWords, outcome: str | None) -> dict[str, Any] | None:
+def _error(phase: str, words: _ForeignWords, outcome: str | None) -> Json | None:
     """The error as an object; None if there is none, or if it is an object already."""
     if isinstance(words.error, str):
         return {"message": words.error}

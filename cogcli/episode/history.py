@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from shlex import quote
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import ActiveTime, Event
@@ -31,6 +31,7 @@ from cogcli.declarations.governance_events import (
     PolicyDecided,
 )
 from cogcli.declarations.typed_payload import read_payload
+from cogcli.declarations.value_types import Json
 from cogcli.episode.document_bytes import measured_ms
 from cogcli.episode.run_history import Branch, LoopHistory, RunHistory, StepHistory, branches
 from cogcli.episode.turn_history import AgentHistory
@@ -113,7 +114,7 @@ class History:
         self.active_time = ActiveTime()
         self.turns = AgentHistory(self.active_time)
         self.last = ""
-        self.actions: list[dict[str, Any]] = []
+        self.actions: list[Json] = []
         """The action log of another tool's log: its actions need not belong to a step."""
         self.chained = False
         """Whether the log is ours from its first event on. Only such a log can be resumed."""

@@ -31,6 +31,7 @@ from cogcli.declarations.envelope import Draft, Event, mask_payload, to_json
 from cogcli.declarations.options import DURABILITIES
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 from cogcli.episode.agreement import scan_log
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
 from cogcli.episode.checkpoint import NOTHING, CheckpointWriter, EventRange, Vouched
@@ -199,7 +200,7 @@ class Journal:
         """Append the evidence of a snapshot: derived, as `append_derived`, and not synced."""
         return self._append(draft, draft.payload, False)
 
-    def _append(self, draft: Draft, payload: dict[str, Any], durable: bool) -> Event:
+    def _append(self, draft: Draft, payload: Json, durable: bool) -> Event:
         last = self._is_last(draft)
         if self._failed is not None and not (last and self._use_reserve()):
             raise self._refusal(self._failed)
@@ -225,7 +226,7 @@ class Journal:
         is_end = draft.phase == "terminate" or draft.event_type == "run.paused"
         return is_end and draft.run_id == self._root
 
-    def _begin(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def _begin(self, payload: Json) -> Json:
         """The payload of the first event, with the rules of the log."""
         self._rules = LATEST
         if has_standing_permissions(payload):
@@ -243,7 +244,7 @@ class Journal:
             return True
         return draft.step_id is not None and StepPath(draft.step_id).in_call
 
-    def _placed_event(self, draft: Draft, payload: dict[str, Any]) -> Event:
+    def _placed_event(self, draft: Draft, payload: Json) -> Event:
         timestamp, clamped = self._clock.now(), None
         if timestamp < self._timestamp:
             timestamp, clamped = self._timestamp, "clamped"
@@ -311,7 +312,7 @@ class Journal:
         return self._blobs.stored
 
     @property
-    def chain(self) -> dict[str, Any]:
+    def chain(self) -> Json:
         """The `chain` of a manifest."""
         return {"events": self._sequence, "head": self._head}
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parse, reference_to
 
 SMALL: Final = 4096
@@ -30,7 +31,7 @@ _DEEPEST: Final = 128
 """Levels of a value assembled from blobs: more than any writer may nest, fewer than the limit of recursion."""
 
 
-def shorten_values(payload: dict[str, Any], put: Put) -> dict[str, Any]:
+def shorten_values(payload: Json, put: Put) -> Json:
     """The payload for the log: `put` stores its large values and returns their digests."""
     return {key: _member(key, value, SPILL, put) for key, value in payload.items()}
 
@@ -84,7 +85,7 @@ class BlobReader:
         self._texts: dict[str, str] = {}
         """The last large texts by digest, the latest last."""
 
-    def expand_payload(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def expand_payload(self, payload: Json) -> Json:
         """The payload for folds. A reference to a missing or altered blob, or one beyond the bound, stays."""
         self._left = MAX_BLOB
         return {key: self._value(member, 0) for key, member in payload.items()}
@@ -106,7 +107,7 @@ class BlobReader:
             return [self._value(member, depth + 1) for member in value]
         return value
 
-    def _blob(self, reference: dict[str, Any], depth: int) -> Any:
+    def _blob(self, reference: Json, depth: int) -> Any:
         self._left -= reference["bytes"]
         beyond = self._left < 0 or reference["bytes"] < 0
         # The empty digest counts as a missing blob.

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from cogcli.declarations.options import TRACE_ID
+from cogcli.declarations.value_types import Json
 
 EVENTS: Final = "events.jsonl"
 LEARN: Final = "learn.jsonl"
@@ -107,7 +108,7 @@ class Finding(NamedTuple):
     found: str = ""
     """The found content, with `expected`."""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The finding as JSON; `expected` and `found` only if they are known."""
         payload = self._asdict()
         return (

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from cogcli.base.calls import STEP_SECONDS
 from cogcli.base.canonical import digest
+from cogcli.declarations.value_types import Json
 from cogcli.episode import summary
 from cogcli.episode.log_fold import LogFold, Use
 
@@ -63,7 +64,7 @@ def _reasons(fold: LogFold) -> list[str]:
     return list(dict.fromkeys(reason for reason in reasons if type(reason) is str and reason))
 
 
-def _latencies(fold: LogFold) -> dict[str, Any]:
+def _latencies(fold: LogFold) -> Json:
     latencies = summary.step_latency_ms(fold)
     slowest = max(latencies, key=latencies.__getitem__, default=None)
     return {
@@ -73,13 +74,13 @@ def _latencies(fold: LogFold) -> dict[str, Any]:
     }
 
 
-def _fallbacks(fold: LogFold) -> Iterator[dict[str, Any]]:
+def _fallbacks(fold: LogFold) -> Iterator[Json]:
     for binding, uses in _grouped(fold.counters.fallbacks).items():
         text = f"binding `{binding}` needed its fallback: repair it, or make the fallback the first choice"
         yield _proposal("binding-fallback", binding, text, uses)
 
 
-def _slow_steps(fold: LogFold) -> Iterator[dict[str, Any]]:
+def _slow_steps(fold: LogFold) -> Iterator[Json]:
     limit = fold.projection.start.options.step_timeout_seconds
     limit = STEP_SECONDS if limit is None else limit
     if limit <= 0:
@@ -92,14 +93,14 @@ def _slow_steps(fold: LogFold) -> Iterator[dict[str, Any]]:
         )
 
 
-def _second_tries(fold: LogFold) -> Iterator[dict[str, Any]]:
+def _second_tries(fold: LogFold) -> Iterator[Json]:
     for step, tries in fold.counters.retried.items():
         if all(succeeded for succeeded, _ in tries):
             text = f"step `{step}` always succeeded on the second try: look at what fails the first time"
             yield _proposal("second-try", step, text, [use for _, use in tries])
 
 
-def _spent_budgets(fold: LogFold) -> Iterator[dict[str, Any]]:
+def _spent_budgets(fold: LogFold) -> Iterator[Json]:
     for name, budget in summary.budgets(fold).items():
         limit, used = budget["limit"], budget["used"]
         if limit and used is not None and used / limit > NEARLY:
@@ -107,13 +108,13 @@ def _spent_budgets(fold: LogFold) -> Iterator[dict[str, Any]]:
             yield _proposal("budget-spent", name, text, _ending(fold))
 
 
-def _missing_outputs(fold: LogFold) -> Iterator[dict[str, Any]]:
+def _missing_outputs(fold: LogFold) -> Iterator[Json]:
     for name in fold.projection.end.required_missing:
         text = f"output `{name}` was never produced: no step that ran writes it"
         yield _proposal("output-missing", str(name), text, _ending(fold))
 
 
-def _high_pressure(fold: LogFold) -> Iterator[dict[str, Any]]:
+def _high_pressure(fold: LogFold) -> Iterator[Json]:
     """Propose a look at each signal of an agent that stayed high over consecutive turns."""
     pressed = fold.counters.pressed
     signals = {name: None for state, _ in pressed for name in state if name.endswith(_SIGNALS)}
@@ -126,7 +127,7 @@ def _high_pressure(fold: LogFold) -> Iterator[dict[str, Any]]:
             yield _proposal("high-pressure", signal, text, uses)
 
 
-def _high_rows(signal: str, pressed: list[tuple[dict[str, Any], str]]) -> Iterator[list[Use]]:
+def _high_rows(signal: str, pressed: list[tuple[Json, str]]) -> Iterator[list[Use]]:
     """Each series of consecutive turns in which a signal was high."""
     row: list[Use] = []
     for state, event in pressed:
@@ -161,7 +162,7 @@ def _grouped(uses: Iterable[Use]) -> dict[str, list[Use]]:
     return groups
 
 
-def _proposal(kind: str, about: str, text: str, uses: list[Use]) -> dict[str, Any]:
+def _proposal(kind: str, about: str, text: str, uses: list[Use]) -> Json:
     return {
         "kind": kind,
         "about": about,

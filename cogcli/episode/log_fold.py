@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
@@ -15,6 +15,7 @@ from cogcli.declarations.event_type import EventType
 from cogcli.declarations.events import row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
+from cogcli.declarations.value_types import Json
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import CONTEXT, DECISION, FindingSink, ignore_message
 from cogcli.episode.projection import Projection, is_snapshot
@@ -49,7 +50,7 @@ class Counters:
         """Steps with a tool, and their latency."""
         self.retried: dict[str, list[tuple[bool, Use]]] = {}
         """For each retried invocation of a step: whether its second try succeeded."""
-        self.pressed: list[tuple[dict[str, Any], str]] = []
+        self.pressed: list[tuple[Json, str]] = []
         """The signals of each turn of an agent, and the id of their event."""
         self._open_retries: Counter[str] = Counter()
 
@@ -142,7 +143,7 @@ class LogFold:
         self.counters.apply(event, is_root=self.projection.is_root(event))
 
     @property
-    def pins(self) -> dict[str, Any]:
+    def pins(self) -> Json:
         """The pins of the run."""
         return self.projection.start.pins
 

@@ -32,6 +32,7 @@ from cogcli.base.strict_json import loads as strict_loads
 from cogcli.declarations.checksum import Checksums, is_like_whole, valid_prefix
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
 
@@ -101,7 +102,7 @@ class Lines:
             rest = b""
         self.tail = rest
 
-    def objects(self, *, sound: bool = False) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+    def objects(self, *, sound: bool = False) -> Iterator[tuple[int, bytes, Json]]:
         """Each committed line with its number and its object, up to the first without one; with `sound`, also up to the
         first that does not fit its checksum."""
         lines, checksums = iter(self), Checksums()
@@ -140,7 +141,7 @@ def is_foreign_line(line: bytes) -> bool:
     return False
 
 
-def is_unchained(first: dict[str, Any]) -> bool:
+def is_unchained(first: Json) -> bool:
     """Whether a log with this first line is another tool's."""
     return "seq" not in first and "prev" not in first
 
@@ -161,7 +162,7 @@ def is_torn_tail(tail: bytes) -> bool:
     return not whole or not tail[whole:].strip(b"\0")
 
 
-def parse_line(line: bytes) -> dict[str, Any]:
+def parse_line(line: bytes) -> Json:
     """The object of one line, strictly. Raises JsonRefused.
 
     A line that we wrote gives the same bytes again, which no repeated key or odd number survives; any other line

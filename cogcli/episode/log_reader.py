@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.errors import CogcliError
 from cogcli.base.files import FileRefused
 from cogcli.declarations.envelope import ABSENT, TYPES, Event, from_json
+from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs, refusals
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
@@ -137,7 +138,7 @@ def no_blob(digest: str) -> None:
 
 
 def event_of(
-    value: dict[str, Any], line: bytes = b"", reader: BlobReader | None = None, rules: int = FIRST
+    value: Json, line: bytes = b"", reader: BlobReader | None = None, rules: int = FIRST
 ) -> Event:
     """The event of a parsed line of a log that follows `rules`: members of a wrong type left out, blobs resolved.
 
@@ -146,7 +147,7 @@ def event_of(
     event = from_json(value)
     # A log has few kinds of lines, so most types were checked before.
     if (types := tuple(map(type, event))) not in _sound:
-        wrong: dict[str, Any] = {
+        wrong: Json = {
             name: ABSENT.get(name)
             for name, found in zip(Event._fields, types, strict=True)
             if name != "payload" and found not in (TYPES[name], type(ABSENT.get(name)))

@@ -25,6 +25,7 @@ from cogcli.base.errors import CogcliError
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import parse
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import (
@@ -52,11 +53,11 @@ def manifest_of(
     *,
     episode_id: str,
     created_at: str,
-    files: list[dict[str, Any]],
-    chain: dict[str, Any],
-    pins: dict[str, Any],
+    files: list[Json],
+    chain: Json,
+    pins: Json,
     unsigned: Sequence[Any] = (),
-) -> dict[str, Any]:
+) -> Json:
     """The manifest of an episode. `created_at` is the last event's timestamp; `unsigned` are the ranges of events
     without the vouching of the signature."""
     return {
@@ -71,7 +72,7 @@ def manifest_of(
     }
 
 
-def unsigned_ranges(manifest: dict[str, Any]) -> list[list[int]] | None:
+def unsigned_ranges(manifest: Json) -> list[list[int]] | None:
     """The `unsigned` ranges of events of a manifest; None if the member is malformed."""
     ranges = manifest.get("unsigned", [])
     sound = type(ranges) is list and all(
@@ -81,7 +82,7 @@ def unsigned_ranges(manifest: dict[str, Any]) -> list[list[int]] | None:
     return ranges if sound else None
 
 
-def with_signature(expected: dict[str, Any], manifest: dict[str, Any]) -> dict[str, Any]:
+def with_signature(expected: Json, manifest: Json) -> Json:
     """A derived manifest with the members that only its signer knows, as the stored manifest has them."""
     unsigned = unsigned_ranges(manifest)
     derived = {name: value for name, value in expected.items() if name != "signature"}
@@ -90,12 +91,12 @@ def with_signature(expected: dict[str, Any], manifest: dict[str, Any]) -> dict[s
     return {**derived, "signature": manifest["signature"]}
 
 
-def entry(name: str, digest: str, size: int) -> dict[str, Any]:
+def entry(name: str, digest: str, size: int) -> Json:
     """One file of a manifest; `digest` is plain hex, as `sha256sum` prints it."""
     return {"name": name, "sha256": digest, "size_bytes": size, "kind": kind_of(name)}
 
 
-def files_of(folder: Folder) -> list[dict[str, Any]]:
+def files_of(folder: Folder) -> list[Json]:
     """Return the manifest entries of all files except the manifest, by name. Raise FileRefused."""
     entries = [entry(name, *measure(folder, name)) for name in _regular(folder) if name != MANIFEST]
     try:
@@ -130,7 +131,7 @@ def measure(folder: Folder, name: str) -> tuple[str, int]:
     return content.hexdigest(), size
 
 
-def chain_of(folder: Folder, episode_id: str) -> dict[str, Any]:
+def chain_of(folder: Folder, episode_id: str) -> Json:
     """The number of lines in the log, and the hash of the last. Raise FileRefused."""
     count, last = 0, None
     for count, last in Lines(folder.chunks(EVENTS)):  # noqa: B007

@@ -14,6 +14,7 @@ from typing import Any, Final
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
+from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import STEP_KINDS, STEP_STATUSES, FindingSink, ignore_message
 from cogcli.episode.log_lines import FIRST
 
@@ -28,10 +29,10 @@ class PlanProjection:
 
     def __init__(self, on_repair: FindingSink = ignore_message) -> None:
         self._on_repair = on_repair
-        self._head: dict[str, Any] = {}
+        self._head: Json = {}
         self.rules = FIRST
-        self.steps: list[dict[str, Any]] = []
-        self._by_id: dict[str, dict[str, Any]] = {}
+        self.steps: list[Json] = []
+        self._by_id: dict[str, Json] = {}
 
     def apply(self, event: Event) -> None:
         """Apply one event of the root run."""
@@ -40,7 +41,7 @@ class PlanProjection:
         elif event.phase == "plan":
             self._start(event)
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> Json:
         """The plan of `state.json`. It shares its steps with this projection."""
         return {**self._head, "steps": self.steps}
 
@@ -66,7 +67,7 @@ class PlanProjection:
                     f"two steps of the plan are called `{id}`: evidence goes to the first"
                 )
 
-    def _from_records(self, records: list[Any]) -> Iterator[dict[str, Any]]:
+    def _from_records(self, records: list[Any]) -> Iterator[Json]:
         for position, record in enumerate(records, 1):
             if type(record) is not dict:
                 self._on_repair(f"step record {position} is not an object: passed over")
@@ -90,7 +91,7 @@ class PlanProjection:
                 **{key: value for key, value in record.items() if key.startswith("x-")},
             }
 
-    def _from_labels(self, labels: list[Any]) -> Iterator[dict[str, Any]]:
+    def _from_labels(self, labels: list[Any]) -> Iterator[Json]:
         for position, label in enumerate(labels, 1):
             if type(label) is not str:
                 self._on_repair(f"plan label {position} is not text: passed over")
@@ -128,7 +129,7 @@ class PlanProjection:
             self._on_repair(f"step `{act.step_id}`: status {status!r:.40} changes nothing")
 
 
-def project_plan_state(events: Iterable[Event]) -> dict[str, Any]:
+def project_plan_state(events: Iterable[Event]) -> Json:
     """Return the plan of a log's root run. The shared format defines the name of this function."""
     projection = PlanProjection()
     for event in events:

@@ -11,7 +11,7 @@ and docs/reference/episode.md#rules, and four rules of the code:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -22,6 +22,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.shared_events import SharedAct, SharedEnd, SharedStart
+from cogcli.declarations.value_types import Json
 from cogcli.episode.actions import action_from
 from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
@@ -68,8 +69,8 @@ class Projection:
         """The payload of that event."""
         self._failed_step: str | None = None
         self.plan = PlanProjection(on_repair)
-        self.actions: list[dict[str, Any]] = []
-        self.artifacts: dict[str, Any] = {}
+        self.actions: list[Json] = []
+        self.artifacts: Json = {}
         """By name or path: a name below `working.artifacts` unchanged, a file as its path, size and hash."""
         self.state = ExecutionState("", "", "")
         self.status = "pending"
@@ -187,7 +188,7 @@ class Projection:
 
     # -- the document -------------------------------------------------------------------------------------------------
 
-    def result(self, put: Put = digest) -> dict[str, Any]:
+    def result(self, put: Put = digest) -> Json:
         """`state.json` as an object. It shares values with this projection, so serialize it before the next event.
 
         Under rules 2 references replace large values: `put` takes the JSON of each and returns its digest.
@@ -215,15 +216,15 @@ class Projection:
             _shorten(document, put)
         return document
 
-    def goal(self) -> dict[str, Any]:
+    def goal(self) -> Json:
         """The `goal` of the document."""
         return {"task": self.task(), "type": "task"}
 
-    def memory(self) -> dict[str, Any]:
+    def memory(self) -> Json:
         """The `memory` of the document."""
         return self._beliefs.memory(self.state)
 
-    def outcomes(self) -> dict[str, Any]:
+    def outcomes(self) -> Json:
         """The `outcomes` of the document."""
         return {
             "status": self.status,
@@ -239,7 +240,7 @@ class Projection:
         goal = self.state.frame.goal
         return self.start.task or (goal if type(goal) is str else "")
 
-    def _episode(self) -> dict[str, Any]:
+    def _episode(self) -> Json:
         began, start = self._began, self.start
         members = {
             "id": began.episode_id if began else "",
@@ -254,10 +255,10 @@ class Projection:
         }
         return {name: value for name, value in members.items() if value is not None}
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Json:
         """Steps of the plan, time, and the run's own sums; then the other metrics of the terminate event."""
         steps = self.plan.steps
-        metrics: dict[str, Any] = {
+        metrics: Json = {
             "steps_completed": sum(step["status"] == "done" for step in steps),
             "steps_total": len(steps),
             "duration_ms": self.duration_ms(),
@@ -283,7 +284,7 @@ class Projection:
         between = milliseconds_between(self.started_at, ended.timestamp, whole=True)
         return measured if between is None else min(measured, between)
 
-    def error(self) -> dict[str, Any] | None:
+    def error(self) -> Json | None:
         """The error of the run, with the step that failed first."""
         error = self.end.error
         if error is None:
@@ -296,7 +297,7 @@ _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "ext
 """The members of `x-cognitive` that hold values."""
 
 
-def _shorten(document: dict[str, Any], put: Put) -> None:
+def _shorten(document: Json, put: Put) -> None:
     """Replace large values by references. Outputs stay in full as far as possible, for their readers."""
     outcomes, cognitive, plan = document["outcomes"], document["x-cognitive"], document["plan"]
     outcomes["outputs"] = {
@@ -313,7 +314,7 @@ def _shorten(document: dict[str, Any], put: Put) -> None:
 _SNAPSHOT_OUTCOMES: Final = ("status", "metrics", "error")
 
 
-def snapshot_outcomes(outcomes: dict[str, Any]) -> dict[str, Any]:
+def snapshot_outcomes(outcomes: Json) -> Json:
     """The outcomes in the evidence of a snapshot: those whose size does not grow with the run."""
     return {name: outcomes[name] for name in _SNAPSHOT_OUTCOMES}
 
@@ -323,7 +324,7 @@ def is_snapshot(event: Event) -> bool:
     return row_of(event.event_type).projected and object_of(event.payload).get("snapshot") is True
 
 
-def state_bytes(document: dict[str, Any], rules: int) -> bytes:
+def state_bytes(document: Json, rules: int) -> bytes:
     """The bytes of `state.json` from the result of a projection under these rules."""
     if rules > FIRST:
         outcomes = document["outcomes"]
@@ -335,7 +336,7 @@ def state_bytes(document: dict[str, Any], rules: int) -> bytes:
     return to_bytes(document)
 
 
-def project(events: Iterable[Event]) -> dict[str, Any]:
+def project(events: Iterable[Event]) -> Json:
     """`state.json` as an object, from the events of one log."""
     return _projected(events).result()
 

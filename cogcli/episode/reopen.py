@@ -19,7 +19,7 @@ from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import Any, Final, NamedTuple, Unpack
+from typing import Final, NamedTuple, Unpack
 
 from cogcli.base.canonical import digest
 from cogcli.base.errors import EnvironmentRefusal, UsageError
@@ -28,6 +28,7 @@ from cogcli.base.files import FileRefused
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import RunRecovered
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs, refusals
 from cogcli.episode.checkpoint import compare, known_records
 from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, write_newline
@@ -236,7 +237,7 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
     return _Log(events, end, read_from(folder, size), heads)
 
 
-def _rules(folder: Folder, first: dict[str, Any]) -> int:
+def _rules(folder: Folder, first: Json) -> int:
     """The rules that a log follows, by its first line. Raise EnvironmentRefusal if it does not start a run, or if it
     names rules of a later version, which may require other lines."""
     if first.get("phase") != "start":

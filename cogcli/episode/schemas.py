@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from cogcli.declarations import documents
 from cogcli.declarations.checked import adapter_of
@@ -18,8 +18,9 @@ from cogcli.declarations.events import PAYLOADS
 from cogcli.declarations.field import RECORDS
 from cogcli.declarations.record import Record
 from cogcli.declarations.shared_state import SeedState
+from cogcli.declarations.value_types import Json
 
-Schema = dict[str, Any]
+Schema = Json
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _BLOB: Final = {
     "title": "Blob",

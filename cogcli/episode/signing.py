@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
 from cogcli.base.files import FileRefused, read_regular
+from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -27,7 +28,7 @@ _LIMIT: Final = 16 * 1024
 _KEY = re.compile(r"[0-9a-f]{64}")
 _VALUE = re.compile(r"[0-9a-f]{128}")
 
-Sign = Callable[[dict[str, Any]], dict[str, str]]
+Sign = Callable[[Json], dict[str, str]]
 """Returns the `signature` of a manifest."""
 
 
@@ -37,7 +38,7 @@ def signer(path: str) -> Sign:
     _require_private(path)
     key_id = _name_of(key.public_key())
 
-    def sign(manifest: dict[str, Any]) -> dict[str, str]:
+    def sign(manifest: Json) -> dict[str, str]:
         return {"alg": ALGORITHM, "key_id": key_id, "value": key.sign(_signed(manifest)).hex()}
 
     return sign
@@ -74,7 +75,7 @@ _WEAK: Final = frozenset((
 at least every eighth text, and the library accepts it."""
 
 
-def fits(manifest: dict[str, Any]) -> bool:
+def fits(manifest: Json) -> bool:
     """Whether the signature of a manifest is valid for the key that it names. Raise `env.extra`."""
     try:
         from cryptography.exceptions import InvalidSignature
@@ -93,7 +94,7 @@ def fits(manifest: dict[str, Any]) -> bool:
     return True
 
 
-def _signed(manifest: dict[str, Any]) -> bytes:
+def _signed(manifest: Json) -> bytes:
     return canonical({name: value for name, value in manifest.items() if name != "signature"})
 
 

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from cogcli.base.canonical import digest
+from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.large_values import refer
@@ -19,7 +20,7 @@ from cogcli.episode.log_fold import LogFold
 from cogcli.episode.log_lines import FIRST
 
 
-def summary_of(fold: LogFold, put: Put = digest) -> dict[str, Any]:
+def summary_of(fold: LogFold, put: Put = digest) -> Json:
     """Return the summary of a log whose root run has ended.
 
     Under rules 2 references replace large outputs: `put` takes the JSON of each and returns its digest.
@@ -53,7 +54,7 @@ def summary_of(fold: LogFold, put: Put = digest) -> dict[str, Any]:
     }
 
 
-def counts(fold: LogFold) -> dict[str, Any]:
+def counts(fold: LogFold) -> Json:
     """Count steps by status, governed calls, retries, calls answered by a fallback, vetoes and approvals."""
     counters = fold.counters
     by_status = Counter(step["status"] for step in fold.projection.plan.steps)
@@ -67,7 +68,7 @@ def counts(fold: LogFold) -> dict[str, Any]:
     }
 
 
-def budgets(fold: LogFold) -> dict[str, dict[str, Any]]:
+def budgets(fold: LogFold) -> dict[str, Json]:
     """Limit and use of each budget of the run."""
     decision, state = fold.projection.decision, fold.projection.state
     spent = state.trace.metrics.tokens_in + state.trace.metrics.tokens_out

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.planner import Candidate, TurnPlan, decision_of
@@ -19,6 +19,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import PackTool, Slot
 from cogcli.declarations.skill_spec import Step
 from cogcli.declarations.spec_types import NESTED
+from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import PER_TURN
 from cogcli.policy.guardrails import has_match
 from cogcli.policy.loop_guard import LoopTrip
@@ -117,14 +118,12 @@ def _called_capabilities(plan: TurnPlan, step: Step, *, is_proposed: bool) -> li
     return [id for id in targets if not id.startswith(NESTED)]
 
 
-def _wrong_arguments(invocation: Invocation, id: str, arguments: dict[str, Any]) -> str:
+def _wrong_arguments(invocation: Invocation, id: str, arguments: Json) -> str:
     capability = invocation.capabilities[id]
     return _misfit(capability, arguments) or _about_another(invocation, capability, arguments)
 
 
-def _about_another(
-    invocation: Invocation, capability: Capability, arguments: dict[str, Any]
-) -> str:
+def _about_another(invocation: Invocation, capability: Capability, arguments: Json) -> str:
     """The fault of a call with effects or facts that names another entity than the request, since facts about the one
     do not apply to the other. Empty if it names no entity, or that one."""
     has_effects = is_above(invocation.policy.mode_of(capability), "read_only")
@@ -139,7 +138,7 @@ def _about_another(
     return ""
 
 
-def _named(slot: Slot, arguments: dict[str, Any]) -> list[str]:
+def _named(slot: Slot, arguments: Json) -> list[str]:
     """The ids for a slot in arguments: that of its parameter, else all texts that match its pattern."""
     if arguments.get(slot.param) is not None:
         return [str(arguments[slot.param])]
@@ -147,7 +146,7 @@ def _named(slot: Slot, arguments: dict[str, Any]) -> list[str]:
     return [text for text in texts if slot.pattern and has_match(f"^(?:{slot.pattern})$", text)]
 
 
-def _misfit(capability: Capability, arguments: dict[str, Any]) -> str:
+def _misfit(capability: Capability, arguments: Json) -> str:
     unknown = next((name for name in arguments if name not in capability.inputs), "")
     if unknown:
         return f"no input {unknown}"
@@ -211,7 +210,7 @@ class Score(NamedTuple):
 class Results(NamedTuple):
     """The results of a finished turn, as the critic reads them."""
 
-    effects: tuple[dict[str, Any], ...]
+    effects: tuple[Json, ...]
     """The effect of each step."""
     post_gate_failed: bool
     late_phase: str
@@ -229,7 +228,7 @@ class Results(NamedTuple):
     escalation_propensity: float
 
     @property
-    def failures(self) -> list[dict[str, Any]]:
+    def failures(self) -> list[Json]:
         """The steps that failed or were vetoed."""
         return [each for each in self.effects if each["status"] in ("failed", "vetoed")]
 

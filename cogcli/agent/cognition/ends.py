@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.cognition.critic import REJECTED, Verification
 from cogcli.agent.context.compiler import CompiledContext
@@ -14,7 +14,7 @@ from cogcli.base.errors import (
     RuntimeErrorBase,
     error_from_payload,
 )
-from cogcli.declarations.value_types import Outcome
+from cogcli.declarations.value_types import Json, Outcome
 from cogcli.policy.budgets import budget_hint
 from cogcli.policy.loop_guard import LoopTrip
 from cogcli.run.engine.outcome import RunOutcome
@@ -84,7 +84,7 @@ def unplanned(reason: str, replans: int, detail: str = "") -> LoopEnding:
     return LoopEnding("failed", reason, AgentError("agent.replans", text))
 
 
-def failing(last: dict[str, Any]) -> LoopEnding:
+def failing(last: Json) -> LoopEnding:
     """Too many calls running have failed, the last one with this error."""
     return LoopEnding("failed", "agent.failing-calls", error_from_payload(last))
 

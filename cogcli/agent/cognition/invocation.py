@@ -27,6 +27,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import RecordedRequest, RequestUser, start_of
+from cogcli.declarations.value_types import Json
 from cogcli.policy.guardrails import matching
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
@@ -47,12 +48,12 @@ class Fetched(NamedTuple):
     edges: tuple[Edge, ...] = ()
     memories: tuple[PromotedMemory, ...] = ()
     snapshot_ref: str = ""
-    profile: dict[str, Any] | None = None
+    profile: Json | None = None
     """The profile of the user; None for a run without a model."""
-    session: dict[str, Any] | None = None
+    session: Json | None = None
     """The conversation that the request continues."""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The values as JSON."""
         later = {"profile": self.profile, "session": self.session}
         return {
@@ -93,7 +94,7 @@ class Invocation(NamedTuple):
     summary: str = ""
     """The model's summary of the messages of the conversation that have no room."""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The `agent` of `run.started`."""
         return {
             "request": self.request.to_payload(),
@@ -105,7 +106,7 @@ class Invocation(NamedTuple):
         }
 
     @property
-    def pins(self) -> dict[str, Any]:
+    def pins(self) -> Json:
         """The further members of `pins` in `run.started`."""
         return {
             "policy_hash": self.pack.hash,

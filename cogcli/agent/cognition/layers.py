@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.errors import InternalError
+from cogcli.declarations.value_types import Json
 
 View = Mapping[str, Any]
 KEPT: Final = 12
@@ -17,13 +18,13 @@ KEPT: Final = 12
 _TRUST: Final = {"authoritative": 0.3, "verified": 0.2, "untrusted": 0.0}
 
 
-def budget_gate(view: View) -> dict[str, Any]:
+def budget_gate(view: View) -> Json:
     """Whether the turn may begin, and what each budget has left for it."""
     ledger = view["ledger"]
     return {"gate_decision": {"proceed": not ledger["exceeded"], **ledger}}
 
 
-def perception(view: View) -> dict[str, Any]:
+def perception(view: View) -> Json:
     """What happened since the last turn, as typed events."""
     request, events = view["request"], []
     if not view["effects"] and not view["approvals"]:
@@ -42,7 +43,7 @@ def perception(view: View) -> dict[str, Any]:
     return {"events": events}
 
 
-def focus(view: View) -> dict[str, Any]:
+def focus(view: View) -> Json:
     """In deep focus what interrupts is kept for later."""
     buffered = ("interrupt", "attachment", "session_resumed")
     return {
@@ -53,7 +54,7 @@ def focus(view: View) -> dict[str, Any]:
     }
 
 
-def attention(view: View) -> dict[str, Any]:
+def attention(view: View) -> Json:
     """What is nearest to the goals, by shared words and trust: references with their salience, ties by id."""
     goals = _words(" ".join(view["goals"]))
     texts = [(event["id"], event["text"], "verified") for event in view["events"]]
@@ -67,13 +68,13 @@ def attention(view: View) -> dict[str, Any]:
     return {"focus": kept, "salience_scores": {id: scores[id] for id in kept}}
 
 
-def identity(view: View) -> dict[str, Any]:
+def identity(view: View) -> Json:
     """Who the agent is, which colours every judgment."""
     agent, tone = view["agent"], view["tone"]
     return {"agent_self": {**agent, "non_negotiables": tone}}
 
 
-def goals(view: View) -> dict[str, Any]:
+def goals(view: View) -> Json:
     """The intent, and the objectives that belong to it."""
     intent = view["intents"]["intent"]
     active = [
@@ -84,7 +85,7 @@ def goals(view: View) -> dict[str, Any]:
     return {"intent": intent, "active_goals": active}
 
 
-def consolidation(view: View) -> dict[str, Any]:
+def consolidation(view: View) -> Json:
     """What may be remembered: declared facts, and how it was decided. A read-only run proposes nothing."""
     candidate, effects = view["candidate"], view["effects"]
     if candidate["safety_mode"] == "read_only":
@@ -107,9 +108,7 @@ def consolidation(view: View) -> dict[str, Any]:
     return {"proposals": proposals}
 
 
-def _proposal(
-    kind: str, tier: str, entity: str, predicate: str, value: Any, *refs: str
-) -> dict[str, Any]:
+def _proposal(kind: str, tier: str, entity: str, predicate: str, value: Any, *refs: str) -> Json:
     return {
         "class": kind,
         "tier": tier,
@@ -119,7 +118,7 @@ def _proposal(
     }
 
 
-def reflection(view: View) -> dict[str, Any]:
+def reflection(view: View) -> Json:
     """Whether the goal is met, why not, and what is left."""
     score, ledger = view["score"], view["ledger"]
     reasons = [each["code"] for each in view["effects"] if each.get("code")]
@@ -149,7 +148,7 @@ class LoopLayer(NamedTuple):
     phase: str
     reads: tuple[str, ...]
     writes: tuple[str, ...]
-    function: Callable[[View], dict[str, Any]] | None = None
+    function: Callable[[View], Json] | None = None
     """None for one that the loop drives."""
 
     def require_own(self, writes: Mapping[str, Any]) -> None:

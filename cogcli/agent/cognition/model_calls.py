@@ -39,6 +39,7 @@ from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import row_of
 from cogcli.declarations.typed_payload import recorded_payload
+from cogcli.declarations.value_types import Json
 from cogcli.run.engine.run import RootRun
 from cogcli.run.engine.tasks import (
     Cancel,
@@ -270,7 +271,7 @@ def tokens_of(request: ModelRequest) -> int:
     return sum(ESTIMATE.count(text) for text in (*texts, *tools))
 
 
-def _to_log(request: ModelRequest) -> dict[str, Any]:
+def _to_log(request: ModelRequest) -> Json:
     """A request for `model.requested`."""
     payload = request.to_payload()
     del payload["call_id"], payload["timeout_ms"]
@@ -281,14 +282,14 @@ def _to_log(request: ModelRequest) -> dict[str, Any]:
     }
 
 
-def request_of_log(logged: dict[str, Any]) -> ModelRequest:
+def request_of_log(logged: Json) -> ModelRequest:
     """The request in `model.requested`, without its limit of time."""
     lists = {"messages": tuple(logged["messages"]), "stop": tuple(logged["stop"])}
     tools, schema = tuple(orjson.loads(logged["tools"])), orjson.loads(logged["json_schema"])
     return ModelRequest(**{**logged, **lists, "tools": tools, "json_schema": schema})
 
 
-def _outcome_to_log(outcome: Outcome) -> dict[str, Any]:
+def _outcome_to_log(outcome: Outcome) -> Json:
     if isinstance(outcome, ModelError):
         return {"error": outcome.to_payload()}
     calls = [{**call, "args": _text(call["args"])} for call in outcome.tool_calls]

@@ -23,6 +23,7 @@ from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
 from cogcli.declarations.pack_spec import PackTool
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.typed_payload import read_payload
+from cogcli.declarations.value_types import Json
 from cogcli.specs.skill_tools import called_by
 from cogcli.state.namespaces import walk
 
@@ -36,9 +37,9 @@ class Observer:
         self._given = invocation
         self._root = started.run_id
         self._closings: dict[str, StepFinished] = {}
-        self._facts: list[dict[str, Any]] = []
+        self._facts: list[Json] = []
         self._refs: dict[str, str] = {}
-        self._gates: list[dict[str, Any]] = []
+        self._gates: list[Json] = []
         self._learned: list[Edge] = []
         self.calls = 0
         """The number of calls."""
@@ -112,7 +113,7 @@ class Observer:
         return single and any(not equal(edge.value, value) for edge in stored)
 
     @property
-    def evidence_gates(self) -> list[dict[str, Any]]:
+    def evidence_gates(self) -> list[Json]:
         """The gates of the compiled context. A gate whose fact a later call supplied is satisfied."""
         return [
             {**gate, "status": "satisfied", "refs": [self._refs[gate["name"]]]}
@@ -133,7 +134,7 @@ class Observer:
             return None
         return closing.output or closing.json.get("error")
 
-    def results_of(self, plan: TurnPlan) -> list[dict[str, Any]]:
+    def results_of(self, plan: TurnPlan) -> list[Json]:
         """The results of the ended steps of a plan, for a model."""
         results = []
         for step in plan.skill.steps:
@@ -146,13 +147,13 @@ class Observer:
                 results.append({**named, **result, "truncated": False})
         return results
 
-    def effects_of(self, plan: TurnPlan) -> list[dict[str, Any]]:
+    def effects_of(self, plan: TurnPlan) -> list[Json]:
         """The effect of each step of a plan."""
         return [self._effect(step.id, step.uses) for step in plan.skill.steps]
 
-    def _effect(self, step_id: str, uses: str) -> dict[str, Any]:
+    def _effect(self, step_id: str, uses: str) -> Json:
         closing, ref = self._closings.get(step_id), f"{self._root}/{step_id}"
-        effect: dict[str, Any] = {
+        effect: Json = {
             "step_id": step_id,
             "capability": uses,
             "status": closing.step_status if closing else "pending",
@@ -168,12 +169,12 @@ class Observer:
         return effect
 
     @property
-    def facts(self) -> list[dict[str, Any]]:
+    def facts(self) -> list[Json]:
         """The facts of the run so far, for memory events."""
         return [{"key": fact["key"], "value": fact["value"]} for fact in self._facts]
 
 
-def _error_of(closing: StepFinished) -> dict[str, Any]:
+def _error_of(closing: StepFinished) -> Json:
     """The error of a step that did not complete, for a model."""
     error = closing.error or StepError(code="", message="")
     code = error.code or closing.reason or closing.step_status

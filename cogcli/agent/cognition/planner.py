@@ -7,7 +7,7 @@ skill, so that the engine runs it as any other; its step ids begin with `t<turn>
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.context.compiler import CompiledContext
@@ -16,6 +16,7 @@ from cogcli.agent.state import AgentState
 from cogcli.base.canonical import digest_of
 from cogcli.declarations.pack_spec import DecisionSpec, TaskTemplate
 from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.value_types import Json
 from cogcli.specs.pack_skills import agent_skill_id, template_skill
 from cogcli.specs.skill_search import answer_for
 
@@ -25,10 +26,10 @@ class ProposedCall(NamedTuple):
 
     id: str
     capability: str
-    arguments: dict[str, Any]
+    arguments: Json
     depends_on: tuple[str, ...] | None = None
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The call as `candidate.proposed` holds it."""
         named = {} if self.depends_on is None else {"depends_on": list(self.depends_on)}
         return {"id": self.id, "capability": self.capability, "args": self.arguments, **named}
@@ -47,7 +48,7 @@ class Candidate(NamedTuple):
     fault_detail: str = ""
     """The same for people."""
 
-    def to_payload(self, decision_key: str) -> dict[str, Any]:
+    def to_payload(self, decision_key: str) -> Json:
         """The members of `candidate.proposed`."""
         return {
             "planner": self.planner,
@@ -64,9 +65,9 @@ class JudgmentView(NamedTuple):
     invocation: Invocation
     context: CompiledContext
     turn: int
-    effects: tuple[dict[str, Any], ...] = ()
+    effects: tuple[Json, ...] = ()
     """What came of the calls so far."""
-    notices: tuple[dict[str, Any], ...] = ()
+    notices: tuple[Json, ...] = ()
     """Why a proposal before was not taken: problems, denials, loops."""
     now: str = ""
     """The timestamp of the last event."""
@@ -82,7 +83,7 @@ class Judged(NamedTuple):
 
     candidate: Candidate
     state: AgentState
-    notes: tuple[dict[str, Any], ...] = ()
+    notes: tuple[Json, ...] = ()
 
 
 class Question(NamedTuple):
@@ -188,7 +189,7 @@ def to_plan(invocation: Invocation, candidate: Candidate, turn: int) -> TurnPlan
     return TurnPlan(plan_id, plan_hash, skill, turn, template)
 
 
-def _step_of(call: ProposedCall, prefix: str) -> dict[str, Any]:
+def _step_of(call: ProposedCall, prefix: str) -> Json:
     step = {
         "id": prefix + call.id,
         "uses": call.capability,

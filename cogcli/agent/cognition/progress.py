@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.agent.cognition.ends import LoopEnding, denied, refused, unplanned
 from cogcli.agent.cognition.escalation import Escalation
@@ -20,13 +20,14 @@ from cogcli.declarations.agent_events import LoopDetected
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.governance_events import BudgetExceeded
 from cogcli.declarations.pack_spec import Guardrail
+from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import Exceeded
 from cogcli.policy.guardrails import matching
 from cogcli.policy.loop_guard import LoopGuard, LoopTrip
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.run import RootRun
 
-Remember = Callable[[dict[str, Any], str, str], CogcliError | None]
+Remember = Callable[[Json, str, str], CogcliError | None]
 """Stores what a turn leaves: `turn`, `calls` and `proposals`; then the id of the run, and the time. The error where the
 store cannot be written: the run goes on, and its log has all of it."""
 
@@ -46,8 +47,8 @@ class EndedRun(NamedTuple):
     calls: int
     template: str
     failure_code: str
-    messages: tuple[dict[str, Any], ...]
-    reasoning: dict[str, Any] | None
+    messages: tuple[Json, ...]
+    reasoning: Json | None
     """None where no model reasons."""
     withheld: str = ""
     """Why no store keeps the text of the message; empty if the stores keep it."""
@@ -78,9 +79,9 @@ class Progress:
         self.plan: TurnPlan | None = None
         self.response = ""
         self.goal_met = False
-        self.effects: list[dict[str, Any]] = []
+        self.effects: list[Json] = []
         """What came of the calls of this turn."""
-        self.notices: list[dict[str, Any]] = []
+        self.notices: list[Json] = []
         """What the planner is told next: why a plan may not run, denials, loops."""
         self.last_gap = ""
         """The step or gap on which the replan before ended."""
@@ -106,7 +107,7 @@ class Progress:
         """The decision that the run is about."""
         return decision_of(self.given, self.candidate).key
 
-    def outputs(self) -> dict[str, Any]:
+    def outputs(self) -> Json:
         """What the run gives: what its steps wrote, and the response."""
         written = dict(self.root.run.state.outputs)
         return {**written, "response": self.response} if self.response else written
@@ -148,7 +149,7 @@ class Progress:
         )
 
     @staticmethod
-    def _message(role: str, text: str, at: str) -> dict[str, Any]:
+    def _message(role: str, text: str, at: str) -> Json:
         return {"role": role, "content": text, "timestamp": at}
 
     # -- what ends a loop, or turns it ---------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ class Progress:
         self.root.run.emit(draft)
         self.ending = denied(f"budget_exceeded:{exceeded.key}")
 
-    def replan(self, reason: str, details: list[dict[str, Any]]) -> None:
+    def replan(self, reason: str, details: list[Json]) -> None:
         """Let the planner propose something else, if it may once more."""
         reserved = self.policy.budgets.reserve({"replans": 1})
         if isinstance(reserved, Exceeded):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.model_calls import ModelCalls, OnResponse, OpenModel
@@ -24,6 +24,7 @@ from cogcli.agent.update import (
 from cogcli.declarations.agent_events import AgentUpdated
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedSession
+from cogcli.declarations.value_types import Json
 from cogcli.run.engine.run import RootRun
 from cogcli.run.prepare import LearnedSecrets
 
@@ -45,7 +46,7 @@ class Reasoning:
 
     def __init__(self, state: AgentState, access: ModelAccess, root: RootRun) -> None:
         self.state = state
-        self._known_facts: dict[str, Any] = dict(state.reasoning.facts)
+        self._known_facts: Json = dict(state.reasoning.facts)
         """The facts of the last call of `new_facts`."""
         self.calls = ModelCalls(root, access.open, access.on_response, timeout_s=access.timeout_s)
 
@@ -56,7 +57,7 @@ class Reasoning:
 
     def close_turn(
         self,
-        results: Iterable[dict[str, Any]],
+        results: Iterable[Json],
         response: str,
         ending: str,
         now: str,
@@ -74,7 +75,7 @@ class Reasoning:
         self.state = state
         self._write(record, notes)
 
-    def new_facts(self) -> list[dict[str, Any]]:
+    def new_facts(self) -> list[Json]:
         """The facts that changed since the last call, for memory events."""
         facts = self.state.reasoning.facts
         fresh = [

@@ -7,7 +7,7 @@ recorded values of the stores, the facts of earlier calls, and the time of the e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.observer import Observer
@@ -16,6 +16,7 @@ from cogcli.declarations.agent_events import ContextCompiled
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.layer_records import ContextLedger
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 
 
 class RecompiledTurn(NamedTuple):
@@ -23,7 +24,7 @@ class RecompiledTurn(NamedTuple):
 
     turn: int
     context: CompiledContext
-    recorded: dict[str, Any]
+    recorded: Json
 
     @property
     def differs(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.redact import BY_NAME
+from cogcli.declarations.value_types import Json
 from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.protocols.live.request import compile_template
 from cogcli.specs.pack_skills import reply_template
@@ -27,9 +28,9 @@ def render(reply: str, state: ExecutionState) -> str:
         return ""
 
 
-def _rule_data(state: ExecutionState) -> dict[str, Any]:
+def _rule_data(state: ExecutionState) -> Json:
     """What the log holds of the state: neither may a text tell a secret, nor a goal depend on one."""
-    seen: dict[str, Any] = BY_NAME.mask(
+    seen: Json = BY_NAME.mask(
         {"inputs": state.inputs, "outputs": state.outputs, "vars": state.vars}
     )
     return seen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.agent.cognition.critic import Results, Score, Verification, score
 from cogcli.agent.cognition.ends import SKIPPED, LoopEnding, denied, failing
@@ -16,6 +16,7 @@ from cogcli.declarations.agent_events import (
     ResultJudged,
 )
 from cogcli.declarations.pack_spec import BUILT_IN_GATE
+from cogcli.declarations.value_types import Json
 from cogcli.policy.guardrails import matching
 from cogcli.policy.pressure import Pressures, budget_pressure, loop_pressure, share
 from cogcli.policy.proposals import proposal_from
@@ -191,7 +192,7 @@ def _consolidate(loop: Progress) -> None:
         "safety_mode": given.safety_mode,
     }
     loop.record.run_layer("consolidation")
-    proposals: list[dict[str, Any]] = []
+    proposals: list[Json] = []
     for each in known["proposals"]:
         made = proposal_from(
             each, run_id=run.state.run_id, at=loop.root.engine.now, consent=user.consent

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cogcli.agent.cognition.critic import Verification, verify
 from cogcli.agent.cognition.ends import denial_of, denied, overpacked, refused
 from cogcli.agent.cognition.judgment import judge, sum_up
@@ -16,6 +14,7 @@ from cogcli.agent.context.compiler import CompiledContext, compile_context, find
 from cogcli.declarations.agent_events import CandidateProposed, ContextCompiled, PlanJudged
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.events import PlanCreated, PlanEntry
+from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import Exceeded
 from cogcli.policy.guardrails import matching
 from cogcli.policy.loop_guard import LoopTrip
@@ -119,7 +118,7 @@ def _compiled(loop: Progress, part: float = 1.0) -> CompiledContext:
     return context
 
 
-def _judge(loop: Progress, context: CompiledContext, effects: list[dict[str, Any]]) -> Effects:
+def _judge(loop: Progress, context: CompiledContext, effects: list[Json]) -> Effects:
     """Let the planner propose a plan, unless the run ends. `effects` are those of the turn before."""
     loop.plan = None
     view = JudgmentView(

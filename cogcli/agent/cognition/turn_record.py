@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.layers import LAYERS
 from cogcli.declarations.agent_events import LayerCompleted
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.event_type import Payload
+from cogcli.declarations.value_types import Json
 from cogcli.run.engine.run import RootRun
 
 
 class TurnRecord:
     """One turn: the values by name that its layers read and write."""
 
-    def __init__(self, root: RootRun, turn: int, known: dict[str, Any]) -> None:
+    def __init__(self, root: RootRun, turn: int, known: Json) -> None:
         self.turn = turn
         self.known = known
         self._root = root
@@ -29,7 +29,7 @@ class TurnRecord:
             name, layer.function(view) if layer.function and not skipped else {}, skipped=skipped
         )
 
-    def complete(self, name: str, writes: dict[str, Any], *, skipped: str = "") -> None:
+    def complete(self, name: str, writes: Json, *, skipped: str = "") -> None:
         """Take up what a layer wrote, and append it."""
         layer = LAYERS[name]
         layer.require_own(writes)
@@ -51,10 +51,10 @@ class TurnRecord:
 
 def values_at_start(
     given: Invocation,
-    ledger: dict[str, Any],
-    effects: list[dict[str, Any]],
-    notices: list[dict[str, Any]],
-) -> dict[str, Any]:
+    ledger: Json,
+    effects: list[Json],
+    notices: list[Json],
+) -> Json:
     """What the layers of a turn read before any has written: `effects` and `notices` are those of the turn before."""
     pack, fetched = given.pack, given.fetched
     recalls = [

@@ -14,6 +14,7 @@ from cogcli.agent.context.memory import Recall
 from cogcli.agent.context.tools import Surface
 from cogcli.base.canonical import canonical
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.value_types import Json
 
 _POLICY: Final = 90
 _TOOL: Final = 80
@@ -92,7 +93,7 @@ def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] 
     return f"{capability.id}: {capability.description}{after} Arguments: {_json(arguments)}"
 
 
-def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> dict[str, Any]:
+def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> Json:
     """The compiled prompt: instructions in `system` and `developer`, foreign texts in separate blocks."""
     blocks, voice = assembly.blocks, given.run.voice or given.pack.tone.agent.voice
     identity = [f"You are {given.run.role or 'an agent'}."]
@@ -107,13 +108,13 @@ def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> dic
     }
 
 
-def _task(given: CompileInput, intent: IntentResult) -> dict[str, Any]:
+def _task(given: CompileInput, intent: IntentResult) -> Json:
     objectives = [
         each.text
         for each in given.pack.decisions.objectives
         if not each.intents or intent.intent in each.intents
     ]
-    task: dict[str, Any] = {
+    task: Json = {
         "intent": intent.intent,
         "objectives": objectives,
         "message": given.request.message,

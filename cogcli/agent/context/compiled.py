@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.canonical import digest
+from cogcli.declarations.value_types import Json
 
 
 class ContextBlock(NamedTuple):
@@ -21,7 +22,7 @@ class ContextBlock(NamedTuple):
     cuttable: bool = False
     truncated: bool = False
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The block as JSON, with the hash of its content."""
         members = {**self._asdict(), "provenance_refs": list(self.provenance_refs)}
         del members["cuttable"]
@@ -46,7 +47,7 @@ class Redaction(NamedTuple):
     reason: str
     rule_id: str = ""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The redaction as JSON; without a rule no `rule_id`."""
         members = self._asdict()
         if not self.rule_id:
@@ -61,6 +62,6 @@ class EvidenceGate(NamedTuple):
     status: str
     refs: tuple[str, ...] = ()
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The gate as JSON."""
         return {"name": self.name, "status": self.status, "refs": list(self.refs)}

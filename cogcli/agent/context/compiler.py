@@ -24,6 +24,7 @@ from cogcli.agent.context.tools import (
 )
 from cogcli.base.canonical import digest_of
 from cogcli.declarations.pack_spec import BUCKETS
+from cogcli.declarations.value_types import Json
 
 
 class Compilation:
@@ -47,7 +48,7 @@ class CompiledContext(NamedTuple):
     """The result as it is recorded, and as the rest of a turn reads it."""
 
     compilation: Compilation
-    payload: dict[str, Any]
+    payload: Json
 
     @property
     def refused(self) -> str:
@@ -209,7 +210,7 @@ def compile_context(given: CompileInput) -> CompiledContext:
     """The context of a request."""
     found = Compilation(given)
     results = {name: stage(found) for name, stage in STAGES.items()}
-    payload: dict[str, Any] = _plain(results["manifests"])
+    payload: Json = _plain(results["manifests"])
     hashes = {name: digest_of(result) for name, result in results.items()}
     payload["context_ledger"] = {
         "pack_ref": given.pack.ref,
@@ -221,14 +222,14 @@ def compile_context(given: CompileInput) -> CompiledContext:
     return CompiledContext(found, payload)
 
 
-def _surface_payload(surface: Surface) -> dict[str, Any]:
+def _surface_payload(surface: Surface) -> Json:
     return {
         "tools": [tool._asdict() for tool in surface.tools],
         "redactions": [each.to_payload() for each in surface.redactions],
     }
 
 
-def _budget_report(found: Compilation) -> dict[str, Any]:
+def _budget_report(found: Compilation) -> Json:
     assembly, tokenizer = found.assembly, found.given.tokenizer
     truncations = dict.fromkeys(BUCKETS, 0)
     for each in assembly.omissions:

@@ -7,11 +7,12 @@ A block is known by what it holds and not by its number, so that one that only m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.context.compiler import CompiledContext
 from cogcli.agent.context.placements import CUT, OUT, STATEMENT, Placement, placements
 from cogcli.base.canonical import canonical
+from cogcli.declarations.value_types import Json
 
 _ABSENT: Final = {
     "capability": ("tools", "unknown"),
@@ -34,7 +35,7 @@ class BlockChange(NamedTuple):
     tokens: tuple[int | None, int | None]
     """Before and after; None where it is out."""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The change as JSON."""
         return {**self._asdict(), "tokens": list(self.tokens)}
 
@@ -58,7 +59,7 @@ class ContextDiff(NamedTuple):
         """Whether the two are equal to the last byte: context, pack, snapshot and request."""
         return not self.ledger
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The difference as JSON."""
         return {
             "same": self.same,
@@ -152,6 +153,6 @@ def _of_ledger(before: CompiledContext, after: CompiledContext) -> Iterator[Ledg
             yield LedgerChange(member, value, sides[1][member])
 
 
-def _flat(ledger: dict[str, Any]) -> dict[str, str]:
+def _flat(ledger: Json) -> dict[str, str]:
     stages = {f"stage_hashes.{name}": hash for name, hash in ledger["stage_hashes"].items()}
     return {**{name: value for name, value in ledger.items() if name != "stage_hashes"}, **stages}

@@ -10,6 +10,7 @@ from cogcli.agent.context.compiled import EvidenceGate
 from cogcli.agent.context.inputs import Edge
 from cogcli.base.jsonvalue import equal
 from cogcli.declarations.pack_spec import DATA_CLASSES, TRUST, KnowledgeLimits
+from cogcli.declarations.value_types import Json
 from cogcli.policy.freshness import is_stale, seconds_of
 
 _TRUST: Final = {trust: rank for rank, trust in enumerate(TRUST)}
@@ -27,8 +28,8 @@ class Evidence(NamedTuple):
     """Found and omitted edges, facts by slot, and the gate of each required piece of evidence."""
 
     found: tuple[FoundEdge, ...]
-    omitted: tuple[dict[str, Any], ...]
-    facts: dict[str, dict[str, Any]]
+    omitted: tuple[Json, ...]
+    facts: dict[str, Json]
     gates: tuple[EvidenceGate, ...]
 
     @property
@@ -92,9 +93,7 @@ def _order(found: FoundEdge) -> tuple[Any, ...]:
     return found.hops, edge.predicate, edge.object, edge.evidence_ref, edge.seq
 
 
-def _within_edges(
-    found: list[FoundEdge], most: int
-) -> tuple[list[FoundEdge], list[dict[str, Any]]]:
+def _within_edges(found: list[FoundEdge], most: int) -> tuple[list[FoundEdge], list[Json]]:
     left_out = [
         {
             "subject": each.edge.subject,
@@ -139,9 +138,9 @@ class _Standings:
             self._known[key] = self._judge(entity, predicate)
         return self._known[key]
 
-    def facts_about(self, entity: str) -> dict[str, Any]:
+    def facts_about(self, entity: str) -> Json:
         """The satisfied predicates of an entity with their values. Its id is that of the request."""
-        facts: dict[str, Any] = {"id": entity.partition(":")[2]}
+        facts: Json = {"id": entity.partition(":")[2]}
         for predicate in dict.fromkeys(edge.predicate for edge in self._by_subject.get(entity, ())):
             status, chosen = self.of(entity, predicate)
             if status == "satisfied" and predicate != "id":

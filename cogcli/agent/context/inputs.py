@@ -9,6 +9,7 @@ from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import Pack
+from cogcli.declarations.value_types import Json
 from cogcli.policy.pack_policy import Policy
 
 
@@ -33,12 +34,12 @@ class AgentRequest(NamedTuple):
 
     message: str
     intent: str = ""
-    params: dict[str, Any] = NOTHING
+    params: Json = NOTHING
     user: User = User()
     channel: str = ""
     locale: str = ""
     focus: str = "off"
-    attachments: tuple[dict[str, Any], ...] = ()
+    attachments: tuple[Json, ...] = ()
     request_id: str = ""
     session_id: str = ""
     refused_by: tuple[str, ...] = ()
@@ -46,7 +47,7 @@ class AgentRequest(NamedTuple):
     message_hash: str = ""
     """The hash of the refused text."""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The request as JSON, by which it is hashed. Only a refused request has the two members of a refusal."""
         user = {**self.user._asdict(), "consent": list(self.user.consent)}
         payload = {**self._asdict(), "user": user, "attachments": list(self.attachments)}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.agent.context.inputs import CompileInput
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.pack_spec import PackIntent, Slot
+from cogcli.declarations.value_types import Json
 from cogcli.policy.guardrails import has_match, has_phrase
 
 UNKNOWN: str = "unknown_intent"
@@ -22,7 +23,7 @@ class IntentResult(NamedTuple):
     refused: str = ""
     scores: dict[str, int] = NOTHING
     slots: dict[str, str] = NOTHING
-    params: dict[str, Any] = NOTHING
+    params: Json = NOTHING
 
 
 def resolve_intent(given: CompileInput) -> IntentResult:
@@ -64,9 +65,7 @@ def _words_of(pattern: str, text: str) -> list[str]:
     return [word for word in words if word and has_match(f"^(?:{pattern})$", word)]
 
 
-def _fill(
-    slots: dict[str, Slot], message: str, params: dict[str, Any]
-) -> tuple[dict[str, str], dict[str, Any]]:
+def _fill(slots: dict[str, Slot], message: str, params: Json) -> tuple[dict[str, str], Json]:
     """The entities of the slots, from parameters, else from the message if it names exactly one."""
     entities = {}
     for name, slot in slots.items():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.context.inputs import PromotedMemory, User
 from cogcli.declarations.pack_spec import DATA_CLASSES, MemoryLayer
+from cogcli.declarations.value_types import Json
 from cogcli.policy.freshness import seconds_of
 
 _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES)}
@@ -16,7 +17,7 @@ class Recall(NamedTuple):
     """The memories for the context, and what was left out, as `{memory_id, reason}`."""
 
     memories: tuple[PromotedMemory, ...]
-    omitted: tuple[dict[str, Any], ...]
+    omitted: tuple[Json, ...]
 
 
 def recall(

@@ -15,6 +15,7 @@ from cogcli.agent.context.evidence import fault_of, hidden_by
 from cogcli.agent.context.inputs import Edge
 from cogcli.agent.context.tools import NOT_USABLE, SurfacedTool
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.value_types import Json
 
 IN, CUT, OUT = "in", "cut", "out"
 STATEMENT: Final = ("subject", "predicate", "value", "ref", "observed_at")
@@ -34,9 +35,9 @@ class Placement(NamedTuple):
     reason: str
     block_id: str = ""
     names: tuple[str, ...] = ()
-    details: dict[str, Any] = NOTHING
+    details: Json = NOTHING
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The placement as JSON."""
         members = ("kind", "name", "status", "stage", "reason", "block_id")
         return {**{name: getattr(self, name) for name in members}, **self.details}
@@ -125,7 +126,7 @@ def _known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
 
 def _surfaced(tool: SurfacedTool, fates: _Fates) -> Placement:
     why = "deferred" if tool.deferred else "gated" if tool.gate else "allowed"
-    details: dict[str, Any] = {"approval_mode": tool.approval_mode}
+    details: Json = {"approval_mode": tool.approval_mode}
     details |= {"gate": tool.gate} if tool.gate else {}
     details |= {"deferred": list(tool.deferred)} if tool.deferred else {}
     return fates.placed("capability", tool.capability, f"tool:{tool.capability}", why, **details)
@@ -175,7 +176,7 @@ def _edges(found: Compilation, fates: _Fates) -> Iterator[Placement]:
         yield placed._replace(names=names, details={**placed.details, **_statement_of(edge)})
 
 
-def _statement_of(edge: Edge) -> dict[str, Any]:
+def _statement_of(edge: Edge) -> Json:
     said = (edge.subject, edge.predicate, edge.stated, edge.evidence_ref, edge.observed_at)
     return dict(zip(STATEMENT, said, strict=True))
 

@@ -13,6 +13,7 @@ from cogcli.agent.context.inputs import CompileInput
 from cogcli.agent.context.intent import IntentResult
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import PackTool
+from cogcli.declarations.value_types import Json
 from cogcli.policy.guardrails import matching
 from cogcli.policy.pack_policy import GovernedCall
 from cogcli.policy.verdict import Verdict, is_above, mode_under
@@ -110,7 +111,7 @@ def _lacking_facts(verdict: Verdict) -> tuple[str, ...]:
 
 def call_data(
     given: CompileInput, intent: IntentResult, facts: Mapping[str, Any], mode: str, capability: str
-) -> dict[str, Any]:
+) -> Json:
     """The data of rules for a call before its arguments are known (docs/reference/pack.md#rules)."""
     request, run = given.request, given.run
     return {

@@ -96,7 +96,7 @@ def _headers(key: str) -> dict[str, str]:
     return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
 
 
-def _body(outgoing: Outgoing) -> dict[str, Any]:
+def _body(outgoing: Outgoing) -> Json:
     request = outgoing.request
     system, messages = split_system(request)
     return {
@@ -137,8 +137,8 @@ class _EventFold:
     def __init__(self) -> None:
         self.whole = False
         self.done = False
-        self._message: dict[str, Any] = {}
-        self._usage: dict[str, Any] = {}
+        self._message: Json = {}
+        self._usage: Json = {}
         self._blocks: dict[int, _StreamedBlock] = {}
 
     def apply(self, event: ServerEvent, value: Any) -> str:
@@ -171,7 +171,7 @@ class _EventFold:
         return text if block.begun.type == "text" else ""
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> Json:
         blocks = [block.to_payload() for _, block in sorted(self._blocks.items())]
         return {**self._message, "content": blocks} if self._message else {}
 
@@ -182,7 +182,7 @@ class _StreamedBlock(NamedTuple):
     begun: AnthropicBlock
     pieces: list[str]
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The whole block. A call without pieces keeps the arguments that it began with."""
         pieces = "".join(self.pieces)
         if self.begun.type == "text":
@@ -191,7 +191,7 @@ class _StreamedBlock(NamedTuple):
         return {**self.begun.json, "input": arguments}
 
 
-def _tools(request: ModelRequest) -> list[dict[str, Any]]:
+def _tools(request: ModelRequest) -> list[Json]:
     names = sent_names(request.tools)
     return [
         {

@@ -20,7 +20,7 @@ from cogcli.agent.models.provider_api import (
 from cogcli.agent.models.server_events import ServerEvent
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
-from cogcli.declarations.value_types import Count
+from cogcli.declarations.value_types import Count, Json
 
 DONE: Final = "[DONE]"
 _FINISHES: Final = {
@@ -88,7 +88,7 @@ def _headers(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def _body(outgoing: Outgoing) -> dict[str, Any]:
+def _body(outgoing: Outgoing) -> Json:
     request = outgoing.request
     system, messages = split_system(request)
     # The provider's newer models know only the longer name, other servers only the shorter one.
@@ -140,7 +140,7 @@ class _ChunkFold:
     def __init__(self) -> None:
         self.whole = False
         self.done = False
-        self._head: dict[str, Any] = {}
+        self._head: Json = {}
         self._text: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}
         self._finish = ""
@@ -174,7 +174,7 @@ class _ChunkFold:
         call["arguments"] += piece.function.arguments
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> Json:
         calls = [
             {"id": call["id"], "function": {"name": call["name"], "arguments": call["arguments"]}}
             for _, call in sorted(self._calls.items())
@@ -183,7 +183,7 @@ class _ChunkFold:
         return {**self._head, "choices": [{"message": message, "finish_reason": self._finish}]}
 
 
-def _tools(request: ModelRequest) -> list[dict[str, Any]]:
+def _tools(request: ModelRequest) -> list[Json]:
     names = sent_names(request.tools)
     return [
         {"type": "function", "function": {**tool, "name": names[tool["name"]]}}
@@ -191,7 +191,7 @@ def _tools(request: ModelRequest) -> list[dict[str, Any]]:
     ]
 
 
-def _format(schema: dict[str, Any]) -> dict[str, Any]:
+def _format(schema: Json) -> Json:
     """The format of a reply. It is not `strict`, which allows only a part of JSON Schema: replies are checked here."""
     return {
         "type": "json_schema",

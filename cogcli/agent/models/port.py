@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from cogcli.base.calls import Cancellation
 from cogcli.base.canonical import canonical, digest_of
 from cogcli.base.errors import RuntimeErrorBase, error_from_payload
+from cogcli.declarations.value_types import Json
 
 KINDS: Final[dict[str, tuple[str, bool]]] = {
     "auth": ("model.auth", False),
@@ -37,8 +38,8 @@ class ModelRequest(NamedTuple):
     tools are `{name, description, parameters}`, the last a JSON Schema."""
 
     messages: tuple[dict[str, str], ...]
-    tools: tuple[dict[str, Any], ...] = ()
-    json_schema: dict[str, Any] | None = None
+    tools: tuple[Json, ...] = ()
+    json_schema: Json | None = None
     max_tokens: int = 2000
     temperature: float = 0.0
     seed: int = 0
@@ -46,7 +47,7 @@ class ModelRequest(NamedTuple):
     timeout_ms: int = 60_000
     call_id: str = ""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The request as JSON."""
         members = self._asdict()
         return {
@@ -76,13 +77,13 @@ class ModelReply(NamedTuple):
     """One finished answer. Tool calls are `{id, name, args}`; `finish` is one of FINISHES."""
 
     text: str
-    tool_calls: tuple[dict[str, Any], ...]
+    tool_calls: tuple[Json, ...]
     finish: str
     usage: TokenUsage
     model: str = ""
     request_id: str = ""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The reply as JSON; `from_payload` is its inverse."""
         return {
             **self._asdict(),
@@ -133,7 +134,7 @@ class ModelError(Exception):
         error.retry_after = self.retry_after
         return error
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The error as JSON; `from_payload` is its inverse."""
         names = ("kind", "message", "code", "hint", "retryable", "retry_after", "partial")
         return {name: getattr(self, name) for name in names}
@@ -155,7 +156,7 @@ class ModelInfo(NamedTuple):
     deterministic: bool = False
     features: tuple[str, ...] = ()
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The model as `pins.model` of `run.started` holds it."""
         return {**self._asdict(), "features": list(self.features)}
 

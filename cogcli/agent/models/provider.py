@@ -49,6 +49,7 @@ from cogcli.base.calls import Cancellation
 from cogcli.base.connections import GIVEN_UP
 from cogcli.base.errors import ModelAccessError, RuntimeErrorBase
 from cogcli.base.http import Http, HttpReply, HttpRequest, HttpStream
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.failures import quote
 from cogcli.specs.id_grammar import is_sendable
 
@@ -182,7 +183,7 @@ class ProviderModel:
         return ModelReply(found.text, calls, found.finish, usage, model, id)
 
     def _usage(
-        self, request: ModelRequest, found: ProviderReply, calls: tuple[dict[str, Any], ...]
+        self, request: ModelRequest, found: ProviderReply, calls: tuple[Json, ...]
     ) -> TokenUsage:
         tokens_in, tokens_out = found.tokens_in, found.tokens_out
         if tokens_in is not None and tokens_out is not None:
@@ -215,7 +216,7 @@ class ProviderModel:
                 raise error
             self._refused.add(member)
 
-    def _http_request(self, body: dict[str, Any]) -> HttpRequest:
+    def _http_request(self, body: Json) -> HttpRequest:
         headers = {
             "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",

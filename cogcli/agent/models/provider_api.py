@@ -15,6 +15,7 @@ from cogcli.agent.models.server_events import ServerEvent
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 
 MAX_REPLY: Final = 4 * 1024 * 1024
 _LONGEST_NAME: Final = 64
@@ -46,7 +47,7 @@ class ProviderReply(NamedTuple):
     """The reply of a provider; a count that it does not give is None."""
 
     text: str
-    tool_calls: tuple[dict[str, Any], ...]
+    tool_calls: tuple[Json, ...]
     finish: str
     tokens_in: int | None
     tokens_out: int | None
@@ -67,7 +68,7 @@ class StreamFold(Protocol):
         ...
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> Json:
         """The reply so far, in the form of one without streaming."""
         ...
 
@@ -95,7 +96,7 @@ class ProviderApi(NamedTuple):
     """Members of a body that are left out for a server that refuses them, each with the words of refusals."""
     headers: Callable[[str], dict[str, str]]
     """The further headers for a key, which may be empty."""
-    body: Callable[[Outgoing], dict[str, Any]]
+    body: Callable[[Outgoing], Json]
     reply: Callable[[Any], ProviderReply | None]
     """The reply in a body; None for a body of an unknown form."""
     fold: Callable[[], StreamFold]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Generator
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import orjson
 
@@ -30,6 +30,7 @@ from cogcli.base.yaml.reader import read_file
 from cogcli.declarations.field import key
 from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import FreeMembers, Words
+from cogcli.declarations.value_types import Json
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import clean
 from cogcli.specs.shape_check import check_shape
@@ -88,7 +89,7 @@ class ScriptEntry(Spec):
         return self.written if self.value is None else orjson.dumps(self.value).decode()
 
     @property
-    def tool_calls(self) -> tuple[dict[str, Any], ...]:
+    def tool_calls(self) -> tuple[Json, ...]:
         """The calls that the reply asks for, each with an id."""
         return tuple(
             {"id": call.id or f"call_{number}", "name": call.name, "args": call.args}
@@ -144,7 +145,7 @@ def read_script(path: str, shown: str) -> Script:
     return Script(shown, tuple(entry for entry in entries if entry.when), tuple(by_number))
 
 
-def _check_entries(raw: dict[str, Any], report: ProblemReport) -> None:
+def _check_entries(raw: Json, report: ProblemReport) -> None:
     """Report entries that answer nothing, or twice; the rest is in the shape."""
     for number, entry in enumerate(raw["replies"] if isinstance(raw.get("replies"), list) else []):
         if not isinstance(entry, dict):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.learning import THRESHOLD, is_synthesis_due
@@ -29,6 +29,7 @@ from cogcli.agent.stores.sessions import Changed, SessionSnapshot
 from cogcli.agent.stores.user_data import all_rows, forget_in, forget_in_copies
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.declarations.pack_spec import MemoryLayer
+from cogcli.declarations.value_types import Json
 from cogcli.policy.proposals import MemoryProposal
 from cogcli.stores.database import Database
 
@@ -132,7 +133,7 @@ class AgentStore:
         with self._database.reading() as connection:
             return list(read_interactions(connection, tenant_id, user_id, from_n, to_n))
 
-    def export(self, tenant_id: str, user_id: str) -> dict[str, list[dict[str, Any]]]:
+    def export(self, tenant_id: str, user_id: str) -> dict[str, list[Json]]:
         """All rows of a user by table."""
         with self._database.reading() as connection:
             return all_rows(connection, tenant_id, user_id)
@@ -150,14 +151,12 @@ class AgentStore:
         with self._database.reading() as connection:
             return sessions.read_session(connection, tenant_id, user_id, session_id)
 
-    def messages(self, tenant_id: str, user_id: str, session_id: str) -> list[dict[str, Any]]:
+    def messages(self, tenant_id: str, user_id: str, session_id: str) -> list[Json]:
         """The messages of a conversation with their numbers, runs and episodes."""
         with self._database.reading() as connection:
             return sessions.read_messages(connection, tenant_id, user_id, session_id)
 
-    def sessions(
-        self, tenant_id: str | None = None, user_id: str | None = None
-    ) -> list[dict[str, Any]]:
+    def sessions(self, tenant_id: str | None = None, user_id: str | None = None) -> list[Json]:
         """The conversations of a tenant, or of all, those that were used last first."""
         with self._database.reading() as connection:
             return sessions.list_sessions(connection, tenant_id, user_id)
@@ -186,7 +185,7 @@ class AgentStore:
         layer: MemoryLayer,
         *,
         at: str,
-        transcript: dict[str, Any],
+        transcript: Json,
     ) -> str:
         """Keep what a job found, once: `done`; `lost` where another worker has taken it over, `forgotten` where its
         user was: then nothing of it is kept."""
@@ -204,7 +203,7 @@ class AgentStore:
             )
         return "done"
 
-    def fail(self, job: jobs.Job, error: str, transcript: dict[str, Any]) -> str:
+    def fail(self, job: jobs.Job, error: str, transcript: Json) -> str:
         """Note that an attempt failed: the state of the job now, or `lost`."""
         state = "failed" if job.attempts >= jobs.MOST_FAILURES else "queued"
         with self._database.writing() as connection:

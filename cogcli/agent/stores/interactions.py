@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
 from cogcli.base.canonical import canonical
 from cogcli.base.jsonvalue import list_of, object_of, text_of
 from cogcli.declarations.pack_spec import DATA_CLASSES, MemoryLayer
+from cogcli.declarations.value_types import Json
 from cogcli.stores.database import UnreadableRow
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Interaction(NamedTuple):
         """What its pack said of promoting."""
         return MemoryLayer(auto_promote=self.auto_promote, confidence_floor=self.confidence_floor)
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The interaction as JSON."""
         return {
             **self._asdict(),
@@ -129,7 +130,7 @@ def read_interactions(
         yield _interaction(dict(zip(_COLUMNS, values, strict=True)), object_of(orjson.loads(rules)))
 
 
-def _interaction(members: dict[str, Any], rules: dict[str, Any]) -> Interaction:
+def _interaction(members: Json, rules: Json) -> Interaction:
     if not all(
         isinstance(value, int if name in _NUMBERS else str) for name, value in members.items()
     ):

@@ -9,6 +9,7 @@ import orjson
 
 from cogcli.base.canonical import compact, digest_of
 from cogcli.base.jsonvalue import object_of
+from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     import sqlite3
@@ -44,11 +45,11 @@ class Job(NamedTuple):
     attempts: int
     lease_until: str
     error: str
-    transcript: dict[str, Any]
+    transcript: Json
     created_at: str
     version: int
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The job as JSON."""
         members = self._asdict()
         del members["version"]
@@ -119,7 +120,7 @@ def close(
     state: str,
     *,
     error: str = "",
-    transcript: dict[str, Any],
+    transcript: Json,
 ) -> bool:
     """End one's lease of a job; False where it is not one's own any more."""
     text = compact(transcript).decode()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import holds_at_most, kind_of
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.pack_spec import DATA_CLASSES, TRUST
+from cogcli.declarations.value_types import Json
 
 MAX_LINE: Final = 64 * 1024
 _MAX_VALUES: Final = 1000
@@ -28,7 +29,7 @@ _KNOWN: Final = (*_TEXTS, "value", "retracts")
 _CHOICES: Final = {"trust": TRUST, "data_class": DATA_CLASSES}
 
 
-def checked_lines(data: bytes, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def checked_lines(data: bytes, file: str) -> Iterator[tuple[int, Json]]:
     """The objects of a JSONL text, each with the number of its line. Raises UsageError `input.json` with the line that
     is wrong; empty lines are passed over."""
     for number, line in enumerate(data.split(b"\n"), 1):
@@ -36,7 +37,7 @@ def checked_lines(data: bytes, file: str) -> Iterator[tuple[int, dict[str, Any]]
             yield number, _checked(line, file, number)
 
 
-def _checked(line: bytes, file: str, number: int) -> dict[str, Any]:
+def _checked(line: bytes, file: str, number: int) -> Json:
     if len(line) > MAX_LINE:
         raise line_refusal(file, number, f"longer than {MAX_LINE} bytes")
     try:
@@ -53,7 +54,7 @@ def _checked(line: bytes, file: str, number: int) -> dict[str, Any]:
     return value
 
 
-def faults_of(line: dict[str, Any]) -> Iterator[str]:
+def faults_of(line: Json) -> Iterator[str]:
     """What keeps an object from being a line of an import."""
     yield from (f"unknown key `{name}`" for name in line if name not in _KNOWN)
     yield from (f"key `{name}` is missing" for name in _REQUIRED if not line.get(name))

@@ -13,6 +13,7 @@ from cogcli.agent.stores.agent_tables import AGENT_TABLES
 from cogcli.base.canonical import canonical
 from cogcli.base.jsonvalue import object_of
 from cogcli.declarations.pack_spec import DATA_CLASSES, PROPOSAL_CLASSES, TIERS
+from cogcli.declarations.value_types import Json
 from cogcli.policy.freshness import seconds_of
 from cogcli.policy.proposals import MemoryProposal
 from cogcli.stores.database import UnreadableRow
@@ -52,7 +53,7 @@ _CHOICES: Final = {
 }
 
 
-NO_CONTRADICTION: Final[dict[str, Any]] = {"existing": [], "verdict": "none"}
+NO_CONTRADICTION: Final[Json] = {"existing": [], "verdict": "none"}
 
 
 class StoredProposal(NamedTuple):
@@ -63,7 +64,7 @@ class StoredProposal(NamedTuple):
     user_id: str
     proposal: MemoryProposal
     state: str = "proposed"
-    contradiction: dict[str, Any] = NO_CONTRADICTION
+    contradiction: Json = NO_CONTRADICTION
     decided_by: str = ""
     decided_at: str = ""
     reason: str = ""
@@ -73,7 +74,7 @@ class StoredProposal(NamedTuple):
         """What it is to promoted memory of the same: one of VERDICTS."""
         return str(self.contradiction["verdict"])
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The proposal as JSON (docs/reference/pack.md#proposals)."""
         made = self.proposal
         return {
@@ -139,7 +140,7 @@ def _texts(value: Any, name: str) -> tuple[str, ...]:
     raise UnreadableRow(f"`{name}` of a proposal is not a list of texts")
 
 
-def _require_readable(members: dict[str, Any]) -> None:
+def _require_readable(members: Json) -> None:
     """Raise UnreadableRow for a value of another type, or a word that there is not."""
     for name, value in members.items():
         if not isinstance(value, int | float if name in ("confidence", "consent") else str):

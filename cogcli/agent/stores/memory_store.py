@@ -22,6 +22,7 @@ from cogcli.agent.stores.memory_rows import (
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.declarations.pack_spec import MemoryLayer
+from cogcli.declarations.value_types import Json
 from cogcli.policy.proposals import MemoryProposal, proposal_from
 from cogcli.stores.database import Database
 
@@ -45,7 +46,7 @@ class ProposalOutcome(NamedTuple):
 
     proposal_id: str
     outcome: str
-    payload: dict[str, Any]
+    payload: Json
 
 
 class Decision(NamedTuple):

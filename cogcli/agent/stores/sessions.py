@@ -11,6 +11,7 @@ import orjson
 from cogcli.agent.state import VERSION, AgentState, ReasoningContext
 from cogcli.agent.stored import UnreadableState
 from cogcli.base.canonical import compact
+from cogcli.declarations.value_types import Json
 from cogcli.stores.database import UnreadableRow
 
 if TYPE_CHECKING:
@@ -40,17 +41,17 @@ class SessionSnapshot(NamedTuple):
     first; `summary` stands for the oldest of them in a context. `mode` is empty before the first run."""
 
     session_id: str
-    messages: tuple[dict[str, Any], ...] = ()
+    messages: tuple[Json, ...] = ()
     mode: str = ""
     reasoning: ReasoningContext = ReasoningContext()
     last_run_failed: bool = False
-    summary: dict[str, Any] | None = None
+    summary: Json | None = None
     kept: int = 0
     """How many of the messages are stored."""
     version: int = 0
     """That of the stored row; 0 where there is none."""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The conversation as JSON; `from_payload` is its inverse."""
         return {
             **self._asdict(),
@@ -103,7 +104,7 @@ def read_session(
 
 def read_messages(
     connection: sqlite3.Connection, tenant_id: str, user_id: str, session_id: str
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """The messages of a conversation with their numbers, runs and episodes."""
     rows = connection.execute(
         f"SELECT n, run_id, episode_id, body FROM message WHERE {_OF_SESSION} ORDER BY n",  # noqa: S608
@@ -152,7 +153,7 @@ def write_session(
 
 def list_sessions(
     connection: sqlite3.Connection, tenant_id: str | None = None, user_id: str | None = None
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """The conversations of one tenant and user, or of all, those that were used last first."""
     rows = connection.execute(_LIST, (tenant_id, tenant_id, user_id, user_id))
     names = (
@@ -185,7 +186,7 @@ def _reasoning_from(stored: Mapping[str, Any]) -> ReasoningContext:
     return AgentState.from_payload(state).reasoning
 
 
-def _object(text: Any) -> dict[str, Any]:
+def _object(text: Any) -> Json:
     value = orjson.loads(text) if isinstance(text, str) else None
     if not isinstance(value, dict):
         raise UnreadableRow("a member of a session is not an object")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from cogcli.agent.stores.memory_rows import VERSIONS
+from cogcli.declarations.value_types import Json
 from cogcli.stores.database import Database
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ _PROPOSALS: Final = "FROM proposal WHERE tenant_id = ? AND (user_id = ? OR entit
 """What a user proposed, and what anybody of the tenant said of that user."""
 
 
-def all_rows(
-    connection: sqlite3.Connection, tenant_id: str, user_id: str
-) -> dict[str, list[dict[str, Any]]]:
+def all_rows(connection: sqlite3.Connection, tenant_id: str, user_id: str) -> dict[str, list[Json]]:
     """All rows of a user by table, their JSON as values."""
     who = (tenant_id, user_id)
     found = {}
@@ -51,7 +50,7 @@ def all_rows(
     return {**found, "proposal": proposals}
 
 
-def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[dict[str, Any]]:
+def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Json]:
     cursor = connection.execute(query, values)
     names = [column[0] for column in cursor.description]
     return [

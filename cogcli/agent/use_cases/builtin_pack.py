@@ -13,6 +13,7 @@ from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import BUILT_IN_PACK
+from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import DEFAULTS, flatten
 from cogcli.policy.verdict import mode_under
 from cogcli.specs.catalog import Catalog
@@ -54,7 +55,7 @@ def read_only_tools(catalog: Catalog, options: SelectionOptions) -> dict[str, Ca
 
 def read_only_pack(
     settings: Settings, options: SelectionOptions, message: str, budget: Mapping[str, int]
-) -> dict[str, Any]:
+) -> Json:
     """The pack, as a file would declare it: any message means its one intent, whose tools are the nearest ones to the
     message that find room."""
     tools = read_only_tools(open_registry(settings).trusted_layers().everything(), options)

@@ -26,6 +26,7 @@ from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import NOTHING, kind_of
 from cogcli.base.problems import suggestion
 from cogcli.declarations.pack_spec import PROPOSAL_CLASSES, Pack
+from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import is_trace_id
 from cogcli.policy.budgets import DEFAULTS, merge_limits
 from cogcli.policy.pack_policy import Policy
@@ -55,12 +56,12 @@ class GivenRequest(NamedTuple):
     request: AgentRequest
     pack_refs: tuple[str, ...] = ()
     safety_mode: str = ""
-    budget: dict[str, Any] = NOTHING
+    budget: Json = NOTHING
     trace_id: str = ""
     tags: dict[str, str] = NOTHING
 
 
-def parse_request(raw: dict[str, Any]) -> GivenRequest:
+def parse_request(raw: Json) -> GivenRequest:
     """A request with what it says of its run, from its JSON. Raises as `request_from`."""
     _require_types(raw)
     _require_values(raw)
@@ -72,7 +73,7 @@ def parse_request(raw: dict[str, Any]) -> GivenRequest:
     return GivenRequest(request, **{**run, "pack_refs": tuple(raw.get("pack_refs") or ())})
 
 
-def _require_types(raw: dict[str, Any]) -> None:
+def _require_types(raw: Json) -> None:
     """Raises UsageError for an unknown key and a value of a wrong type."""
     known = {**_KEYS, **_OF_RUN}
     for name, value in raw.items():
@@ -91,7 +92,7 @@ def _require_types(raw: dict[str, Any]) -> None:
             raise UsageError("input.type", f"`{name}` of the request: expected texts")
 
 
-def _require_values(raw: dict[str, Any]) -> None:
+def _require_values(raw: Json) -> None:
     """Raises UsageError for a value that no request may have; the types are those of the request."""
     pack_refs = raw.get("pack_refs") or ()
     if len(pack_refs) > 1:
@@ -109,12 +110,12 @@ def _require_values(raw: dict[str, Any]) -> None:
         raise UsageError("usage.value", "`focus` of the request: expected off or deep")
 
 
-def request_from(raw: dict[str, Any]) -> AgentRequest:
+def request_from(raw: Json) -> AgentRequest:
     """A request from its JSON. Raises UsageError for an unknown key, a wrong type or a missing message."""
     return parse_request(raw).request
 
 
-def _user(raw: dict[str, Any]) -> User:
+def _user(raw: Json) -> User:
     """Whose request it is. Raises UsageError."""
     known = {"user_id": str, "role": str, "consent": list}
     for name, value in raw.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.agent.cognition.invocation import Invocation, invocation_of, refuse_message
 from cogcli.agent.cognition.loop import agent_run
@@ -23,6 +23,7 @@ from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.base.problems import Problem, ProblemsFound
+from cogcli.declarations.value_types import Json
 from cogcli.run.launch import Watch, launch
 from cogcli.run.policy import pack_of
 from cogcli.run.policy_request import PolicyRequest
@@ -136,13 +137,13 @@ def _has_memory(given: GivenInvocation, catalog: Catalog) -> bool:
     return given.memory and not catalog.distrust
 
 
-def dry_run(settings: Settings, given: GivenInvocation) -> dict[str, Any]:
+def dry_run(settings: Settings, given: GivenInvocation) -> Json:
     """What would be done: the context, the plan that the template planner makes of it, and with a model its first
     prompt. Nothing is called or written."""
     catalog, _, invocation, _ = _reach(settings, given)
     now = settings.clock.now()
     context = compile_context(invocation.compile_input(1, "run_0", "trace_0", now))
-    shown: dict[str, Any] = {"refused": context.refused, "context": context.payload, "plan": None}
+    shown: Json = {"refused": context.refused, "context": context.payload, "plan": None}
     if context.refused:
         return shown
     model = model_access(settings, given.model, given.mode)

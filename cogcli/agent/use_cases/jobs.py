@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Timer
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.job_prompts import ANSWER_TOKENS, build_extract_prompt, build_synthesis_prompt
 from cogcli.agent.learning import Learned, fold_interactions, parse_learned
@@ -25,6 +25,7 @@ from cogcli.app.stores import has_store
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import CogcliError
 from cogcli.declarations.pack_spec import MemoryLayer
+from cogcli.declarations.value_types import Json
 from cogcli.stores import MEMORY
 
 NEXT_JOBS: Final = 3
@@ -46,7 +47,7 @@ class WorkedJob(NamedTuple):
     error: str = ""
     proposal_ids: tuple[str, ...] = ()
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The outcome as JSON."""
         return {
             **{
@@ -63,7 +64,7 @@ class WorkedJob(NamedTuple):
 class _NotLearned(Exception):
     """A model gave nothing that can be used; with the transcript."""
 
-    def __init__(self, error: str, transcript: dict[str, Any]) -> None:
+    def __init__(self, error: str, transcript: Json) -> None:
         super().__init__(error)
         self.transcript = transcript
 
@@ -113,7 +114,7 @@ def run_jobs(settings: Settings, model: str, *, limit: int | None = None) -> lis
 
 def list_jobs(
     settings: Settings, tenant: str | None = None, user: str | None = None, *, all: bool = False
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """The jobs that wait or failed, the oldest first; `all`: those that are done, too. Raises as `Database`."""
     if not has_store(settings, MEMORY):
         return []
@@ -181,9 +182,7 @@ class _Worker:
         found = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
         return [each for each in found if each.may_be_learned_from]
 
-    def _learn(
-        self, job: Job, profile: UserProfile, of: list[Interaction]
-    ) -> tuple[Learned, dict[str, Any]]:
+    def _learn(self, job: Job, profile: UserProfile, of: list[Interaction]) -> tuple[Learned, Json]:
         """What a job says of its user, and how it was found. Raises _NotLearned."""
         if self._model is None:
             if job.kind == "synthesize":
@@ -208,7 +207,7 @@ class _Worker:
         job: Job,
         profile: UserProfile,
         messages: tuple[dict[str, str], ...],
-    ) -> tuple[Learned, dict[str, Any]]:
+    ) -> tuple[Learned, Json]:
         """What a model says, asked once."""
         left = _MODEL_SECONDS
         if self._deadline is not None:
@@ -245,12 +244,12 @@ class _Worker:
         return learned, {**transcript, "notes": list(learned.notes)}
 
 
-def _interaction_payload(made: Interaction) -> dict[str, Any]:
+def _interaction_payload(made: Interaction) -> Json:
     """An interaction as learning sees it."""
     return {**made.to_payload(), "code": made.failure_code}
 
 
-def _sum_of(used: dict[str, Any], usage: TokenUsage) -> dict[str, Any]:
+def _sum_of(used: Json, usage: TokenUsage) -> Json:
     """The tokens of all attempts of a job, once one more was answered."""
     return TokenUsage(
         used["tokens_in"] + usage.tokens_in,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from cogcli.agent.context.inputs import Edge
 from cogcli.agent.stores.knowledge_lines import checked_lines, line_refusal
@@ -13,6 +12,7 @@ from cogcli.agent.stores.knowledge_store import KnowledgeStore, Snapshot
 from cogcli.app.settings import Settings
 from cogcli.app.stores import store_directory, store_refusal
 from cogcli.base.errors import UsageError
+from cogcli.declarations.value_types import Json
 from cogcli.stores import KNOWLEDGE
 
 MOST_EDGES = 200
@@ -71,7 +71,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
         return store.snapshot()
 
 
-def edge_payload(edge: Edge) -> dict[str, Any]:
+def edge_payload(edge: Edge) -> Json:
     """An edge as JSON, without what is open or empty."""
     members = edge._asdict()
     return {name: value for name, value in members.items() if value not in ("", None)}

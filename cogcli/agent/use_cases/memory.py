@@ -18,6 +18,7 @@ from cogcli.base.errors import UsageError
 from cogcli.base.system_text import require_text
 from cogcli.base.terminal_text import is_plain_name
 from cogcli.declarations.pack_spec import MemoryLayer
+from cogcli.declarations.value_types import Json
 from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 from cogcli.stores import MEMORY
 
@@ -118,7 +119,7 @@ def recall_memories(
     return [payload_of(stored) for stored in rows], list(found.omitted)
 
 
-def why(settings: Settings, scope: MemoryScope, id: str) -> dict[str, Any]:
+def why(settings: Settings, scope: MemoryScope, id: str) -> Json:
     """All that is known of a proposal or memory: its evidence and the runs that made it, its state and who decided,
     what it contradicts now, what it superseded, why the scope's pack did not promote it, and whether it is recalled
     for the scope's user. Raises UsageError `memory.unknown`."""
@@ -142,7 +143,7 @@ def why(settings: Settings, scope: MemoryScope, id: str) -> dict[str, Any]:
     }
 
 
-def payload_of(stored: StoredProposal) -> dict[str, Any]:
+def payload_of(stored: StoredProposal) -> Json:
     """A proposal with whose it is, and who decided when and why."""
     return {
         **stored.to_payload(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.agent.use_cases.log import AgentLog, read_agent_log
 from cogcli.app import episodes
@@ -13,6 +13,7 @@ from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import start_of
+from cogcli.declarations.value_types import Json
 from cogcli.episode.decision import DecisionFold
 from cogcli.episode.listing.episode_row import EpisodeFilter
 from cogcli.episode.projection import Projection
@@ -52,7 +53,7 @@ class MeasuredRuns(NamedTuple):
         """The targets that were not reached."""
         return [each for each in self.targets if each.status == "missed"]
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The metrics as JSON."""
         return {
             "runs": len(self.runs),

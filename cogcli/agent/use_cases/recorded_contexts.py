@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from shlex import quote
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.cognition.invocation import recorded_invocation
 from cogcli.agent.cognition.recorded_contexts import RecompiledTurn, recompile
@@ -16,6 +16,7 @@ from cogcli.app.settings import Settings
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.problems import suggestion
+from cogcli.declarations.value_types import Json
 
 _MEMORY_ID: Final = re.compile(r"mp_[0-9a-f]{16}")
 _ENTITY: Final = re.compile(r"[a-z_]+:[\w.-]{1,100}", re.ASCII)
@@ -29,7 +30,7 @@ class TurnContext(NamedTuple):
     turns: int
     context: CompiledContext
 
-    def explained(self, word: str | None = None) -> dict[str, Any]:
+    def explained(self, word: str | None = None) -> Json:
         """Stages, blocks and what the turn knew of with its reasons; of `word` alone where one is given. Raises
         UsageError for a word that names nothing."""
         found, payload = self.context.compilation, self.context.payload

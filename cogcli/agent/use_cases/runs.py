@@ -21,6 +21,7 @@ from cogcli.base.errors import CogcliError, EnvironmentRefusal
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.pack_spec import DATA_CLASSES
 from cogcli.declarations.run_start import start_of
+from cogcli.declarations.value_types import Json
 from cogcli.run.prepare import AgentRun
 from cogcli.specs.catalog import Catalog
 
@@ -61,7 +62,7 @@ def stores_of(settings: Settings, invocation: Invocation) -> Stores:
 class _Turn(NamedTuple):
     """What a turn leaves to the store."""
 
-    content: dict[str, Any]
+    content: Json
     run_id: str
     at: str
 
@@ -79,7 +80,7 @@ class _StoreWriter:
         self._invocation = invocation
         self._unstored: list[_Turn] = []
 
-    def remember(self, content: dict[str, Any], run_id: str, at: str) -> CogcliError | None:
+    def remember(self, content: Json, run_id: str, at: str) -> CogcliError | None:
         """Store a turn. The error if the store cannot be written; the log has the turn."""
         self._unstored.append(_Turn(content, run_id, at))
         try:
@@ -150,7 +151,7 @@ def _store_end(settings: Settings, invocation: Invocation, ended: EndedRun) -> N
     consolidate(settings, pack.tenant, request.user.user_id, made, counts=counts, session=session)
 
 
-def _continued(stored: dict[str, Any] | None, ended: EndedRun) -> SessionSnapshot | None:
+def _continued(stored: Json | None, ended: EndedRun) -> SessionSnapshot | None:
     """The conversation with what a run adds to it."""
     if stored is None:
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 from cogcli.agent.stores.agent_store import unknown_session
 from cogcli.agent.stores.session_lock import session_lock
@@ -12,6 +11,7 @@ from cogcli.agent.stores.sessions import SessionSnapshot
 from cogcli.agent.use_cases.user_memory import open_agent_store, require_id
 from cogcli.app.settings import Settings
 from cogcli.app.stores import has_store, store_directory
+from cogcli.declarations.value_types import Json
 from cogcli.stores import MEMORY
 
 
@@ -39,7 +39,7 @@ def hold_session(
 
 def list_sessions(
     settings: Settings, tenant: str | None = None, user: str | None = None
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """The conversations of one tenant and user, or of all, the last used first. Raises as `Database`."""
     if not has_store(settings, MEMORY):
         return []
@@ -47,7 +47,7 @@ def list_sessions(
         return store.sessions(tenant, user)
 
 
-def session_payload(settings: Settings, tenant: str, user: str, session_id: str) -> dict[str, Any]:
+def session_payload(settings: Settings, tenant: str, user: str, session_id: str) -> Json:
     """A conversation as JSON, each message with its number and episode. Raises UsageError `session.unknown`; as
     `Database`."""
     require_id(user, "the user")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from cogcli.agent.context.inputs import User
 from cogcli.agent.context.memory import fault_of
@@ -19,6 +18,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.stores import has_store, store_directory
 from cogcli.base.errors import UsageError
 from cogcli.declarations.pack_spec import MemoryLayer
+from cogcli.declarations.value_types import Json
 from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 from cogcli.stores import MEMORY
 
@@ -85,7 +85,7 @@ def profile_of(
     return profile if entries or profile.interaction_count else None
 
 
-def profile_payload(settings: Settings, tenant: str, user: str) -> dict[str, Any]:
+def profile_payload(settings: Settings, tenant: str, user: str) -> Json:
     """The profile of a user as JSON, with its `entries`: each member with its proposal, evidence and episodes, and who
     promoted it. Raises as `_require_user`."""
     _require_user(settings, tenant, user)
@@ -98,17 +98,17 @@ def profile_payload(settings: Settings, tenant: str, user: str) -> dict[str, Any
     return {**profile.to_payload(), "tenant_id": tenant, "entries": rows}
 
 
-def export_payload(settings: Settings, tenant: str, user: str) -> dict[str, Any]:
+def export_payload(settings: Settings, tenant: str, user: str) -> Json:
     """All that is held of a user: the profile, and the rows of each table. Raises UsageError; as `Database`."""
     profile = profile_payload(settings, tenant, user)
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, list[Json]] = {}
     if has_store(settings, MEMORY):
         with open_agent_store(settings) as store:
             tables = store.export(tenant, user)
     return {"tenant_id": tenant, "user_id": user, "profile": profile, "tables": tables}
 
 
-def forget(settings: Settings, tenant: str, user: str) -> dict[str, Any]:
+def forget(settings: Settings, tenant: str, user: str) -> Json:
     """Delete all that is held of a user: what was deleted by table, and the episodes that still name the user. Raises
     `memory.busy` as long as others read the old state: then it is to be done again. As `Database`, `_require_user`."""
     _require_user(settings, tenant, user)
@@ -120,7 +120,7 @@ def forget(settings: Settings, tenant: str, user: str) -> dict[str, Any]:
     return {"tenant_id": tenant, "user_id": user, "deleted": deleted, "episodes": episodes}
 
 
-def _entry_payload(entry: ProfileEntry, episodes: dict[str, str]) -> dict[str, Any]:
+def _entry_payload(entry: ProfileEntry, episodes: dict[str, str]) -> Json:
     """An entry with the proposal behind it; a run that was kept is named by its episode."""
     stored, refs = entry.stored, entry.stored.proposal.evidence_refs
     heads = (ref.partition("/")[0] for ref in refs)

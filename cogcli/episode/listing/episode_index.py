@@ -29,6 +29,7 @@ from cogcli.base.sqlite_file import (
     schema_after,
     schema_from_rows,
 )
+from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import is_episode_id, is_own_id
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 
@@ -169,7 +170,7 @@ class Index:
             yield from page
             place = place_of(page[-1].id)
 
-    def _query(self, sql: str, values: dict[str, Any] | None = None) -> list[Any]:
+    def _query(self, sql: str, values: Json | None = None) -> list[Any]:
         if self._database is None:
             raise IndexLost
         try:

@@ -23,6 +23,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedPolicy, RecordedStart
 from cogcli.declarations.shared_events import SharedEnd
 from cogcli.declarations.shared_state import SharedState
+from cogcli.declarations.value_types import Json
 from cogcli.episode.agreement import UNSEALED, LogScan, check_agreement, find_end
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import milliseconds_between, read_document
@@ -67,7 +68,7 @@ class EpisodeRow(NamedTuple):
     trace_id: str | None
     run_id: str | None
     task: str | None
-    tags: dict[str, Any]
+    tags: Json
     sealed: bool
     log_id: str | None = None
     """The episode that summary or log name, if the folder bears the id of another one."""

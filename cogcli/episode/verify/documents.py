@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from cogcli.base.files import FileRefused
 from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.folder import Folder
@@ -189,7 +190,7 @@ class DocumentCheck:
                     "episode.other", MANIFEST, line, f"it is the manifest of {other:.80}"
                 )
                 return
-            entries: dict[str, dict[str, Any]] = {}
+            entries: dict[str, Json] = {}
             findings += self._listed(manifest.get("files"), entries)
             findings += self._altered(manifest, entries)
         yield from findings
@@ -199,12 +200,12 @@ class DocumentCheck:
         if self._log.readable and self._log.intact and len(codes) != 1:
             yield from self._whole(data, manifest)
 
-    def _other_episode(self, manifest: dict[str, Any]) -> str:
+    def _other_episode(self, manifest: Json) -> str:
         """The episode that a manifest copied from elsewhere names."""
         named, ended = manifest.get("episode_id"), self._ended
         return named if ended and type(named) is str and named != ended.episode_id else ""
 
-    def _listed(self, listed: Any, entries: dict[str, dict[str, Any]]) -> Iterator[Finding]:
+    def _listed(self, listed: Any, entries: dict[str, Json]) -> Iterator[Finding]:
         if type(listed) is not list:
             yield error_finding("manifest.files", MANIFEST, 1, "lists no files")
             return
@@ -225,9 +226,7 @@ class DocumentCheck:
         for name in sorted(self._files.keys() - entries.keys() - {MANIFEST}):
             yield error_finding("file.extra", name, 0, "the manifest does not name it")
 
-    def _altered(
-        self, manifest: dict[str, Any], entries: dict[str, dict[str, Any]]
-    ) -> Iterator[Finding]:
+    def _altered(self, manifest: Json, entries: dict[str, Json]) -> Iterator[Finding]:
         """The altered files that only the manifest vouches for."""
         for name, item in entries.items():
             if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
@@ -259,7 +258,7 @@ class DocumentCheck:
         except FileRefused:
             return "", 0
 
-    def _entry(self, name: str) -> dict[str, Any]:
+    def _entry(self, name: str) -> Json:
         """The expected entry of a file: derived from the log if possible, else from the file on disk."""
         if name in self._expected:
             expected = self._expected[name]
@@ -270,7 +269,7 @@ class DocumentCheck:
             return entry(name, name[len(BLOBS) + 1 :], self._files[name])
         return entry(name, *self._measured(name))
 
-    def _whole(self, data: bytes, manifest: dict[str, Any]) -> Iterator[Finding]:
+    def _whole(self, data: bytes, manifest: Json) -> Iterator[Finding]:
         log = self._log
         expected = manifest_of(
             episode_id=self._ended.episode_id if self._ended else "",
@@ -296,7 +295,7 @@ def _has_name(item: Any) -> bool:
     )
 
 
-def named_content(item: dict[str, Any]) -> str:
+def named_content(item: Json) -> str:
     """Size and hash of a file, from its entry in a manifest."""
     size, sha256 = item.get("size_bytes"), item.get("sha256")
     return describe_content(

@@ -18,6 +18,7 @@ from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import equal, object_of
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.document_bytes import read_document, read_object
 from cogcli.episode.folder import Folder
@@ -71,7 +72,7 @@ def foreign_findings(
         yield from _state(folder, inventory, episode_id, evidence)
 
 
-def _document(folder: Folder, name: str) -> dict[str, Any] | Finding:
+def _document(folder: Folder, name: str) -> Json | Finding:
     """The object of a document, or the finding that it is not one."""
     code = f"{kind_of(name)}.syntax"
     try:
@@ -158,7 +159,7 @@ def _state(
     yield from _links(object_of(state.get("links")), inventory)
 
 
-def _links(links: dict[str, Any], inventory: ForeignFiles) -> Iterator[Finding]:
+def _links(links: Json, inventory: ForeignFiles) -> Iterator[Finding]:
     """Links that lead out of the episode, or to a file that does not exist."""
     for key, value in links.items():
         if type(value) is not str or "/" in value or not is_inside(value):

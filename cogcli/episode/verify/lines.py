@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from cogcli.declarations.checksum import Checksums
 from cogcli.declarations.envelope import OPTIONAL, PHASES, TYPES
+from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import MAX_LINE
 from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, Finding, error_finding, is_trace_id
 from cogcli.episode.log_lines import first_link, is_unchained
@@ -44,7 +45,7 @@ class LineCheck:
         self._sound: set[tuple[Any, ...]] = set()
         """Keys and types of sound lines."""
 
-    def check(self, number: int, raw: bytes, line: dict[str, Any]) -> Iterator[Finding]:
+    def check(self, number: int, raw: bytes, line: Json) -> Iterator[Finding]:
         """The findings about one line."""
         if not self.count:
             self.chained = not is_unchained(line)
@@ -82,7 +83,7 @@ class LineCheck:
 
     # -- our own lines ------------------------------------------------------------------------------------------------
 
-    def _own(self, raw: bytes, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    def _own(self, raw: bytes, line: Json) -> Iterator[tuple[str, str]]:
         sequence, event_id = line.get("seq"), line.get("id")
         if type(sequence) is not int or sequence != self._sequence:
             yield "seq.wrong", f"seq is {sequence!r:.30}, expected {self._sequence}"
@@ -96,7 +97,7 @@ class LineCheck:
         if type(metrics := line.get("metrics")) is dict and not metrics.keys() <= _METRICS:
             yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
 
-    def _shape(self, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    def _shape(self, line: Json) -> Iterator[tuple[str, str]]:
         """The problems of keys and types. A shape that was sound once is not checked again."""
         shape = (*line, *map(type, line.values()))
         if shape not in self._sound:
@@ -105,7 +106,7 @@ class LineCheck:
             if not found and len(self._sound) < _SHAPES:
                 self._sound.add(shape)
 
-    def _time(self, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    def _time(self, line: Json) -> Iterator[tuple[str, str]]:
         timestamp, clock = line.get("timestamp"), line.get("clock")
         if type(timestamp) is not str or not TIMESTAMP.fullmatch(timestamp):
             yield (
@@ -121,7 +122,7 @@ class LineCheck:
 
     # -- any line -----------------------------------------------------------------------------------------------------
 
-    def _neighbours(self, number: int, line: dict[str, Any]) -> Iterator[Finding]:
+    def _neighbours(self, number: int, line: Json) -> Iterator[Finding]:
         yield from self._identity(number, line)
         yield from self._membership(number, line)
         phase = line.get("phase")
@@ -131,7 +132,7 @@ class LineCheck:
                 "phase.unknown", "info", EVENTS, number, f"phase `{phase:.40}` is not known here"
             )
 
-    def _identity(self, number: int, line: dict[str, Any]) -> Iterator[Finding]:
+    def _identity(self, number: int, line: Json) -> Iterator[Finding]:
         """A repeated id, or a cause that is not an earlier event."""
         event_id, cause = line.get("id"), line.get("caused_by")
         if type(event_id) is str:
@@ -141,7 +142,7 @@ class LineCheck:
         if type(cause) is str and (cause not in self.ids or cause == event_id):
             yield _error("cause.unknown", number, f"caused_by `{cause:.60}` names no earlier event")
 
-    def _membership(self, number: int, line: dict[str, Any]) -> Iterator[Finding]:
+    def _membership(self, number: int, line: Json) -> Iterator[Finding]:
         """Another episode or another trace than that of the lines before."""
         episode, trace = line.get("episode_id"), line.get("trace_id")
         if not self.chained:
@@ -156,7 +157,7 @@ class LineCheck:
             )
 
 
-def _key_problems(line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _key_problems(line: Json) -> Iterator[tuple[str, str]]:
     for key, kind in TYPES.items():
         if key in _OWN_CHECKS or (key in OPTIONAL and key not in line):
             continue

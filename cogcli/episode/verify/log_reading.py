@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -14,6 +14,7 @@ from cogcli.base.jsonvalue import object_of
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
+from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
@@ -82,7 +83,7 @@ class LogReading:
         return self._content.hexdigest()
 
     @property
-    def chain(self) -> dict[str, Any]:
+    def chain(self) -> Json:
         """The `chain` of a manifest."""
         return {"events": self.lines.count, "head": self.lines.head}
 
