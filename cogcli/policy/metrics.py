@@ -12,12 +12,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from cogcli.base.jsonvalue import object_of
+from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.agent_events import LoopDetected
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
-from cogcli.declarations.governance_events import IN_DOUBT
+from cogcli.declarations.events import StepFinished, StepStarted
+from cogcli.declarations.governance_events import (
+    IN_DOUBT,
+    ApprovalGranted,
+    ApprovalRequested,
+    PolicyDecided,
+)
 from cogcli.declarations.pack_spec import MODES, MetricTarget
+from cogcli.declarations.typed_payload import read_payload
 from cogcli.policy.verdict import is_above
 
 UNKNOWN_INTENT: Final = "unknown_intent"
@@ -60,46 +67,37 @@ class RunMeter:
 
     def __init__(self, ceiling: str) -> None:
         self._ceiling = ceiling
-        self._decisions: dict[_Key, list[dict[str, Any]]] = defaultdict(list)
-        self._requests: dict[Any, Any] = {}
-        self._granted: dict[_Key, set[Any]] = defaultdict(set)
+        self._decisions: dict[_Key, list[PolicyDecided]] = defaultdict(list)
+        self._gate_of_request: dict[str, str | None] = {}
+        self._granted: dict[_Key, set[str | None]] = defaultdict(set)
         self._calls: dict[_Key, MeasuredCall] = {}
         self._tripped = False
 
     def apply(self, event: Event) -> None:
         """Take one event of the tree into account, in order of the log."""
-        payload, row, key = (
-            object_of(event.payload),
-            row_of(event.event_type),
-            (event.run_id, event.step_id),
-        )
-        if event.event_type == "policy.decided":
-            self._decide(key, payload)
-        elif row.asks:
-            self._requests[payload.get("approval_id")] = payload.get("gate")
-        elif event.event_type == "approval.granted":
-            self._granted[key].add(self._requests.get(payload.get("approval_id")))
-        elif (
-            row.starts
-            and payload.get("binding")
-            and event.step_id
-            and not StepPath(event.step_id).in_call
-        ):
-            self._calls.setdefault(key, MeasuredCall(self._complies(key)))
-        elif row.closes and key in self._calls:
-            self._calls[key] = _ended(self._calls[key], payload)
-        elif event.event_type == "loop.detected":
-            self._tripped = True
+        key = event.run_id, event.step_id
+        match read_payload(event):
+            case PolicyDecided() as decided:
+                self._decide(key, decided)
+            case ApprovalRequested() as request:
+                self._gate_of_request[request.approval_id] = request.gate
+            case ApprovalGranted() as granted:
+                self._granted[key].add(self._gate_of_request.get(granted.approval_id))
+            case StepStarted(binding=binding) if binding and _is_step(event):
+                self._calls.setdefault(key, MeasuredCall(self._complies(key)))
+            case StepFinished() as ended if key in self._calls:
+                self._calls[key] = _ended(self._calls[key], ended)
+            case LoopDetected():
+                self._tripped = True
 
-    def _decide(self, key: _Key, payload: dict[str, Any]) -> None:
+    def _decide(self, key: _Key, decided: PolicyDecided) -> None:
         """Take up a decision about a call; one that asks wants a new yes at its gate."""
-        if (
-            payload.get("rule") == IN_DOUBT
-        ):  # a person's word about what happened is not a permission
+        # A person's word about what happened is not a permission.
+        if decided.rule == IN_DOUBT:
             return
-        self._decisions[key].append(payload)
-        if payload.get("verdict") in ("allow_with_gate", "escalate"):
-            self._granted[key].discard(payload.get("gate"))
+        self._decisions[key].append(decided)
+        if decided.verdict in ("allow_with_gate", "escalate"):
+            self._granted[key].discard(decided.gate)
 
     def _complies(self, key: _Key) -> bool:
         """Whether a call that leaves now may: by the last decision about it, every gate that was named before it, and
@@ -107,13 +105,10 @@ class RunMeter:
         decisions = self._decisions.get(key)
         if not decisions:
             return False
-        last = decisions[-1]
-        mode, gates = (
-            last.get("approval_mode"),
-            {each["gate"] for each in decisions if each.get("gate")},
-        )
-        within = mode in MODES and not is_above(mode, self._ceiling)
-        return last.get("decision") in ("allow", "audit") and within and gates <= self._granted[key]
+        mode, decision = decisions[-1].approval_mode, decisions[-1].decision
+        within = mode is not None and mode in MODES and not is_above(mode, self._ceiling)
+        gates = {each.gate for each in decisions if each.gate}
+        return decision in ("allow", "audit") and within and gates <= self._granted[key]
 
     def measured(self, record: Mapping[str, Any], duration_ms: float | None) -> MeasuredRun:
         """The run, with what its decision record says, and the time that it took."""
@@ -129,11 +124,16 @@ class RunMeter:
         )
 
 
-def _ended(call: MeasuredCall, payload: dict[str, Any]) -> MeasuredCall:
-    """The call with how it ended. An attempt that was skipped is none."""
-    statuses = [object_of(each).get("status") for each in payload.get("attempts") or ()]
+def _is_step(event: Event) -> bool:
+    """Whether an event is about a step of a skill, and not about a call inside of one."""
+    return bool(event.step_id) and not StepPath(event.step_id or "").in_call
+
+
+def _ended(call: MeasuredCall, ended: StepFinished) -> MeasuredCall:
+    """The call with how it ended. A skipped attempt is none; one that is no record counts as failed."""
+    statuses = [object_of(each).get("status") for each in list_of(ended.json.get("attempts"))]
     made = [status for status in statuses if status != "skipped"]
-    done = payload.get("step_status") == "done"
+    done = ended.step_status == "done"
     return call._replace(ended=True, done=done, failed_first=made[:1] not in ([], ["success"]))
 
 
