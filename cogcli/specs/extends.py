@@ -11,7 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.base.problems import suggestion
-from cogcli.declarations.capability_spec import GATES, STRICTNESS, TRUST_RANKS
+from cogcli.declarations.capability_spec import (
+    GATES,
+    STRICTNESS,
+    TRUST_RANKS,
+    Capability,
+    Gate,
+    Safety,
+)
+from cogcli.declarations.field_spec import Fields
 
 if TYPE_CHECKING:
     from cogcli.specs.problem_report import ProblemReport
@@ -69,7 +77,9 @@ def check_chain(chain: ExtendsChain, report: ProblemReport, known: Callable[[], 
         hint = suggestion(base, known()) if code == "extends.unknown" else ""
         report.error(code, ("extends",), f"{base_text}: {reason}", hint=hint)
     elif bases:
-        for path, reason in find_weakened_keys(own.raw or {}, fold_chain(bases)):
+        for path, reason in find_weakened_keys(
+            Capability.of(own.raw or {}), Capability.of(fold_chain(bases))
+        ):
             report.error("extends.weakens", path, f"weaker than its base: {reason}", key=True)
 
 
@@ -93,59 +103,51 @@ def fold_base(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def find_weakened_keys(
-    own: dict[str, Any], base: dict[str, Any]
-) -> list[tuple[tuple[str, ...], str]]:
+def find_weakened_keys(own: Capability, base: Capability) -> list[tuple[tuple[str, ...], str]]:
     """The keys whose value demands less than the base's, as (path of the key, message)."""
     found: list[tuple[tuple[str, ...], str]] = []
     for side in ("inputs", "outputs"):
-        for name, field in (own.get(side) or {}).items():
-            inherited = (base.get(side) or {}).get(name)
-            if inherited is None:
-                continue
-            if field["type"] != inherited["type"]:
-                reason = f"`{side}.{name}` is {field['type']}, in the base {inherited['type']}"
+        bases: Fields = getattr(base, side)
+        fields: Fields = getattr(own, side)
+        for name in [each for each in fields if each in bases]:
+            field, inherited = fields[name], bases[name]
+            if field.type != inherited.type:
+                reason = f"`{side}.{name}` is {field.type}, in the base {inherited.type}"
                 found.append(((side, name), reason))
-            if inherited.get("required") and not field.get("required"):
+            if inherited.required and not field.required:
                 found.append(((side, name), f"`{side}.{name}` is optional, in the base required"))
-    merged = {**(base.get("safety") or {}), **(own.get("safety") or {})}
-    if own.get("safety") is not None:
-        found += [
-            (("safety", key), reason)
-            for key, reason in find_weakened_safety(merged, base.get("safety") or {})
-        ]
+    if own.safety is not None:
+        before = base.safety or Safety()
+        merged = Safety.of({**before.json, **own.safety.json})
+        found += [(("safety", key), reason) for key, reason in find_weakened_safety(merged, before)]
     return found
 
 
-def find_weakened_safety(new: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str]]:
+def find_weakened_safety(new: Safety, old: Safety) -> list[tuple[str, str]]:
     """The keys in which one safety block demands less than another, as (key, message)."""
     found = []
-    trust, trust_before = (
-        TRUST_RANKS[block.get("trust_level") or "sandbox"] for block in (new, old)
-    )
-    if trust < trust_before:
-        message = f"trust level {new.get('trust_level') or 'sandbox'} is below {old['trust_level']}"
+    if TRUST_RANKS[new.trust_level] < TRUST_RANKS[old.trust_level]:
+        message = f"trust level {new.trust_level} is below {old.trust_level}"
         found.append(("trust_level", message))
-    if old.get("requires_confirmation") and not new.get("requires_confirmation"):
+    if old.requires_confirmation and not new.requires_confirmation:
         found.append(("requires_confirmation", "no confirmation is required any more"))
     for key in GATES:
-        gates = _gates(new, key)
-        for gate, before in _gates(old, key).items():
+        gates = _strictest(getattr(new, key))
+        for gate, before in _strictest(getattr(old, key)).items():
             if gate not in gates:
                 found.append((key, f"gate `{gate}` is gone"))
             elif STRICTNESS.index(gates[gate]) < STRICTNESS.index(before):
                 found.append((key, f"gate `{gate}`: on_fail {gates[gate]} is weaker than {before}"))
     for key in ("allowed_targets", "scope_constraints"):
-        gone = [entry for entry in old.get(key) or () if entry not in (new.get(key) or ())]
+        gone = [entry for entry in getattr(old, key) if entry not in getattr(new, key)]
         found += [(key, f"`{entry}` is gone from {key}") for entry in gone]
     return found
 
 
-def _gates(safety: dict[str, Any], key: str) -> dict[str, str]:
+def _strictest(gates: tuple[Gate, ...]) -> dict[str, str]:
     """The strictest `on_fail` by gate."""
-    gates: dict[str, str] = {}
-    for entry in safety.get(key) or ():
-        plain = isinstance(entry, str)
-        gate, on_fail = (entry, None) if plain else (entry["capability"], entry.get("on_fail"))
-        gates[gate] = max(gates.get(gate, STRICTNESS[0]), on_fail or "block", key=STRICTNESS.index)
-    return gates
+    found: dict[str, str] = {}
+    for gate in gates:
+        weaker = found.get(gate.capability, STRICTNESS[0])
+        found[gate.capability] = max(weaker, gate.on_fail, key=STRICTNESS.index)
+    return found

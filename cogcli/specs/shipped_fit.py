@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cogcli.declarations.binding_spec import Binding
-from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.capability_spec import Capability, Safety
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.extends import find_weakened_safety
@@ -57,7 +57,7 @@ def find_weakened(
     capability: Capability, before: Capability
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Where a capability is less safe than one that it replaces: the path of the key, and what is weaker."""
-    new, old = ((each.safety.json if each.safety else {}) for each in (capability, before))
+    new, old = (each.safety or Safety() for each in (capability, before))
     for key, reason in find_weakened_safety(new, old):
         yield ("safety", key), reason
     now, then = capability.effect, before.effect

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from cogcli.declarations.capability_spec import STRICTNESS, TRUST_RANKS, Capability, OnFail
+from cogcli.declarations.capability_spec import STRICTNESS, TRUST_RANKS, Capability, OnFail, Safety
 from cogcli.specs.extends import find_weakened_safety
 from cogcli.specs.stricter import stricter, stricter_of
 
@@ -62,8 +62,8 @@ def test_neither_block_asks_for_more_than_the_joined_one(
 ) -> None:
     joined = stricter(capability(present), capability(earlier)).safety
     assert joined is not None
-    assert find_weakened_safety(joined.json, present) == []
-    assert find_weakened_safety(joined.json, earlier) == []
+    assert find_weakened_safety(joined, Safety.of(present)) == []
+    assert find_weakened_safety(joined, Safety.of(earlier)) == []
     again = capability(joined.json).safety
     assert again == joined  # what is shown is what holds
 
