@@ -221,9 +221,7 @@ def outside_need(catalog: Catalog, capability: Capability, link: ChainLink) -> N
     service = catalog.services.get(link.service_id or "")
     if service is None:
         return None
-    if catalog.in_process(service) and "network" not in catalog.raw.get(
-        f"service:{service.id}", {}
-    ):
+    if catalog.in_process(service) and not service.declares_network:
         return None
     if is_model(service):
         return Need(MODEL, f"service `{service.id}` is a model")
