@@ -19,37 +19,50 @@ class CannedReply(Spec):
     """One of a mock server's fixed replies."""
 
     status: Annotated[int, SpecLimits(least=200, most=599)] = 200
+    """The status of the reply."""
     headers: dict[str, Any] = NOTHING
-    """Printable texts."""
+    """Printable texts by name."""
     body: Any = None
-    """A text is sent as it is, everything else as JSON; none is empty."""
+    """A text is sent unchanged, everything else as JSON.
+    Default: an empty body"""
     delay_ms: Annotated[int, SpecLimits(least=0, most=60_000)] = 0
+    """Milliseconds before it is sent."""
 
 
 class MockServer(Spec):
     """The mock server of a service."""
 
     type: Words = BY_DOCUMENT
-    """Of the published ones, or by the document of the service."""
+    """[Who answers](#mocks)."""
     host: Words = LOOPBACK[0]
     """A loopback address."""
     port: Annotated[int, SpecLimits(least=0, most=65535)] = 0
     """0 is any free one."""
     replies: tuple[CannedReply, ...] = ()
+    """Given in turn, the last one again and again, instead of what the type gives."""
 
 
 class Scenario(Spec):
     """A scenario as declared in its file."""
 
     id: Words
+    """Its name."""
     capability_id: Words
+    """The capability that is called."""
     binding_id: Words
+    """The binding that it is called through."""
     input: dict[str, Any]
+    """The inputs of the call."""
     expected_output: dict[str, Any]
+    """The outputs that the call must give."""
     expected_service_id: Words | None = None
+    """The service that must answer."""
     trace_id: Words | None = None
+    """The trace id of the run."""
     match: Annotated[Words, SpecLimits(choices=MATCHES)] = "exact"
+    """Whether outputs are equal, hold the expected members, or have their types."""
     mock_server: MockServer | None = None
-    """Without it: by the service's document, or the live service."""
+    """A server on loopback that answers instead of the service.
+    Default: by the service's document, or with `--live` the service itself"""
     file: str = place(default="")
     """The path shown to users."""
