@@ -102,7 +102,7 @@ def _rows(cls: type[Spec], path: str, table: Table) -> Iterator[str]:
         return (
             texts[field.name].number,
             type_words,
-            _default(field, texts[field.name], shapes[field.key].shape),
+            default_words(field, texts[field.name], shapes[field.key].shape),
         )
 
     for (_, type_words, default), group in groupby(fields, key=shared):
@@ -145,7 +145,7 @@ def _parts(hint: Any) -> Iterator[tuple[type[Spec], str]]:
             yield from _parts(option)
 
 
-def _default(field: Field, text: KeyText, shape: Shape) -> str:
+def default_words(field: Field, text: KeyText, shape: Shape) -> str:
     """What an absent key gives, in words."""
     if text.default:
         return text.default

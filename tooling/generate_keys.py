@@ -1,5 +1,5 @@
-"""Write what schemas say of each key of a spec file, from the tables and examples of docs/reference/, or with `--check`
-say whether it is stale."""
+"""Write the words of editor schemas for each key of a spec file, from its declaration and the examples of the
+reference, or with `--check` report whether they are stale."""
 
 from __future__ import annotations
 
@@ -10,28 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from generate_key_tables import default_words, key_texts
+
+from cogcli.app.schemas import SPECS
 from cogcli.base.yaml.reader import parse
+from cogcli.declarations.field import RECORDS, fields_of
+from cogcli.declarations.spec import Spec
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.json_schema import page_path
 from cogcli.specs.shape import Either, ListOf, MapOf, RecordShape, Shape
+from cogcli.specs.shape_of_spec import shape_of_spec
 from cogcli.specs.shapes import shape_of
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"
 FILE: Final = ROOT / "cogcli" / "app" / "pages" / "keys.json"
-PAGES: Final = {
-    "spec-files": "field",
-    "test-case": "case",
-    **{kind: kind for kind in ("skill", "capability", "binding", "service", "pack")},
-}
-KINDS_OF_FILES: Final = {
-    "policies/official_default_selection.yaml": "policy",
-    "services.yaml": "services",
-    "overrides.yaml": "overrides",
-}
-_TABLE: Final = re.compile(
-    r"^\| key(?: of `([^`]+)`)?(?: below `([^`|]+)`)? (\|.*)\n\|[-|]+\n((?:\|.*\n)+)", re.M
-)
+PAGES: Final = ("spec-files", "skill", "capability", "binding", "service", "pack")
+"""Those whose examples are shown."""
 _LINK: Final = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _BLOCK: Final = re.compile(
     r"^```yaml\n# (skills|capabilities|bindings|services|packs)/\S+\n(.*?)^```$", re.M | re.S
@@ -56,80 +50,82 @@ def main() -> int:
 
 
 def document() -> dict[str, dict[str, Any]]:
-    """By `KIND:PATH` of a key: its description, default and examples, as keywords of JSON Schema."""
-    said: dict[str, dict[str, Any]] = {}
-    for page, kind in PAGES.items():
-        text = (REFERENCE / f"{page}.md").read_text(encoding="utf-8")
-        for name, words in _described(text, kind):
-            said.setdefault(name, words)
+    """By `CLASS.KEY` the description, default and examples of a key, as keywords of JSON Schema."""
+    words: dict[str, dict[str, Any]] = {}
+    for kind in SPECS:
+        for cls in _classes_in(shape_of(kind, PROTOCOLS)):
+            words |= _words_of(cls)
     for page in PAGES:
         text = (REFERENCE / f"{page}.md").read_text(encoding="utf-8")
         for folder, block in _BLOCK.findall(text):
-            kind = _KINDS[folder]
-            for name, value in _values(
-                shape_of(kind, PROTOCOLS), parse(block.encode(), file="").value, (kind, "")
-            ):
-                examples = said.get(name, {}).setdefault("examples", [])
+            whole = parse(block.encode(), file="").value
+            for declared, value in _values(shape_of(_KINDS[folder], PROTOCOLS), whole, ""):
+                examples = words[declared].setdefault("examples", [])
                 if value not in examples and len(examples) < _MOST_EXAMPLES:
                     examples.append(value)
-    return said
+    return words
 
 
-def _described(text: str, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The keys that the tables of a page tell of."""
-    for other, below, head, rows in _TABLE.findall(text):
-        columns = ["key", *(cell.strip() for cell in head.strip("|").split("|"))]
-        if "meaning" not in columns:
-            continue
-        for row in rows.splitlines():
-            cells = dict(
-                zip(columns, (cell.strip() for cell in row.strip("|").split("|")), strict=True)
-            )
-            for name in re.findall(r"`([^`]+)`", cells["key"]):
-                for path in _spelled_out(f"{below}.{name}" if below else name):
-                    yield f"{KINDS_OF_FILES.get(other, kind)}:{path}", _words(cells)
+def _classes_in(shape: Shape) -> list[type[Spec]]:
+    """The classes whose keys are in a shape."""
+    names = {declared.partition(".")[0]: None for declared in _declared_in(shape, set())}
+    return [RECORDS[name] for name in names]
 
 
-def _words(cells: dict[str, str]) -> dict[str, Any]:
-    words: dict[str, Any] = {"description": _LINK.sub(r"\1", cells["meaning"]).replace("`", "")}
-    default = re.fullmatch(r"`(.+)`", cells.get("default", ""))
+def _declared_in(shape: Shape, seen: set[int]) -> Iterator[str]:
+    """The names of all keys in a shape."""
+    if id(shape) in seen:
+        return
+    seen.add(id(shape))
+    if isinstance(shape, Either):
+        for option in shape.options:
+            yield from _declared_in(option, seen)
+    elif isinstance(shape, ListOf | MapOf):
+        yield from _declared_in(shape.item if isinstance(shape, ListOf) else shape.value, seen)
+    elif isinstance(shape, RecordShape):
+        for key in shape.keys.values():
+            yield key.declared
+            yield from _declared_in(key.shape, seen)
+
+
+def _words_of(cls: type[Spec]) -> dict[str, dict[str, Any]]:
+    """The words for the keys of a class; those that it inherits are those of the class above it."""
+    texts, shape, words = key_texts(cls), shape_of_spec(cls), {}
+    for field in fields_of(cls):
+        if field.file_key.in_file:
+            text, key = texts[field.name], shape.keys[field.key]
+            words[key.declared] = _keywords(text.meaning, default_words(field, text, key.shape))
+            if text.each:
+                words[f"{key.declared}.NAME"] = _keywords(text.each, "")
+    return words
+
+
+def _keywords(meaning: str, default: str) -> dict[str, Any]:
+    description = {"description": _LINK.sub(r"\1", meaning).replace("`", "")}
+    found = re.fullmatch(r"`(.+)`", default)
     try:
-        value = json.loads(default[1]) if default else None
+        value = json.loads(found[1]) if found else None
     except ValueError:
         value = None
-    return words | ({"default": value} if value not in (None, {}, []) else {})
+    return description if value in (None, {}, []) else {**description, "default": value}
 
 
-def _spelled_out(path: str) -> Iterator[str]:
-    """The paths that one with `{a,b}` stands for."""
-    braces = re.search(r"\{([^}]+)\}", path)
-    if not braces:
-        yield path
-        return
-    for word in braces[1].split(","):
-        yield from _spelled_out(path.replace(braces[0], word))
-
-
-def _values(shape: Shape, value: Any, at: tuple[str, str]) -> Iterator[tuple[str, Any]]:
-    """The single values of a mapping with the name of their key."""
-    at = page_path(shape, at)
-    kind, path = at
+def _values(shape: Shape, value: Any, declared: str) -> Iterator[tuple[str, Any]]:
+    """The single values of a mapping with the names of their keys."""
     if isinstance(shape, Either):
-        yield from _values(shape.option_for(value) or shape.options[0], value, at)
+        yield from _values(shape.option_for(value) or shape.options[0], value, declared)
     elif isinstance(shape, ListOf) and isinstance(value, list):
         for item in value:
-            yield from _values(shape.item, item, (kind, f"{path}[]"))
+            yield from _values(shape.item, item, "")
     elif isinstance(shape, MapOf) and isinstance(value, dict):
         for item in value.values():
-            yield from _values(shape.value, item, (kind, f"{path}.NAME"))
+            yield from _values(shape.value, item, "")
     elif isinstance(shape, RecordShape) and isinstance(value, dict):
         for name, key in shape.keys.items():
             if name in value:
-                yield from _values(
-                    key.shape, value[name], (kind, f"{path}.{name}" if path else name)
-                )
-    elif isinstance(value, str | int | float) and not path.endswith("]"):
-        yield f"{kind}:{path}", value
+                yield from _values(key.shape, value[name], key.declared)
+    elif isinstance(value, str | int | float) and declared and not declared.endswith(".NAME"):
+        yield declared, value
 
 
 if __name__ == "__main__":

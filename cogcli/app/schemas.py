@@ -54,7 +54,7 @@ def schema(name: str, known: KnownIds | None = None) -> dict[str, Any]:
 
 @cache
 def _key_words() -> dict[str, dict[str, Any]]:
-    """What explains each key of a spec file, by `KIND:PATH`."""
+    """What explains each key of a spec file, by `CLASS.KEY`."""
     words: dict[str, dict[str, Any]] = orjson.loads(_KEYS.read_bytes())
     return words
 

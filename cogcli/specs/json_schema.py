@@ -20,13 +20,10 @@ from cogcli.specs.shape import (
     Text,
 )
 from cogcli.specs.shapes import shape_of
-from cogcli.specs.skill_shape import STEP
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _OWN: Final = {"^x-": True}
 """Keys that authors may add to every record."""
-KeyPlace = tuple[str, str]
-"""A key: the kind that it is described with, and its path there (`[]` is an element, `NAME` a free name)."""
 
 
 class KnownIds(NamedTuple):
@@ -54,31 +51,17 @@ def schema_of(
 ) -> dict[str, Any]:
     """The JSON Schema of a kind of spec file; `validate` also checks what needs other files.
 
-    `words` has keywords that explain a key, by `KIND:PATH`; with `known`, only these ids fit where an id stands.
+    `words` has keywords that explain a key, by `CLASS.KEY`; with `known`, only these ids fit where an id stands.
     """
     made = _SchemaWriter(words or {}, known)
     schema = {
         "$schema": DIALECT,
         "title": f"cogcli {kind}",
-        **made.schema(shape_of(kind, protocols), (kind, "")),
+        **made.schema(shape_of(kind, protocols)),
     }
     if made.has_fields:
-        made.defined["field"] = made.record(FIELD, ("field", ""))
+        made.defined["field"] = made.record(FIELD)
     return schema | ({"$defs": made.defined} if made.defined else {})
-
-
-def page_path(shape: Shape, at: KeyPlace) -> KeyPlace:
-    """Where a shape at a place is described: fields, steps and the entries of some files are with their own kind."""
-    if shape is FIELD:
-        return "field", ""
-    if shape is STEP:
-        return "skill", "steps[]"
-    if isinstance(shape, RecordShape) and at in (
-        ("services", "services.NAME"),
-        ("case", "cases[]"),
-    ):
-        return at[0].removesuffix("s"), ""
-    return at
 
 
 class _SchemaWriter:
@@ -90,9 +73,8 @@ class _SchemaWriter:
         self._words = words
         self._known = known
 
-    def schema(self, shape: Shape, at: KeyPlace) -> Any:
-        """The schema of a shape at a place."""
-        at = page_path(shape, at)
+    def schema(self, shape: Shape) -> Any:
+        """The schema of a shape."""
         if shape is FIELD:
             self.has_fields = True
             return {"$ref": "#/$defs/field"}
@@ -112,13 +94,13 @@ class _SchemaWriter:
             return {"type": "integer" if shape.whole else "number", **present}
         if isinstance(shape, ListOf):
             bounds = {"minItems": shape.least, "maxItems": shape.most}
-            items = self.schema(shape.item, (at[0], f"{at[1]}[]"))
+            items = self.schema(shape.item)
             return {"type": "array", "items": items, **{k: v for k, v in bounds.items() if v}}
         if isinstance(shape, MapOf):
-            return self._map(shape, at)
+            return self._map(shape)
         if isinstance(shape, Either):
-            return {"anyOf": [self.schema(option, at) for option in shape.options]}
-        return self.record(shape, at)
+            return {"anyOf": [self.schema(option) for option in shape.options]}
+        return self.record(shape)
 
     def _ids(self, sort: str) -> Mapping[str, str] | None:
         """The known ids of a sort, with what each is; None if it has no list of ids."""
@@ -133,13 +115,13 @@ class _SchemaWriter:
         self.defined.setdefault(sort, _enumeration(known))
         return {"$ref": f"#/$defs/{sort}"}
 
-    def _map(self, shape: MapOf, at: KeyPlace) -> dict[str, Any]:
+    def _map(self, shape: MapOf) -> dict[str, Any]:
         schema: dict[str, Any] = {"type": "object"}
         if not shape.foreign:
             schema["patternProperties"] = _OWN
         if shape.filled:
             schema["minProperties"] = 1
-        value = self.schema(shape.value, (at[0], f"{at[1]}.NAME"))
+        value = self.schema(shape.value)
         names = self._ids(shape.name.ids)
         if names is not None:
             schema["properties"] = {
@@ -159,16 +141,14 @@ class _SchemaWriter:
         one = _enumeration(self._known.bindings_of.get(capability, {}))
         return _or_list(one) if isinstance(shape, Either) else one
 
-    def record(self, shape: RecordShape, at: KeyPlace) -> dict[str, Any]:
+    def record(self, shape: RecordShape) -> dict[str, Any]:
         """The schema of a record, whose keys are explained."""
-        kind, path = at
         properties = {}
         for name, key in shape.keys.items():
-            place = (kind, f"{path}.{name}" if path else name)
-            own = self.schema(key.shape, place)
+            own = self.schema(key.shape)
             may_be_null = own is not True and (key.nullable or not key.required)
             own = _or_null(own) if may_be_null else own
-            words = self._words.get(":".join(place))
+            words = self._words.get(key.declared)
             properties[name] = {**({} if own is True else own), **words} if words else own
         required = [name for name, key in shape.keys.items() if key.required]
         return {

@@ -31,13 +31,13 @@ _PLAIN_URL: Final = re.compile(HTTP_URL, re.IGNORECASE)
 
 
 def service_shape(protocols: Protocols) -> RecordShape:
-    """The shape of a service: the common keys, and those of every protocol."""
-    own = {
-        name: key
-        for protocol in protocols.values()
-        for name, key in protocol.grammar().keys.items()
-    }
-    return RecordShape({**with_protocols(shape_of_spec(Service), protocols).keys, **own})
+    """The shape of a service: the common keys, and those of every protocol. Of a key that several have it is the first
+    one's."""
+    keys = {**with_protocols(shape_of_spec(Service), protocols).keys}
+    for protocol in protocols.values():
+        for name, key in protocol.grammar().keys.items():
+            keys.setdefault(name, key)
+    return RecordShape(keys)
 
 
 _WRITTEN_OUT: Final = "holds a secret as written text"

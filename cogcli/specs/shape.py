@@ -76,11 +76,12 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """One key of a record."""
+    """One key of a record. `declared` names it among all keys: its class, a dot and the key."""
 
     shape: Shape
     required: bool = False
     nullable: bool = False
+    declared: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,22 +35,36 @@ def shape_of_spec(cls: type[Spec]) -> RecordShape:
         hints = hints_of(cls)
         for field in fields_of(cls):
             if field.file_key.in_file:
-                shape.keys[field.key] = _key_shape(field, hints[field.name])
+                shape.keys[field.key] = _key_shape(cls, field, hints[field.name])
     return _SHAPES[cls]
 
 
 def with_protocols(shape: RecordShape, protocols: Collection[str]) -> RecordShape:
     """The shape with the names of the protocols where one is given."""
-    named = RecordKey(Text(choices=tuple(protocols)), required=True)
-    keys = {name: named if key.shape == _PROTOCOL else key for name, key in shape.keys.items()}
+    names = Text(choices=tuple(protocols))
+    keys = {
+        name: replace(key, shape=names) if key.shape == _PROTOCOL else key
+        for name, key in shape.keys.items()
+    }
     return replace(shape, keys=keys)
 
 
 _PROTOCOL: Final = Text(ids="protocols")
 
 
-def _key_shape(field: Field, hint: Any) -> RecordKey:
-    return RecordKey(shape_of_hint(hint), field.required, field.file_key.nullable)
+def _key_shape(cls: type[Spec], field: Field, hint: Any) -> RecordKey:
+    shape = shape_of_hint(hint)
+    owner = next(
+        each for each in cls.__mro__ if field.name in vars(each).get("__annotations__", ())
+    )
+    declared = f"{owner.__name__}.{field.key}"
+    if isinstance(shape, RecordShape) and get_origin(plain_hint(hint)) is dict:
+        keys = {
+            name: key if key.declared else replace(key, declared=f"{declared}.NAME")
+            for name, key in shape.keys.items()
+        }
+        shape = shape if keys == shape.keys else replace(shape, keys=keys)
+    return RecordKey(shape, field.required, field.file_key.nullable, declared)
 
 
 def shape_of_hint(hint: Any) -> Shape:
