@@ -189,6 +189,22 @@ def _require_names(cls: type[Spec], members: dict[str, Any]) -> None:
         raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
 
 
+def require_whole(value: Any) -> None:
+    """Raise ValueError for a value that lacks a required member or holds one that does, as of a log
+    that was altered. Reading the member would raise AttributeError."""
+    if isinstance(value, Spec):
+        missing = _reading_of(type(value)).required - vars(value).keys()
+        for field in fields_of(type(value)):
+            if field.name in missing:
+                raise ValueError(f"{type(value).__name__} without `{field.key}`")
+        require_whole([*vars(value).values()])
+    elif isinstance(value, tuple | list):
+        for each in value:
+            require_whole(each)
+    elif isinstance(value, dict):
+        require_whole([*value.values()])
+
+
 def hints_of(cls: type[Spec]) -> dict[str, Any]:
     """The types of the fields by name."""
     hints: dict[str, Any] = {}

@@ -138,7 +138,7 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
             )
         catalog = catalog_of(parse(data), PROTOCOLS)
         return with_recorded_variables(catalog, pins.variables)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         text = f"the specs of this run cannot be read: {error}"
         raise EnvironmentRefusal("episode.unreadable", text) from error
 

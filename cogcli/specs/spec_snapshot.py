@@ -16,6 +16,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.spec import require_whole
 from cogcli.specs.catalog import Catalog, Defaults, names_of
 from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
 from cogcli.specs.protocol import Protocols
@@ -41,7 +42,10 @@ def document_of(catalog: Catalog) -> dict[str, Any]:
 
 
 def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
-    """The catalog of such a document. None of its services is trusted."""
+    """The catalog of such a document. None of its services is trusted.
+
+    Raises ValueError, KeyError, TypeError or AttributeError for a document that holds something else.
+    """
     catalog = Catalog(
         skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, packs={}, raw={}, partial=True,
         protocols=protocols, defaults=Defaults({id: names_of(named) for id, named in document["defaults"].items()}),
@@ -51,7 +55,8 @@ def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
         name, _, id = key.partition(":")
         kind = _KINDS[name]
         place = {member: entry[member] for member in kind.place}
-        getattr(catalog, kind.table)[id] = kind.build(entry["spec"], **place)
+        spec = getattr(catalog, kind.table)[id] = kind.build(entry["spec"], **place)
+        require_whole(spec)
         catalog.raw[key] = entry["spec"]
     for id in sorted(catalog.bindings):
         capability = catalog.aliases.get(

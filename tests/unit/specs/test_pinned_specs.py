@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -36,3 +38,29 @@ def test_nothing_out_of_a_blob_may_start_code(tmp_path: Path) -> None:
     assert not any(
         service.trusted for service in catalog_of(document_of(catalog), PROTOCOLS).services.values()
     )
+
+
+ALTERED: dict[str, Callable[[dict[str, Any]], None]] = {
+    "a skill without steps": lambda specs: specs["skill:text.brief"].pop("steps"),
+    "steps that are a number": lambda specs: specs["skill:text.brief"].update(steps=3),
+    "a step that is a number": lambda specs: specs["skill:text.brief"].update(steps=[3]),
+    "a step without an id": lambda specs: specs["skill:text.brief"]["steps"][0].pop("id"),
+    "a field without a type": lambda specs: specs["skill:text.brief"]["inputs"].update(a={}),
+    "a capability that is a text": lambda specs: specs.update({"capability:a.b": "c"}),
+    "a pack without a name": lambda specs: specs.update({"pack:p@1": {"policy_layer": {}}}),
+}
+
+
+@pytest.mark.parametrize("alter", ALTERED.values(), ids=list(ALTERED))
+def test_a_document_that_was_altered_is_refused_as_a_whole(
+    alter: Callable[[dict[str, Any]], None], tmp_path: Path
+) -> None:
+    catalog = Registry(layers_for(), protocols=PROTOCOLS, base=str(tmp_path)).reach("text.brief")
+    document = orjson.loads(compact(document_of(catalog)))
+    specs = {name: entry["spec"] for name, entry in document["specs"].items()}
+    alter(specs)
+    document["specs"] = {name: {"spec": spec, "file": ""} for name, spec in specs.items()}
+    for entry in document["specs"].values():
+        entry |= {"channel": "local", "layer": "", "root": ""}
+    with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
+        catalog_of(document, PROTOCOLS)
