@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused
-from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.base.strict_json import JsonRefused
-from cogcli.declarations.pack_spec import DATA_CLASSES
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import DATA_CLASSES, Pack
+from cogcli.declarations.run_start import RunPins, start_of
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.document_bytes import read_object
 from cogcli.episode.layout import SUMMARY
 from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.refusals import open_episode
+from cogcli.protocols import PROTOCOLS
 from cogcli.report.humanize import seconds_of
+from cogcli.specs.spec_snapshot import catalog_of
 
 _DAY: Final = 86_400
+
+
+_UNREADABLE: Final = (
+    EnvironmentRefusal,
+    FileRefused,
+    JsonRefused,
+    # Of specs that were altered.
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+)
 
 
 def is_expired(row: EpisodeRow, now: str) -> bool:
@@ -29,40 +45,29 @@ def is_expired(row: EpisodeRow, now: str) -> bool:
         return False
     try:
         ended_at, days = _end_and_days(row.directory)
-    except (EnvironmentRefusal, FileRefused, JsonRefused):
+        ended, until = seconds_of(ended_at), seconds_of(now)
+        return None not in (ended, until, days) and until - ended > days * _DAY  # type: ignore[operator]
+    except _UNREADABLE:
         return False
-    ended, until = seconds_of(ended_at), seconds_of(now)
-    return None not in (ended, until, days) and until - ended > days * _DAY  # type: ignore[operator]
 
 
 def _end_and_days(directory: Path) -> tuple[str, float | None]:
     """When the episode ended, and for how many days it is kept."""
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
+        ended_at = str(read_object(folder, SUMMARY).get("ended_at"))
         _, started = next(iter(EventLog(folder)), (0, None))
-        pins = object_of(object_of(started.payload if started else None).get("pins"))
-        data = blobs.get(str(pins.get("specs_blob")))
-        specs = object_of(object_of(parse(data) if data else None).get("specs"))
-        days = _days_of(
-            {name: object_of(object_of(entry).get("spec")) for name, entry in specs.items()}, pins
-        )
-        return str(read_object(folder, SUMMARY).get("ended_at")), days
+        pins = start_of(started).pins if started else RunPins()
+        data = blobs.get(pins.specs_blob)
+        if data is None:
+            return ended_at, None
+        catalog = catalog_of(parse(data), PROTOCOLS)
+        pack = catalog.packs.get((pins.policy or "").partition("#")[0])
+        return ended_at, _days_of(pack, catalog.capabilities.values()) if pack else None
 
 
-def _days_of(specs: dict[str, dict[str, Any]], pins: dict[str, Any]) -> float | None:
+def _days_of(pack: Pack, capabilities: Iterable[Capability]) -> float | None:
     """The days for the highest class of the pack and of the capabilities, else for that of the pack; None without."""
-    pack = specs.get(f"pack:{str(pins.get('policy')).partition('#')[0]}", {})
-    meta = object_of(pack.get("pack_meta"))
-    days, own = (
-        object_of(meta.get("retention_days")),
-        text_of(meta.get("data_classification")) or "internal",
-    )
-    capabilities = [spec for name, spec in specs.items() if name.startswith("capability:")]
-    classes = [
-        own,
-        *(object_of(spec.get("safety")).get("data_classification") for spec in capabilities),
-    ]
-    highest = max(
-        (each for each in classes if each in DATA_CLASSES), key=DATA_CLASSES.index, default=own
-    )
-    found = days.get(highest, days.get(own))
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+    own, days = pack.meta.data_classification, pack.meta.retention_days
+    called = [each.safety.data_classification for each in capabilities if each.safety]
+    highest = max((own, *filter(None, called)), key=DATA_CLASSES.index)
+    return days.get(highest, days.get(own))
