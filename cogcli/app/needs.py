@@ -70,10 +70,16 @@ class Need(NamedTuple):
         return self._replace(short=self.brief)._asdict()
 
 
+_FEW: Final = 6
+"""From how many closures on one check of all files costs less than a check of each closure."""
+
+
 class MissingNeeds:
     """What is not there of what capabilities and skills of a catalog need to run. The network is taken to be there.
 
-    What a run refuses to start with counts: the same checks decide, of the same part of the registry.
+    What a run refuses to start with counts: the same checks decide, of the same part of the registry. Where many are
+    asked for, all files are checked once. Only a closure with a file that has a problem is then checked by itself: a
+    closure has no problem that the whole catalog lacks, but for a choice of bindings, which `_needs` reports.
     """
 
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
@@ -82,6 +88,8 @@ class MissingNeeds:
         self._capabilities: dict[str, tuple[Need, ...]] = {}
         self._skills: dict[str, tuple[Need, ...]] = {}
         self._called: dict[str, tuple[Need, ...]] = {}
+        self._closures = 0
+        self._faulty: frozenset[str] | None = None
 
     def capability(self, id: str) -> tuple[Need, ...]:
         """What a capability with its gates needs to be called; empty where it can be."""
@@ -107,7 +115,21 @@ class MissingNeeds:
     def _of_closure(self, closure: Catalog, called: Iterable[str]) -> tuple[Need, ...]:
         names = dict.fromkeys([*called, *closure.capabilities])
         needs = [need for name in names for need in self._of_call(name)]
-        return tuple(dict.fromkeys([*needs, *_refusals(closure, self._options)]))
+        if self._may_be_refused(closure):
+            needs += _refusals(closure, self._options)
+        return tuple(dict.fromkeys(needs))
+
+    def _may_be_refused(self, closure: Catalog) -> bool:
+        """Whether a file of a closure has a problem, or one whose file belongs to no spec; True if not known."""
+        self._closures += 1
+        catalog = self._catalog
+        if self._closures <= _FEW or catalog.partial or catalog.only is not None:
+            return True
+        if self._faulty is None:
+            problems = check(catalog, options=self._options)
+            self._faulty = frozenset(p.file for p in problems if p.severity != "W")
+        faulty = self._faulty
+        return not faulty.isdisjoint(_spec_files(closure)) or not faulty <= _spec_files(catalog)
 
     def _of_call(self, id: str) -> tuple[Need, ...]:
         """What the binding that is called for a capability needs."""
@@ -143,6 +165,12 @@ def find_needs(registry: Registry, catalog: Catalog, options: SelectionOptions) 
     distrust = registry.without_trust().distrust
     whole = catalog_without_trust(catalog, distrust)
     return NeedsOfRuns(registry.trusted_layers().everything(), whole, options)
+
+
+def _spec_files(catalog: Catalog) -> set[str]:
+    """The files of the specs of a catalog, with those that have errors."""
+    by_kind = (catalog.skills, catalog.capabilities, catalog.bindings, catalog.services)
+    return {spec.file for specs in by_kind for spec in specs.values()} | {*catalog.broken.values()}
 
 
 def _refusals(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
