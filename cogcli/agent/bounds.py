@@ -1,5 +1,5 @@
-"""What keeps an agent's state bounded: texts are cut at a word, of collections the oldest goes, and each cut or drop is
-a note (docs/reference/agent-state.md#limits). Pure."""
+"""The bounds of an agent's state: texts are cut at a word, collections lose their oldest entries, and each cut or drop
+is a note (docs/reference/agent-state.md#limits). Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _DETAIL: Final = 160
 
 
 def note(code: str, what: str, detail: str = "") -> Note:
-    """A note: what was dropped, cut or refused, and why."""
+    """A note about a dropped, cut or refused value."""
     return {"code": code, "what": what[:_DETAIL], "detail": detail[:_DETAIL]}
 
 
 def bounded_notes(notes: Sequence[Note]) -> tuple[Note, ...]:
-    """At most MOST_NOTES of them; the last says how many more there were."""
+    """At most MOST_NOTES notes; the last one counts the omitted ones."""
     if len(notes) <= MOST_NOTES:
         return tuple(notes)
     rest = len(notes) - MOST_NOTES + 1
@@ -31,19 +31,19 @@ def bounded_notes(notes: Sequence[Note]) -> tuple[Note, ...]:
 
 
 def json_size(value: Any) -> int:
-    """The bytes of a value as JSON."""
+    """The size of a value as JSON, in bytes."""
     return len(compact(value))
 
 
 def encodable(text: str) -> str:
-    """The text as UTF-8 can hold it: half a surrogate pair becomes a question mark."""
+    """The text without lone surrogates, which UTF-8 cannot hold: each becomes a question mark."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def bounded_text(
     text: str, most: int, what: str, notes: list[Note], *, in_bytes: bool = False
 ) -> str:
-    """The text without white space around it, cut to so many characters, or bytes of JSON."""
+    """The stripped text, cut to so many characters, or bytes of JSON."""
     cut = cut_text(encodable(text.strip()), most, json_size if in_bytes else len)
     if cut.truncated:
         notes.append(note("cut", what, f"more than {most} {'bytes' if in_bytes else 'characters'}"))
@@ -51,20 +51,20 @@ def bounded_text(
 
 
 def newest(items: Sequence[Item], most: int, what: str, notes: list[Note]) -> tuple[Item, ...]:
-    """The last of the items."""
+    """The last `most` items, with a note about dropped ones."""
     if len(items) > most:
         notes.append(note("dropped", what, f"the {len(items) - most} oldest, {most} are kept"))
     return tuple(items[-most:]) if most else ()
 
 
 def with_newest(items: Sequence[str], text: str) -> tuple[str, ...]:
-    """The items with a text as the newest; one that is equal but for case and white space around it goes."""
+    """The items with a text as the newest. It replaces an equal one, also with other case or white space around."""
     folded = text.strip().casefold()
     return (*(item for item in items if item.strip().casefold() != folded), text)
 
 
 def plain(value: Any, what: str, notes: list[Note]) -> Any:
-    """The value as JSON of its own; None, with a note, for one that JSON cannot hold."""
+    """A copy of the value as JSON; None, with a note, for one that JSON cannot hold."""
     try:
         return to_plain_json(value)
     except NotJson as error:
@@ -73,7 +73,7 @@ def plain(value: Any, what: str, notes: list[Note]) -> Any:
 
 
 def plain_object(value: Any, what: str, notes: list[Note]) -> Json:
-    """The value as a JSON object of its own; empty, with a note, for one that is none."""
+    """A copy of the value as a JSON object; empty, with a note, for another type."""
     if not isinstance(value, Mapping):
         notes.append(wrong_type(what, "an object", value))
         return {}
@@ -81,12 +81,12 @@ def plain_object(value: Any, what: str, notes: list[Note]) -> Json:
 
 
 def wrong_type(what: str, expected: str, found: Any) -> Note:
-    """The note on a value of another type, which was dropped."""
+    """The note about a dropped value of another type."""
     return note("wrong_type", what, f"expected {expected}, found {preview(found)}")
 
 
 def bounded_value(value: Any, most: int, what: str, notes: list[Note]) -> Any:
-    """The value as JSON of its own, shortened to about so many bytes."""
+    """A copy of the value as JSON, shortened to about so many bytes."""
     short, cut = shortened(plain(value, what, notes), most)
     if cut:
         notes.append(note("cut", what, f"more than {most} bytes"))
@@ -94,13 +94,13 @@ def bounded_value(value: Any, most: int, what: str, notes: list[Note]) -> Any:
 
 
 def shortened(value: Any, room: int) -> tuple[Any, bool]:
-    """A JSON value in about so many bytes, in its own shape: objects and lists lose what is last, texts their end. And
-    whether something is missing."""
+    """Shorten a JSON value to about so many bytes: objects and lists lose their last members, texts their end. Return
+    also whether a part is missing."""
     if json_size(value) <= room:
         return value, False
     if isinstance(value, str):
         return cut_text(value, room, json_size).text, True
-    room -= 1  # two brackets, and a comma less than there are members
+    room -= 1  # two brackets, and one comma fewer than members
     if isinstance(value, dict):
         members: Json = {}
         for name, item in value.items():
@@ -123,4 +123,4 @@ def shortened(value: Any, room: int) -> tuple[Any, bool]:
 
 
 _SMALLEST: Final = 8
-"""Bytes below which nothing of a value is worth keeping."""
+"""The least bytes for a part of a value."""

@@ -1,4 +1,4 @@
-"""Digests of reasoning and profile for a prompt: what is newest, under fixed labels, within tokens
+"""Digests of reasoning and profile for a prompt: the newest entries under fixed labels, within tokens
 (docs/reference/agent-state.md#digests). Pure."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FACTS: Final = 5
 _RECENT: Final = 3
 _MANY: Final = 5
 _LAST_THINKING: Final = 200
-"""Characters."""
+"""The maximal length of the last thinking."""
 
 
 def compress_for_context(
@@ -53,7 +53,7 @@ def compress_for_injection(
 
 
 def get_situated_context(state: AgentState) -> str:
-    """What is known of the user, as a section of a prompt; empty where nothing is."""
+    """The profile of the user as a section of a prompt; empty for an unknown user."""
     digest = compress_for_injection(state.user_profile).text if state.user_profile else ""
     lines = [line.render() for line in digest_lines(digest, "profile")]
     return "\n".join((SITUATED, *lines, "", "")) if lines else ""
@@ -71,6 +71,6 @@ def _pairs(members: Mapping[str, Any], most: int) -> Iterable[str]:
 
 
 def _digest(found: Mapping[str, str], max_tokens: int, tokenizer: Tokenizer) -> CutText:
-    """Lines of labels and texts. A text has no line ends, so that none looks like another label."""
+    """Lines of labels and texts. Texts lose their line ends, so that none looks like another label."""
     lines = [f"{label}: {visible(encodable(text))}" for label, text in found.items() if text]
     return cut_text("\n".join(lines), max_tokens, tokenizer.count, tokenizer)

@@ -1,4 +1,4 @@
-"""The modes of an agent, `fast` and `deep`, and when it switches (docs/reference/agent-state.md#modes). Pure."""
+"""The modes of an agent, `fast` and `deep`, and switches between them (docs/reference/agent-state.md#modes). Pure."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from cogcli.policy.verdict import is_above
 
 ADAPT: Final = "adapt"
 CALLS: Final = {"fast": 3, "deep": 8}
-"""By mode: how many calls a reply may have."""
+"""The maximal number of calls in a reply, by mode."""
 MOST_SWITCHES: Final = 2
 _SHORT: Final = 3
-"""Steps of a template that need no deep mode; also the fewest words of a reason."""
+"""The most steps of a template in fast mode, and the fewest words of a reason."""
 _RISK: Final = "delegated"
 
 
 class Switch(NamedTuple):
-    """A switch that a reply asked for. `refused`: why it is not made; empty where it is."""
+    """A requested switch. `refused` is the reason why it is not made; empty if it is made."""
 
     target: str
     why: str
     refused: str = ""
 
 
-def resolve_mode(asked: str, risk: str, template_steps: int, last_run_failed: bool) -> str:
-    """The mode of the first prompt, `fast` or `deep`: the one that was asked for, else by the risk of the intent (an
-    approval mode, or empty), the steps of its template, and how the run before in the session ended."""
-    if asked in CALLS:
-        return asked
+def resolve_mode(requested: str, risk: str, template_steps: int, last_run_failed: bool) -> str:
+    """The mode of the first prompt, `fast` or `deep`: the requested one, else by the risk of the intent (an approval
+    mode, or empty), the steps of its template, and the end of the last run in the session."""
+    if requested in CALLS:
+        return requested
     risky = risk in APPROVAL_MODES and not is_above(_RISK, risk)
     return "deep" if risky or template_steps > _SHORT or last_run_failed else "fast"
 
 
 def judge_switch(execution: agent_state.ExecutionState, reply: Reply) -> Switch | None:
-    """The switch that the reply asks for, and whether it is made; None where it asks for none."""
+    """The switch that the reply requests, and whether it is made; None if it requests none."""
     if not reply.switch_mode:
         return None
     refusals = {

@@ -14,7 +14,7 @@ from cogcli.declarations.value_types import Json
 
 
 class PromptSection(NamedTuple):
-    """A section of a prompt, its size, and whether something is missing."""
+    """A section of a prompt, its size, and whether a part is missing."""
 
     name: str
     tokens: int
@@ -22,7 +22,7 @@ class PromptSection(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """What a model is sent: messages `{role, content}`, with the sizes of their sections."""
+    """The messages `{role, content}` for a model, with the sizes of their sections."""
 
     messages: tuple[dict[str, str], ...]
     sections: tuple[PromptSection, ...] = ()
@@ -34,7 +34,7 @@ class Prompt(NamedTuple):
 
     @property
     def truncated(self) -> bool:
-        """Whether something is missing in a section."""
+        """Whether a section lacks a part."""
         return any(section.truncated for section in self.sections)
 
     def to_payload(self) -> Json:
@@ -44,18 +44,18 @@ class Prompt(NamedTuple):
 
 
 class DataSection(NamedTuple):
-    """A header, and lines of data below it: what matters most stands first."""
+    """A header with lines of data, the most important first."""
 
     name: str
     lines: Sequence[DataLine] = ()
     truncated: bool = False
-    """Whether something was missing before."""
+    """Whether a part was missing before."""
     kept: int = 0
-    """How many of the first lines stay whatever room there is."""
+    """The number of first lines that always stay."""
 
 
 class FittedSection(NamedTuple):
-    """The text of a section within its room."""
+    """The fitted text of a section."""
 
     text: str
     size: PromptSection
@@ -64,7 +64,7 @@ class FittedSection(NamedTuple):
 def fit_sections(
     sections: Iterable[DataSection], room: int, tokenizer: Tokenizer
 ) -> list[FittedSection]:
-    """The sections within so many tokens: the last ones shrink first. A header stays, and the lines that are kept."""
+    """Fit the sections into so many tokens: the last ones shrink first. Headers and kept lines stay."""
     fitted = [
         _rendered(section, [line.render() for line in section.lines], tokenizer)
         for section in sections
@@ -80,7 +80,7 @@ def fit_sections(
 
 
 def _shrink(section: DataSection, room: int, tokenizer: Tokenizer) -> FittedSection:
-    """The first lines of the section, the next one cut at a word, and how much is missing."""
+    """The first lines of the section, the next one cut at a word, and the number of missing tokens."""
     sizes = [tokenizer.count(line.render()) + 1 for line in section.lines]
     left = room - tokenizer.count(f"{section.name}\n{mark_truncated('', sum(sizes))}") - 1
     whole = max(section.kept, bisect_right(list(accumulate(sizes)), left))

@@ -1,4 +1,4 @@
-"""What replaces a message that no model may read (docs/reference/agent-run.md#withheld). Pure."""
+"""The notice that replaces a message which no model may read (docs/reference/agent-run.md#withheld). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a loop ends: status of the decision, reason, error of the run (docs/reference/agent-run.md#next). Pure."""
+"""The ends of a loop: status of the decision, reason, error of the run (docs/reference/agent-run.md#next). Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cogcli.run.engine.outcome import RunOutcome
 
 _STATUS: Final[dict[str, Outcome]] = {"refused": "vetoed", "denied": "vetoed", "failed": "error"}
 SKIPPED: Final = "action_skipped:read_only"
-"""Why a read-only run that wanted calls is partial."""
+"""The reason of a read-only run whose calls were skipped."""
 UNUSABLE: Final = "reply_unusable"
-"""Why there is no candidate: no reply of a model could be used, nor any repair of it."""
+"""The fault of a candidate without a usable reply of a model, also after repairs."""
 
 _REPEATED: Final = (
     "the model proposed the same call again, although it had the result; add details to the message"
@@ -31,7 +31,7 @@ _REPEATED: Final = (
 
 
 class LoopEnding(NamedTuple):
-    """The status of the decision, why, and the error of the run where it is none of success."""
+    """The status of the decision, its reason, and the error of a run without success."""
 
     status: str
     reason: str
@@ -43,7 +43,7 @@ class LoopEnding(NamedTuple):
 
 
 def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
-    """A guardrail; or no intent, of these that the pack has."""
+    """The end by a guardrail, or for an unknown intent; `intents` are those of the pack."""
     known = (
         f"its intents are: {', '.join(intents)}; name one with --intent"
         if reason == "unknown_intent"
@@ -55,7 +55,7 @@ def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
 
 
 def denied(reason: str) -> LoopEnding:
-    """A rule, a permission, a budget or the loop guard."""
+    """The end by a rule, a permission, a budget or the loop guard."""
     hint = _REPEATED if reason.startswith("loop_guard:") else ""
     error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}", hint=hint)
     if reason.startswith("budget_exceeded:"):
@@ -66,7 +66,7 @@ def denied(reason: str) -> LoopEnding:
 
 
 def overpacked() -> LoopEnding:
-    """Policy and tools find no room."""
+    """The end if policy and tools do not fit into the context."""
     text = "policy and tools do not fit into the context"
     hint = f"{budget_hint('tokens.context', pack=True)}; or shorten the texts of the pack"
     return LoopEnding(
@@ -75,7 +75,7 @@ def overpacked() -> LoopEnding:
 
 
 def unplanned(reason: str, replans: int, detail: str = "") -> LoopEnding:
-    """No replan is left; the detail is what was wrong with the last reply of a model."""
+    """The end without another replan; `detail` is the fault of the last reply of a model."""
     if reason == UNUSABLE:
         last = f"; the last one: {detail}" if detail else ""
         text = f"no reply of the model could be used, nor after {replans} replans{last}"
@@ -85,12 +85,12 @@ def unplanned(reason: str, replans: int, detail: str = "") -> LoopEnding:
 
 
 def failing(last: Json) -> LoopEnding:
-    """Too many calls running have failed, the last one with this error."""
+    """The end after too many consecutive failed calls, the last one with this error."""
     return LoopEnding("failed", "agent.failing-calls", error_from_payload(last))
 
 
 def cut_off(outcome: RunOutcome, signal: str | None) -> LoopEnding:
-    """From outside: a signal, somebody who closed the run, a limit of time, or a bug."""
+    """The end from outside: a signal, a closed run, a limit of time, or a bug."""
     error = outcome.error
     if outcome.status == "aborted":
         return LoopEnding("aborted", "signal" if (signal or "").startswith("SIG") else "closed")
@@ -100,7 +100,7 @@ def cut_off(outcome: RunOutcome, signal: str | None) -> LoopEnding:
 
 
 def denial_of(context: CompiledContext, found: Verification, again: LoopTrip | None) -> str:
-    """Why a plan is denied: for a capability that is kept from the model the reason of that."""
+    """The reason why a plan is denied; for a redacted capability the reason of the redaction."""
     if again is not None:
         return f"loop_guard:{again.kind}"
     rejects = [fail for fail in found.fails if fail.code in REJECTED]

@@ -1,4 +1,4 @@
-"""A question to a person that no call asks: a guardrail, or the critic (docs/reference/agent-run.md#escalation)."""
+"""An escalation to a person by a guardrail or the critic, without a call (docs/reference/agent-run.md#escalation)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from cogcli.run.engine.run import RootRun
 
 
 class Escalation(NamedTuple):
-    """What a person has to decide: the turn as `t<turn>`, the gate, and why."""
+    """A decision for a person: the turn as `t<turn>`, the gate, and the reason."""
 
     step_id: str
     gate: str
     reason: str
 
     def require(self, root: RootRun, pack: Pack, policy: str) -> RuntimeErrorBase | None:
-        """None where a person approved, the error of a rejection; raises PolicyApprovalError where nobody has answered,
-        after asking."""
+        """Return None after an approval, the error after a rejection. Without an answer, request one and raise
+        PolicyApprovalError."""
         engine, run_id = root.engine, root.run.state.run_id
         values = {"reason": self.reason}
         action = action_hash(

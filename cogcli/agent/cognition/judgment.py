@@ -1,8 +1,8 @@
-"""Judgment: the candidate of a turn, with what a model has to be asked for it (docs/reference/agent-run.md#judgment).
+"""Judgment: the candidate of a turn, with the model calls for it (docs/reference/agent-run.md#judgment).
 
-Every question is charged to the budget before it leaves. A context that is too long for the model is compiled once more
-with fewer tokens; any other failure of the model ends the run. What of a conversation has no room is summed up by the
-model, asked once; without an answer that can be used it is shown by its first sentences.
+Each call is charged to the budget before it leaves. A context that is too long for the model is compiled once more
+with fewer tokens; any other failure of the model ends the run. The model summarizes messages of the conversation that
+have no room, in one call; without a usable answer their first sentences are shown.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from cogcli.policy.budgets import Exceeded
 from cogcli.run.engine.tasks import Effects
 
 SHORTER: Final = 0.8
-"""The part of its tokens that a context is compiled with after a model found it too long."""
+"""The part of its tokens for a context after a model refused it as too long."""
 
 
 def judge(
     loop: Progress, view: JudgmentView, recompile: Callable[[float], CompiledContext]
 ) -> Effects:
-    """The candidate of a turn; None where the run ends instead."""
+    """The candidate of a turn; None if the run ends instead."""
     proposed: Candidate | Judged | Question = loop.planner.propose(view)
     shortened = False
     while isinstance(proposed, Question):
@@ -50,7 +50,7 @@ def judge(
 
 
 def sum_up(loop: Progress) -> Effects:
-    """Ask the model for the summary of the messages that have no room in the context; whether there is one now."""
+    """Let the model summarize the messages that have no room in the context. Return whether there is a new summary."""
     left = loop.given.conversation.left
     if loop.reasoning is None or loop.turn > 1 or not left:
         return False
@@ -67,7 +67,7 @@ def sum_up(loop: Progress) -> Effects:
 
 
 def _keep_state(loop: Progress, proposed: Candidate | Judged) -> Candidate:
-    """The candidate; the state that it came of is the agent's from here on."""
+    """The candidate. The state of its judgment becomes that of the agent."""
     if isinstance(proposed, Candidate):
         return proposed
     if loop.reasoning is not None:
@@ -76,7 +76,7 @@ def _keep_state(loop: Progress, proposed: Candidate | Judged) -> Candidate:
 
 
 def _ask(loop: Progress, purpose: str, request: ModelRequest) -> Effects:
-    """The model's reply or error; Exceeded where no budget is left for the question."""
+    """The model's reply or error; Exceeded if the budget does not allow the call."""
     if loop.reasoning is None:
         raise InternalError("internal", "a planner without a model asks one")
     needs = tokens_of(request) + request.max_tokens

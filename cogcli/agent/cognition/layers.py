@@ -1,7 +1,7 @@
 """The eleven layers of a turn, and the pure ones (docs/reference/agent-run.md#layers).
 
-A layer is given only what its row reads, and writes only what its row says. Judgment and action use ports, and policy
-gate asks the policy of the run, so that these three are driven by the loop; the others are functions here.
+A layer reads only the values in its row, and writes only the values in its row. Judgment and action use ports, and the
+policy gate uses the policy of the run, so the loop drives these three; the others are functions here.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from cogcli.declarations.value_types import Json
 
 View = Mapping[str, Any]
 KEPT: Final = 12
-"""How many references attention keeps."""
+"""The number of references that attention keeps."""
 _TRUST: Final = {"authoritative": 0.3, "verified": 0.2, "untrusted": 0.0}
 
 
 def budget_gate(view: View) -> Json:
-    """Whether the turn may begin, and what each budget has left for it."""
+    """Whether the turn may begin, and the rest of each budget."""
     ledger = view["ledger"]
     return {"gate_decision": {"proceed": not ledger["exceeded"], **ledger}}
 
 
 def perception(view: View) -> Json:
-    """What happened since the last turn, as typed events."""
+    """The events since the last turn, with types."""
     request, events = view["request"], []
     if not view["effects"] and not view["approvals"]:
         events.append({"id": "e0", "type": "user_message", "text": request["message"]})
@@ -44,7 +44,7 @@ def perception(view: View) -> Json:
 
 
 def focus(view: View) -> Json:
-    """In deep focus what interrupts is kept for later."""
+    """Buffer interrupting events in deep focus."""
     buffered = ("interrupt", "attachment", "session_resumed")
     return {
         "focus_state": {
@@ -55,7 +55,7 @@ def focus(view: View) -> Json:
 
 
 def attention(view: View) -> Json:
-    """What is nearest to the goals, by shared words and trust: references with their salience, ties by id."""
+    """The references nearest to the goals, by shared words and trust, with their salience; ties by id."""
     goals = _words(" ".join(view["goals"]))
     texts = [(event["id"], event["text"], "verified") for event in view["events"]]
     texts += [(each["id"], each["text"], each["trust"]) for each in view["recalls"]]
@@ -69,13 +69,13 @@ def attention(view: View) -> Json:
 
 
 def identity(view: View) -> Json:
-    """Who the agent is, which colours every judgment."""
+    """The identity of the agent, for every judgment."""
     agent, tone = view["agent"], view["tone"]
     return {"agent_self": {**agent, "non_negotiables": tone}}
 
 
 def goals(view: View) -> Json:
-    """The intent, and the objectives that belong to it."""
+    """The intent, and its objectives."""
     intent = view["intents"]["intent"]
     active = [
         each["id"]
@@ -86,7 +86,7 @@ def goals(view: View) -> Json:
 
 
 def consolidation(view: View) -> Json:
-    """What may be remembered: declared facts, and how it was decided. A read-only run proposes nothing."""
+    """Proposals for memory: declared facts, and the outcome of the decision. A read-only run makes none."""
     candidate, effects = view["candidate"], view["effects"]
     if candidate["safety_mode"] == "read_only":
         return {"proposals": []}
@@ -119,7 +119,7 @@ def _proposal(kind: str, tier: str, entity: str, predicate: str, value: Any, *re
 
 
 def reflection(view: View) -> Json:
-    """Whether the goal is met, why not, and what is left."""
+    """Whether the goal is met, the reasons if not, and the rests of the budgets."""
     score, ledger = view["score"], view["ledger"]
     reasons = [each["code"] for each in view["effects"] if each.get("code")]
     made = {
@@ -149,7 +149,7 @@ class LoopLayer(NamedTuple):
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     function: Callable[[View], Json] | None = None
-    """None for one that the loop drives."""
+    """None for a layer that the loop drives."""
 
     def require_own(self, writes: Mapping[str, Any]) -> None:
         """Raise InternalError for a write outside the row."""
@@ -174,5 +174,5 @@ ORDER: Final = (
     LoopLayer("consolidation", "consolidate", "memory", ("effects", "candidate"), ("proposals",), consolidation),
     LoopLayer("reflection", "consolidate", "reflect", ("effects", "score", "ledger"), ("reflection",), reflection),
 )  # fmt: skip
-"""The layers in the order in which a turn passes them."""
+"""The layers, in the order of a turn."""
 LAYERS: Final = {layer.name: layer for layer in ORDER}

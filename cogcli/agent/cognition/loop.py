@@ -1,7 +1,7 @@
 """The cognitive loop: turns over the layers of ORDER until one ends the run (docs/reference/agent-run.md#loop).
 
-A program of the engine's root run: plans are driven in the root run, so that journal, approvals, resume and replay are
-those of any run. What is decided depends on recorded events alone; time is that of the last event.
+The loop is the program of the engine's root run. Plans are driven in the root run, so journal, approvals, resume and
+replay are those of any run. Decisions depend on recorded events alone; the time is that of the last event.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from cogcli.run.engine.tasks import Effects, Park, Sleep, Spawn
 from cogcli.run.prepare import AgentRun
 
 LEAST_HEARTBEAT_MS: Final = 100
-"""However short `heartbeat_ms` is: each sign of life is an event of the log."""
+"""The least interval of signs of life, since each is an event of the log."""
 
 
 class Stores(NamedTuple):
-    """What stores a run's turns, and its end."""
+    """The functions that store the turns and the end of a run."""
 
     remember: Remember
     finish: Finish
 
 
 class AgentProgram:
-    """The program of one agent's run. `stores` is None on replay, `model` where none is asked."""
+    """The program of one agent's run. `stores` is None on replay, `model` is None if templates plan."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class AgentProgram:
         self._loop: Progress | None = None
 
     def limit(self, engine: Engine) -> Limit | None:
-        """The nearer of the run's limit of time and the budget of wall clock, which counts over all sittings."""
+        """The nearer of the run's limit of time and the budget of wall clock, which counts all active time."""
         total = int(self._given.limits["wall_clock_ms"])
         ours = max(0, total - (engine.spent_ms or 0)) / 1000
         own = run_limit(engine)
@@ -66,7 +66,7 @@ class AgentProgram:
         return Limit(ours, lambda: BudgetExceededError("budget.exceeded", text, hint=hint))
 
     def run(self, root: RootRun) -> Effects:
-        """Turns until one ends the run."""
+        """Pass turns until one ends the run."""
         loop = self._begin(root)
         root.engine.observe(loop.seen.apply)
         root.begin_snapshots()
@@ -84,7 +84,7 @@ class AgentProgram:
         )
 
     def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
-        """Append the decision. What ended the run from outside is its reason."""
+        """Append the decision. An end from outside is its reason."""
         loop = self._begin(root)
         ending: LoopEnding = loop.ending or cut_off(outcome, root.engine.loop.signal)
         made = {
@@ -104,7 +104,7 @@ class AgentProgram:
         return outcome._replace(outputs=loop.outputs())
 
     def _begin(self, root: RootRun) -> Progress:
-        """The loop over this run, made once."""
+        """The loop of this run, created once."""
         if self._loop is None:
             self._loop = Progress(
                 self._given, self._planner, root, self._stores.remember if self._stores else None
@@ -115,12 +115,12 @@ class AgentProgram:
         return self._loop
 
     def _beat(self, root: RootRun) -> Effects:
-        """Signs of life while calls are waited for."""
+        """Emit signs of life while calls run."""
         every, run = max(LEAST_HEARTBEAT_MS, self._given.limits["heartbeat_ms"]) / 1000, root.run
         while True:
             due = time.monotonic() + every
             yield Sleep(due)
-            if not run.state.running or time.monotonic() < due:  # a signal wakes whoever sleeps
+            if not run.state.running or time.monotonic() < due:  # a signal wakes sleeping tasks
                 continue
             payload = RunHeartbeat(
                 elapsed_ms=milliseconds(root.first.timestamp, root.engine.clock.now()),
@@ -130,15 +130,15 @@ class AgentProgram:
             try:
                 run.emit(draft_of(payload, run.state.run_id))
             except CogcliError:
-                yield Park()  # the log cannot be written: whoever drives the run finds that out
+                yield Park()  # the log cannot be written: the next event of the run reports it
 
 
 def agent_run(
     given: Invocation, *, planner: Planner | None = None, stores: Stores | None = None,
     model: ModelAccess | None = None,
 ) -> AgentRun:  # fmt: skip
-    """The run of an invocation, as `runs` starts it: planned by a model where there is one, else by templates.
-    `stores` is None where nothing is stored."""
+    """The run of an invocation: planned by the model if there is one, else by templates. `stores` is None for a run
+    that stores nothing."""
     if planner is None:
         planner = ModelPlanner(model.info) if model else TEMPLATE
     program = AgentProgram(given, planner, stores, model)

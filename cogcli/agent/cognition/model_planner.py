@@ -1,9 +1,9 @@
-"""The planner that asks a model: a prompt of state and context, and what its reply comes to
-(docs/reference/agent-run.md#model). Pure: the loop asks.
+"""The planner with a model: a prompt from state and context, and the candidate from its reply
+(docs/reference/agent-run.md#model). Pure: the loop makes the calls.
 
-1. A reply is a candidate: names and arguments are judged by the critic, as those of any planner.
-2. A reply that cannot be used is asked for again, at most twice, with what was wrong with it.
-3. Of a reply with calls and a response the calls run; the response is a draft until their results are there.
+1. A reply is a candidate. The critic judges names and arguments, as for any planner.
+2. For an unusable reply the prompt is repeated with its problems, at most twice.
+3. If a reply has calls and a response, the calls run. The response is a draft until their results are known.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from cogcli.base.errors import InternalError
 from cogcli.specs.field_schema import schema_of
 
 REPAIRS: Final = 2
-"""How often a reply that cannot be used is asked for again in one judgment."""
+"""The maximal number of repairs in one judgment."""
 _ID: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
 
 class ModelPlanner:
-    """Proposes what a model replies."""
+    """Proposes the candidate in a model's reply."""
 
     name = "model"
     replans = True
@@ -60,11 +60,11 @@ _FINISHED: Final = {
     "length": "; it was cut off at its limit, `tokens.output` of the budget",
     "filtered": "; the provider withheld it or a part of it",
 }
-"""What the end of an answer has to do with its faults."""
+"""The explanation of a fault by the end of the answer."""
 
 
 class _Answering(NamedTuple):
-    """One judgment: what was asked, and what was wrong with the replies so far."""
+    """One judgment: its request, and the problems of the replies so far."""
 
     state: AgentState
     now: str
@@ -73,7 +73,7 @@ class _Answering(NamedTuple):
     problems: tuple[ReplyProblem, ...] = ()
 
     def take(self, answer: ModelReply) -> Judged | Question:
-        """The candidate of a reply, or the question of its repair."""
+        """The candidate of a reply, or the request for a repair."""
         reply = _read(answer, CALLS[self.state.execution.mode])
         if isinstance(reply, Reply):
             updated = update_from_reasoning(self.state, reply, self.now)
@@ -94,13 +94,13 @@ def _read(answer: ModelReply, limit: int) -> Reply | ReplyProblem:
 
 
 def _describe(problem: ReplyProblem, finish: str) -> str:
-    """What is wrong with a reply, with what the provider says of its end."""
+    """The problem of a reply, explained by its end."""
     place = f" at {problem.pointer}" if problem.pointer else ""
     return f"{problem.message}{place}{_FINISHED.get(finish, '')}"
 
 
 def tools_of(view: JudgmentView) -> Iterator[ToolSpec]:
-    """What is on the surface, as a model is shown it."""
+    """The surfaced tools for a model."""
     for tool in view.context.compilation.surface.tools:
         capability = view.invocation.capabilities[tool.capability]
         schema = {**schema_of(capability.inputs), "additionalProperties": False}
@@ -108,7 +108,7 @@ def tools_of(view: JudgmentView) -> Iterator[ToolSpec]:
 
 
 def candidate_of(reply: Reply) -> Candidate:
-    """What a reply proposes: its calls, else its response. A call keeps its id where that can name a step."""
+    """The candidate of a reply: its calls, else its response. A call keeps its id if that is valid for a step."""
     if not reply.calls:
         return Candidate("model", response=reply.response)
     ids = _ids([str(call.get("id") or "") for call in reply.calls])
@@ -132,6 +132,6 @@ def _ids(given: Sequence[str]) -> list[str]:
 
 
 def _depends_on(call: Mapping[str, Any], by_name: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The calls that a call waits for, by their own ids; a name that no call has stays, and is refused."""
+    """The ids of the calls that a call waits for. An unknown name stays, and is refused."""
     named = call.get("depends_on")
     return None if named is None else tuple(by_name.get(name, name) for name in named)

@@ -1,4 +1,4 @@
-"""The planner: what it proposes, and the plan that comes of it (docs/reference/agent-run.md#planner).
+"""The planner: its candidates, and the plan of a candidate (docs/reference/agent-run.md#planner).
 
 A planner proposes a template of the pack, calls with literal arguments, or a response. A proposal becomes a generated
 skill, so that the engine runs it as any other; its step ids begin with `t<turn>_`, unique in the run.
@@ -22,7 +22,7 @@ from cogcli.specs.skill_search import answer_for
 
 
 class ProposedCall(NamedTuple):
-    """One call of a candidate. `depends_on` names calls before it; None: the one before."""
+    """One call of a candidate. `depends_on` names earlier calls; None stands for the previous one."""
 
     id: str
     capability: str
@@ -30,13 +30,13 @@ class ProposedCall(NamedTuple):
     depends_on: tuple[str, ...] | None = None
 
     def to_payload(self) -> Json:
-        """The call as `candidate.proposed` holds it."""
+        """The call in `candidate.proposed`."""
         named = {} if self.depends_on is None else {"depends_on": list(self.depends_on)}
         return {"id": self.id, "capability": self.capability, "args": self.arguments, **named}
 
 
 class Candidate(NamedTuple):
-    """What a planner proposes in a turn. A response is an answer, or a question to the user where it is `asking`."""
+    """The proposal of a planner in a turn. Its response is an answer, or a question to the user if it is `asking`."""
 
     planner: str
     template: str = ""
@@ -44,9 +44,9 @@ class Candidate(NamedTuple):
     response: str = ""
     asking: bool = False
     fault: str = ""
-    """Why nothing usable was proposed; empty where something was."""
+    """The reason why the proposal is unusable; empty if it is usable."""
     fault_detail: str = ""
-    """The same for people."""
+    """The fault in words."""
 
     def to_payload(self, decision_key: str) -> Json:
         """The members of `candidate.proposed`."""
@@ -60,26 +60,26 @@ class Candidate(NamedTuple):
 
 
 class JudgmentView(NamedTuple):
-    """What a planner is given: the context, and what came of the turns before."""
+    """The input of a planner: the context, and the results of earlier turns."""
 
     invocation: Invocation
     context: CompiledContext
     turn: int
     effects: tuple[Json, ...] = ()
-    """What came of the calls so far."""
+    """The effects of the calls so far."""
     notices: tuple[Json, ...] = ()
-    """Why a proposal before was not taken: problems, denials, loops."""
+    """The reasons against earlier proposals: problems, denials, loops."""
     now: str = ""
     """The timestamp of the last event."""
     seed: int = 0
     room: int = 0
-    """How many tokens a prompt may have."""
+    """The maximal tokens of a prompt."""
     state: AgentState | None = None
-    """The state of a planner that reasons."""
+    """The state of an agent with a model."""
 
 
 class Judged(NamedTuple):
-    """A candidate with the state that it came of. `notes`: what was dropped, cut or refused of the update."""
+    """A candidate with the state after its reply. `notes` are about dropped, cut or refused values of the update."""
 
     candidate: Candidate
     state: AgentState
@@ -87,29 +87,29 @@ class Judged(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A model has to be asked before there is a candidate."""
+    """A request to a model that is needed for a candidate."""
 
     purpose: str
     request: ModelRequest
     take: Callable[[ModelReply], Judged | Question]
-    """What follows from the reply."""
+    """The judgment of the reply."""
 
 
 class Planner(Protocol):
-    """Proposes what to do in a turn."""
+    """Proposes a candidate in a turn."""
 
     name: str
-    """As the plan's source says it: `template` or `model`."""
+    """The source of its plans: `template` or `model`."""
     replans: bool
-    """Whether it proposes something else after a no."""
+    """Whether it proposes another candidate after a denial."""
 
     def propose(self, view: JudgmentView) -> Candidate | Question:
-        """The candidate of a turn, or what a model has to be asked for it: equal for an equal view."""
+        """The candidate of a turn, or the request to a model for it. Equal views give equal results."""
         ...
 
 
 class TemplatePlanner:
-    """Proposes the first template of the intent, without a model; asks for an input that it lacks."""
+    """Proposes the first template of the intent, without a model, or a question for missing inputs."""
 
     name = "template"
     replans = False
@@ -136,8 +136,8 @@ TEMPLATE: Final = TemplatePlanner()
 
 
 def _nearest_skills(view: JudgmentView) -> str:
-    """What is said where nothing plans: the skill on the surface that the message asks for, with the line that runs it;
-    else the nearest ones."""
+    """The response without a plan: the surfaced skill for the message with the command that runs it, else the nearest
+    skills."""
     known, surface = view.invocation.capabilities, view.context.compilation.surface
     tools = {tool.capability: known[tool.capability] for tool in surface.tools}
     skills = {id: tool for id, tool in tools.items() if tool.reaches}
@@ -160,12 +160,12 @@ class TurnPlan(NamedTuple):
 
     @property
     def capabilities(self) -> dict[str, str]:
-        """By step what it calls; lanes and nested skills by their text."""
+        """The capabilities by step; lanes and nested skills by their text."""
         return {step.id: step.uses for step in self.skill.steps}
 
 
 def to_plan(invocation: Invocation, candidate: Candidate, turn: int) -> TurnPlan | None:
-    """The plan of a candidate; None where it makes no call."""
+    """The plan of a candidate; None without a call."""
     pack, prefix = invocation.pack, f"t{turn}_"
     template = None
     if candidate.template and not candidate.asking:
@@ -202,7 +202,7 @@ def _step_of(call: ProposedCall, prefix: str) -> Json:
 
 
 def decision_of(invocation: Invocation, candidate: Candidate) -> DecisionSpec:
-    """The decision that a candidate is about: that of its template, else the one of the intent's name."""
+    """The decision of a candidate: that of its template, else the one with the name of the intent."""
     layer = invocation.pack.decisions
     template = layer.task_templates.get(candidate.template)
     key = (template.decision if template else "") or invocation.intent.intent

@@ -1,4 +1,4 @@
-"""Where a loop is: what was proposed, what came of it, whether the run ends. Only the loop's own steps change it."""
+"""The progress of a loop: candidate, effects, and the end of the run. Only the steps of the loop change it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ store cannot be written: the run goes on, and its log has all of it."""
 
 
 class EndedRun(NamedTuple):
-    """What a run leaves to the stores when it ends. `event_id` is that of its decision; `messages` are those of the
-    conversation that are new."""
+    """The data of an ended run for the stores. `event_id` is that of its decision; `messages` are the new ones of the
+    conversation."""
 
     run_id: str
     episode_id: str
@@ -49,9 +49,9 @@ class EndedRun(NamedTuple):
     failure_code: str
     messages: tuple[Json, ...]
     reasoning: Json | None
-    """None where no model reasons."""
+    """None for a run without a model."""
     withheld: str = ""
-    """Why no store keeps the text of the message; empty if the stores keep it."""
+    """The reason why no store keeps the text of the message; empty if the stores keep it."""
 
 
 Finish = Callable[[EndedRun], CogcliError | None]
@@ -71,27 +71,27 @@ class Progress:
         self.turn = 0
         self.record = TurnRecord(root, 0, {})
         self.reasoning: Reasoning | None = None
-        """What a planner that asks a model keeps."""
+        """The state of an agent with a model; None if templates plan."""
         self.ending: LoopEnding | None = None
         self.withheld = ""
-        """Why no store keeps the text of the message, and nothing is learned of it; empty if a model may read it."""
+        """The reason why the text of the message is neither stored nor learned from; empty if a model may read it."""
         self.candidate = Candidate(planner.name)
         self.plan: TurnPlan | None = None
         self.response = ""
         self.goal_met = False
         self.effects: list[Json] = []
-        """What came of the calls of this turn."""
+        """The effects of the calls of this turn."""
         self.notices: list[Json] = []
-        """What the planner is told next: why a plan may not run, denials, loops."""
+        """The notices for the next proposal: fails, denials, loops."""
         self.last_gap = ""
-        """The step or gap on which the replan before ended."""
+        """The step or gap that caused the last replan."""
         self.replans = 0
         self.failing = 0
-        """How many calls failed one after the other."""
+        """The number of consecutive failed calls."""
 
     @property
     def skips_action(self) -> bool:
-        """Whether the action layer is skipped by the safety mode."""
+        """Whether the safety mode skips the action layer."""
         return (
             self.given.safety_mode == "read_only" and not self.given.pack.policy.read_only_actions
         )
@@ -104,16 +104,16 @@ class Progress:
 
     @property
     def decision_key(self) -> str:
-        """The decision that the run is about."""
+        """The key of the decision of the run."""
         return decision_of(self.given, self.candidate).key
 
     def outputs(self) -> Json:
-        """What the run gives: what its steps wrote, and the response."""
+        """The outputs of the run: those of its steps, and the response."""
         written = dict(self.root.run.state.outputs)
         return {**written, "response": self.response} if self.response else written
 
     def outcome_word(self, ending: LoopEnding) -> str:
-        """The word of the template for how it ended; where it is not completed the status."""
+        """The template's word for the outcome; the status if the run is not completed."""
         if ending.status != "completed":
             return ending.status
         met = "met" if self.goal_met else "unmet"
@@ -121,16 +121,16 @@ class Progress:
         return words.get(met) or met
 
     def ended_run(self, decision: Event, outcome: RunOutcome) -> EndedRun:
-        """What the run leaves, when its decision is recorded."""
+        """The data of the run for the stores, after its decision was recorded."""
         request, success = self.given.request, outcome.status == "ok"
-        said = [self._message("user", request.message, self.root.first.timestamp)]
-        said += (
-            [self._message("assistant", self.response, decision.timestamp)] if self.response else []
-        )
+        messages = [self._message("user", request.message, self.root.first.timestamp)]
+        if self.response:
+            messages.append(self._message("assistant", self.response, decision.timestamp))
         state = self.reasoning.state if self.reasoning else None
         if self.withheld:
             digest = request.message_hash or digest_of(request.message)
-            said[0] = {**said[0], "content": withheld(self.withheld), "message_hash": digest}
+            notice = {"content": withheld(self.withheld), "message_hash": digest}
+            messages[0] |= notice
         return EndedRun(
             self.root.run.state.run_id,
             decision.episode_id,
@@ -143,7 +143,7 @@ class Progress:
             self.seen.calls,
             self.candidate.template,
             outcome.error.code if outcome.error else "",
-            tuple(said),
+            tuple(messages),
             state.reasoning.to_payload() if state and not self.withheld else None,
             self.withheld,
         )
@@ -152,10 +152,10 @@ class Progress:
     def _message(role: str, text: str, at: str) -> Json:
         return {"role": role, "content": text, "timestamp": at}
 
-    # -- what ends a loop, or turns it ---------------------------------------------------------------------------------
+    # -- the end of a loop, and replans -------------------------------------------------------------------------------
 
     def refuse(self, guardrails: Iterable[Guardrail]) -> bool:
-        """End the run for the first of these guardrails; whether there is one."""
+        """End the run for the first of these guardrails. Return whether there is one."""
         first = next(iter(guardrails), None)
         if first is None:
             return False
@@ -163,14 +163,14 @@ class Progress:
         return True
 
     def exceed(self, exceeded: Exceeded) -> None:
-        """End the run for a budget that has nothing left."""
+        """End the run for an exhausted budget."""
         payload = BudgetExceeded(key=exceeded.key, used=exceeded.used, limit=exceeded.limit)
         draft = draft_of(payload, self.root.run.state.run_id, step_id=f"t{self.turn}")
         self.root.run.emit(draft)
         self.ending = denied(f"budget_exceeded:{exceeded.key}")
 
     def replan(self, reason: str, details: list[Json]) -> None:
-        """Let the planner propose something else, if it may once more."""
+        """Let the planner propose another candidate, if a replan is left."""
         reserved = self.policy.budgets.reserve({"replans": 1})
         if isinstance(reserved, Exceeded):
             self.ending = unplanned(reason, reserved.used, self.candidate.fault_detail)
@@ -180,17 +180,17 @@ class Progress:
         self.notices.append({"type": "replan", "text": reason, "details": details})
 
     def note_trip(self, trip: LoopTrip) -> None:
-        """Append a trip of the loop guard, and tell the planner."""
+        """Append a trip of the loop guard, with a notice for the planner."""
         self.record.emit(LoopDetected(turn=self.turn, **trip.to_payload()))
         self.notices.append({"type": LOOP, "text": trip.hint, **trip.to_payload()})
 
     def ask_for(self, text: str) -> None:
-        """Ask a person where a guardrail wants one for this text."""
+        """Escalate to a person if a guardrail requires that for this text."""
         for guardrail in matching(self.given.pack.policy.guardrails.must_escalate, text)[:1]:
             self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
 
     def ask(self, gate: str, reason: str) -> None:
-        """Go on where a person said yes; a no ends the run. Raises PolicyApprovalError where nobody has answered."""
+        """Escalate to a person. A rejection ends the run. Raise PolicyApprovalError without an answer."""
         escalation = Escalation(f"t{self.turn}", gate, reason)
         rejected = escalation.require(self.root, self.given.pack, self.policy.name)
         if rejected is not None:

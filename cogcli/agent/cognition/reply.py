@@ -1,4 +1,4 @@
-"""Whether a template reached its goal, and what it answers. Pure (docs/reference/agent-run.md#reply)."""
+"""The goal and the reply of a template. Pure (docs/reference/agent-run.md#reply)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cogcli.state.execution import ExecutionState
 
 
 def is_met(success: Any, state: ExecutionState) -> bool:
-    """Whether the condition of a template holds; one without a result does not."""
+    """Whether the condition of a template holds. A condition without a result does not hold."""
     found = evaluate(compile_rule(success), _rule_data(state))
     return isinstance(found, Matched) and found.result
 
 
 def render(reply: str, state: ExecutionState) -> str:
-    """The text of a template over inputs and outputs; empty where a value is missing."""
+    """The text of a template over inputs and outputs; empty if a value is missing."""
     try:
         return str(compile_template(reply_template(reply))(_rule_data(state)))
     except (RuntimeErrorBase, TemplateFault):
@@ -29,7 +29,7 @@ def render(reply: str, state: ExecutionState) -> str:
 
 
 def _rule_data(state: ExecutionState) -> Json:
-    """What the log holds of the state: neither may a text tell a secret, nor a goal depend on one."""
+    """The state as the log holds it: no text may contain a secret, and no goal may depend on one."""
     seen: Json = BY_NAME.mask(
         {"inputs": state.inputs, "outputs": state.outputs, "vars": state.vars}
     )

@@ -1,4 +1,4 @@
-"""What a turn knows, and the events of its layers (docs/reference/agent-run.md#layers)."""
+"""The values of a turn, and the events of its layers (docs/reference/agent-run.md#layers)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TurnRecord:
         self._root = root
 
     def run_layer(self, name: str, *, skipped: str = "") -> None:
-        """Run a pure layer on what its row lets it read."""
+        """Run a pure layer on the values in its row."""
         layer = LAYERS[name]
         view = {read: self.known[read] for read in layer.reads}
         self.complete(
@@ -30,7 +30,7 @@ class TurnRecord:
         )
 
     def complete(self, name: str, writes: Json, *, skipped: str = "") -> None:
-        """Take up what a layer wrote, and append it."""
+        """Take the writes of a layer, and append its event."""
         layer = LAYERS[name]
         layer.require_own(writes)
         self.known.update(writes)
@@ -44,7 +44,7 @@ class TurnRecord:
         self.emit(completed, phase=layer.phase)
 
     def emit(self, payload: Payload, *, phase: str = "") -> str:
-        """Append an event of this turn; its timestamp."""
+        """Append an event of this turn, and return its timestamp."""
         run = self._root.run
         return run.emit(draft_of(payload, run.state.run_id, phase=phase)).timestamp
 
@@ -55,7 +55,7 @@ def values_at_start(
     effects: list[Json],
     notices: list[Json],
 ) -> Json:
-    """What the layers of a turn read before any has written: `effects` and `notices` are those of the turn before."""
+    """The values of a turn before its first layer. `effects` and `notices` are those of the turn before."""
     pack, fetched = given.pack, given.fetched
     recalls = [
         (f"{e.subject}:{e.predicate}", f"{e.subject} {e.predicate}", e.trust) for e in fetched.edges

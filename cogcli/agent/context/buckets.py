@@ -1,6 +1,6 @@
-"""Stages 6 and 7, `budget` and `assembly`: tokens over six buckets, and what finds room in them. Pure.
+"""Stages 6 and 7, `budget` and `assembly`: tokens of six buckets, and the blocks that fit into them. Pure.
 
-Nothing is cut in silence: a block that leaves, or is shortened, is in the omissions with its reason.
+The omissions list each removed or shortened block with its reason.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from cogcli.agent.context.truncation import SENTENCE_END, mark_truncated
 from cogcli.declarations.pack_spec import BUCKETS
 
 FIXED: Final = ("policy", "tool")
-"""Buckets that never shrink: what is in them counts for every call."""
+"""Buckets that never shrink, since their blocks apply to every call."""
 
 
 class Assembly(NamedTuple):
-    """The blocks that found room, in the order of the buckets; and what did not. `overpacked`: a bucket that never
-    shrinks does not fit."""
+    """The blocks that fit, in the order of the buckets, and the omissions. `overpacked`: a bucket that never shrinks
+    does not fit."""
 
     blocks: tuple[ContextBlock, ...]
     omissions: tuple[Omission, ...]
@@ -31,8 +31,8 @@ class Assembly(NamedTuple):
 def allocate(
     candidates: Iterable[ContextBlock], caps: Mapping[str, int], total: int
 ) -> dict[str, int]:
-    """The tokens of each bucket: at most its cap and its need, in the order of the buckets; a second round spends what
-    is left."""
+    """The tokens of each bucket: at most its cap and its need, in the order of the buckets. A second round spends the
+    rest."""
     need: dict[str, int] = dict.fromkeys(BUCKETS, 0)
     for block in candidates:
         need[block.bucket] += block.tokens
@@ -50,8 +50,8 @@ def allocate(
 def assemble(
     candidates: Iterable[ContextBlock], allocations: Mapping[str, int], tokenizer: Tokenizer
 ) -> Assembly:
-    """Fill each bucket to its allocation. The lowest priority leaves first, then the highest id; the first block that
-    does not fit is shortened at a sentence if it may be."""
+    """Fill each bucket to its allocation. The lowest priority is omitted first, then the highest id. The first block
+    that does not fit is cut at a sentence if it is cuttable."""
     by_bucket: dict[str, list[ContextBlock]] = defaultdict(list)
     for block in candidates:
         by_bucket[block.bucket].append(block)
@@ -83,7 +83,7 @@ def _omission(block: ContextBlock, reason: str) -> Omission:
 
 
 def _shortened(block: ContextBlock, room: int, tokenizer: Tokenizer) -> ContextBlock | None:
-    """The block up to the last sentence that fits, with a marker of how much is missing; None where none fits."""
+    """The block up to the last sentence that fits, with a marker of the missing tokens; None if no sentence fits."""
     for end in reversed([match.end() for match in SENTENCE_END.finditer(block.content)]):
         kept = block.content[:end]
         missing = max(1, block.tokens - tokenizer.count(kept))

@@ -1,4 +1,4 @@
-"""What a compilation gives: blocks, prompt, manifests, controls and reports (docs/reference/pack.md#compiler)."""
+"""The parts of a compiled context: blocks, omissions, redactions, gates (docs/reference/pack.md#compiler)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cogcli.declarations.value_types import Json
 
 
 class ContextBlock(NamedTuple):
-    """A text in the context. `data_only`: it comes from outside, and is not an instruction."""
+    """A text in the context. `data_only` marks a foreign text, which is not an instruction."""
 
     block_id: str
     bucket: str
@@ -30,7 +30,7 @@ class ContextBlock(NamedTuple):
 
 
 class Omission(NamedTuple):
-    """A block that found no room, or was cut; and why."""
+    """A block that did not fit or was cut, and the reason."""
 
     block_id: str
     bucket: str
@@ -40,7 +40,7 @@ class Omission(NamedTuple):
 
 
 class Redaction(NamedTuple):
-    """A capability that is kept from the model, and the check that it failed."""
+    """A redacted capability, and the check that it failed."""
 
     capability: str
     check: str
@@ -48,7 +48,7 @@ class Redaction(NamedTuple):
     rule_id: str = ""
 
     def to_payload(self) -> Json:
-        """The redaction as JSON; without a rule no `rule_id`."""
+        """The redaction as JSON; without a rule it has no `rule_id`."""
         members = self._asdict()
         if not self.rule_id:
             del members["rule_id"]
@@ -56,7 +56,7 @@ class Redaction(NamedTuple):
 
 
 class EvidenceGate(NamedTuple):
-    """Whether a required piece of evidence is there: satisfied, missing, stale, conflict, expired or low_trust."""
+    """The status of a required piece of evidence: satisfied, missing, stale, conflict, expired or low_trust."""
 
     name: str
     status: str

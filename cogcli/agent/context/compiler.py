@@ -28,7 +28,7 @@ from cogcli.declarations.value_types import Json
 
 
 class Compilation:
-    """What the stages have found so far; each stage sets its own members and reads those of earlier ones."""
+    """The results of the stages so far. Each stage sets its own members and reads those of earlier stages."""
 
     intent: IntentResult
     policy: PolicyResult
@@ -45,15 +45,15 @@ class Compilation:
 
 
 class CompiledContext(NamedTuple):
-    """The result as it is recorded, and as the rest of a turn reads it."""
+    """The recorded result, and the compilation for the rest of the turn."""
 
     compilation: Compilation
     payload: Json
 
     @property
     def refused(self) -> str:
-        """Why no model is asked: an unknown intent, or a guardrail; empty where one may be. The guardrail comes first
-        if it refused the message before the run began."""
+        """Why no model may be called: an unknown intent, or a guardrail; empty if one may. A guardrail that refused the
+        message before the run comes first."""
         found = self.compilation
         if found.given.request.refused_by:
             return f"must_refuse:{found.given.request.refused_by[0]}"
@@ -63,7 +63,7 @@ class CompiledContext(NamedTuple):
 
     @property
     def overpacked(self) -> bool:
-        """Whether policy or tools do not fit: then no model may be asked."""
+        """Whether policy or tools do not fit, so that no model may be called."""
         return self.compilation.assembly.overpacked
 
     @property
@@ -84,13 +84,13 @@ def _policy(found: Compilation) -> Any:
 
 
 def _tools(found: Compilation) -> Any:
-    """The surface before evidence; capabilities whose rules need facts are judged again once those are known."""
+    """The surface before evidence. Capabilities whose rules need facts are judged again with them."""
     found.surface = surface_tools(found.given, found.intent, {})
     return _surface_payload(found.surface)
 
 
 def find_evidence(given: CompileInput, intent: IntentResult) -> tuple[KnowledgeQuery, Evidence]:
-    """What is known of the entities of a request as of the time of the run context, and the query that found it."""
+    """The query for the entities of a request at the time of the run context, and its evidence."""
     query = KnowledgeQuery(
         intent.slots,
         given.pack.knowledge,
@@ -203,7 +203,7 @@ STAGES: Final[dict[str, Stage]] = {
     "assembly": _assembly,
     "manifests": _manifests,
 }
-"""The stages in order: each sets its members of the compilation and returns what is hashed of it."""
+"""The stages in order. Each sets its members of the compilation and returns its hashed result."""
 
 
 def compile_context(given: CompileInput) -> CompiledContext:

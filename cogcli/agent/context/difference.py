@@ -1,7 +1,7 @@
-"""What is different between two contexts: blocks in, out and cut, each with the reason, and the members of the ledger
+"""The difference between two contexts: blocks in, out and cut, each with the reason, and the members of the ledger
 (docs/reference/pack.md#placements). Pure.
 
-A block is known by what it holds and not by its number, so that one that only moved is the same.
+The content identifies a block, not its number, so that a moved block is the same.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _ABSENT: Final = {
     "memory": ("memory", "not_fetched"),
     "session": ("assembly", "not_said"),
 }
-"""By kind the stage and the reason why a compilation did not know of a thing; texts of a pack are `not_in_pack`."""
+"""The stage and the reason for a thing that a compilation did not know, by kind; else it is `not_in_pack`."""
 
 
 class BlockChange(NamedTuple):
-    """A block that went in or out, got shorter or longer, or says something else under the same name. Stage and reason
-    are those of the context without it, or of the one that cut it."""
+    """An added or removed block, a shorter or longer one, or one with another text. Stage and reason are those of the
+    context without it, or of the one that cut it."""
 
     change: str
     kind: str
@@ -33,7 +33,7 @@ class BlockChange(NamedTuple):
     stage: str
     reason: str
     tokens: tuple[int | None, int | None]
-    """Before and after; None where it is out."""
+    """Before and after; None if it is out."""
 
     def to_payload(self) -> Json:
         """The change as JSON."""
@@ -56,7 +56,7 @@ class ContextDiff(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """Whether the two are equal to the last byte: context, pack, snapshot and request."""
+        """Whether context, pack, snapshot and request are equal byte for byte."""
         return not self.ledger
 
     def to_payload(self) -> Json:
@@ -69,7 +69,7 @@ class ContextDiff(NamedTuple):
 
 
 def difference(before: CompiledContext, after: CompiledContext) -> ContextDiff:
-    """What is different from one context to another: first what the first one knew of, in its order."""
+    """The changes from one context to another: first of things that the first one knew, in its order."""
     one, other = _by_identity(before), _by_identity(after)
     pairs = (
         (one.get(key) or _absent(other[key]), other.get(key) or _absent(one[key]))
@@ -92,12 +92,12 @@ class _Side(NamedTuple):
 
     @property
     def tokens(self) -> int | None:
-        """The size of its block; None where there is none."""
+        """The size of its block; None without one."""
         return None if self.is_out else self.placed.details["tokens"]
 
 
 def _by_identity(compiled: CompiledContext) -> dict[bytes, _Side]:
-    """What may have a block, by what it is."""
+    """The things that may have a block, by identity."""
     contents = {block.block_id: block.content for block in compiled.compilation.assembly.blocks}
     return {
         _identity(placed): _Side(placed, contents.get(placed.block_id, ""))
@@ -114,14 +114,14 @@ def _identity(placed: Placement) -> bytes:
 
 
 def _absent(known: _Side) -> _Side:
-    """What stands for a thing in the context that did not know of it."""
+    """The side of a context that did not know a thing."""
     kind, name = known.placed.kind, known.placed.name
     stage, reason = _ABSENT.get(kind, ("assembly", "not_in_pack"))
     return _Side(Placement(kind, name, OUT, stage, reason))
 
 
 def _change(before: _Side, after: _Side) -> BlockChange | None:
-    """The change of one thing; None where its block is the same, or on neither side."""
+    """The change of one thing; None if its block is the same, or on neither side."""
     tokens = before.tokens, after.tokens
     if before.content == after.content:
         return None
@@ -137,7 +137,7 @@ def _change(before: _Side, after: _Side) -> BlockChange | None:
 
 
 def _why_changed(before: Placement, after: Placement) -> tuple[str, str]:
-    """Why a block says something else: a tool that waits for facts, or waits no more; else another text."""
+    """Why the text of a block changed: a tool waits for facts or no longer waits; else the text is another."""
     if after.kind == "capability":
         return (
             ("evidence", after.reason) if before.reason != after.reason else ("tools", "other_text")
@@ -146,7 +146,7 @@ def _why_changed(before: Placement, after: Placement) -> tuple[str, str]:
 
 
 def _of_ledger(before: CompiledContext, after: CompiledContext) -> Iterator[LedgerChange]:
-    """The members of the ledger that differ, stages as `stage_hashes.NAME`."""
+    """The changed members of the ledger, stages as `stage_hashes.NAME`."""
     sides = [_flat(compiled.payload["context_ledger"]) for compiled in (before, after)]
     for member, value in sides[0].items():
         if value != sides[1][member]:

@@ -1,4 +1,4 @@
-"""What a context is compiled from: request, run, and what was fetched (docs/reference/pack.md#compiler)."""
+"""The input of a compilation: request, run, and fetched values (docs/reference/pack.md#compiler)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cogcli.policy.pack_policy import Policy
 
 
 class User(NamedTuple):
-    """Whose request it is. `consent`: the classes of proposals that may be kept and recalled."""
+    """The user of a request. `consent` are the classes of proposals that may be kept and recalled."""
 
     user_id: str = "default"
     role: str = ""
@@ -22,7 +22,7 @@ class User(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether it is somebody, and not the default user."""
+        """Whether it is not the default user."""
         return self.user_id != "default"
 
 
@@ -48,7 +48,7 @@ class AgentRequest(NamedTuple):
     """The hash of the refused text."""
 
     def to_payload(self) -> Json:
-        """The request as JSON, by which it is hashed. Only a refused request has the two members of a refusal."""
+        """The request as JSON, for its hash. Only a refused request has the two members of a refusal."""
         user = {**self.user._asdict(), "consent": list(self.user.consent)}
         payload = {**self._asdict(), "user": user, "attachments": list(self.attachments)}
         if self.refused_by:
@@ -57,7 +57,7 @@ class AgentRequest(NamedTuple):
 
 
 class RunContext(NamedTuple):
-    """What every layer of a turn is given of the run. Frozen: the next turn gets a new value."""
+    """The values of the run for the layers of a turn. Each turn gets a new one."""
 
     run_id: str
     trace_id: str
@@ -94,7 +94,7 @@ class Edge(NamedTuple):
 
     @property
     def stated(self) -> Any:
-        """What the predicate is: the entity, else the value."""
+        """The stated entity, else the value."""
         return self.object or self.value
 
 
@@ -116,7 +116,7 @@ class PromotedMemory(NamedTuple):
 
 
 class CompileInput(NamedTuple):
-    """All that a compilation reads. `capabilities` are those usable here, by id."""
+    """The input of a compilation. `capabilities` are the usable ones, by id."""
 
     pack: Pack
     policy: Policy
@@ -129,7 +129,7 @@ class CompileInput(NamedTuple):
     session: tuple[str, ...] = ()
     """The texts of the conversation so far, the oldest first."""
     state: Mapping[str, Any] = NOTHING
-    """What rules read of the run's state."""
+    """The state of the run for rules."""
     limits: Mapping[str, float] = NOTHING
     """The budget of the run by dotted key."""
     tokenizer: Tokenizer = ESTIMATE

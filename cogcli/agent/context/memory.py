@@ -1,4 +1,4 @@
-"""Stage 5, `memory`: promoted memory that this user, tenant and consent allow, the nearest first. Pure."""
+"""Stage 5, `memory`: promoted memory that user, tenant and consent allow, the nearest first. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES
 
 
 class Recall(NamedTuple):
-    """The memories for the context, and what was left out, as `{memory_id, reason}`."""
+    """The memories for the context, and the omitted ones as `{memory_id, reason}`."""
 
     memories: tuple[PromotedMemory, ...]
     omitted: tuple[Json, ...]
@@ -41,7 +41,7 @@ def recall(
 def fault_of(
     memory: PromotedMemory, layer: MemoryLayer, user: User, tenant_id: str, now: str
 ) -> str:
-    """Why a memory stays out; empty for one that may be recalled."""
+    """Why a memory is not recalled; empty if it may be."""
     if memory.tenant_id != tenant_id:
         return "tenant"
     if memory.user_id and memory.user_id != user.user_id:

@@ -1,7 +1,7 @@
-"""Why each thing that a compilation knew of is in its context, cut, or out (docs/reference/pack.md#placements). Pure.
+"""Why each thing of a compilation is in its context, cut, or out (docs/reference/pack.md#placements). Pure.
 
 A thing is a capability, an edge, required evidence, a memory, or a text of the pack or the session. The stage is the
-one that decided: the first that put it out, else `assembly`.
+first that removed the thing, else `assembly`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from cogcli.declarations.value_types import Json
 
 IN, CUT, OUT = "in", "cut", "out"
 STATEMENT: Final = ("subject", "predicate", "value", "ref", "observed_at")
-"""The details by which a statement of the graph is told from any other."""
+"""The details that identify a statement of the graph."""
 _STAGE_OF_CHECK: Final = {"permission": "policy", "rule": "policy", "situation": "evidence"}
-"""The stage that knows the answer of a check."""
+"""The stage with the result of a check."""
 
 
 class Placement(NamedTuple):
-    """Where one thing ended, and why. `names` are further words that name it."""
+    """The placement of one thing, and the reason. `names` are its further names."""
 
     kind: str
     """capability, evidence, required, memory, or the bucket of a text: policy, business, session."""
@@ -43,24 +43,24 @@ class Placement(NamedTuple):
         return {**{name: getattr(self, name) for name in members}, **self.details}
 
     def answers_to(self, word: str) -> bool:
-        """Whether a word names it."""
+        """Whether a word is one of its names."""
         return word in (self.name, self.block_id, *self.names)
 
 
 def placements(found: Compilation) -> tuple[Placement, ...]:
-    """Each thing that the compilation knew of, in the order of the stages."""
-    fates = _Fates(found)
+    """The placement of each thing, in the order of the stages."""
+    blocks = _BlockPlacements(found)
     return (
-        *_capabilities(found, fates),
+        *_capabilities(found, blocks),
         *_required(found),
-        *_edges(found, fates),
-        *_memories(found, fates),
-        *fates.texts(),
+        *_edges(found, blocks),
+        *_memories(found, blocks),
+        *blocks.texts(),
     )
 
 
 def words_of(known: Iterable[Placement]) -> list[str]:
-    """All words that name one of these."""
+    """All names of these."""
     return list(
         dict.fromkeys(
             word for each in known for word in (each.name, each.block_id, *each.names) if word
@@ -68,15 +68,15 @@ def words_of(known: Iterable[Placement]) -> list[str]:
     )
 
 
-class _Fates:
-    """What became of each block."""
+class _BlockPlacements:
+    """The placements of blocks in the assembly."""
 
     def __init__(self, found: Compilation) -> None:
         self._candidates = {block.block_id: block for block in found.candidates}
         self._kept = {block.block_id: block for block in found.assembly.blocks}
 
     def placed(self, kind: str, name: str, block_id: str, why: str, **details: Any) -> Placement:
-        """The placement of a thing that reached the assembly because of `why`."""
+        """The placement of a thing in the assembly; `why` is the reason if its block is whole."""
         wanted, kept = self._candidates[block_id], self._kept.get(block_id)
         sizes = {"tokens": kept.tokens if kept else wanted.tokens, "priority": wanted.priority}
         if kept is None:
@@ -91,19 +91,19 @@ class _Fates:
         )
 
     def texts(self) -> Iterator[Placement]:
-        """The placements of what the pack says and of the session."""
+        """The placements of the texts of the pack and the session."""
         for block in self._candidates.values():
             if block.bucket in ("policy", "business", "session"):
                 why = "said" if block.bucket == "session" else "of_pack"
                 yield self.placed(block.bucket, block.block_id, block.block_id, why)
 
 
-def _capabilities(found: Compilation, fates: _Fates) -> Iterator[Placement]:
+def _capabilities(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
     tools = {tool.capability: tool for tool in found.surface.tools}
     redactions = {each.capability: each for each in found.surface.redactions}
     for id, aliases in _known_capabilities(found).items():
         if id in tools:
-            placed = _surfaced(tools[id], fates)
+            placed = _surfaced(tools[id], blocks)
         elif id in redactions:
             placed = _redacted(redactions[id])
         elif not found.intent.intent:
@@ -114,7 +114,7 @@ def _capabilities(found: Compilation, fates: _Fates) -> Iterator[Placement]:
 
 
 def _known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
-    """Each capability that the pack names or that can be called here, with its other names."""
+    """The capabilities of the pack and the usable ones, with their other names."""
     pack, usable = found.given.pack, found.given.capabilities
     listed = [id for intent in pack.decisions.intents.values() for id in intent.capabilities]
     permitted = [id for each in pack.policy.permissions.values() for id in each.allow]
@@ -124,12 +124,12 @@ def _known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
     return {id: tuple(n for n, each in usable.items() if each.id == id and n != id) for id in known}
 
 
-def _surfaced(tool: SurfacedTool, fates: _Fates) -> Placement:
+def _surfaced(tool: SurfacedTool, blocks: _BlockPlacements) -> Placement:
     why = "deferred" if tool.deferred else "gated" if tool.gate else "allowed"
     details: Json = {"approval_mode": tool.approval_mode}
     details |= {"gate": tool.gate} if tool.gate else {}
     details |= {"deferred": list(tool.deferred)} if tool.deferred else {}
-    return fates.placed("capability", tool.capability, f"tool:{tool.capability}", why, **details)
+    return blocks.placed("capability", tool.capability, f"tool:{tool.capability}", why, **details)
 
 
 def _redacted(redaction: Redaction) -> Placement:
@@ -155,7 +155,7 @@ def _required(found: Compilation) -> Iterator[Placement]:
         )
 
 
-def _edges(found: Compilation, fates: _Fates) -> Iterator[Placement]:
+def _edges(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
     numbers = {
         id(each.edge): (number, each.hops) for number, each in enumerate(found.evidence.found)
     }
@@ -165,7 +165,7 @@ def _edges(found: Compilation, fates: _Fates) -> Iterator[Placement]:
         name = f"{slots.get(edge.subject, edge.subject)}.{edge.predicate}"
         if id(edge) in numbers:
             number, hops = numbers[id(edge)]
-            placed = fates.placed(
+            placed = blocks.placed(
                 "evidence", name, f"evidence:{number:04}", f"hops:{hops}", hops=hops
             )
         else:
@@ -177,18 +177,18 @@ def _edges(found: Compilation, fates: _Fates) -> Iterator[Placement]:
 
 
 def _statement_of(edge: Edge) -> Json:
-    said = (edge.subject, edge.predicate, edge.stated, edge.evidence_ref, edge.observed_at)
-    return dict(zip(STATEMENT, said, strict=True))
+    stated = (edge.subject, edge.predicate, edge.stated, edge.evidence_ref, edge.observed_at)
+    return dict(zip(STATEMENT, stated, strict=True))
 
 
-def _memories(found: Compilation, fates: _Fates) -> Iterator[Placement]:
+def _memories(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
     reasons = {each["memory_id"]: each["reason"] for each in found.memory.omitted}
     for memory in found.given.memories:
         id = memory.memory_id
         if id in reasons:
             placed = Placement("memory", id, OUT, "memory", reasons[id])
         else:
-            placed = fates.placed("memory", id, f"memory:{id}", "recalled")
+            placed = blocks.placed("memory", id, f"memory:{id}", "recalled")
         about = {
             "entity": memory.entity,
             "predicate": memory.predicate,

@@ -1,4 +1,4 @@
-"""Estimating tokens without a model: `cog-est/1` (docs/reference/pack.md#tokens). Pure."""
+"""The estimate of tokens without a model: `cog-est/1` (docs/reference/pack.md#tokens). Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from cogcli.base.canonical import digest
 
 WIDE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
-"""Of a pattern: letters that are words of their own."""
+"""The characters of a pattern that are words by themselves."""
 _RUNS: Final = re.compile(
     rf"(?P<newlines>\n+)|(?P<space>[^\S\n]+)|(?P<wide>[{WIDE}]+)|(?P<digits>\d+)"
     rf"|(?P<letters>(?:(?![{WIDE}])[^\W\d_])+)|(?P<ascii>[!-/:-@\[-`{{-~]+)|(?P<other>(?:(?![{WIDE}])[^\w\s!-~])+)"
@@ -21,7 +21,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class Tokenizer(NamedTuple):
-    """Counts the tokens of a text. `exact`: whether a model counts the same; `hash`: of what it counts by."""
+    """Counts the tokens of a text. `exact`: whether a model counts the same; `hash`: that of its rules."""
 
     id: str
     exact: bool
@@ -30,7 +30,7 @@ class Tokenizer(NamedTuple):
 
 
 def estimate(text: str) -> int:
-    """About how many tokens a model sees in a text."""
+    """The estimated tokens of a text."""
     return math.ceil(sum(_weigh(str(run.lastgroup), run.group()) for run in _RUNS.finditer(text)))
 
 
@@ -52,4 +52,4 @@ def _weigh(kind: str, run: str) -> float:
 
 
 ESTIMATE: Final = Tokenizer("cog-est/1", False, digest(b"cog-est/1"), estimate)
-"""The tokenizer of runs that name none."""
+"""The tokenizer of runs without another one."""

@@ -1,4 +1,4 @@
-"""Texts that are cut: at a word, saying how much is missing (docs/reference/pack.md#tokens). Pure."""
+"""Cut texts: at a word, with the number of missing tokens (docs/reference/pack.md#tokens). Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)")
 
 
 class CutText(NamedTuple):
-    """A text within its limit, and whether something of it is missing."""
+    """A text within its limit, and whether a part is missing."""
 
     text: str
     truncated: bool = False
 
 
 def mark_truncated(kept: str, missing: int) -> str:
-    """What is kept of a text, and how many tokens of it are missing."""
+    """The kept part of a text, with the number of missing tokens."""
     marker = f"[truncated: {missing} tokens]"
     return f"{kept} {marker}" if kept else marker
 
@@ -30,8 +30,8 @@ def mark_truncated(kept: str, missing: int) -> str:
 def cut_text(
     text: str, most: int, size: Callable[[str], int] = len, tokenizer: Tokenizer = ESTIMATE
 ) -> CutText:
-    """The text, or a beginning of it that ends at a word and is, with the marker, no larger than `most` by `size`: the
-    longest one where more text is never smaller. Empty where not even the marker has room."""
+    """The text, or its longest beginning that ends at a word and, with the marker, is at most `most` by `size`. Longer
+    texts must not be smaller by `size`. Empty if the marker alone does not fit."""
     if size(text) <= most:
         return CutText(text)
     total = tokenizer.count(text)
@@ -47,6 +47,6 @@ def cut_text(
 
 
 def first_sentence(text: str) -> str:
-    """The text up to the end of its first sentence; all of it where none ends."""
+    """The text up to the end of its first sentence; all of it without one."""
     end = SENTENCE_END.search(text.strip())
     return text.strip()[: end.end()] if end else text.strip()

@@ -1,8 +1,8 @@
-"""What a language model is asked and what it answers (docs/reference/models.md#port).
+"""The port of language models: requests, replies, errors (docs/reference/models.md#port).
 
-1. A request and a reply are JSON; a request's hash is over what the model sees: by it a recorded answer is found.
-2. What fails is a `ModelError` of one of eight kinds; code, exit code and whether to ask again follow from the kind.
-3. Nothing of an adapter's wire passes this door.
+1. A request and a reply are JSON. The hash of a request covers the members for the model; it finds a recorded answer.
+2. A failure is a `ModelError` of one of eight kinds, from which code, exit code and retries follow.
+3. No part of an adapter's wire format passes this port.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KINDS: Final[dict[str, tuple[str, bool]]] = {
     "context_too_long": ("model.context", False),
     "protocol": ("call.server-error", False),
 }
-"""By kind of failure: the code of its error, and whether the same request may be sent again."""
+"""The error code of each kind of failure, and whether the same request may be sent again."""
 FINISHES: Final = ("stop", "length", "tool_calls", "filtered")
 RETRIES: Final = 2
 _FIRST_WAIT: Final = 0.5
@@ -34,7 +34,7 @@ _LONGEST_WAIT: Final = 30.0
 
 
 class ModelRequest(NamedTuple):
-    """One question to a model. Messages are `{role, content}` with role `system`, `developer`, `user` or `assistant`;
+    """One request to a model. Messages are `{role, content}` with role `system`, `developer`, `user` or `assistant`;
     tools are `{name, description, parameters}`, the last a JSON Schema."""
 
     messages: tuple[dict[str, str], ...]
@@ -59,14 +59,14 @@ class ModelRequest(NamedTuple):
 
     @property
     def request_hash(self) -> str:
-        """The digest of what the model sees: of everything but `call_id` and `timeout_ms`."""
+        """The digest of the members for the model: all but `call_id` and `timeout_ms`."""
         seen = self.to_payload()
         del seen["call_id"], seen["timeout_ms"]
         return digest_of(seen)
 
 
 class TokenUsage(NamedTuple):
-    """Tokens of one exchange. `estimated`: a count here is ours, since the provider gave none."""
+    """The tokens of one exchange. `estimated`: a count is ours, since the provider gave none."""
 
     tokens_in: int
     tokens_out: int
@@ -93,7 +93,7 @@ class ModelReply(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> ModelReply:
-        """The reply that `to_payload` gave. Raises KeyError, TypeError for anything else."""
+        """The inverse of `to_payload`. Raise KeyError or TypeError for other JSON."""
         calls, usage = tuple(payload["tool_calls"]), TokenUsage(**payload["usage"])
         return cls(**{**payload, "tool_calls": calls, "usage": usage})
 
@@ -105,8 +105,8 @@ class Delta(NamedTuple):
 
 
 class ModelError(Exception):
-    """No answer of a model. `code` differs from that of the kind where the cause has one of its own (`env.missing`);
-    `partial` is the text of an answer that broke off: for the transcript, never to be used."""
+    """The error of a model call without an answer. `code` is that of the kind, unless the cause has another one
+    (`env.missing`); `partial` is the text of an interrupted answer, only for the transcript."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class ModelError(Exception):
         self.partial = partial
 
     def to_error(self) -> RuntimeErrorBase:
-        """The error of the run that ends for this."""
+        """The error of a run that ends with this."""
         error = error_from_payload({"code": self.code, "message": self.message, "hint": self.hint})
         error.retry_after = self.retry_after
         return error
@@ -141,14 +141,14 @@ class ModelError(Exception):
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> ModelError:
-        """The error that `to_payload` gave. Raises KeyError, TypeError for anything else."""
+        """The inverse of `to_payload`. Raise KeyError or TypeError for other JSON."""
         named = dict(payload)
         return cls(named.pop("kind"), named.pop("message"), **named)
 
 
 class ModelInfo(NamedTuple):
-    """What is known of a model before it is asked. `features` are among `stream`, `tools`, `json`, `json_schema`,
-    `seed`; `deterministic`: equal requests get equal answers."""
+    """The description of a model. `features` are among `stream`, `tools`, `json`, `json_schema`, `seed`;
+    `deterministic`: equal requests get equal answers."""
 
     adapter: str
     name: str
@@ -157,12 +157,12 @@ class ModelInfo(NamedTuple):
     features: tuple[str, ...] = ()
 
     def to_payload(self) -> Json:
-        """The model as `pins.model` of `run.started` holds it."""
+        """The model in `pins.model` of `run.started`."""
         return {**self._asdict(), "features": list(self.features)}
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> ModelInfo:
-        """Return the model of what `to_payload` gave."""
+        """The inverse of `to_payload`."""
         return cls(**{**payload, "features": tuple(payload.get("features", ()))})
 
 
@@ -170,23 +170,23 @@ class LanguageModel(Protocol):
     """Answers requests; safe to use from any thread."""
 
     def describe(self) -> ModelInfo:
-        """What is known of it. Nothing is asked over the network."""
+        """The description of the model, without a request."""
         ...
 
     def generate(self, request: ModelRequest, cancel: Cancellation) -> ModelReply:
-        """The whole answer. Blocks, at most `timeout_ms`; one attempt. Raises ModelError."""
+        """The whole answer, in one attempt. Block at most `timeout_ms`. Raise ModelError."""
         ...
 
     def stream(
         self, request: ModelRequest, cancel: Cancellation
     ) -> Generator[Delta, None, ModelReply]:
-        """The pieces of the answer's text as they come; the generator's return value is the whole answer, the same as
-        of `generate`. Raises ModelError; what came before is not an answer then."""
+        """The pieces of the answer's text while they arrive; the generator returns the whole answer, as `generate`.
+        Raise ModelError; earlier pieces are not an answer then."""
         ...
 
 
 def finish_stream(pieces: Generator[Delta, None, ModelReply]) -> ModelReply:
-    """The answer that a stream returns, its pieces passed over. Raises ModelError."""
+    """The answer that a stream returns, without its pieces. Raise ModelError."""
     while True:
         try:
             next(pieces)
@@ -201,16 +201,16 @@ def estimate_usage(
     text: str,
     calls: Sequence[Mapping[str, Any]],
 ) -> TokenUsage:
-    """About how many tokens a request and its answer have."""
-    asked = canonical([request.messages, request.tools]).decode()
-    answered = text + (canonical(list(calls)).decode() if calls else "")
-    return TokenUsage(count(asked), count(answered), True)
+    """The estimated tokens of a request and its answer."""
+    prompt = canonical([request.messages, request.tools]).decode()
+    answer = text + (canonical(list(calls)).decode() if calls else "")
+    return TokenUsage(count(prompt), count(answer), True)
 
 
 def retry_wait(error: ModelError, attempt: int, seed: int) -> float | None:
-    """The seconds to wait before the next attempt after attempt number `attempt`, from 1, failed; None: ask no more.
+    """The seconds to wait after the failed attempt number `attempt`, from 1; None if no other attempt follows.
 
-    What the provider asks for counts, up to 30 s; else half a second, doubled each time, a quarter more or less.
+    The wait is that of the provider, up to 30 s; else half a second, doubled each time, a quarter more or less.
     """
     if not error.retryable or attempt > RETRIES:
         return None

@@ -1,4 +1,4 @@
-"""A model that answers as a file says (docs/reference/models.md#scripted)."""
+"""A model whose answers are in a file (docs/reference/models.md#scripted)."""
 
 from __future__ import annotations
 
@@ -107,15 +107,15 @@ SCRIPT: Final = shape_of_spec(ScriptFile)
 
 
 class Script(NamedTuple):
-    """A script, entries with `times` repeated."""
+    """A script, with repeated entries for `times`."""
 
     shown: str
     by_words: tuple[ScriptEntry, ...]
     by_number: tuple[ScriptEntry, ...]
 
     def entry(self, number: int, request: ModelRequest) -> ScriptEntry:
-        """The answer to call `number`, from 1: the first whose words all stand in the prompt, else the one of that
-        number. Raises ModelError."""
+        """The answer to call `number`, from 1: the first one whose words are all in the prompt, else the one with that
+        number. Raise ModelError."""
         prompt = "\n".join(message["content"] for message in request.messages).casefold()
         for entry in self.by_words:
             if all(word.casefold() in prompt for word in entry.when):
@@ -214,7 +214,7 @@ def _error_from(entry: ScriptEntry, error: ScriptedError, number: int) -> ModelE
 
 
 def _wait(milliseconds: int, most: int, cancel: Cancellation) -> None:
-    """Wait, at most until nobody waits any more or the time of the request is over. Raises ModelError."""
+    """Wait until the time or the request is over, or the call is canceled. Raise ModelError."""
     given_up = threading.Event()
     with cancel.on_cancel(given_up.set):
         if milliseconds:

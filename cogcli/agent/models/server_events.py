@@ -1,7 +1,7 @@
-"""Server-sent events, as providers stream with (docs/reference/models.md#streaming): any bytes are events or none.
+"""The parser of server-sent events from any bytes (docs/reference/models.md#streaming).
 
-Bytes may be split anywhere, inside a line end or a character, too. Bytes that are no UTF-8 become U+FFFD; what stands
-after the last empty line is not an event.
+Bytes may be split anywhere, also inside a line end or a character. Invalid UTF-8 becomes U+FFFD. Bytes after the last
+empty line are not an event.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 class ServerEvent(NamedTuple):
-    """One event: its type, empty where none is named, and its data, several lines joined by newlines."""
+    """One event: its type, which may be empty, and its data, whose lines are joined by newlines."""
 
     type: str
     data: str
 
 
 class EventParser:
-    """Takes the bytes of one stream."""
+    """Parses the bytes of one stream."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -32,13 +32,12 @@ class EventParser:
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
-        """The events that are whole with these bytes, in order."""
+        """The events that these bytes complete, in order."""
         if self._after_return and chunk:
             chunk = chunk.removeprefix(b"\n")
             self._after_return = False
-        if not _LINE_END.search(
-            chunk
-        ):  # without it a long line would be looked through again for each of its pieces
+        # Otherwise a long line would be searched again for each of its pieces.
+        if not _LINE_END.search(chunk):
             self._rest += chunk
             return []
         *lines, rest = _LINE_END.split(self._rest + chunk)

@@ -1,4 +1,4 @@
-"""Which model is meant, and what it takes from outside (docs/reference/models.md#settings)."""
+"""The settings of a model, and the ports of its adapter (docs/reference/models.md#settings)."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from cogcli.protocols.secrets import Secrets
 
 
 class ModelSettings(NamedTuple):
-    """One model. `name` is the provider's, or a file's as it was given, for adapters that read one; `file` is its
-    path."""
+    """One model. `name` is that of the provider, or the given name of a file for adapters that read one; `file` is
+    its path."""
 
     adapter: str = TEMPLATE
     name: str = ""
     file: str = ""
     base_url: str = ""
-    """Empty: the provider's own."""
+    """Empty for the provider's own address."""
     auth_ref: str = ""
-    """Where the key is. Empty: at the provider's own address in the usual variable, elsewhere there is none."""
+    """The reference to the key. Empty: the usual variable for the provider's own address, no key for another."""
     timeout_s: float = 60.0
     context_tokens: int | None = None
     use_env_proxy: bool = False
 
 
 class ModelContext(NamedTuple):
-    """What an adapter takes from outside."""
+    """The ports of an adapter."""
 
     secrets: Secrets
     count: Callable[[str], int]
-    """About how many tokens a text has, where a provider does not say."""
+    """Estimates the tokens of a text for providers without counts."""
     environ: Mapping[str, str] = {}
     sent: int = 0
-    """How many requests of the run have an answer, or an error, already: adapters that answer by number go on there."""
+    """The number of requests of the run with an outcome, for adapters that answer by number."""
 
 
 def parse_model(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Recorded answers, given again in their order (docs/reference/models.md#replay)."""
+"""A model that repeats recorded answers in their order (docs/reference/models.md#replay)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIMIT: Final = 256 * 1024 * 1024
 
 
 class Exchange(NamedTuple):
-    """One request, by its hash, and what came of it."""
+    """The hash of a request, and its outcome."""
 
     request_hash: str
     outcome: ModelReply | ModelError
@@ -30,7 +30,7 @@ class Exchange(NamedTuple):
 
 
 def open_adapter(settings: ModelSettings, context: ModelContext) -> TranscriptModel:
-    """The model of a transcript file. Raises ProblemsFound for a file that is none."""
+    """The model of a transcript file. Raise ProblemsFound for a malformed file."""
     exchanges = read_transcript(settings.file, settings.name)
     info = ModelInfo(
         "replay", settings.name, settings.context_tokens, True, ("stream", "tools", "json")
@@ -39,7 +39,7 @@ def open_adapter(settings: ModelSettings, context: ModelContext) -> TranscriptMo
 
 
 def read_transcript(path: str, shown: str) -> list[Exchange]:
-    """The exchanges of a file, a line each. Raises ProblemsFound with the place of the first fault."""
+    """The exchanges of a file, one per line. Raise ProblemsFound with the place of the first fault."""
     line = 0
     try:
         lines = read_regular(path, limit=_LIMIT).splitlines()
@@ -69,7 +69,7 @@ def _exchange_from(raw: Any) -> Exchange:
 
 
 class TranscriptModel:
-    """Answers each request with what was recorded for one like it, in order."""
+    """Answers each request with the recorded outcome of an equal one, in order."""
 
     def __init__(self, exchanges: Sequence[Exchange], info: ModelInfo) -> None:
         self._exchanges = exchanges

@@ -1,8 +1,9 @@
-"""What agents keep of their users beside proposals, in `memory.db`: interactions, conversations, jobs
+"""The data of agents about their users in `memory.db`, except proposals: interactions, conversations, jobs
 (docs/reference/user-memory.md).
 
-1. Each change is one transaction. What was read outside of one is written over the version that was read: three tries.
-2. Each statement names tenant and user; the queue of jobs alone is of all.
+1. Each change is one transaction. A row that was read outside of it is written only over the same version, in at most
+   three tries.
+2. Each statement names tenant and user. Only the queue of jobs is shared.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from cogcli.agent.stores.interactions import (
 from cogcli.agent.stores.learned import ProfileEntry, fold_learned
 from cogcli.agent.stores.memory_rows import VERSIONS, StoredProposal
 from cogcli.agent.stores.memory_store import keep_proposal, read_proposals
-from cogcli.agent.stores.sessions import Changed, SessionSnapshot
+from cogcli.agent.stores.sessions import SessionSnapshot, VersionChanged
 from cogcli.agent.stores.user_data import all_rows, forget_in, forget_in_copies
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.declarations.pack_spec import MemoryLayer
@@ -37,7 +38,7 @@ _TRIES: Final = 3
 
 
 class Consolidated(NamedTuple):
-    """What became of a run. `n` is its number among the user's interactions, 0 of one that does not count; `is_new`:
+    """The result of storing a run. `n` is its number among the user's interactions, 0 if it does not count; `is_new`:
     it was not stored before."""
 
     n: int = 0
@@ -46,7 +47,7 @@ class Consolidated(NamedTuple):
 
 
 class AgentStore:
-    """The memory of a project, as agents use it. See `Database` for what opening and using it raises."""
+    """The memory of a project, as agents use it. `Database` documents the errors of opening and using it."""
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path, VERSIONS)
@@ -67,11 +68,10 @@ class AgentStore:
         session: SessionSnapshot | None = None,
         threshold: int = THRESHOLD,
     ) -> Consolidated:
-        """Keep a run: as an interaction with its jobs, if it counts, and what it added to its conversation; all or
-        nothing, and once. Raises EnvironmentRefusal `memory.busy` where others keep writing, or changing the
-        conversation."""
+        """Store a run once, in one transaction: an interaction with its jobs, if it counts, and its messages. Raise
+        EnvironmentRefusal `memory.busy` if other processes keep writing or changing the conversation."""
         for _ in range(_TRIES):
-            with suppress(Changed):
+            with suppress(VersionChanged):
                 return self._consolidate(tenant_id, user_id, made, counts, session, threshold)
             if session is not None:
                 session = session.rebased_on(self.session(tenant_id, user_id, session.session_id))
@@ -119,8 +119,7 @@ class AgentStore:
         user_id: str,
         counts: Callable[[PromotedMemory], bool] = lambda memory: True,
     ) -> tuple[UserProfile, list[ProfileEntry]]:
-        """The profile of a user, of all promoted memory or of what `counts` of it; and the proposal behind each of its
-        entries."""
+        """The profile of a user from the promoted memory that `counts` accepts, and the proposal of each entry."""
         with self._database.reading() as connection:
             found = read_proposals(connection, tenant_id, states=("promoted",), user_id=user_id)
             counters = read_counters(connection, tenant_id, user_id)
@@ -139,15 +138,15 @@ class AgentStore:
             return all_rows(connection, tenant_id, user_id)
 
     def forget(self, tenant_id: str, user_id: str) -> dict[str, int]:
-        """Delete all that is held of a user, in one transaction, from the file, its log and the copies beside it; the
-        number of rows by table."""
+        """Delete all data of a user in one transaction, from the file, its log and its copies. Return the numbers of
+        rows by table."""
         forget_in_copies(self._database.path, tenant_id, user_id)
         return forget_in(self._database, tenant_id, user_id)
 
     # -- conversations -------------------------------------------------------------------------------------------------
 
     def session(self, tenant_id: str, user_id: str, session_id: str) -> SessionSnapshot:
-        """A conversation; an empty one where nothing is stored."""
+        """A conversation; an empty one if none is stored."""
         with self._database.reading() as connection:
             return sessions.read_session(connection, tenant_id, user_id, session_id)
 
@@ -157,12 +156,12 @@ class AgentStore:
             return sessions.read_messages(connection, tenant_id, user_id, session_id)
 
     def sessions(self, tenant_id: str | None = None, user_id: str | None = None) -> list[Json]:
-        """The conversations of a tenant, or of all, those that were used last first."""
+        """The conversations of a tenant, or of all, the last used first."""
         with self._database.reading() as connection:
             return sessions.list_sessions(connection, tenant_id, user_id)
 
     def forget_session(self, tenant_id: str, user_id: str, session_id: str) -> int:
-        """Delete a conversation, without a trace in this file; the number of its messages. Raises UsageError
+        """Delete a conversation from this file, and return the number of its messages. Raise UsageError
         `session.unknown`."""
         with self._database.writing() as connection:
             count = sessions.delete_session(connection, tenant_id, user_id, session_id)
@@ -174,7 +173,7 @@ class AgentStore:
     # -- jobs ----------------------------------------------------------------------------------------------------------
 
     def lease(self, *, now: str, until: str, passed: Collection[str] = ()) -> jobs.Job | None:
-        """Take the next job; None where there is none."""
+        """Take the next job; None without one."""
         with self._database.writing() as connection:
             return jobs.lease(connection, now=now, until=until, passed=passed)
 
@@ -187,8 +186,8 @@ class AgentStore:
         at: str,
         transcript: Json,
     ) -> str:
-        """Keep what a job found, once: `done`; `lost` where another worker has taken it over, `forgotten` where its
-        user was: then nothing of it is kept."""
+        """Store the result of a job once. Return `done`; or `lost` if another worker took it over, `forgotten` if its
+        user was forgotten, and store nothing."""
         with self._database.writing() as connection:
             if not jobs.close(connection, job, "done", transcript=transcript):
                 return "lost" if jobs.is_there(connection, job) else "forgotten"
@@ -204,14 +203,14 @@ class AgentStore:
         return "done"
 
     def fail(self, job: jobs.Job, error: str, transcript: Json) -> str:
-        """Note that an attempt failed: the state of the job now, or `lost`."""
+        """Record a failed attempt. Return the new state of the job, or `lost`."""
         state = "failed" if job.attempts >= jobs.MOST_FAILURES else "queued"
         with self._database.writing() as connection:
             done = jobs.close(connection, job, state, error=error, transcript=transcript)
         return state if done else "lost"
 
     def give_back(self, job: jobs.Job) -> None:
-        """Leave a job to others that one had no time for."""
+        """Return a job to the queue."""
         with self._database.writing() as connection:
             jobs.give_back(connection, job)
 
@@ -221,13 +220,13 @@ class AgentStore:
         user_id: str | None = None,
         states: Collection[str] = jobs.STATES,
     ) -> list[jobs.Job]:
-        """The jobs in these states, the oldest first; without a tenant those of all."""
+        """The jobs in these states, the oldest first; without a tenant those of all tenants."""
         with self._database.reading() as connection:
             return jobs.list_jobs(connection, tenant_id, user_id, states)
 
 
 def unknown_session(tenant_id: str, user_id: str, session_id: str) -> UsageError:
-    """That there is no such conversation."""
+    """The error for an unknown conversation."""
     tenant = "" if tenant_id == "local" else f" --tenant={tenant_id}"
     return UsageError(
         "session.unknown",

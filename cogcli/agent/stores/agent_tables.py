@@ -1,4 +1,4 @@
-"""The tables of `memory.db` for agents: who talked to one, about what, and what is left to be learned of it
+"""The tables of `memory.db` for agents: users, interactions, conversations and jobs
 (docs/reference/user-memory.md#tables).
 """
 

@@ -1,4 +1,4 @@
-"""What users asked and how it ended, as rows, counted once (docs/reference/user-memory.md#learning)."""
+"""The interactions of users as rows, each counted once (docs/reference/user-memory.md#learning)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import orjson
 
 from cogcli.base.canonical import canonical
-from cogcli.base.jsonvalue import list_of, object_of, text_of
 from cogcli.declarations.pack_spec import DATA_CLASSES, MemoryLayer
-from cogcli.declarations.value_types import Json
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json, Number
 from cogcli.stores.database import UnreadableRow
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Interaction(NamedTuple):
-    """One run of an agent as its user saw it. `episode_id` and `event_id` are the evidence of what is learned of it;
-    `consent`: the classes of memory that the user allowed then."""
+    """One run of an agent as its user saw it. `episode_id` and `event_id` are the evidence of statements from it;
+    `consent` are the classes of memory that the user allowed at that time."""
 
     run_id: str
     episode_id: str
@@ -38,18 +39,18 @@ class Interaction(NamedTuple):
     """The code of the error that ended the run."""
     consent: tuple[str, ...] = ()
     auto_promote: tuple[str, ...] = ()
-    """The classes that its pack promotes by itself, from this confidence on."""
+    """The classes that its pack promotes automatically from this confidence on."""
     confidence_floor: float = 0.7
     data_class: str = "internal"
-    """The highest class of what its run could see."""
+    """The highest data class that its run could read."""
     withheld: str = ""
     """Why `query` holds a notice and a hash instead of the message; empty if it holds the message."""
     n: int = 0
-    """Its number among those of the user, from 1; the store gives it."""
+    """Its number among those of the user, from 1, which the store assigns."""
 
     @property
     def evidence_ref(self) -> str:
-        """What a proposal names as its evidence."""
+        """The reference in the evidence of a proposal."""
         return f"{self.episode_id}/{self.event_id}"
 
     @property
@@ -59,7 +60,7 @@ class Interaction(NamedTuple):
 
     @property
     def rules(self) -> MemoryLayer:
-        """What its pack said of promoting."""
+        """The rules of its pack for promotion."""
         return MemoryLayer(auto_promote=self.auto_promote, confidence_floor=self.confidence_floor)
 
     def to_payload(self) -> Json:
@@ -72,7 +73,7 @@ class Interaction(NamedTuple):
 
 
 class ProfileCounters(NamedTuple):
-    """What code counts of a user, beside what was learned. All is empty of a user who is not known."""
+    """The counters of a user, next to learned statements; empty for an unknown user."""
 
     created_at: str = ""
     last_updated: str = ""
@@ -90,7 +91,7 @@ _COLUMNS: Final = tuple(name for name in Interaction._fields if name not in _OF_
 def insert_interaction(
     connection: sqlite3.Connection, tenant_id: str, user_id: str, made: Interaction
 ) -> Interaction:
-    """Count an interaction, and keep it under its number."""
+    """Count an interaction, and store it under its number."""
     connection.execute(
         "INSERT INTO profile VALUES (?, ?, ?, ?, 1, 1, 1) ON CONFLICT (tenant_id, user_id) DO UPDATE SET"
         " interaction_count = interaction_count + 1, last_updated = excluded.last_updated, version = version + 1",
@@ -127,22 +128,32 @@ def read_interactions(
         (tenant_id, user_id, from_n, to_n),
     )
     for *values, rules in rows:
-        yield _interaction(dict(zip(_COLUMNS, values, strict=True)), object_of(orjson.loads(rules)))
+        stored = read_record(_StoredRules, orjson.loads(rules))
+        yield _interaction(dict(zip(_COLUMNS, values, strict=True)), stored)
 
 
-def _interaction(members: Json, rules: Json) -> Interaction:
+class _StoredRules(Record):
+    """The column `rules` of an interaction."""
+
+    consent: list[str]
+    auto_promote: list[str]
+    confidence_floor: Number | None = None
+    data_class: str
+    withheld: str
+
+
+def _interaction(members: Json, rules: _StoredRules) -> Interaction:
     if not all(
         isinstance(value, int if name in _NUMBERS else str) for name, value in members.items()
     ):
         raise UnreadableRow("a member of an interaction is of another type")
-    floor = rules.get("confidence_floor")
-    if not isinstance(floor, int | float) or rules.get("data_class") not in DATA_CLASSES:
+    if rules.confidence_floor is None or rules.data_class not in DATA_CLASSES:
         raise UnreadableRow("the rules of an interaction are none")
     return Interaction(
         **{**members, "success": bool(members["success"])},
-        consent=tuple(list_of(rules.get("consent"))),
-        auto_promote=tuple(list_of(rules.get("auto_promote"))),
-        confidence_floor=floor,
-        data_class=rules["data_class"],
-        withheld=text_of(rules.get("withheld")),
+        consent=tuple(rules.consent),
+        auto_promote=tuple(rules.auto_promote),
+        confidence_floor=rules.confidence_floor,
+        data_class=rules.data_class,
+        withheld=rules.withheld,
     )

@@ -1,4 +1,4 @@
-"""The queue of what is to be learned from users: taken by lease, done once (docs/reference/user-memory.md#jobs)."""
+"""The queue of learning jobs: leased to one worker, done once (docs/reference/user-memory.md#jobs)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("extract", "synthesize")
 STATES: Final = ("queued", "leased", "done", "failed")
 MOST_FAILURES: Final = 5
-"""After so many attempts a job has failed for good."""
+"""The number of attempts after which a job has failed for good."""
 _COLUMNS: Final = (
     "job_id", "tenant_id", "user_id", "kind", "from_n", "to_n", "state", "attempts", "lease_until", "error",
     "transcript", "created_at", "version",
@@ -32,8 +32,8 @@ _OPEN: Final = (
 
 
 class Job(NamedTuple):
-    """What is to be learned of a user's interactions number `from_n` to `to_n`. `state` is one of STATES; `error` is
-    that of the last attempt; `transcript` holds what a model was asked and answered."""
+    """A learning job over a user's interactions number `from_n` to `to_n`. `state` is one of STATES; `error` is that of
+    the last attempt; `transcript` holds the request and the reply of a model."""
 
     job_id: str
     tenant_id: str
@@ -57,7 +57,7 @@ class Job(NamedTuple):
 
 
 def job_id_of(tenant_id: str, user_id: str, kind: str, from_n: int, to_n: int) -> str:
-    """The id of a job: that of the same work is the same."""
+    """The id of a job, which is equal for equal work."""
     named = [tenant_id, user_id, kind, from_n, to_n]
     return f"jb_{digest_of(named).removeprefix('sha256:')[:16]}"
 
@@ -93,8 +93,8 @@ def enqueue(
 def lease(
     connection: sqlite3.Connection, *, now: str, until: str, passed: Collection[str] = ()
 ) -> Job | None:
-    """Take the oldest job that nobody works at and that none of its user comes before, but those `passed`; None where
-    there is none. One whose workers ended five times has failed."""
+    """Take the oldest job without a lease and without an earlier open job of its user, except those `passed`; None
+    without one. A job whose workers died five times has failed."""
     for row in connection.execute(_OPEN, (now,)).fetchall():
         job = _job(row)
         if job.job_id in passed:
@@ -122,18 +122,18 @@ def close(
     error: str = "",
     transcript: Json,
 ) -> bool:
-    """End one's lease of a job; False where it is not one's own any more."""
+    """End the lease of a job. Return False if another worker has it now."""
     text = compact(transcript).decode()
     return _update(connection, job, state=state, lease_until="", error=error, transcript=text)
 
 
 def give_back(connection: sqlite3.Connection, job: Job) -> None:
-    """End one's lease of a job that was not tried to its end."""
+    """End the lease of an interrupted job."""
     _update(connection, job, state="queued", lease_until="", attempts=job.attempts - 1)
 
 
 def is_there(connection: sqlite3.Connection, job: Job) -> bool:
-    """Whether the job is still known: its user may have been forgotten."""
+    """Whether the job still exists: its user may have been forgotten."""
     row = connection.execute(
         "SELECT 1 FROM job WHERE tenant_id = ? AND user_id = ? AND job_id = ?",
         (job.tenant_id, job.user_id, job.job_id),
@@ -147,7 +147,7 @@ def list_jobs(
     user_id: str | None = None,
     states: Collection[str] = STATES,
 ) -> list[Job]:
-    """The jobs in these states, the oldest first: of a tenant, or of all; of a user, or of all."""
+    """The jobs in these states, the oldest first; without a tenant or a user those of all."""
     rows = connection.execute(
         f"{_SELECT} WHERE (? IS NULL OR tenant_id = ?) AND (? IS NULL OR user_id = ?) AND state IN"
         f" ({', '.join('?' * len(states))}) ORDER BY created_at, to_n, kind, job_id",
@@ -157,7 +157,7 @@ def list_jobs(
 
 
 def _update(connection: sqlite3.Connection, job: Job, **values: Any) -> bool:
-    """Change a job that is as it was read; whether it was."""
+    """Change a job if it is still at the version that was read. Return whether it was."""
     names = ", ".join(f"{name} = ?" for name in values)
     done = connection.execute(
         f"UPDATE job SET {names}, version = version + 1 WHERE tenant_id = ? AND user_id = ? AND job_id = ?"  # noqa: S608

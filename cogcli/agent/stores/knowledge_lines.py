@@ -1,4 +1,4 @@
-"""Lines of a knowledge import, checked before any is written (docs/reference/pack.md#knowledge)."""
+"""The lines of a knowledge import, all checked before the first is written (docs/reference/pack.md#knowledge)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _CHOICES: Final = {"trust": TRUST, "data_class": DATA_CLASSES}
 
 
 def checked_lines(data: bytes, file: str) -> Iterator[tuple[int, Json]]:
-    """The objects of a JSONL text, each with the number of its line. Raises UsageError `input.json` with the line that
-    is wrong; empty lines are passed over."""
+    """The objects of a JSONL text, each with the number of its line; empty lines are skipped. Raise UsageError
+    `input.json` with the first faulty line."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             yield number, _checked(line, file, number)
@@ -55,12 +55,24 @@ def _checked(line: bytes, file: str, number: int) -> Json:
 
 
 def faults_of(line: Json) -> Iterator[str]:
-    """What keeps an object from being a line of an import."""
+    """The faults of an object as a line of an import."""
+    for find in (_key_faults, _text_faults, _form_faults, _value_faults):
+        yield from find(line)
+
+
+def _key_faults(line: Json) -> Iterator[str]:
     yield from (f"unknown key `{name}`" for name in line if name not in _KNOWN)
     yield from (f"key `{name}` is missing" for name in _REQUIRED if not line.get(name))
+
+
+def _text_faults(line: Json) -> Iterator[str]:
     for name in _TEXTS:
         if name in line and not (isinstance(line[name], str) and len(line[name]) <= 1024):
             yield f"`{name}`: expected text of at most 1024 characters"
+
+
+def _form_faults(line: Json) -> Iterator[str]:
+    """Texts that are not entities, times or words of a vocabulary."""
     for name in ("subject", "object"):
         if line.get(name) and not all(str(line[name]).partition(":")[::2]):
             yield f"`{name}`: expected an entity `type:id`"
@@ -70,6 +82,9 @@ def faults_of(line: Json) -> Iterator[str]:
     for name, choices in _CHOICES.items():
         if name in line and line[name] not in choices:
             yield f"`{name}`: expected one of {', '.join(choices)}"
+
+
+def _value_faults(line: Json) -> Iterator[str]:
     if "retracts" in line and (type(line["retracts"]) is not int or line["retracts"] < 1):
         yield "`retracts`: expected the number of an edge"
     if not holds_at_most(line.get("value"), _MAX_VALUES):
@@ -86,6 +101,6 @@ def _is_time(text: str) -> bool:
 
 
 def line_refusal(file: str, line: int, message: str) -> UsageError:
-    """The error for a line of a file that is none of an import."""
+    """The error for a faulty line of an import."""
     hint = "nothing was imported: correct the line, and import the file again"
     return UsageError("input.json", message, file=file, line=line, column=1, hint=hint)

@@ -52,7 +52,7 @@ def _refusal(place: int, text: str) -> UsageError:
 
 
 class KnowledgeStore:
-    """The graph in one file. See `Database` for what opening and using it raises."""
+    """The graph in one file. `Database` documents the errors of opening and using it."""
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path, (_TABLES,))
@@ -66,8 +66,8 @@ class KnowledgeStore:
         lines: Iterable[Mapping[str, Any]],
         refusal: Callable[[int, str], UsageError] = _refusal,
     ) -> Snapshot:
-        """Append checked lines, all or none; the snapshot after them. Raises what `refusal` makes of the place of a
-        line, from 0 on, that retracts what was not before it, and why: UsageError `input.json`."""
+        """Append all checked lines in one transaction, and return the snapshot after them. For a line that retracts a
+        later edge, raise the error of `refusal` for its position, from 0, and the reason: UsageError `input.json`."""
         with self._database.writing() as connection:
             seq, state = _latest(connection)
             for place, line in enumerate(lines):
@@ -87,14 +87,14 @@ class KnowledgeStore:
         return Snapshot(PREFIX + state, seq)
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of everything that is in the graph now."""
+        """The snapshot of the whole graph."""
         with self._database.reading() as connection:
             seq, state = _latest(connection)
         return Snapshot(PREFIX + state, seq)
 
     def verified(self, ref: str) -> Snapshot:
-        """The snapshot of a reference. Raises EnvironmentRefusal `snapshot.mismatch` where no prefix of the graph has
-        its hash: the edges were changed, or it is the reference of another graph."""
+        """The snapshot of a reference. Raise EnvironmentRefusal `snapshot.mismatch` if no prefix of the graph has its
+        hash: the edges were changed, or the reference is that of another graph."""
         with self._database.reading() as connection:
             known = connection.execute(
                 "SELECT seq FROM snapshot WHERE hash = ?", (ref.removeprefix(PREFIX),)
@@ -113,8 +113,8 @@ class KnowledgeStore:
     def around(
         self, entities: Iterable[str], *, tenant_id: str, seq: int, hops: int, most: int
     ) -> list[Edge]:
-        """The edges of the prefix up to `seq`, less what was retracted in it, that are at most so many hops from these
-        entities, at most `most` of each entity; in the order of their writing."""
+        """The edges of the prefix up to `seq` that are not retracted in it and at most so many hops from these
+        entities, at most `most` of each entity, in the order of their writing."""
         found: dict[int, Edge] = {}
         seen: set[str] = set()
         frontier = list(dict.fromkeys(entities))
@@ -154,7 +154,7 @@ def _value_from(text: Any) -> Any:
 
 
 def _latest(connection: sqlite3.Connection) -> tuple[int, str]:
-    """The number of the last edge, and the hash of all."""
+    """The number of the last edge, and the hash of all edges."""
     found = connection.execute(
         "SELECT seq, hash FROM snapshot ORDER BY seq DESC LIMIT 1"
     ).fetchone()

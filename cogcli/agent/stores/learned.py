@@ -1,4 +1,4 @@
-"""What is learned of a user, as proposals, and the profile that was promoted of them, with where each entry comes from
+"""Learned statements as proposals, and the profile from the promoted ones, with the origin of each entry
 (docs/reference/user-memory.md#profile). Pure."""
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from cogcli.policy.proposals import MemoryProposal
 
 CLASS, TIER = "preference", "durable"
 _MOST_REFS = 20
-"""How many interactions a proposal names as its evidence, the newest."""
+"""The number of newest interactions in the evidence of a proposal."""
 
 
 class ProfileEntry(NamedTuple):
-    """One entry of a profile, by field and name, and the proposal that says so."""
+    """One entry of a profile, by field and name, and its proposal."""
 
     field: str
     name: str
@@ -40,19 +40,20 @@ class ProfileEntry(NamedTuple):
 def proposals_from(
     statements: Iterable[Statement],
     user_id: str,
-    of: list[Interaction],
+    interactions: list[Interaction],
     *,
     confidence: float,
     at: str,
 ) -> list[MemoryProposal]:
-    """The proposals that statements make, learned of these interactions. Their user consents who did in each."""
+    """The proposals for statements from these interactions. The user consents if each of them has the consent."""
     candidates = [each.to_candidate(user_id) for each in statements]
-    refs = tuple(each.evidence_ref for each in of[-_MOST_REFS:])
-    consent = all(CLASS in each.consent for each in of)
-    data_class = max((each.data_class for each in of), key=DATA_CLASSES.index)
+    refs = tuple(each.evidence_ref for each in interactions[-_MOST_REFS:])
+    consent = all(CLASS in each.consent for each in interactions)
+    data_class = max((each.data_class for each in interactions), key=DATA_CLASSES.index)
+    run_id = interactions[-1].run_id
     return [
         MemoryProposal(
-            CLASS, TIER, made["entity"], made["predicate"], made["value"], refs, confidence, of[-1].run_id, at, consent,
+            CLASS, TIER, made["entity"], made["predicate"], made["value"], refs, confidence, run_id, at, consent,
             data_class,
         )
         for made in candidates
@@ -60,7 +61,7 @@ def proposals_from(
 
 
 def is_of_profile(stored: StoredProposal) -> bool:
-    """Whether a proposal says something for the profile of its own user."""
+    """Whether a proposal is about the profile of its own user."""
     made = stored.proposal
     return (made.memory_class, made.tier, made.entity) == (CLASS, TIER, entity_of(stored.user_id))
 
@@ -68,7 +69,7 @@ def is_of_profile(stored: StoredProposal) -> bool:
 def fold_learned(
     user_id: str, promoted: Iterable[StoredProposal], counters: ProfileCounters
 ) -> tuple[UserProfile, list[ProfileEntry]]:
-    """The profile that promoted proposals and counters make, and the origin of each of its entries."""
+    """The profile from promoted proposals and counters, and the origin of each entry."""
     rows = sorted(
         filter(is_of_profile, promoted), key=lambda each: (each.decided_at, each.proposal_id)
     )
@@ -83,7 +84,7 @@ def fold_learned(
         created_at=min(created, default=""),
         last_updated=max(counters.last_updated, profile.last_updated),
     )
-    origins = {_key(said): each for each in rows if (said := _statement(each))}
+    origins = {_key(found): each for each in rows if (found := _statement(each))}
     entries = [
         ProfileEntry(field, name, value, origins[key])
         for field, name, value in _members(profile)
@@ -93,10 +94,10 @@ def fold_learned(
 
 
 def _statement(stored: StoredProposal) -> Statement | None:
-    """What a proposal says, as a profile has it."""
+    """The bounded statement of a proposal; None if it is not about a profile."""
     notes: list[Note] = []
-    said = statement_of(stored.proposal.predicate, stored.proposal.value)
-    return clean(said, said.field, notes) if said else None
+    found = statement_of(stored.proposal.predicate, stored.proposal.value)
+    return clean(found, found.field, notes) if found else None
 
 
 def _members(profile: UserProfile) -> Iterable[tuple[str, str, Any]]:
@@ -111,7 +112,8 @@ def _members(profile: UserProfile) -> Iterable[tuple[str, str, Any]]:
             yield from ((field, "", text) for text in held)
 
 
-def _key(said: Statement) -> tuple[str, str]:
-    """What makes a statement the successor of another: its name, or in a list its text."""
-    by_name = said.field in NAMED or said.field == STYLE
-    return said.field, (said.name if by_name else str(said.value)).strip().casefold()
+def _key(statement: Statement) -> tuple[str, str]:
+    """The key by which a statement replaces an earlier one: its name, or in a list its text."""
+    by_name = statement.field in NAMED or statement.field == STYLE
+    text = statement.name if by_name else str(statement.value)
+    return statement.field, text.strip().casefold()

@@ -38,7 +38,7 @@ VERSIONS: Final = (
     ),
     AGENT_TABLES,
 )
-"""The statements that lead to each version. `proposed_in`: which runs made a proposal."""
+"""The statements that create each version. `proposed_in` has the runs that made a proposal."""
 COLUMNS: Final = (
     "proposal_id", "tenant_id", "user_id", "class", "tier", "entity", "predicate", "value", "evidence", "confidence",
     "consent", "contradiction", "data_class", "run_id", "at", "state", "decided_by", "decided_at", "reason",
@@ -57,7 +57,7 @@ NO_CONTRADICTION: Final[Json] = {"existing": [], "verdict": "none"}
 
 
 class StoredProposal(NamedTuple):
-    """A proposal as it is kept. `state` is one of STATES; who decided, and when, is empty as long as nobody did."""
+    """A stored proposal. `state` is one of STATES; `decided_by` and `decided_at` are empty before a decision."""
 
     proposal_id: str
     tenant_id: str
@@ -71,7 +71,7 @@ class StoredProposal(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What it is to promoted memory of the same: one of VERDICTS."""
+        """Its relation to promoted memory with the same predicate: one of VERDICTS."""
         return str(self.contradiction["verdict"])
 
     def to_payload(self) -> Json:
@@ -92,7 +92,7 @@ class StoredProposal(NamedTuple):
         }
 
     def to_memory(self, rank: float = 0.0) -> PromotedMemory:
-        """The proposal as memory: promoted where its state says so."""
+        """The proposal as memory."""
         made = self.proposal
         return PromotedMemory(
             self.proposal_id, made.tier, made.memory_class, made.entity, made.predicate, made.value, self.decided_at,
@@ -112,7 +112,7 @@ def row_from(stored: StoredProposal) -> tuple[Any, ...]:
 
 
 def stored_from(row: tuple[Any, ...]) -> StoredProposal:
-    """The proposal in the values of COLUMNS. Raises UnreadableRow, JSONDecodeError for what was not written by us."""
+    """The proposal in the values of COLUMNS. Raise UnreadableRow or JSONDecodeError for an altered row."""
     members = dict(zip(COLUMNS, row, strict=True))
     _require_readable(members)
     names = ("tier", "entity", "predicate", "confidence", "run_id", "at", "data_class")
@@ -141,7 +141,7 @@ def _texts(value: Any, name: str) -> tuple[str, ...]:
 
 
 def _require_readable(members: Json) -> None:
-    """Raise UnreadableRow for a value of another type, or a word that there is not."""
+    """Raise UnreadableRow for a value of another type, or an unknown word."""
     for name, value in members.items():
         if not isinstance(value, int | float if name in ("confidence", "consent") else str):
             raise UnreadableRow(f"`{name}` of a proposal is of another type")
@@ -158,7 +158,7 @@ def _require_readable(members: Json) -> None:
 
 
 def words_of(proposal: MemoryProposal) -> str:
-    """The text by which a memory is found."""
+    """The text in the index of a memory."""
     text = " ".join((proposal.entity, proposal.predicate, *_texts_of(proposal.value)))
     return text.replace("_", " ").casefold()
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 CODE: Final = "code"
-"""Who decided what no person did."""
+"""The `decided_by` of automatic decisions."""
 _NAMES: Final = ", ".join(f"proposal.{name}" for name in COLUMNS)
 _SELECT: Final = f"SELECT {_NAMES} FROM proposal WHERE tenant_id = ?"  # noqa: S608  # names of ours
 _MATCHING: Final = (
@@ -41,8 +41,8 @@ _REJECTED: Final = ("rejected", "rejected_before")
 
 
 class ProposalOutcome(NamedTuple):
-    """What became of a proposal that a run made. `outcome`: promoted, waits, rejected_before, no_consent (nothing of
-    its class may be kept or recalled), or too_large (nothing was stored). `payload` is the proposal as it is kept."""
+    """The result for a proposal of a run. `outcome`: promoted, waits, rejected_before, no_consent (its class may be
+    neither stored nor recalled), or too_large (it was not stored). `payload` is the stored proposal."""
 
     proposal_id: str
     outcome: str
@@ -50,7 +50,7 @@ class ProposalOutcome(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A proposal after a person decided, whether that changed it, and the promoted memory that says otherwise."""
+    """A proposal after a person's decision, whether that changed it, and the promoted memory that contradicts it."""
 
     stored: StoredProposal
     is_new: bool
@@ -58,7 +58,7 @@ class Decision(NamedTuple):
 
 
 class MemoryStore:
-    """The memory of all users of a project. See `Database` for what opening and using it raises."""
+    """The memory of all users of a project. `Database` documents the errors of opening and using it."""
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path, VERSIONS)
@@ -68,7 +68,7 @@ class MemoryStore:
         self._database.close()
 
     def capture(self, tenant_id: str, user_id: str, *, run_id: str, content: Any, at: str) -> None:
-        """Keep raw content of a run, which is never compiled; the same content of a run once."""
+        """Store raw content of a run, which is never compiled. Equal content of a run is stored once."""
         with self._database.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO capture (tenant_id, user_id, run_id, content, at) VALUES (?, ?, ?, ?, ?)",
@@ -86,8 +86,8 @@ class MemoryStore:
         run_id: str,
         at: str,
     ) -> list[ProposalOutcome]:
-        """Keep the proposals of a run, all or none, and say what became of each. Made again by the same run, a proposal
-        changes nothing. Raises ValueError for what no proposal is."""
+        """Store the proposals of a run in one transaction, and return the outcome of each. A repeated proposal of the
+        same run changes nothing. Raise ValueError for a malformed proposal."""
         made = [
             proposal_from(payload, run_id=run_id, at=at, consent=consent) for payload in payloads
         ]
@@ -105,7 +105,7 @@ class MemoryStore:
     def propose(
         self, tenant_id: str, user_id: str, proposal: MemoryProposal, layer: MemoryLayer
     ) -> StoredProposal:
-        """Keep a proposal, and promote it where the pack says so: its class, confidence, consent, no contradiction."""
+        """Store a proposal. Promote it if class, confidence and consent allow it, and nothing contradicts it."""
         stored = StoredProposal(proposal.id_for(tenant_id, user_id), tenant_id, user_id, proposal)
         with self._database.writing() as connection:
             return keep_proposal(connection, stored, layer)
@@ -120,8 +120,8 @@ class MemoryStore:
         user_id: str = "",
         consent: Collection[str] = (),
     ) -> Decision:
-        """Promote a proposal by hand, whatever it contradicts; of two who do so at once the first has decided. Raises
-        EnvironmentRefusal `memory.consent` where its user consented to its class neither when it was made nor now;
+        """Promote a proposal by hand, despite contradictions. If it is promoted already, nothing changes. Raise
+        EnvironmentRefusal `memory.consent` if its user consented to its class neither when it was made nor now;
         UsageError `memory.unknown`."""
         with self._database.writing() as connection:
             stored = _require(connection, tenant_id, id, user_id)
@@ -137,7 +137,7 @@ class MemoryStore:
     def reject(
         self, tenant_id: str, id: str, *, by: str, at: str, reason: str = "", user_id: str = ""
     ) -> Decision:
-        """Reject a proposal, or take back what was promoted: it is not recalled any more. Raises UsageError
+        """Reject a proposal, also a promoted one, which is then no longer recalled. Raise UsageError
         `memory.unknown`."""
         with self._database.writing() as connection:
             stored = _require(connection, tenant_id, id, user_id)
@@ -155,7 +155,7 @@ class MemoryStore:
     def explain(
         self, tenant_id: str, id: str, *, user_id: str = ""
     ) -> tuple[Decision, tuple[str, ...]]:
-        """A proposal in any state beside the promoted memory that says otherwise now, and the runs that made it. Raises
+        """A proposal in any state, the promoted memory that contradicts it now, and the runs that made it. Raise
         UsageError `memory.unknown`."""
         with self._database.reading() as connection:
             stored = _require(connection, tenant_id, id, user_id)
@@ -169,9 +169,8 @@ class MemoryStore:
     def recall(
         self, tenant_id: str, user: User, query: str, layer: MemoryLayer, *, now: str, most: int
     ) -> list[PromotedMemory]:
-        """Promoted memory of a user that shares a word with the query, the nearest first: at most so many that may be
-        recalled, and at most so many that may not. Of those nothing is told but that they are there: their value is
-        None."""
+        """Promoted memory of a user that shares a word with the query, the nearest first: at most `most` memories that
+        may be recalled, and at most `most` that may not, whose values are None."""
         words = " OR ".join(
             f'"{word}"' for word in dict.fromkeys(re.findall(r"\w+", query.casefold()))
         )
@@ -191,17 +190,17 @@ class MemoryStore:
 
 
 def tenant_flag(tenant_id: str) -> str:
-    """What names a tenant in a suggested command; empty for the default one."""
+    """The flag of a tenant in a suggested command; empty for the default one."""
     return "" if tenant_id == "local" else f" {quote(f'--tenant={tenant_id}')}"
 
 
-def _outcome(kept: StoredProposal, asked: MemoryProposal) -> str:
-    """The word for what became of a proposal, as one run asked for it."""
-    if asked.is_too_large:
+def _outcome(kept: StoredProposal, made: MemoryProposal) -> str:
+    """The outcome of a proposal that one run made."""
+    if made.is_too_large:
         return "too_large"
     if kept.state in _REJECTED:
         return "rejected_before"
-    if not asked.consent:
+    if not made.consent:
         return "no_consent"
     return "promoted" if kept.state == "promoted" else "waits"
 
@@ -233,7 +232,7 @@ def _require(
 
 
 def _others(connection: sqlite3.Connection, stored: StoredProposal) -> tuple[StoredProposal, ...]:
-    """The promoted memory that says something else of the same."""
+    """The promoted memory with another value of the same predicate."""
     made = stored.proposal
     rows = connection.execute(
         f"{_SELECT} AND user_id = ? AND entity = ? AND predicate = ? AND state = 'promoted' AND value <> ?"
@@ -250,7 +249,7 @@ def _others(connection: sqlite3.Connection, stored: StoredProposal) -> tuple[Sto
 
 
 def _compared(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:
-    """The proposal with what it contradicts now; a correction supersedes that."""
+    """The proposal with its contradictions now, which a correction supersedes."""
     existing = [other.proposal_id for other in _others(connection, stored)]
     correction = stored.proposal.memory_class == "correction"
     verdict = ("supersedes" if correction else "conflicts") if existing else "none"
@@ -276,8 +275,8 @@ def read_proposals(
 def keep_proposal(
     connection: sqlite3.Connection, fresh: StoredProposal, layer: MemoryLayer, *, again: bool = True
 ) -> StoredProposal:
-    """Write a proposal, and promote it where the pack says so; one that is there gets the new evidence, unless not
-    `again`: what was only summed up is not evidence."""
+    """Write a proposal, and promote it if the pack allows it. An existing one gets the new evidence if `again`: a
+    synthesis is not new evidence."""
     row = connection.execute(
         f"{_SELECT} AND proposal_id = ?", (fresh.tenant_id, fresh.proposal_id)
     ).fetchone()
@@ -301,7 +300,7 @@ def _repeat(
     proposal: MemoryProposal,
     layer: MemoryLayer,
 ) -> StoredProposal:
-    """A proposal that another run made before, with the new evidence. One that was rejected closes."""
+    """A proposal that another run repeats, with the new evidence. A rejected one becomes `rejected_before`."""
     if earlier.state in _REJECTED:
         return _write(connection, earlier._replace(state="rejected_before"))
     stored = earlier._replace(proposal=earlier.proposal.repeated_by(proposal))
@@ -327,7 +326,7 @@ def _decide(
     at: str,
     reason: str = "",
 ) -> StoredProposal:
-    """Write a person's decision; a correction that is promoted takes the place of what it contradicts."""
+    """Write a person's decision. A promoted correction supersedes the memory that it contradicts."""
     if state == "promoted" and stored.verdict == "supersedes":
         for other in _others(connection, stored):
             why = f"superseded by {stored.proposal_id}"

@@ -1,4 +1,4 @@
-"""One live run per conversation: a lock beside `memory.db` (docs/reference/user-memory.md#sessions)."""
+"""One live run per conversation: a lock file next to `memory.db` (docs/reference/user-memory.md#sessions)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _PAUSE: Final = 0.05
 
 @contextmanager
 def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> Iterator[None]:
-    """While inside, nobody else is inside for the same conversation, in this process or another. The file has no name
-    in clear, and is gone afterwards.
+    """Hold the lock of a conversation against this process and others. The name of the file is a hash, and the file
+    is removed afterwards.
 
-    Raises EnvironmentRefusal `session.busy` where another run holds it for longer than ten seconds, `env.disk` where
-    no lock can be had.
+    Raise EnvironmentRefusal `session.busy` if another run holds it for more than ten seconds, `env.disk` if no lock is
+    possible.
     """
     name = digest_of([tenant_id, user_id, session_id]).removeprefix("sha256:")[:32]
     path = store.with_name(f"{store.name}.session-{name}")
@@ -43,17 +43,15 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
     try:
         yield
     finally:
-        with suppress(
-            PermissionError
-        ):  # Windows removes no file that is open: there it stays, and does no harm
-            path.unlink(
-                missing_ok=True
-            )  # while it is held: who waits for this file looks for another one
+        # Windows cannot remove an open file: there it stays, which is harmless.
+        with suppress(PermissionError):
+            # While it is held: a process that waits for this file then opens another one.
+            path.unlink(missing_ok=True)
         os.close(handle)
 
 
 def _locked(path: Path) -> int:
-    """A handle that holds the lock; -1 where somebody else does. Raises OSError."""
+    """A handle that holds the lock; -1 if another process holds it. Raise OSError."""
     handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
         lock(handle, wait=False)

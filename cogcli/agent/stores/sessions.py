@@ -1,4 +1,4 @@
-"""Conversations as rows: what was said, and what carries over to the next message
+"""Conversations as rows: their messages, and the state for the next message
 (docs/reference/user-memory.md#sessions)."""
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _LIST: Final = (
 )
 
 
-class Changed(Exception):
-    """A row is not of the version any more that was read."""
+class VersionChanged(Exception):
+    """A row has another version than the one that was read."""
 
 
 class SessionSnapshot(NamedTuple):
-    """A conversation as it was when it was read. Messages are `{role, content, timestamp}`, all of them, the oldest
-    first; `summary` stands for the oldest of them in a context. `mode` is empty before the first run."""
+    """A conversation when it was read. Messages are `{role, content, timestamp}`, all of them, the oldest first;
+    `summary` replaces the oldest of them in a context. `mode` is empty before the first run."""
 
     session_id: str
     messages: tuple[Json, ...] = ()
@@ -47,9 +47,9 @@ class SessionSnapshot(NamedTuple):
     last_run_failed: bool = False
     summary: Json | None = None
     kept: int = 0
-    """How many of the messages are stored."""
+    """The number of stored messages."""
     version: int = 0
-    """That of the stored row; 0 where there is none."""
+    """The version of the stored row; 0 without one."""
 
     def to_payload(self) -> Json:
         """The conversation as JSON; `from_payload` is its inverse."""
@@ -62,7 +62,7 @@ class SessionSnapshot(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> SessionSnapshot:
-        """What `to_payload` gave, of this version or an older one. Raises UnreadableState, NewerState."""
+        """The inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
         members = {name: payload[name] for name in cls._fields if name in payload}
         reasoning = _reasoning_from(
             {name: payload.get(name) for name in ("schema_version", "reasoning")}
@@ -70,7 +70,7 @@ class SessionSnapshot(NamedTuple):
         return cls(**{**members, "messages": tuple(payload["messages"]), "reasoning": reasoning})
 
     def rebased_on(self, current: SessionSnapshot) -> SessionSnapshot:
-        """What this run added, on what is stored now. Where that was forgotten meanwhile, nothing of it comes back."""
+        """The messages of this run after the ones that are stored now. A forgotten conversation is not restored."""
         fresh = current.messages + self.messages[self.kept :]
         made = self._replace(messages=fresh, kept=current.kept, version=current.version)
         return (
@@ -81,7 +81,7 @@ class SessionSnapshot(NamedTuple):
 def read_session(
     connection: sqlite3.Connection, tenant_id: str, user_id: str, session_id: str
 ) -> SessionSnapshot:
-    """A conversation, an empty one where nothing is stored. Raises UnreadableRow, JSONDecodeError."""
+    """A conversation; an empty one if none is stored. Raise UnreadableRow, JSONDecodeError."""
     key = (tenant_id, user_id, session_id)
     row = connection.execute(
         f"SELECT mode, reasoning, last_run_failed, summary, version FROM session WHERE {_OF_SESSION}",  # noqa: S608
@@ -126,8 +126,8 @@ def write_session(
     episode_id: str,
     at: str,
 ) -> None:
-    """Store a conversation over the version that it was read as: its new messages are those of a run. Raises Changed
-    where that is not the stored version."""
+    """Store a conversation with its new messages, which are those of a run. Raise VersionChanged if the stored version
+    is not the one that was read."""
     key = (tenant_id, user_id, session.session_id)
     reasoning = {"schema_version": VERSION, "reasoning": session.reasoning.to_payload()}
     summary = "" if session.summary is None else compact(session.summary).decode()
@@ -143,7 +143,7 @@ def write_session(
             (*values, *key, at),
         )
     if not done.rowcount:
-        raise Changed
+        raise VersionChanged
     for number, message in enumerate(session.messages[session.kept :], session.kept + 1):
         connection.execute(
             "INSERT INTO message VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
@@ -154,7 +154,7 @@ def write_session(
 def list_sessions(
     connection: sqlite3.Connection, tenant_id: str | None = None, user_id: str | None = None
 ) -> list[Json]:
-    """The conversations of one tenant and user, or of all, those that were used last first."""
+    """The conversations of one tenant and user, or of all, the last used first."""
     rows = connection.execute(_LIST, (tenant_id, tenant_id, user_id, user_id))
     names = (
         "session_id",
@@ -173,15 +173,15 @@ def list_sessions(
 def delete_session(
     connection: sqlite3.Connection, tenant_id: str, user_id: str, session_id: str
 ) -> int:
-    """Delete a conversation; the number of its messages, -1 where there is none."""
+    """Delete a conversation, and return the number of its messages; -1 if there is none."""
     key = (tenant_id, user_id, session_id)
-    gone = connection.execute(f"DELETE FROM message WHERE {_OF_SESSION}", key).rowcount  # noqa: S608
-    there = connection.execute(f"DELETE FROM session WHERE {_OF_SESSION}", key).rowcount  # noqa: S608
-    return gone if there else -1
+    messages = connection.execute(f"DELETE FROM message WHERE {_OF_SESSION}", key).rowcount  # noqa: S608
+    found = connection.execute(f"DELETE FROM session WHERE {_OF_SESSION}", key).rowcount  # noqa: S608
+    return messages if found else -1
 
 
 def _reasoning_from(stored: Mapping[str, Any]) -> ReasoningContext:
-    """The reasoning of a stored conversation. Raises UnreadableState, NewerState."""
+    """The reasoning of a stored conversation. Raise UnreadableState, NewerState."""
     state = {**stored, "execution": {"query": ""}, "user_profile": None}
     return AgentState.from_payload(state).reasoning
 

@@ -1,4 +1,4 @@
-"""All that `memory.db` holds of one user: told as a whole, or deleted without a trace
+"""The data of one user in `memory.db`: its export, and its deletion without a trace
 (docs/reference/user-memory.md#forget)."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _JSON: Final = {
 }
 _OF_USER: Final = "WHERE tenant_id = ? AND user_id = ?"
 _PROPOSALS: Final = "FROM proposal WHERE tenant_id = ? AND (user_id = ? OR entity = 'user:' || ?)"
-"""What a user proposed, and what anybody of the tenant said of that user."""
+"""The proposals of a user, and those of other users of the tenant about that user."""
 
 
 def all_rows(connection: sqlite3.Connection, tenant_id: str, user_id: str) -> dict[str, list[Json]]:
@@ -69,7 +69,7 @@ def _value(name: str, value: Any) -> Any:
 
 def forget_in(database: Database, tenant_id: str, user_id: str) -> dict[str, int]:
     """Delete all rows of a user in one transaction, then rewrite the file, so that no byte of them is left in it or in
-    its log; the number of rows by table. Done again it changes nothing."""
+    its log. Return the numbers of rows by table. A repetition changes nothing."""
     counts = {}
     with database.writing() as connection:
         present = {
@@ -94,7 +94,7 @@ def forget_in(database: Database, tenant_id: str, user_id: str) -> dict[str, int
 
 
 def forget_in_copies(path: Path, tenant_id: str, user_id: str) -> list[str]:
-    """Delete a user from the copies that upgrades left beside a file; their names. An unfinished copy is removed."""
+    """Delete a user from the copies of a file that upgrades left, and return their names. Remove unfinished copies."""
     names = []
     for copy in sorted(path.parent.glob(f"{path.name}.v*")):
         if re.fullmatch(r".*\.part(-\w+)?", copy.name):

@@ -1,4 +1,4 @@
-"""The agent without a pack: a pack made here, of the skills that can run and have no effects
+"""The built-in pack for agents without one: the runnable skills without effects
 (docs/reference/agent-run.md#without-pack)."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROLE: Final = "assistant"
 
 
 def find_skill(settings: Settings, message: str, given: Mapping[str, Any] = {}) -> SkillAnswer:
-    """The skill that a message asks for, with what it lacks beside the inputs `given`; else the nearest ones."""
+    """The skill for a message, with the inputs that are missing from `given`; else the nearest skills."""
     return answer_for(
         message,
         given,
@@ -37,8 +37,8 @@ def find_skill(settings: Settings, message: str, given: Mapping[str, Any] = {}) 
 
 
 def read_only_tools(catalog: Catalog, options: SelectionOptions) -> dict[str, Capability]:
-    """By `skill:ID` the contract of each skill of a whole catalog that can run here and reaches nothing above
-    `read_only`. What is wrong with others does not keep the agent from working."""
+    """The contracts of the runnable skills of a catalog that reach only `read_only` capabilities, by `skill:ID`. Faults
+    of other skills are ignored."""
     needs = MissingNeeds(catalog, options)
     callable_here = {
         name: each for name, each in catalog.by_name.items() if not needs.capability(each.id)
@@ -56,8 +56,8 @@ def read_only_tools(catalog: Catalog, options: SelectionOptions) -> dict[str, Ca
 def read_only_pack(
     settings: Settings, options: SelectionOptions, message: str, budget: Mapping[str, int]
 ) -> Json:
-    """The pack, as a file would declare it: any message means its one intent, whose tools are the nearest ones to the
-    message that find room."""
+    """The pack as its file would declare it. Any message matches its only intent, whose tools are the nearest ones to
+    the message that fit."""
     tools = read_only_tools(open_registry(settings).trusted_layers().everything(), options)
     names = list(_with_room([tools[id] for id in rank(message, tools)], budget))
     return {
@@ -82,8 +82,8 @@ def read_only_pack(
 
 
 def _with_room(tools: Iterable[Capability], budget: Mapping[str, int]) -> Iterable[str]:
-    """The first of these tools, up to half of what a context holds and the cap of the bucket: tools never shrink, and
-    the rest of the context wants room, too."""
+    """The first of these tools, up to half of a context and the cap of the bucket: tools never shrink, and the context
+    needs room for other blocks."""
     limits = {**dict(flatten(DEFAULTS)), **budget}
     room = limits["tokens.context"] // 2
     room = min(room, limits.get("buckets.tool", room))

@@ -1,4 +1,4 @@
-"""Compiling a context from a request: what the stores hold is fetched, then the pure compiler runs
+"""The context of a request: the values of the stores are fetched, then the pure compiler runs
 (docs/reference/pack.md#compiler)."""
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import NOTHING, kind_of
 from cogcli.base.problems import suggestion
 from cogcli.declarations.pack_spec import PROPOSAL_CLASSES, Pack
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import is_trace_id
 from cogcli.policy.budgets import DEFAULTS, merge_limits
@@ -42,16 +44,16 @@ _KEYS = {
 _OF_RUN = {
     "pack_refs": list, "safety_mode": str, "budget": dict, "trace_id": str, "tags": dict
 }  # fmt: skip
-"""What a request may say of its run, beside what is asked."""
+"""The members of a request about its run."""
 _KINDS: Final = {str: "text", dict: "an object", list: "a list"}
 
 
 NOTHING_STORED: Final = Fetched((), (), Snapshot(PREFIX, 0).ref)
-"""What empty stores give."""
+"""The values of empty stores."""
 
 
 class GivenRequest(NamedTuple):
-    """A request, and what it says of its run; a command line may only tighten mode and budget."""
+    """A request with its members about the run. A command line may only tighten mode and budget."""
 
     request: AgentRequest
     pack_refs: tuple[str, ...] = ()
@@ -62,19 +64,30 @@ class GivenRequest(NamedTuple):
 
 
 def parse_request(raw: Json) -> GivenRequest:
-    """A request with what it says of its run, from its JSON. Raises as `request_from`."""
+    """Parse the JSON of a request, with its members about the run. Raise the errors of `request_from`."""
     _require_types(raw)
-    _require_values(raw)
-    attachments = tuple(raw.get("attachments") or ())
-    user = _user(raw.get("user") or {})
+    found = read_record(_RequestFile, raw)
+    _require_values(found)
     members = {name: value for name, value in raw.items() if name in _KEYS}
-    request = AgentRequest(**{**members, "user": user, "attachments": attachments})
+    members |= {"user": _user(found.user), "attachments": tuple(found.attachments)}
     run = {name: raw[name] for name in _OF_RUN if name in raw}
-    return GivenRequest(request, **{**run, "pack_refs": tuple(raw.get("pack_refs") or ())})
+    return GivenRequest(AgentRequest(**members), **{**run, "pack_refs": tuple(found.pack_refs)})
+
+
+class _RequestFile(Record):
+    """The members of a request that are checked further, and those of its run."""
+
+    message: str
+    focus: str = "off"
+    attachments: list[Any]
+    user: Json
+    pack_refs: list[Any]
+    trace_id: str
+    tags: Json
 
 
 def _require_types(raw: Json) -> None:
-    """Raises UsageError for an unknown key and a value of a wrong type."""
+    """Raise UsageError for an unknown key and a value of a wrong type."""
     known = {**_KEYS, **_OF_RUN}
     for name, value in raw.items():
         if name not in known:
@@ -85,38 +98,36 @@ def _require_types(raw: Json) -> None:
                 f"`{name}` of the request: expected {_KINDS[known[name]]}, found {kind_of(value)}"
             )
             raise UsageError("input.type", text)
-    for name in ("pack_refs", "tags"):
-        given: Any = raw.get(name) or ()
-        texts = given.values() if isinstance(given, dict) else given
+    found = read_record(_RequestFile, raw)
+    for name, texts in (("pack_refs", found.pack_refs), ("tags", found.tags.values())):
         if not all(isinstance(each, str) for each in texts):
             raise UsageError("input.type", f"`{name}` of the request: expected texts")
 
 
-def _require_values(raw: Json) -> None:
-    """Raises UsageError for a value that no request may have; the types are those of the request."""
-    pack_refs = raw.get("pack_refs") or ()
-    if len(pack_refs) > 1:
-        # One that was passed over would be rules and guardrails that nobody holds the run to.
-        text = f"`pack_refs` of the request: found {len(pack_refs)}, expected 1"
+def _require_values(request: _RequestFile) -> None:
+    """Raise UsageError for a value that no request may have."""
+    if len(request.pack_refs) > 1:
+        # The rules and guardrails of an ignored pack would not apply to the run.
+        text = f"`pack_refs` of the request: found {len(request.pack_refs)}, expected 1"
         raise UsageError("usage.value", text, hint="a run has one pack: write its rules there")
-    if not all(isinstance(each, dict) for each in raw.get("attachments") or ()):
+    if not all(isinstance(each, dict) for each in request.attachments):
         raise UsageError("input.type", "`attachments` of the request: expected a list of objects")
-    if not str(raw.get("message") or "").strip():
+    if not request.message.strip():
         raise UsageError("usage.value", "the request has no `message`", hint="say what you want")
-    if (trace_id := raw.get("trace_id")) and not is_trace_id(trace_id):
+    if request.trace_id and not is_trace_id(request.trace_id):
         expected = "1 to 128 letters, digits, `.`, `_`, `:` or `-`"
         raise UsageError("usage.value", "`trace_id` of the request", expected=expected)
-    if raw.get("focus", "off") not in ("off", "deep"):
+    if request.focus not in ("off", "deep"):
         raise UsageError("usage.value", "`focus` of the request: expected off or deep")
 
 
 def request_from(raw: Json) -> AgentRequest:
-    """A request from its JSON. Raises UsageError for an unknown key, a wrong type or a missing message."""
+    """Parse the JSON of a request. Raise UsageError for an unknown key, a wrong type or a missing message."""
     return parse_request(raw).request
 
 
 def _user(raw: Json) -> User:
-    """Whose request it is. Raises UsageError."""
+    """The user of a request. Raise UsageError."""
     known = {"user_id": str, "role": str, "consent": list}
     for name, value in raw.items():
         if name not in known or not isinstance(value, known[name]):
@@ -126,15 +137,15 @@ def _user(raw: Json) -> User:
     if "user_id" in raw and not is_user_id(raw["user_id"]):
         text = f"`user.user_id` of the request: found `{raw['user_id'][:60]}`"
         raise UsageError("usage.value", text, expected=USER_ID_WORDS)
-    consent = tuple(raw.get("consent") or ())
-    if any(each not in PROPOSAL_CLASSES for each in consent):
+    user = User(**{**raw, "consent": tuple(raw.get("consent", ()))})
+    if any(each not in PROPOSAL_CLASSES for each in user.consent):
         raise UsageError("usage.value", f"`user.consent`: expected {', '.join(PROPOSAL_CLASSES)}")
-    return User(raw.get("user_id", "default"), raw.get("role", ""), consent)
+    return user
 
 
 def compile_request(settings: Settings, found: FoundPack, request: AgentRequest) -> CompiledContext:
-    """The context of a request under a pack, over what the stores hold now; without them for the pack of a project that
-    is not trusted."""
+    """The context of a request under a pack, with the values of the stores now, or without stores for the pack of an
+    untrusted project."""
     pack, now = found.pack, settings.clock.now()
     run = RunContext(
         "run_0",
@@ -177,8 +188,8 @@ def fetch(
     *,
     memory: bool = True,
 ) -> Fetched:
-    """The edges around the entities of the request, and the user's memory that shares words with it, none without
-    `memory`. No store is made for that: what is not there is empty."""
+    """Fetch the edges around the entities of the request, and with `memory` the user's memory that shares words with
+    it. A missing store is not created; it counts as empty."""
     edges: list[Edge] = []
     snapshot = Snapshot(PREFIX, 0)
     if has_store(settings, KNOWLEDGE):

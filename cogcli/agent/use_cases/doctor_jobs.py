@@ -1,4 +1,4 @@
-"""The check of `doctor` for what agents could not learn (docs/reference/user-memory.md#jobs)."""
+"""The check of `doctor` for failed learning jobs (docs/reference/user-memory.md#jobs)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _check = partial(DoctorCheck, "project", "jobs")
 
 
 def job_checks(settings: Settings, *, net: bool) -> Iterator[DoctorCheck]:
-    """Yield what is wrong with the jobs that failed for good; nothing if no agent left any. A project that is
-    not trusted has no jobs."""
+    """Check for jobs that failed for good; no check without jobs. An untrusted project has none."""
     if settings.bound or not has_store(settings, MEMORY):
         return
     from cogcli.agent.use_cases.jobs import list_jobs  # only where an agent has left a store

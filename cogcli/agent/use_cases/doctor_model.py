@@ -1,5 +1,5 @@
-"""The checks of `doctor` for the language model: which one is meant, where that was said, and with `--net` whether it
-answers (docs/reference/models.md#settings)."""
+"""The checks of `doctor` for the language model: which one is chosen, the origin of the choice, and with `--net`
+whether it answers (docs/reference/models.md#settings)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _check = partial(DoctorCheck, "project", "model")
 
 
 def model_checks(settings: Settings, *, net: bool) -> Iterator[DoctorCheck]:
-    """What is meant, and what is wrong with it. With `net` a model that is online is asked once."""
+    """Check the chosen model. With `net` an online model gets one request."""
     yield from _untrusted(settings)
     chosen = None
     try:
@@ -54,7 +54,7 @@ def _title(chosen: ChosenModel | None) -> str:
 
 
 def _untrusted(settings: Settings) -> Iterator[DoctorCheck]:
-    """A project's table that does not count."""
+    """Warn about the table of an untrusted project, which is ignored."""
     for file in settings.files:
         if (
             file.project
@@ -66,7 +66,7 @@ def _untrusted(settings: Settings) -> Iterator[DoctorCheck]:
 
 
 def _ask(model: LanguageModel) -> DoctorCheck:
-    """Whether it answers one tiny question."""
+    """Whether the model answers one short request."""
     try:
         reply = model.generate(_QUESTION, Cancellation())
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""Run an agent: what settings and stores add to `agent/cognition/` (docs/reference/agent-run.md#start)."""
+"""Running an agent with settings and stores (docs/reference/agent-run.md#start)."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from cogcli.specs.selection import SelectionOptions
 
 
 class GivenInvocation(NamedTuple):
-    """What a command line asks of an agent."""
+    """The input of a command that runs an agent."""
 
     given: GivenRequest
     request: RunRequest
-    """Its policy names pack, user, ceiling and budgets."""
+    """Its policy has the pack, user, ceiling and budgets."""
     memory: bool = True
     """Whether the user's memory is recalled, and proposals are stored."""
     model: str = ""
-    """`ADAPTER[:NAME]`; empty for the one of the settings."""
+    """`ADAPTER[:NAME]`; empty for the model of the settings."""
     mode: str = "adapt"
     on_response: OnResponse | None = None
-    """Is given the response as it grows."""
+    """Takes the response while it grows."""
 
 
 def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResult:
-    """Run what is asked of an agent to its end, within `watch`; one of a conversation continues with that, and nobody
-    else does meanwhile. Raises ProblemsFound, EnvironmentRefusal, UsageError; then nothing was started."""
+    """Run an agent to its end, within `watch`. A run with a conversation holds its lock. Raise ProblemsFound,
+    EnvironmentRefusal or UsageError before anything is started."""
     environment = environment_of(settings)
     with ExitStack() as opened:
         prepared = prepare_agent(settings, given, opened)
@@ -62,8 +62,8 @@ def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResul
 
 
 def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack) -> PreparedRun:
-    """Check the closure of a pack and the request together, and fetch what the stores have for it. The conversation
-    that it continues with is held as long as `opened`."""
+    """Check the closure of a pack and the request, and fetch the values of the stores. `opened` holds the lock of the
+    conversation."""
     catalog, selection, invocation, warnings = _reach(settings, given)
     keeps = _has_memory(given, catalog)
     tenant, user, session = (
@@ -100,46 +100,46 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
 def _reach(
     settings: Settings, given: GivenInvocation
 ) -> tuple[Catalog, SelectionOptions, Invocation, list[Problem]]:
-    """The closure of the pack, how bindings are selected, the request with what the stores have for it, and what
-    warns. Raises ProblemsFound before a store is opened."""
+    """The closure of the pack, the selection of bindings, the invocation with the values of the stores, and warnings.
+    Raise ProblemsFound before a store is opened."""
     request = given.request
-    asked = request.policy or PolicyRequest()
+    policy = request.policy or PolicyRequest()
     selection = SelectionOptions.of(request.options, settings.environ)
     registry, message = open_registry(settings), given.given.request.message
-    if asked.pack:
-        catalog = reach_pack(registry, asked.pack)
+    if policy.pack:
+        catalog = reach_pack(registry, policy.pack)
     else:
         catalog = reach_given_pack(
-            registry, read_only_pack(settings, selection, message, asked.budget)
+            registry, read_only_pack(settings, selection, message, policy.budget)
         )
-        asked = asked._replace(pack=next(iter(catalog.packs.values())).ref)
+        policy = policy._replace(pack=next(iter(catalog.packs.values())).ref)
     found = [
         *check_agent(catalog, options=selection),
-        *own_problems(catalog, pack_of(catalog, asked)),
+        *own_problems(catalog, pack_of(catalog, policy)),
     ]
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)
-    made = invocation_of(catalog, selection, given.given.request, asked)
+    made = invocation_of(catalog, selection, given.given.request, policy)
     refused = refuse_message(made)
     if refused is not None:
-        made = invocation_of(catalog, selection, refused, asked)
+        made = invocation_of(catalog, selection, refused, policy)
     fetched = NOTHING_STORED
     if not catalog.distrust:
         entities = tuple(made.intent.slots.values())
         recalls = given.memory and refused is None
         fetched = fetch(settings, made.pack, made.request, entities, memory=recalls)
-    made = made._replace(fetched=fetched, asked=asked._replace(intent=made.intent.intent))
+    made = made._replace(fetched=fetched, asked=policy._replace(intent=made.intent.intent))
     return catalog, selection, made, found
 
 
 def _has_memory(given: GivenInvocation, catalog: Catalog) -> bool:
-    """Whether a run recalls and stores: the pack of a project that is not trusted has no store."""
+    """Whether a run uses the stores. The pack of an untrusted project has none."""
     return given.memory and not catalog.distrust
 
 
 def dry_run(settings: Settings, given: GivenInvocation) -> Json:
-    """What would be done: the context, the plan that the template planner makes of it, and with a model its first
-    prompt. Nothing is called or written."""
+    """The first context, the plan of the template planner, and with a model its first prompt. No call is made and
+    no file is written."""
     catalog, _, invocation, _ = _reach(settings, given)
     now = settings.clock.now()
     context = compile_context(invocation.compile_input(1, "run_0", "trace_0", now))

@@ -1,5 +1,4 @@
-"""The queue of what is to be learned of users, worked on after answers and by hand
-(docs/reference/user-memory.md#jobs)."""
+"""The learning jobs, done after answers and by a command (docs/reference/user-memory.md#jobs)."""
 
 from __future__ import annotations
 
@@ -29,18 +28,18 @@ from cogcli.declarations.value_types import Json
 from cogcli.stores import MEMORY
 
 NEXT_JOBS: Final = 3
-"""How many jobs a command of an agent does after its own work."""
+"""The number of jobs that a command of an agent does after its own work."""
 _LEASE_SECONDS: Final = 120
 _MODEL_SECONDS: Final = 60.0
 _RECENT: Final = 100
-"""How many interactions a synthesis without a model counts, the newest."""
+"""The number of newest interactions in a synthesis without a model."""
 _BY_MODEL, _BY_CODE = 0.5, 1.0
-"""The confidence of what a model said, and of what was counted."""
+"""The confidence of statements from a model, and from a fold."""
 
 
 class WorkedJob(NamedTuple):
-    """What became of a job: `done`, `queued` (it failed and is tried again), `failed` for good, `given_back` (no time
-    was left), `lost` (another process took it over) or `forgotten` (its user was)."""
+    """The outcome of a job: `done`, `queued` (it failed and is tried again), `failed` for good, `given_back` (no time
+    was left), `lost` (another process took it over) or `forgotten` (its user was forgotten)."""
 
     job: Job
     outcome: str
@@ -62,7 +61,7 @@ class WorkedJob(NamedTuple):
 
 
 class _NotLearned(Exception):
-    """A model gave nothing that can be used; with the transcript."""
+    """The model gave no usable reply; with the transcript."""
 
     def __init__(self, error: str, transcript: Json) -> None:
         super().__init__(error)
@@ -76,8 +75,8 @@ def work_jobs(
     limit: int | None = None,
     grace_s: float | None = None,
 ) -> list[WorkedJob]:
-    """Work on jobs, the oldest first, at most so many and so long; without a model by folding. What is not done then
-    stays in the queue. Raises as `Database`."""
+    """Work on jobs, the oldest first, within these limits; without a model by folding. Other jobs stay in the queue.
+    Raise the errors of `Database`."""
     if not has_store(settings, MEMORY):
         return []
     deadline = None if grace_s is None else time.monotonic() + grace_s
@@ -97,9 +96,8 @@ def work_jobs(
 def work_after_answer(
     settings: Settings, model: str = "", *, limit: int | None = None
 ) -> list[WorkedJob]:
-    """What a command does once its answer is out: work on jobs for at most `synthesis_grace_s`, by the model that is
-    named, or the configured one. Nothing is raised: the exit code is decided, and what fails is tried again by another
-    command."""
+    """Work on jobs after the answer of a command, for at most `synthesis_grace_s`, with the named or the configured
+    model. It raises nothing, since the exit code is decided: another command tries failed jobs again."""
     with suppress(CogcliError):
         grace = settings.value("agent.synthesis_grace_s")
         if grace and any(job["state"] != "failed" for job in list_jobs(settings)):
@@ -108,14 +106,14 @@ def work_after_answer(
 
 
 def run_jobs(settings: Settings, model: str, *, limit: int | None = None) -> list[WorkedJob]:
-    """Work on jobs by the model that is named, or the configured one. Raises as `model_of`; as `Database`."""
+    """Work on jobs with the named or the configured model. Raise the errors of `model_of` and `Database`."""
     return work_jobs(settings, model_of(settings, model), limit=limit)
 
 
 def list_jobs(
     settings: Settings, tenant: str | None = None, user: str | None = None, *, all: bool = False
 ) -> list[Json]:
-    """The jobs that wait or failed, the oldest first; `all`: those that are done, too. Raises as `Database`."""
+    """The waiting and failed jobs, the oldest first; with `all` also the done ones. Raise the errors of `Database`."""
     if not has_store(settings, MEMORY):
         return []
     states = STATES if all else tuple(state for state in STATES if state != "done")
@@ -141,7 +139,7 @@ class _Worker:
         return self._deadline is not None and time.monotonic() >= self._deadline
 
     def work(self, job: Job) -> WorkedJob:
-        """Do a job. One that is interrupted is given back."""
+        """Do a job. An interrupted job goes back to the queue."""
         is_closed = False
         try:
             made = self._work(job)
@@ -154,7 +152,7 @@ class _Worker:
     def _work(self, job: Job) -> WorkedJob:
         profile, _ = self._store.profile(job.tenant_id, job.user_id)
         of = self._interactions(job, job.from_n)
-        if not of:  # forgotten since, or all of them refused
+        if not of:  # all were forgotten or refused
             return WorkedJob(job, self._store.finish(job, [], MemoryLayer(), at="", transcript={}))
         try:
             learned, transcript = self._learn(job, profile, of)
@@ -178,12 +176,12 @@ class _Worker:
         return WorkedJob(job, outcome, proposal_ids=tuple(ids))
 
     def _interactions(self, job: Job, from_n: int) -> list[Interaction]:
-        """The interactions of a job's user from this number on that a model may read."""
+        """The interactions of a job's user that a model may read, from this number on."""
         found = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
         return [each for each in found if each.may_be_learned_from]
 
     def _learn(self, job: Job, profile: UserProfile, of: list[Interaction]) -> tuple[Learned, Json]:
-        """What a job says of its user, and how it was found. Raises _NotLearned."""
+        """The statements of a job about its user, and the transcript. Raise _NotLearned."""
         if self._model is None:
             if job.kind == "synthesize":
                 from_n = max(1, job.to_n - _RECENT + 1)
@@ -208,7 +206,7 @@ class _Worker:
         profile: UserProfile,
         messages: tuple[dict[str, str], ...],
     ) -> tuple[Learned, Json]:
-        """What a model says, asked once."""
+        """The statements of a model after one request."""
         left = _MODEL_SECONDS
         if self._deadline is not None:
             left = max(0.001, min(left, self._deadline - time.monotonic()))
@@ -245,12 +243,12 @@ class _Worker:
 
 
 def _interaction_payload(made: Interaction) -> Json:
-    """An interaction as learning sees it."""
+    """An interaction for learning."""
     return {**made.to_payload(), "code": made.failure_code}
 
 
 def _sum_of(used: Json, usage: TokenUsage) -> Json:
-    """The tokens of all attempts of a job, once one more was answered."""
+    """The tokens of all attempts of a job, with one more answer."""
     return TokenUsage(
         used["tokens_in"] + usage.tokens_in,
         used["tokens_out"] + usage.tokens_out,
@@ -259,6 +257,6 @@ def _sum_of(used: Json, usage: TokenUsage) -> Json:
 
 
 def _later(now: str, seconds: int) -> str:
-    """A timestamp so many seconds after another, in the same form."""
+    """A timestamp so many seconds later, in the same form."""
     time = datetime.fromisoformat(now) + timedelta(seconds=seconds)
     return time.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,5 +1,4 @@
-"""The knowledge of a project: importing, looking around an entity, naming its state
-(docs/reference/pack.md#knowledge)."""
+"""The knowledge of a project: imports, edges around an entity, snapshots (docs/reference/pack.md#knowledge)."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ from cogcli.declarations.value_types import Json
 from cogcli.stores import KNOWLEDGE
 
 MOST_EDGES = 200
-"""How many edges of one entity are looked at."""
+"""The maximal number of edges of one entity."""
 
 
 @contextmanager
 def open_knowledge(settings: Settings) -> Iterator[KnowledgeStore]:
-    """The graph of the project, or of the user, made where there is none. Raises as `Database`."""
+    """Open the graph of the project or of the user, and create it if necessary. Raise the errors of `Database`."""
     store = KnowledgeStore(store_directory(settings) / KNOWLEDGE)
     try:
         yield store
@@ -32,9 +31,9 @@ def open_knowledge(settings: Settings) -> Iterator[KnowledgeStore]:
 def import_lines(
     settings: Settings, data: bytes, file: str, *, tenant: str
 ) -> tuple[int, Snapshot]:
-    """Append all lines of a JSONL text, or none; how many there were, and the state after them. Lines without a tenant
-    get this one. Raises UsageError `input.json`, ServiceResolutionError `service.untrusted`: facts of a project would
-    come into the graph of the user."""
+    """Append all lines of a JSONL text in one transaction. Return their number and the snapshot after them. Lines
+    without a tenant get this one. Raise UsageError `input.json`; ServiceResolutionError `service.untrusted`, since
+    facts of a project would enter the graph of the user."""
     if settings.bound:
         raise store_refusal("it has no knowledge to import into")
     numbers, lines = [], []
@@ -53,8 +52,8 @@ def import_lines(
 def edges_around(
     settings: Settings, entity: str, *, tenant: str, hops: int, at: str = ""
 ) -> tuple[list[Edge], Snapshot]:
-    """The edges at most so many hops from an entity, in the order of their writing, and the state that they are of: the
-    latest, or a given snapshot. Raises UsageError, EnvironmentRefusal `snapshot.mismatch`."""
+    """The edges at most so many hops from an entity, in the order of their writing, and their snapshot: the latest, or
+    a given one. Raise UsageError, EnvironmentRefusal `snapshot.mismatch`."""
     if not all(entity.partition(":")[::2]):
         raise UsageError("usage.value", f"found `{entity[:60]}`, expected an entity `type:id`")
     with open_knowledge(settings) as store:
@@ -66,12 +65,12 @@ def edges_around(
 
 
 def snapshot_of(settings: Settings) -> Snapshot:
-    """The state of the graph now."""
+    """The snapshot of the graph now."""
     with open_knowledge(settings) as store:
         return store.snapshot()
 
 
 def edge_payload(edge: Edge) -> Json:
-    """An edge as JSON, without what is open or empty."""
+    """An edge as JSON, without empty members."""
     members = edge._asdict()
     return {name: value for name, value in members.items() if value not in ("", None)}

@@ -1,4 +1,4 @@
-"""Which language model a command asks, and opening it (docs/reference/models.md#settings)."""
+"""The choice of a language model for a command (docs/reference/models.md#settings)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from cogcli.protocols.secrets import Secrets
 
 VARIABLE: Final = "COGCLI_MODEL"
 NO_MODEL: Final = ModelInfo(TEMPLATE, "", None, True)
-"""What is known of no model: the templates of a pack are followed."""
+"""Stands for no model: the agent follows the templates of its pack."""
 
 
 class ChosenModel(NamedTuple):
-    """A model that is meant, and where that was said: a flag, a variable, `FILE:LINE`, or `default`."""
+    """A chosen model, and the origin of the choice: a flag, a variable, `FILE:LINE`, or `default`."""
 
     settings: ModelSettings
     origin: str
 
     @property
     def title(self) -> str:
-        """One line for people."""
+        """The model in one line."""
         given = self.settings
         if given.adapter == TEMPLATE:
             return "none: agents follow the templates of their pack"
@@ -39,8 +39,8 @@ class ChosenModel(NamedTuple):
 
 
 def chosen_model(settings: Settings, flag: str | None = "") -> ChosenModel:
-    """The model that flag, variable or configuration name, in this order. Raises UsageError `usage.value` and
-    EnvironmentRefusal `config.key`; nothing is opened."""
+    """The model of the flag, the variable or the configuration, in this order. It is not opened. Raise UsageError
+    `usage.value` and EnvironmentRefusal `config.key`."""
     chosen = _configured(settings)
     given, origin = (
         (flag, "--model") if flag else (system_text.variable(settings.environ, VARIABLE), VARIABLE)
@@ -53,7 +53,7 @@ def chosen_model(settings: Settings, flag: str | None = "") -> ChosenModel:
 
 
 def _configured(settings: Settings) -> ChosenModel:
-    """The model of the table that counts; a file that it names is relative to the table's. Raises as
+    """The model of the table that applies. Its file is relative to the file of the table. Raise the errors of
     `Settings.value`."""
     prefix, proxy = f"{WHOLE_TABLE}.", settings.value("use_env_proxy")
     file = settings.file_with(WHOLE_TABLE)
@@ -70,30 +70,32 @@ def _configured(settings: Settings) -> ChosenModel:
 
 
 def _named(settings: Settings, configured: ModelSettings, text: str, origin: str) -> ModelSettings:
-    """The model that a text names; the rest is what is configured for its adapter."""
+    """The model that a text names, with the configured settings of its adapter."""
     adapter, name = parse_model(text)
     if adapter not in MODELS and adapter != TEMPLATE:
-        near = did_you_mean(adapter.strip().lower(), (*MODELS, TEMPLATE))
-        meant = [
-            each if each == TEMPLATE else f"{each}:{name}"
-            for each in near
-            if name or each == TEMPLATE
-        ]
-        write = f"write {near[0]}:NAME" if near else ""
-        hint = meant_hint(meant) or write or f"adapters: {', '.join((TEMPLATE, *MODELS))}"
         message = f"{origin}: found `{text[:60]}`, expected ADAPTER[:NAME]"
-        raise UsageError("usage.value", message, hint=hint)
+        raise UsageError("usage.value", message, hint=_adapter_hint(adapter, name))
     if configured.adapter != adapter:
         configured = ModelSettings(adapter, use_env_proxy=configured.use_env_proxy)
     here = os.path.join(settings.base, name)
-    # A run that goes on elsewhere names the file of the table as the table does.
+    # A run that is resumed in another directory names the file as the table does.
     if not name or (name == configured.name and not os.path.exists(here)):
         return configured
     return configured._replace(name=name, file=here)
 
 
+def _adapter_hint(adapter: str, name: str) -> str:
+    """The hint for an unknown adapter: the nearest ones, else all."""
+    near = did_you_mean(adapter.strip().lower(), (*MODELS, TEMPLATE))
+    meant = [
+        each if each == TEMPLATE else f"{each}:{name}" for each in near if name or each == TEMPLATE
+    ]
+    write = f"write {near[0]}:NAME" if near else ""
+    return meant_hint(meant) or write or f"adapters: {', '.join((TEMPLATE, *MODELS))}"
+
+
 def _nameless(chosen: ChosenModel) -> CogcliError:
-    """The error of an adapter without the name of a model."""
+    """The error for an adapter without the name of a model."""
     adapter = chosen.settings.adapter
     text = f"the adapter `{adapter}` needs the name of {'a file' if MODELS[adapter].reads_file else 'a model'}"
     if chosen.origin in ("--model", VARIABLE):
@@ -111,9 +113,9 @@ def model_of(
     learn: Callable[[str], None] = lambda secret: None,
     sent: int = 0,
 ) -> LanguageModel | None:
-    """The model to ask, None for none. `learn` gets each secret that is read, before it is used; `sent` is how many
-    requests of the run were answered in sittings before. Raises as `chosen_model`; ServiceResolutionError
-    `env.missing`, `env.extra` for a key that is not there; ProblemsFound for a file with faults."""
+    """Open the chosen model; None for none. `learn` takes each secret before it is used; `sent` is the number of
+    requests that earlier processes of the run sent. Raise the errors of `chosen_model`; ServiceResolutionError
+    `env.missing`, `env.extra` for a missing key; ProblemsFound for a faulty file."""
     chosen = chosen_model(settings, flag)
     return open_chosen(settings, chosen, learn=learn, sent=sent)
 
@@ -121,7 +123,7 @@ def model_of(
 def open_chosen(
     settings: Settings, chosen: ChosenModel, *, learn: Callable[[str], None], sent: int = 0
 ) -> LanguageModel | None:
-    """The model that was chosen, None for none. Raises as `model_of`."""
+    """Open a chosen model; None for none. Raise the errors of `model_of`."""
     if chosen.settings.adapter == TEMPLATE:
         return None
     environ = settings.environ

@@ -1,4 +1,4 @@
-"""The log of an agent's run, read whole, and the specs that it pinned (docs/reference/agent-run.md#decision)."""
+"""The whole log of an agent's run, and the specs that it pinned (docs/reference/agent-run.md#decision)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cogcli.base.errors import CogcliError, UsageError
-from cogcli.base.jsonvalue import object_of
 from cogcli.declarations.checked import problem_of
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import RunStarted
+from cogcli.declarations.reading import read_record
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.refusals import unreadable
@@ -36,7 +37,7 @@ class AgentLog(NamedTuple):
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
-        """Around what reads its events: raises EnvironmentRefusal `episode.unreadable` where they are none of ours."""
+        """Raise EnvironmentRefusal `episode.unreadable` for a malformed event that the body reads."""
         try:
             yield
         except (KeyError, TypeError, ValueError, AttributeError, CogcliError) as error:
@@ -45,20 +46,20 @@ class AgentLog(NamedTuple):
 
 
 def read_agent_log(directory: Path) -> AgentLog:
-    """The log of an agent's run. Raises UsageError for an episode that no agent ran; EnvironmentRefusal
-    `episode.unreadable` for one that is damaged."""
+    """Read the log of an agent's run. Raise UsageError for another episode; EnvironmentRefusal `episode.unreadable` for
+    a damaged one."""
     events = list(iterate_events(directory, whole=True))
-    payload = object_of(events[0].payload)
-    if not payload.get("agent") or events[0].seq is None:
-        skill = object_of(payload.get("skill")).get("id")
+    start = read_record(RunStarted, events[0].payload)
+    if not start.agent or events[0].seq is None:
+        skill = start.skill.id
         raise UsageError(
             "usage.value",
             f"`{directory.name}` is not a run of an agent: it has no context and no decision",
             expected="an episode of `agent invoke`",
-            found=f"a run of `{skill}`" if isinstance(skill, str) else "another tool's episode",
+            found=f"a run of `{skill}`" if skill else "another tool's episode",
             next=(f"cogcli trace {directory.name}", "cogcli ls"),
         )
-    if problem := problem_of("run.started", payload):
+    if problem := problem_of(RunStarted.event.name, start.json):
         why = f"does not say what was asked as a log of ours does: {problem}"
         raise unreadable(directory, why, file=EVENTS, line=1)
     return AgentLog(directory, events)

@@ -1,4 +1,4 @@
-"""The memory of a project: what is kept and what waits, deciding about it, recalling it, and saying why
+"""The memory of a project: its proposals, decisions about them, recall and explanations
 (docs/reference/pack.md#memory)."""
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from cogcli.stores import MEMORY
 
 _MOST_BY: Final = 100
 FETCHED: Final = 4
-"""How many times `top_k` memories are fetched: those that may be recalled, and as many that may not."""
+"""The number of fetched memories in units of `top_k`: of those that may be recalled, and of others."""
 
 
 class MemoryScope(NamedTuple):
-    """Whose memory it is, and what a pack says of it. An empty `user_id` stands for all users of the tenant."""
+    """The tenant and the user of a memory, and the rules of a pack. An empty `user_id` stands for all users."""
 
     tenant_id: str = "local"
     user_id: str = ""
@@ -43,7 +43,7 @@ class MemoryScope(NamedTuple):
 
 @contextmanager
 def open_memory(settings: Settings) -> Iterator[MemoryStore]:
-    """The memory of the project, or of the user, made where there is none. Raises as `Database`."""
+    """Open the memory of the project or of the user, and create it if necessary. Raise the errors of `Database`."""
     store = MemoryStore(store_directory(settings) / MEMORY)
     try:
         yield store
@@ -59,8 +59,8 @@ def scope_of(
     consent: Collection[str],
     pack: str | None,
 ) -> MemoryScope:
-    """The scope that flags name: the tenant is the pack's where there is one. Raises UsageError; with a pack as
-    `find_pack`, and ServiceResolutionError `service.untrusted` for that of a project that is not trusted."""
+    """The scope of flags. With a pack the tenant is that of the pack. Raise UsageError; with a pack the errors of
+    `find_pack`, and ServiceResolutionError `service.untrusted` for the pack of an untrusted project."""
     if user is not None and not is_user_id(user):
         raise UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=USER_ID_WORDS)
     named = MemoryScope(tenant or "local", user or "", tuple(consent))
@@ -79,7 +79,7 @@ def scope_of(
 def list_proposals(
     settings: Settings, scope: MemoryScope, states: Collection[str] = ("promoted",)
 ) -> list[Any]:
-    """The payloads of what is in these states, the oldest first."""
+    """The payloads of the proposals in these states, the oldest first."""
     with open_memory(settings) as store:
         found = store.proposals(scope.tenant_id, states=states, user_id=scope.user_id or None)
     return [payload_of(stored) for stored in found]
@@ -88,7 +88,7 @@ def list_proposals(
 def decide(
     settings: Settings, scope: MemoryScope, id: str, state: str, *, by: str, reason: str = ""
 ) -> Decision:
-    """Promote or reject by hand. Raises UsageError `memory.unknown`, EnvironmentRefusal `memory.consent`."""
+    """Promote or reject by hand. Raise UsageError `memory.unknown`, EnvironmentRefusal `memory.consent`."""
     who = require_text(by, "the name of the person who decides", "give another one with --by")
     if not is_plain_name(who) or len(who) > _MOST_BY or who.casefold() == CODE:
         text = f"at most {_MOST_BY} characters, no space around them, all visible, and not `{CODE}`"
@@ -107,8 +107,8 @@ def decide(
 def recall_memories(
     settings: Settings, scope: MemoryScope, query: str
 ) -> tuple[list[Any], list[Any]]:
-    """The payloads of the memories that a request with these words would be given, the nearest first; and what is left
-    out, as `{memory_id, reason}`."""
+    """The payloads of the memories that a request with these words would recall, the nearest first; and the omitted
+    ones, as `{memory_id, reason}`."""
     now, most = settings.clock.now(), FETCHED * scope.layer.top_k
     with open_memory(settings) as store:
         fetched = store.recall(scope.tenant_id, scope.user, query, scope.layer, now=now, most=most)
@@ -120,9 +120,9 @@ def recall_memories(
 
 
 def why(settings: Settings, scope: MemoryScope, id: str) -> Json:
-    """All that is known of a proposal or memory: its evidence and the runs that made it, its state and who decided,
-    what it contradicts now, what it superseded, why the scope's pack did not promote it, and whether it is recalled
-    for the scope's user. Raises UsageError `memory.unknown`."""
+    """Explain a proposal or memory: its evidence, runs, state and decision, the memories that it contradicts now or has
+    superseded, why the scope's pack did not promote it, and whether it is recalled for the scope's user. Raise
+    UsageError `memory.unknown`."""
     with open_memory(settings) as store:
         decision, runs = store.explain(scope.tenant_id, id, user_id=scope.user_id)
         named = (
@@ -144,7 +144,7 @@ def why(settings: Settings, scope: MemoryScope, id: str) -> Json:
 
 
 def payload_of(stored: StoredProposal) -> Json:
-    """A proposal with whose it is, and who decided when and why."""
+    """A proposal with its user, and the decision about it."""
     return {
         **stored.to_payload(),
         "tenant_id": stored.tenant_id,
@@ -157,7 +157,7 @@ def payload_of(stored: StoredProposal) -> Json:
 
 
 def _waits_for(decision: Decision, layer: MemoryLayer) -> list[str]:
-    """Why a proposal that waits is not promoted by a pack."""
+    """Why a pack does not promote a waiting proposal."""
     if decision.stored.state != "proposed":
         return []
     verdict = "conflicts" if decision.existing else "none"
@@ -165,7 +165,7 @@ def _waits_for(decision: Decision, layer: MemoryLayer) -> list[str]:
 
 
 def _not_recalled(stored: StoredProposal, scope: MemoryScope, now: str) -> str:
-    """Why it is left out of what a request of the scope's user is given; empty where it is not."""
+    """Why a request of the scope's user does not recall it; empty if it does."""
     if stored.state != "promoted":
         return stored.state
     user = scope.user if scope.user_id else scope.user._replace(user_id=stored.user_id)
@@ -173,4 +173,4 @@ def _not_recalled(stored: StoredProposal, scope: MemoryScope, now: str) -> str:
 
 
 NOT_PROMOTED: Final = tuple(state for state in STATES if state != "promoted")
-"""What `memory proposals --all` lists."""
+"""The states that `memory proposals --all` lists."""

@@ -23,7 +23,7 @@ from cogcli.run.policy_request import PolicyRequest
 
 
 class MetricsQuery(NamedTuple):
-    """Which runs are measured: these episodes, or all that an agent ran; under a pack, of an intent, since a time."""
+    """The runs to measure: these episodes, or all runs of agents; under a pack, of an intent, since a time."""
 
     names: Sequence[str] = ()
     pack: str = ""
@@ -31,7 +31,7 @@ class MetricsQuery(NamedTuple):
     intent: str = ""
     since: str | None = None
     strict: bool = False
-    """Whether an agent's run that cannot be read is an error, though nobody named it."""
+    """Whether an unreadable run of an agent is an error even if it was not named."""
 
     def fits(self, run: MeasuredRun) -> bool:
         """Whether the run used the selected pack and intent."""
@@ -42,7 +42,7 @@ class MetricsQuery(NamedTuple):
 
 
 class MeasuredRuns(NamedTuple):
-    """The runs that were measured, and what came of it."""
+    """The measured runs, with their measures and targets."""
 
     runs: list[MeasuredRun]
     measures: list[Measure]
@@ -65,13 +65,25 @@ class MeasuredRuns(NamedTuple):
 def collect(
     settings: Settings, query: MetricsQuery, warn: Callable[[CogcliError], None]
 ) -> MeasuredRuns:
-    """Measure what fits; of episodes that nobody named, `warn` takes what keeps one from being read.
+    """Measure the runs that pass the query. `warn` takes the errors of unreadable episodes that were not named.
 
-    Raises UsageError for a named episode that no agent ran; EnvironmentRefusal `episode.unreadable` for a named one,
-    and in a strict query.
+    Raise UsageError for a named episode that is not an agent's; EnvironmentRefusal `episode.unreadable` for a named
+    one, and in a strict query.
     """
     packs: dict[str, Pack] = {}
-    runs = []
+    runs = list(_fitting_runs(settings, query, packs, warn))
+    under = dict.fromkeys(run.pack_ref for run in runs)
+    targets = {pack.ref: pack.evaluation.targets for pack in packs.values() if pack.ref in under}
+    found = [each for each in judge(runs, targets) if query.intent in ("", each.target.intent)]
+    return MeasuredRuns(runs, measure(runs), found)
+
+
+def _fitting_runs(
+    settings: Settings,
+    query: MetricsQuery,
+    packs: dict[str, Pack],
+    warn: Callable[[CogcliError], None],
+) -> Iterator[MeasuredRun]:
     for candidate in _candidates(settings, query):
         try:
             run = _measured(candidate.directory, query.since, packs)
@@ -85,22 +97,18 @@ def collect(
             warn(error)
             continue
         if run is not None and query.fits(run):
-            runs.append(run)
-    under = dict.fromkeys(run.pack_ref for run in runs)
-    targets = {pack.ref: pack.evaluation.targets for pack in packs.values() if pack.ref in under}
-    found = [each for each in judge(runs, targets) if query.intent in ("", each.target.intent)]
-    return MeasuredRuns(runs, measure(runs), found)
+            yield run
 
 
 class _Candidate(NamedTuple):
-    """An episode to look at. `required`: it has to be readable."""
+    """A candidate episode. `required`: it must be readable."""
 
     directory: Path
     required: bool
 
 
 def _candidates(settings: Settings, query: MetricsQuery) -> Iterator[_Candidate]:
-    """The episodes that are named, else those that may be an agent's."""
+    """The named episodes, else those that may be an agent's."""
     if query.names:
         named = dict.fromkeys(episodes.find(settings, name) for name in query.names)
         yield from (_Candidate(directory, True) for directory in named)
@@ -111,14 +119,14 @@ def _candidates(settings: Settings, query: MetricsQuery) -> Iterator[_Candidate]
 
 
 def _measured(directory: Path, since: str | None, packs: dict[str, Pack]) -> MeasuredRun | None:
-    """One run; None for one that began before `since`. `packs` keeps the packs of specs that were read already."""
+    """Measure one run; None if it began before `since`. `packs` caches packs by the digest of their specs."""
     log = read_agent_log(directory)
     if since is not None and log.started.timestamp < since:
         return None
     pack = _pack_of(log, packs)
     with log.refusing():
-        asked = PolicyRequest.recorded(start_of(log.started)) or PolicyRequest()
-        meter, decision = RunMeter(ceiling_of(pack, asked.safety_mode)), DecisionFold(log.started)
+        given = PolicyRequest.recorded(start_of(log.started)) or PolicyRequest()
+        meter, decision = RunMeter(ceiling_of(pack, given.safety_mode)), DecisionFold(log.started)
         projection = Projection()
         for event in log.events:
             meter.apply(event)

@@ -1,4 +1,4 @@
-"""The model of an agent's run: as settings and flags name it, or as the run was begun with
+"""The model of an agent's run: that of settings and flags, or the one that the run began with
 (docs/reference/models.md#settings)."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cogcli.specs.catalog import Catalog
 def model_access(
     settings: Settings, named: str, mode: str, on_response: OnResponse | None = None
 ) -> ModelAccess | None:
-    """The model that a run is planned by; None where templates plan. Raises as `language_model.model_of`."""
+    """The model of a new run; None if templates plan. Raise the errors of `language_model.model_of`."""
     chosen, secrets = chosen_model(settings, named), LearnedSecrets()
     model = open_chosen(settings, chosen, learn=secrets.add)
     if model is None:
@@ -30,8 +30,8 @@ def model_access(
 
 
 def require_trust(catalog: Catalog) -> None:
-    """Raise ServiceResolutionError `service.untrusted` for the pack of a project that is not trusted: a model would
-    be sent what the project says."""
+    """Raise ServiceResolutionError `service.untrusted` for the pack of an untrusted project, whose texts a model would
+    get."""
     if catalog.distrust:
         text = f"{catalog.distrust}, so its pack asks no language model"
         error = ServiceResolutionError(
@@ -44,7 +44,7 @@ def require_trust(catalog: Catalog) -> None:
 def recorded_model(
     settings: Settings | None, started: Event, on_response: OnResponse | None = None
 ) -> ModelAccess:
-    """The model that a run was planned by, to continue with, opened once; without settings it is never asked."""
+    """The recorded model of a run to continue with. It is opened once, and never without settings."""
     start = start_of(started)
     pinned, agent = start.pins.model, start.agent
     if pinned is None or agent is None or agent.mode is None or agent.timeout_s is None:
@@ -60,9 +60,8 @@ def _reopen(
     settings: Settings, info: ModelInfo, secrets: LearnedSecrets, known: int
 ) -> LanguageModel:
     chosen = chosen_model(settings, f"{info.adapter}:{info.name}")
-    chosen = chosen._replace(
-        origin="the run"
-    )  # its log names the model, and no flag of this command
+    # The log of the run names the model, not a flag of this command.
+    chosen = chosen._replace(origin="the run")
     model = open_chosen(settings, chosen, learn=secrets.add, sent=known)
     if model is None:
         raise InternalError("internal", "a run that a model planned has none")

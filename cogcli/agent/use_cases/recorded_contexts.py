@@ -14,8 +14,9 @@ from cogcli.agent.use_cases.log import AgentLog, read_agent_log
 from cogcli.app import episodes
 from cogcli.app.settings import Settings
 from cogcli.base.errors import EnvironmentRefusal, UsageError
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.problems import suggestion
+from cogcli.declarations.events import RunResumed
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 
 _MEMORY_ID: Final = re.compile(r"mp_[0-9a-f]{16}")
@@ -23,7 +24,7 @@ _ENTITY: Final = re.compile(r"[a-z_]+:[\w.-]{1,100}", re.ASCII)
 
 
 class TurnContext(NamedTuple):
-    """The context of one turn of an episode that has `turns` of them."""
+    """The context of one of the `turns` of an episode."""
 
     episode_id: str
     turn: int
@@ -31,8 +32,8 @@ class TurnContext(NamedTuple):
     context: CompiledContext
 
     def explained(self, word: str | None = None) -> Json:
-        """Stages, blocks and what the turn knew of with its reasons; of `word` alone where one is given. Raises
-        UsageError for a word that names nothing."""
+        """Stages, blocks and placements with their reasons; only those that `word` names, if it is given. Raise
+        UsageError for a word that names none."""
         found, payload = self.context.compilation, self.context.payload
         known = placements(found)
         return {
@@ -55,8 +56,8 @@ class TurnContext(NamedTuple):
 def turn_context(settings: Settings, word: str, turn: int | None = None) -> TurnContext:
     """The context of a turn: of `EP` the last one, or `turn`; of `EP#2` the second.
 
-    Raises UsageError for an episode that no agent ran, and for a turn that there is not; EnvironmentRefusal
-    `episode.unreadable` for one that cannot be read, or whose contexts its log does not give again.
+    Raise UsageError for an episode that is not an agent's, and for an unknown turn; EnvironmentRefusal
+    `episode.unreadable` for an unreadable one, or one whose log gives other contexts.
     """
     name, turn = _episode_and_turn(word, turn)
     log = read_agent_log(episodes.find(settings, name))
@@ -79,18 +80,19 @@ def turn_context(settings: Settings, word: str, turn: int | None = None) -> Turn
 
 
 def _recompiled(log: AgentLog) -> list[RecompiledTurn]:
-    """The contexts of the turns. Raises EnvironmentRefusal `episode.unreadable`."""
+    """The contexts of the turns. Raise EnvironmentRefusal `episode.unreadable`."""
     catalog = log.read_catalog()
     with log.refusing():
         return list(recompile(recorded_invocation(log.started, catalog), log.events))
 
 
 def _require_equal(log: AgentLog, found: RecompiledTurn) -> None:
-    """Raise EnvironmentRefusal where the log does not give the recorded context again."""
+    """Raise EnvironmentRefusal if the log gives another context than the recorded one."""
     if not found.differs:
         return
     why = "it was altered, or made by another version"
-    if any(object_of(event.payload).get("changed_specs") for event in log.events):
+    resumed = [event for event in log.events if event.event_type == RunResumed.event.name]
+    if any(read_record(RunResumed, event.payload).changed_specs for event in resumed):
         why = "the run continued with changed specs, which its log does not hold"
     text = f"`{log.directory.name}`: the context of turn {found.turn} cannot be made again: {why}"
     raise EnvironmentRefusal(
@@ -110,7 +112,7 @@ def _episode_and_turn(word: str, turn: int | None) -> tuple[str, int | None]:
 
 
 def _named(known: tuple[Placement, ...], word: str, tenant: str) -> list[Placement]:
-    """What a word names. Raises UsageError, with the words that may have been meant."""
+    """The placements that a word names. Raise UsageError with similar words."""
     found = [each for each in known if each.answers_to(word)]
     if not found:
         text = f"this turn knew of nothing named `{word[:60]}`"
@@ -123,7 +125,7 @@ def _named(known: tuple[Placement, ...], word: str, tenant: str) -> list[Placeme
 
 
 def _in_stores(word: str, tenant: str) -> tuple[str, ...]:
-    """The command that looks a memory or an entity up in the stores as they are now."""
+    """The command that looks up a memory or an entity in the stores now."""
     if _MEMORY_ID.fullmatch(word):
         return (f"cogcli memory ls --why {word} --tenant {quote(tenant)}",)
     if _ENTITY.fullmatch(word):

@@ -1,4 +1,4 @@
-"""Agents' runs for `runs/`: their programs, and the memory that their proposals go to. Imported only for such a run."""
+"""The programs of agents' runs and the stores of their memory, for `run/`. Imported only for such a run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from cogcli.agent.cognition.invocation import NO_MODEL, Invocation, recorded_inv
 from cogcli.agent.cognition.loop import Stores, agent_run
 from cogcli.agent.cognition.model_calls import OnResponse, is_outcome
 from cogcli.agent.cognition.progress import EndedRun
+from cogcli.agent.cognition.reasoning import ModelAccess
 from cogcli.agent.state import ReasoningContext
 from cogcli.agent.stores.interactions import Interaction
 from cogcli.agent.stores.sessions import SessionSnapshot
@@ -32,29 +33,39 @@ def agent_of(
     catalog: Catalog,
     on_response: OnResponse | None = None,
 ) -> AgentRun:
-    """An agent's run by its log; nothing is stored without settings and for the pack of a project that is not trusted.
-    `on_response` is given responses as they grow."""
+    """An agent's run from its log. Nothing is stored without settings, or for the pack of an untrusted project.
+    `on_response` takes growing responses."""
     invocation = recorded_invocation(started, catalog)
-    keeps = settings is not None and not catalog.distrust
-    stores = stores_of(settings, invocation) if settings and keeps else None
-    model = None
-    pinned = start_of(started).pins.model
-    if pinned is not None and pinned.adapter != NO_MODEL:
-        if settings is not None:
-            require_trust(catalog)
-        model = recorded_model(settings, started, on_response)
+    store_settings = None if catalog.distrust else settings
+    stores = stores_of(store_settings, invocation) if store_settings else None
+    model = _pinned_model(settings, started, catalog, on_response)
     agent = agent_run(invocation, stores=stores, model=model)
     if model is not None and model.open is not None:
         open_model = model.open
         agent = agent._replace(open_model=lambda events: open_model(sum(map(is_outcome, events))))
-    if settings is None or not keeps or invocation.fetched.session is None:
+    if store_settings is None or invocation.fetched.session is None:
         return agent
     ids = invocation.pack.tenant, invocation.request.user.user_id, invocation.request.session_id
-    return agent._replace(hold=partial(hold_session, settings, *ids))
+    return agent._replace(hold=partial(hold_session, store_settings, *ids))
+
+
+def _pinned_model(
+    settings: Settings | None,
+    started: Event,
+    catalog: Catalog,
+    on_response: OnResponse | None,
+) -> ModelAccess | None:
+    """The model that the run was begun with; None for a run that templates plan."""
+    pinned = start_of(started).pins.model
+    if pinned is None or pinned.adapter == NO_MODEL:
+        return None
+    if settings is not None:
+        require_trust(catalog)
+    return recorded_model(settings, started, on_response)
 
 
 def stores_of(settings: Settings, invocation: Invocation) -> Stores:
-    """What stores turns and end of a run in the memory of the project."""
+    """The functions that store the turns and the end of a run in the memory of the project."""
     writer = _StoreWriter(settings, invocation)
     return Stores(writer.remember, writer.finish)
 
@@ -119,7 +130,7 @@ class _StoreWriter:
 
 
 def _store_end(settings: Settings, invocation: Invocation, ended: EndedRun) -> None:
-    """Keep a run as an interaction of its user, and what it adds to its conversation."""
+    """Store a run as an interaction of its user, and its new messages in the conversation."""
     pack, request = invocation.pack, invocation.request
     query = request.message
     if ended.withheld:
@@ -152,7 +163,7 @@ def _store_end(settings: Settings, invocation: Invocation, ended: EndedRun) -> N
 
 
 def _continued(stored: Json | None, ended: EndedRun) -> SessionSnapshot | None:
-    """The conversation with what a run adds to it."""
+    """The conversation with the messages of the run."""
     if stored is None:
         return None
     session = SessionSnapshot.from_payload(stored)

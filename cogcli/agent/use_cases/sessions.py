@@ -19,9 +19,9 @@ from cogcli.stores import MEMORY
 def open_session(
     settings: Settings, tenant: str, user: str, session_id: str
 ) -> Iterator[SessionSnapshot]:
-    """A conversation as it is stored, for one run that continues with it: nobody else is inside meanwhile. What the run
-    adds is stored by `consolidate`. Raises UsageError for an id that is none; EnvironmentRefusal `session.busy` where
-    another run is alive for ten seconds; as `Database`."""
+    """The stored conversation for one run that continues it, under its lock. `consolidate` stores the new messages.
+    Raise UsageError for an invalid id; EnvironmentRefusal `session.busy` if another run is alive for ten seconds; the
+    errors of `Database`."""
     with hold_session(settings, tenant, user, session_id):
         with open_agent_store(settings) as store:
             snapshot = store.session(tenant, user, session_id)
@@ -31,7 +31,7 @@ def open_session(
 def hold_session(
     settings: Settings, tenant: str, user: str, session_id: str
 ) -> AbstractContextManager[None]:
-    """While inside, no other run of a conversation is alive. Raises as `open_session`."""
+    """Hold the lock of a conversation against other runs. Raise the errors of `open_session`."""
     require_id(user, "the user")
     require_id(session_id, "the session")
     return session_lock(store_directory(settings) / MEMORY, tenant, user, session_id)
@@ -40,7 +40,7 @@ def hold_session(
 def list_sessions(
     settings: Settings, tenant: str | None = None, user: str | None = None
 ) -> list[Json]:
-    """The conversations of one tenant and user, or of all, the last used first. Raises as `Database`."""
+    """The conversations of one tenant and user, or of all, the last used first. Raise the errors of `Database`."""
     if not has_store(settings, MEMORY):
         return []
     with open_agent_store(settings) as store:
@@ -48,8 +48,8 @@ def list_sessions(
 
 
 def session_payload(settings: Settings, tenant: str, user: str, session_id: str) -> Json:
-    """A conversation as JSON, each message with its number and episode. Raises UsageError `session.unknown`; as
-    `Database`."""
+    """A conversation as JSON, each message with its number and episode. Raise UsageError `session.unknown`; the errors
+    of `Database`."""
     require_id(user, "the user")
     require_id(session_id, "the session")
     if not has_store(settings, MEMORY):
@@ -71,8 +71,8 @@ def session_payload(settings: Settings, tenant: str, user: str, session_id: str)
 
 
 def forget_session(settings: Settings, tenant: str, user: str, session_id: str) -> int:
-    """Delete a conversation that nobody continues with; the number of its messages. Raises UsageError
-    `session.unknown`, EnvironmentRefusal `session.busy`; as `Database`."""
+    """Delete a conversation without a live run, and return the number of its messages. Raise UsageError
+    `session.unknown`, EnvironmentRefusal `session.busy`; the errors of `Database`."""
     require_id(user, "the user")
     require_id(session_id, "the session")
     if not has_store(settings, MEMORY):

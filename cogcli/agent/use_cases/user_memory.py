@@ -1,4 +1,4 @@
-"""What a project's agents remember of their users: the profile, consolidation at the end of a run, forgetting
+"""The memory of a project's agents about their users: profile, storing of ended runs, forgetting
 (docs/reference/user-memory.md)."""
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from cogcli.stores import MEMORY
 
 
 def require_id(text: str, where: str) -> str:
-    """Return the id of a user or a session. Raises UsageError for any other text."""
+    """Return the id of a user or a session. Raise UsageError for any other text."""
     if not is_user_id(text):
         raise UsageError("usage.value", f"{where}: found `{text[:60]}`", expected=USER_ID_WORDS)
     return text
 
 
 def _require_user(settings: Settings, tenant: str, user: str) -> None:
-    """Raise UsageError for a text that is no id of a user, unless data is stored under it: earlier versions did so."""
+    """Raise UsageError for an invalid id of a user, unless an earlier version stored data under it."""
     if is_user_id(user):
         return
     if has_store(settings, MEMORY):
@@ -43,7 +43,7 @@ def _require_user(settings: Settings, tenant: str, user: str) -> None:
 
 @contextmanager
 def open_agent_store(settings: Settings) -> Iterator[AgentStore]:
-    """The memory of the project, or of the user, made where there is none. Raises as `Database`."""
+    """Open the memory of the project or of the user, and create it if necessary. Raise the errors of `Database`."""
     store = AgentStore(store_directory(settings) / MEMORY)
     try:
         yield store
@@ -60,9 +60,9 @@ def consolidate(
     counts: bool = True,
     session: SessionSnapshot | None = None,
 ) -> Consolidated:
-    """Keep a run that has ended, in one transaction and once, however often it is resumed: as an interaction of its
-    user with the jobs that it gives, unless it does not count (`read_only`), and what it added to its conversation,
-    with the snapshot of `open_session` and the new messages behind the old ones. Raises as `Database`."""
+    """Store an ended run once and in one transaction, also if it was resumed: as an interaction of its user with its
+    jobs, unless it does not count (`read_only`), and its new messages after those of the snapshot of `open_session`.
+    Raise the errors of `Database`."""
     threshold = settings.value("agent.synthesis_threshold")
     with open_agent_store(settings) as store:
         return store.consolidate(
@@ -73,8 +73,8 @@ def consolidate(
 def profile_of(
     settings: Settings, tenant: str, user: User, layer: MemoryLayer
 ) -> UserProfile | None:
-    """What a request of this user may be given of the own profile: what the user consents to and the pack recalls;
-    None where nothing is known. No store is made for that. Raises as `Database`."""
+    """The profile for a request of its user, from memory that the user consents to and the pack recalls; None for an
+    unknown user. A missing store is not created. Raise the errors of `Database`."""
     if not has_store(settings, MEMORY):
         return None
     with open_agent_store(settings) as store:
@@ -86,8 +86,8 @@ def profile_of(
 
 
 def profile_payload(settings: Settings, tenant: str, user: str) -> Json:
-    """The profile of a user as JSON, with its `entries`: each member with its proposal, evidence and episodes, and who
-    promoted it. Raises as `_require_user`."""
+    """The profile of a user as JSON, with its `entries`: each member with its proposal, evidence, episodes and
+    decision. Raise the errors of `_require_user`."""
     _require_user(settings, tenant, user)
     if not has_store(settings, MEMORY):
         return {**UserProfile(user).to_payload(), "tenant_id": tenant, "entries": []}
@@ -99,7 +99,7 @@ def profile_payload(settings: Settings, tenant: str, user: str) -> Json:
 
 
 def export_payload(settings: Settings, tenant: str, user: str) -> Json:
-    """All that is held of a user: the profile, and the rows of each table. Raises UsageError; as `Database`."""
+    """All data of a user: the profile, and the rows of each table. Raise UsageError; the errors of `Database`."""
     profile = profile_payload(settings, tenant, user)
     tables: dict[str, list[Json]] = {}
     if has_store(settings, MEMORY):
@@ -109,8 +109,8 @@ def export_payload(settings: Settings, tenant: str, user: str) -> Json:
 
 
 def forget(settings: Settings, tenant: str, user: str) -> Json:
-    """Delete all that is held of a user: what was deleted by table, and the episodes that still name the user. Raises
-    `memory.busy` as long as others read the old state: then it is to be done again. As `Database`, `_require_user`."""
+    """Delete all data of a user. Return the deleted rows by table, and the episodes that still name the user. Raise
+    `memory.busy` while others read the old state, and the errors of `Database` and `_require_user`."""
     _require_user(settings, tenant, user)
     deleted: dict[str, int] = {}
     if has_store(settings, MEMORY):
@@ -121,7 +121,7 @@ def forget(settings: Settings, tenant: str, user: str) -> Json:
 
 
 def _entry_payload(entry: ProfileEntry, episodes: dict[str, str]) -> Json:
-    """An entry with the proposal behind it; a run that was kept is named by its episode."""
+    """An entry with its proposal; the episode names a stored run."""
     stored, refs = entry.stored, entry.stored.proposal.evidence_refs
     heads = (ref.partition("/")[0] for ref in refs)
     return {
