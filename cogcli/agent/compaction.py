@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from cogcli.agent.context.compiled import ContextBlock
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
@@ -12,6 +12,7 @@ from cogcli.agent.context.truncation import cut_text, first_sentence
 from cogcli.agent.records import ConversationMessage
 from cogcli.agent.update import MOST
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 
 BLOCK_ID = "session:summary"
 _SHARE = 4
@@ -22,13 +23,13 @@ class Compaction(NamedTuple):
     """The shown part of a conversation: a summary of the oldest messages, None if all have room, and the others."""
 
     summary: ContextBlock | None
-    left: tuple[Mapping[str, Any], ...]
+    left: tuple[Json, ...]
     """The summarized messages."""
-    kept: tuple[Mapping[str, Any], ...]
+    kept: tuple[Json, ...]
 
 
 def compact_messages(
-    messages: Sequence[Mapping[str, Any]],
+    messages: Sequence[Json],
     room: int,
     tokenizer: Tokenizer = ESTIMATE,
     *,
@@ -36,7 +37,7 @@ def compact_messages(
 ) -> Compaction:
     """Fit a conversation into the tokens of the bucket `session` and 40 messages. `summary` is that of a model; without
     it the first sentence of each message of the user is taken. The position names a message without `message_id`."""
-    found = [read_record(ConversationMessage, dict(each)) for each in messages]
+    found = [read_record(ConversationMessage, each) for each in messages]
     sizes = [tokenizer.count(each.content) for each in found]
     if len(messages) <= MOST["messages"] and sum(sizes) <= room:
         return Compaction(None, (), tuple(messages))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from cogcli.agent.bounds import encodable
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
@@ -13,6 +13,7 @@ from cogcli.agent.data_lines import DataLine, json_text
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.state import AgentState, ReasoningContext
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.value_types import Json
 
 SITUATED: Final = "USER CONTEXT:"
 _FACTS: Final = 5
@@ -65,7 +66,7 @@ def digest_lines(digest: str, origin: str) -> list[DataLine]:
     return [DataLine(f"{origin}:{number}", origin, "untrusted", line) for number, line in lines]
 
 
-def _pairs(members: Mapping[str, Any], most: int) -> Iterable[str]:
+def _pairs(members: Json, most: int) -> Iterable[str]:
     for name, value in list(members.items())[-most:]:
         yield f"{name}: {value if isinstance(value, str) else json_text(value)}"
 

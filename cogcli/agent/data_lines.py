@@ -4,7 +4,7 @@ Pure."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.bounds import encodable
@@ -12,6 +12,7 @@ from cogcli.agent.records import ConversationMessage
 from cogcli.base.canonical import canonical
 from cogcli.base.terminal_text import visible_json
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9._:@#/+-]")
 _LONGEST: Final = 80
@@ -31,9 +32,9 @@ class DataLine(NamedTuple):
         return f"@data {names} {json_text(encodable(self.text))}"
 
 
-def message_lines(messages: Iterable[Mapping[str, Any]]) -> list[DataLine]:
+def message_lines(messages: Iterable[Json]) -> list[DataLine]:
     """The messages of a conversation as lines of data."""
-    found = [read_record(ConversationMessage, dict(each)) for each in messages]
+    found = [read_record(ConversationMessage, each) for each in messages]
     return [
         DataLine(f"message:{n:04}", each.role, "untrusted", each.content)
         for n, each in enumerate(found)

@@ -3,8 +3,8 @@ summary of a conversation (docs/reference/agent-state.md#learning). Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from cogcli.agent.bounds import Note, bounded_text
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
@@ -14,6 +14,7 @@ from cogcli.agent.records import SummaryReply
 from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.sections import DataSection, Prompt, PromptSection, fit_sections
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 
 JOB_TOKENS: Final = 4000
 """The tokens of a job, with prompt and answer."""
@@ -46,13 +47,13 @@ _SUMMARIZE: Final = (
 )
 
 
-def build_extract_prompt(interaction: Mapping[str, Any], tokenizer: Tokenizer = ESTIMATE) -> Prompt:
+def build_extract_prompt(interaction: Json, tokenizer: Tokenizer = ESTIMATE) -> Prompt:
     """The prompt of an `extract` job, for one interaction `{query, response, success}`."""
     return _prompt(_EXTRACT, [_section("INTERACTION:", [interaction])], tokenizer)
 
 
 def build_synthesis_prompt(
-    profile: UserProfile, interactions: Iterable[Mapping[str, Any]], tokenizer: Tokenizer = ESTIMATE
+    profile: UserProfile, interactions: Iterable[Json], tokenizer: Tokenizer = ESTIMATE
 ) -> Prompt:
     """The prompt of a `synthesize` job: the profile, and the interactions since the last one."""
     fields = ((name, getattr(profile, name)) for name in MOST)
@@ -68,9 +69,7 @@ def build_synthesis_prompt(
     return _prompt(_SYNTHESIZE, sections, tokenizer)
 
 
-def build_summary_prompt(
-    messages: Sequence[Mapping[str, Any]], tokenizer: Tokenizer = ESTIMATE
-) -> Prompt:
+def build_summary_prompt(messages: Sequence[Json], tokenizer: Tokenizer = ESTIMATE) -> Prompt:
     """The prompt for the summary of the oldest messages of a conversation."""
     return _prompt(_SUMMARIZE, [DataSection("CONVERSATION:", message_lines(messages))], tokenizer)
 
@@ -87,7 +86,7 @@ def parse_summary(text: str | bytes) -> str | ReplyProblem:
     return ReplyProblem("bad_type", "/summary", "expected text")
 
 
-def _section(name: str, interactions: Iterable[Mapping[str, Any]]) -> DataSection:
+def _section(name: str, interactions: Iterable[Json]) -> DataSection:
     newest = list(enumerate(interactions))[::-1]
     seen = ((n, {key: each.get(key) for key in _SEEN}) for n, each in newest)
     return DataSection(

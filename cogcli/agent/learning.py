@@ -26,6 +26,7 @@ from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.stored import is_zoned
 from cogcli.agent.update import Updated
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 
 EXTRACT: Final = {
     "preferences": "preferences",
@@ -75,9 +76,7 @@ def parse_learned(text: str | bytes, kind: str, profile: UserProfile) -> Learned
     return Learned(statements, bounded_notes(notes))
 
 
-def update_from_interaction(
-    profile: UserProfile, insights: Mapping[str, Any], now: str
-) -> Updated[UserProfile]:
+def update_from_interaction(profile: UserProfile, insights: Json, now: str) -> Updated[UserProfile]:
     """The profile after one more interaction with these insights, under the keys of EXTRACT."""
     if not is_zoned(now):
         raise ValueError(f"`{now}` is not a time with a zone")
@@ -88,7 +87,7 @@ def update_from_interaction(
     return Updated(counted._replace(created_at=profile.created_at or now), bounded_notes(notes))
 
 
-def statements_of(found: Mapping[str, Any], kind: str, notes: list[Note]) -> list[Statement]:
+def statements_of(found: Json, kind: str, notes: list[Note]) -> list[Statement]:
     """The statements of a reply's members. An unknown member, or one of a wrong type, is dropped with a note."""
     keys, statements = KEYS[kind], list[Statement | None]()
     for key, value in found.items():
@@ -120,10 +119,10 @@ def _entries(key: str, field: str, value: Any, notes: list[Note]) -> list[tuple[
     return [("", item) for item in items]
 
 
-def fold_interactions(profile: UserProfile, interactions: Iterable[Mapping[str, Any]]) -> Learned:
+def fold_interactions(profile: UserProfile, interactions: Iterable[Json]) -> Learned:
     """Learn from interactions `{intent?, template?, success, code?}` without a model: frequent intents are interests,
     finished templates are patterns of success, error codes are patterns of failure."""
-    rows = [read_record(SeenInteraction, dict(each)) for each in interactions]
+    rows = [read_record(SeenInteraction, each) for each in interactions]
     intents = Counter(row.intent for row in rows)
     found = [("interests", intent) for intent, times in intents.items() if times >= _FREQUENT]
     found += [("success_patterns", row.template) for row in rows if row.success]

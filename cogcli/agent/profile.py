@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.bounds import Note, bounded_text, newest, plain, with_newest, wrong_type
@@ -59,7 +59,7 @@ class UserProfile(NamedTuple):
         return {"schema_version": VERSION, **to_payload(self)}
 
     @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> UserProfile:
+    def from_payload(cls, payload: Json) -> UserProfile:
         """The inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
         found = migrate(payload, VERSION, _MIGRATIONS, "profile")
         return from_payload(cls, found, "profile", "a profile names its user")

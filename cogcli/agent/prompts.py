@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.compress import (
     SITUATED,
@@ -63,10 +63,10 @@ class ToolSpec(NamedTuple):
 
 def build_reasoning_prompt(
     state: AgentState,
-    compiled: Mapping[str, Any],
+    compiled: Json,
     tools: Sequence[ToolSpec],
     mode: str,
-    notices: Iterable[Mapping[str, Any]] = (),
+    notices: Iterable[Json] = (),
     *,
     max_tokens: int = 8000,
     tokenizer: Tokenizer = ESTIMATE,
@@ -132,7 +132,7 @@ def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _blocks(compiled: Mapping[str, Any]) -> dict[str, list[Json]]:
+def _blocks(compiled: Json) -> dict[str, list[Json]]:
     """The blocks of the compiled context by bucket."""
     found: dict[str, list[Json]] = {}
     for block in compiled["compiled_prompt"]["context_blocks"]:
@@ -140,13 +140,13 @@ def _blocks(compiled: Mapping[str, Any]) -> dict[str, list[Json]]:
     return found
 
 
-def _system(compiled: Mapping[str, Any], blocks: Mapping[str, list[Json]]) -> str:
+def _system(compiled: Json, blocks: Mapping[str, list[Json]]) -> str:
     never = [_item(block["content"]) for block in blocks.get("policy", ()) if _is_never(block)]
     return "\n".join((compiled["compiled_prompt"]["system"], *never, _DATA_ONLY))
 
 
 def _developer(
-    compiled: Mapping[str, Any],
+    compiled: Json,
     blocks: Mapping[str, list[Json]],
     tools: Iterable[ToolSpec],
     mode: str,
@@ -171,7 +171,7 @@ def _developer(
     ))  # fmt: skip
 
 
-def _is_never(block: Mapping[str, Any]) -> bool:
+def _is_never(block: Json) -> bool:
     return str(block["block_id"]).startswith("policy:never:")
 
 
@@ -187,9 +187,9 @@ def _tool(tool: ToolSpec) -> str:
 
 def _data(
     state: AgentState,
-    compiled: Mapping[str, Any],
+    compiled: Json,
     blocks: Mapping[str, list[Json]],
-    notices: Sequence[Mapping[str, Any]],
+    notices: Sequence[Json],
     tokenizer: Tokenizer,
 ) -> list[DataSection]:
     task, profile = compiled["compiled_prompt"]["task"], state.user_profile
@@ -222,11 +222,11 @@ def _data(
     return [*sections, last._replace(kept=len(loops))]
 
 
-def _is_loop(notice: Mapping[str, Any]) -> bool:
+def _is_loop(notice: Json) -> bool:
     return notice.get("type") == LOOP
 
 
-def _block_line(block: Mapping[str, Any]) -> DataLine:
+def _block_line(block: Json) -> DataLine:
     origin = next(iter(block["provenance_refs"]), block["bucket"])
     return DataLine(block["block_id"], origin, block["trust"], block["content"])
 
@@ -245,12 +245,12 @@ def _results(completed: Sequence[CompletedCall]) -> list[DataLine]:
     ]
 
 
-def _result_members(result: CompletedCall, in_full: bool) -> Mapping[str, Any]:
+def _result_members(result: CompletedCall, in_full: bool) -> Json:
     members = result.json
     return members if in_full else {key: members.get(key) for key in ("name", "success", "step")}
 
 
-def _notices(notices: Iterable[Mapping[str, Any]], draft: str | None) -> list[DataLine]:
+def _notices(notices: Iterable[Json], draft: str | None) -> list[DataLine]:
     lines = [
         DataLine(f"notice:{number}", "runtime", "verified", json_text(dict(notice)))
         for number, notice in enumerate(notices)

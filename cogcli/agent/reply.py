@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.bounds import Note, bounded_notes, json_size, note, wrong_type
@@ -109,7 +109,7 @@ def reply_of_tool_calls(text: str, calls: Iterable[Any], limit: int) -> Reply | 
 class _Members(NamedTuple):
     """The members of an object of a reply; `place` is its path."""
 
-    value: Mapping[str, Any]
+    value: Json
     place: tuple[str | int, ...]
     notes: list[Note]
 
@@ -142,7 +142,7 @@ def _bad_type(place: Sequence[str | int], expected: str, found: Any) -> _Refused
     return _Refused("bad_type", place, f"expected {expected}, found {preview(found)}")
 
 
-def _reply(value: Mapping[str, Any], limit: int, notes: list[Note]) -> Reply | ReplyProblem:
+def _reply(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyProblem:
     members = _Members(value, (), notes)
     try:
         calls = _calls(members.checked("tool_calls", "a list"), limit, notes)

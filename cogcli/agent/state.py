@@ -6,7 +6,6 @@ run in memory has a class of that name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.profile import UserProfile
@@ -98,7 +97,7 @@ class ExecutionState(NamedTuple):
         return to_payload(self)
 
     @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> ExecutionState:
+    def from_payload(cls, payload: Json) -> ExecutionState:
         """The inverse of `to_payload`. Raise UnreadableState."""
         return from_payload(cls, payload, "execution", "an execution has a query")
 
@@ -118,7 +117,7 @@ class ReasoningContext(NamedTuple):
         return to_payload(self)
 
     @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> ReasoningContext:
+    def from_payload(cls, payload: Json) -> ReasoningContext:
         """The inverse of `to_payload`. Raise UnreadableState."""
         return from_payload(cls, payload, "reasoning")
 
@@ -140,7 +139,7 @@ class AgentState(NamedTuple):
         }
 
     @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> AgentState:
+    def from_payload(cls, payload: Json) -> AgentState:
         """The inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
         found = migrate(payload, VERSION, _MIGRATIONS, "state")
         profile = found.get("user_profile")

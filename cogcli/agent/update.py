@@ -6,7 +6,7 @@ model, a tool or a user are bounded, or dropped with a note.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -130,11 +130,9 @@ def advance_iteration(state: AgentState) -> AgentState:
 
 
 @_change
-def add_message(
-    state: AgentState, message: Mapping[str, Any], now: str, notes: list[Note]
-) -> AgentState:
+def add_message(state: AgentState, message: Json, now: str, notes: list[Note]) -> AgentState:
     """Add a message `{role, content}` of the user or the assistant to the conversation."""
-    found, given = read_record(ConversationMessage, dict(message)), message.get("content")
+    found, given = read_record(ConversationMessage, message), message.get("content")
     if found.role not in ROLES or found.content != given:
         notes.append(wrong_type("messages", "the text of a user or an assistant", given))
         return state
@@ -146,7 +144,7 @@ def add_message(
 
 @_change
 def add_notification(
-    state: AgentState, notification: Mapping[str, Any], now: str, notes: list[Note]
+    state: AgentState, notification: Json, now: str, notes: list[Note]
 ) -> AgentState:
     """Add a notification for the user or the model."""
     value = plain_object(notification, "notifications", notes)
@@ -158,7 +156,7 @@ def add_notification(
 
 @_change
 def set_tool_calls(
-    state: AgentState, calls: Iterable[Mapping[str, Any]], now: str, notes: list[Note]
+    state: AgentState, calls: Iterable[Json], now: str, notes: list[Note]
 ) -> AgentState:
     """Replace the pending calls."""
     kept: list[Json] = []
@@ -174,7 +172,7 @@ def set_tool_calls(
 
 @_change
 def complete_tool_calls(
-    state: AgentState, results: Iterable[Mapping[str, Any]], now: str, notes: list[Note]
+    state: AgentState, results: Iterable[Json], now: str, notes: list[Note]
 ) -> AgentState:
     """Add the results to the completed calls, and clear the pending ones."""
     completed = (*state.execution.completed_calls, *(_result(each, notes) for each in results))
@@ -198,9 +196,7 @@ def add_insight(state: AgentState, insight: str, now: str, notes: list[Note]) ->
 
 
 @_change
-def update_facts(
-    state: AgentState, facts: Mapping[str, Any], now: str, notes: list[Note]
-) -> AgentState:
+def update_facts(state: AgentState, facts: Json, now: str, notes: list[Note]) -> AgentState:
     """Add or replace facts, each as the newest. Null and empty texts change nothing."""
     kept = dict(state.reasoning.facts)
     for name, given in facts.items():
@@ -218,11 +214,9 @@ def update_facts(
 
 
 @_change
-def record_thinking(
-    state: AgentState, thought: Mapping[str, Any], now: str, notes: list[Note]
-) -> AgentState:
+def record_thinking(state: AgentState, thought: Json, now: str, notes: list[Note]) -> AgentState:
     """Record a thought `{thinking, tool_calls}`; of large calls only the names."""
-    found = read_record(Thought, dict(thought))
+    found = read_record(Thought, thought)
     calls = [plain_object(call, "thoughts", notes) for call in found.tool_calls or ()]
     if json_size(calls) > BYTES["thought"]:
         notes.append(note("cut", "thoughts", "the arguments of calls"))
@@ -273,7 +267,7 @@ def _with_insights(state: AgentState, insights: Iterable[str], notes: list[Note]
     return _reasoning(state, insights=kept)
 
 
-def _result(found: Mapping[str, Any], notes: list[Note]) -> Json:
+def _result(found: Json, notes: list[Note]) -> Json:
     """A completed call: `{name, success, step, output | error, truncated}`, its output in its own shape."""
     given = plain_object(found, "completed_calls", notes)
     call = read_record(CompletedCall, given)

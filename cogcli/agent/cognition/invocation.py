@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.compaction import Compaction, compact_messages
 from cogcli.agent.context.inputs import (
@@ -67,7 +67,7 @@ class Fetched(NamedTuple):
         }
 
     @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> Fetched:
+    def from_payload(cls, payload: Json) -> Fetched:
         """The inverse of `to_payload`."""
         memories = (
             PromotedMemory(**{**each, "evidence_refs": tuple(each["evidence_refs"])})

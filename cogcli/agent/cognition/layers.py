@@ -6,13 +6,13 @@ policy gate uses the policy of the run, so the loop drives these three; the othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.errors import InternalError
 from cogcli.declarations.value_types import Json
 
-View = Mapping[str, Any]
+View = Json
 KEPT: Final = 12
 """The number of references that attention keeps."""
 _TRUST: Final = {"authoritative": 0.3, "verified": 0.2, "untrusted": 0.0}
@@ -151,7 +151,7 @@ class LoopLayer(NamedTuple):
     function: Callable[[View], Json] | None = None
     """None for a layer that the loop drives."""
 
-    def require_own(self, writes: Mapping[str, Any]) -> None:
+    def require_own(self, writes: Json) -> None:
         """Raise InternalError for a write outside the row."""
         if set(writes) - set(self.writes):
             raise InternalError(

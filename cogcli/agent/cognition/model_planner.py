@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.bounds import note
 from cogcli.agent.cognition.ends import UNUSABLE
@@ -23,6 +23,7 @@ from cogcli.agent.sections import Prompt
 from cogcli.agent.state import AgentState
 from cogcli.agent.update import update_from_reasoning
 from cogcli.base.errors import InternalError
+from cogcli.declarations.value_types import Json
 from cogcli.specs.field_schema import schema_of
 
 REPAIRS: Final = 2
@@ -131,7 +132,7 @@ def _ids(given: Sequence[str]) -> list[str]:
     )
 
 
-def _depends_on(call: Mapping[str, Any], by_name: Mapping[str, str]) -> tuple[str, ...] | None:
+def _depends_on(call: Json, by_name: Mapping[str, str]) -> tuple[str, ...] | None:
     """The ids of the calls that a call waits for. An unknown name stays, and is refused."""
     named = call.get("depends_on")
     return None if named is None else tuple(by_name.get(name, name) for name in named)

@@ -5,8 +5,8 @@ A capability that fails a check is redacted, not only refused at its call. Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from cogcli.agent.context.compiled import Redaction
 from cogcli.agent.context.inputs import CompileInput
@@ -65,7 +65,7 @@ def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
     )
 
 
-def surface_tools(given: CompileInput, intent: IntentResult, facts: Mapping[str, Any]) -> Surface:
+def surface_tools(given: CompileInput, intent: IntentResult, facts: Json) -> Surface:
     """The capabilities of the intent that every check permits, and those that only wait for facts of another one."""
     tools, redactions, waiting = [], [], []
     listed = _listed(given, intent)
@@ -110,7 +110,7 @@ def _lacking_facts(verdict: Verdict) -> tuple[str, ...]:
 
 
 def call_data(
-    given: CompileInput, intent: IntentResult, facts: Mapping[str, Any], mode: str, capability: str
+    given: CompileInput, intent: IntentResult, facts: Json, mode: str, capability: str
 ) -> Json:
     """The data of rules for a call before its arguments are known (docs/reference/pack.md#rules)."""
     request, run = given.request, given.run
@@ -144,9 +144,7 @@ def mode_of(given: CompileInput, id: str) -> str:
     return mode_under(given.pack.tooling.capabilities, capability) if capability else "destructive"
 
 
-def _verdict(
-    given: CompileInput, intent: IntentResult, id: str, facts: Mapping[str, Any]
-) -> Verdict:
+def _verdict(given: CompileInput, intent: IntentResult, id: str, facts: Json) -> Verdict:
     mode = mode_of(given, id)
     call = GovernedCall(
         id,

@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cogcli.base.calls import Cancellation
 from cogcli.base.canonical import canonical, digest_of
@@ -92,7 +92,7 @@ class ModelReply(NamedTuple):
         }
 
     @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> ModelReply:
+    def from_payload(cls, payload: Json) -> ModelReply:
         """The inverse of `to_payload`. Raise KeyError or TypeError for other JSON."""
         calls, usage = tuple(payload["tool_calls"]), TokenUsage(**payload["usage"])
         return cls(**{**payload, "tool_calls": calls, "usage": usage})
@@ -140,7 +140,7 @@ class ModelError(Exception):
         return {name: getattr(self, name) for name in names}
 
     @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> ModelError:
+    def from_payload(cls, payload: Json) -> ModelError:
         """The inverse of `to_payload`. Raise KeyError or TypeError for other JSON."""
         named = dict(payload)
         return cls(named.pop("kind"), named.pop("message"), **named)
@@ -161,7 +161,7 @@ class ModelInfo(NamedTuple):
         return {**self._asdict(), "features": list(self.features)}
 
     @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> ModelInfo:
+    def from_payload(cls, payload: Json) -> ModelInfo:
         """The inverse of `to_payload`."""
         return cls(**{**payload, "features": tuple(payload.get("features", ()))})
 
@@ -199,7 +199,7 @@ def estimate_usage(
     count: Callable[[str], int],
     request: ModelRequest,
     text: str,
-    calls: Sequence[Mapping[str, Any]],
+    calls: Sequence[Json],
 ) -> TokenUsage:
     """The estimated tokens of a request and its answer."""
     prompt = canonical([request.messages, request.tools]).decode()

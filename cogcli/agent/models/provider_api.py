@@ -6,7 +6,7 @@ A reply is read into records by `declarations.reading`: a member of another type
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -111,7 +111,7 @@ class ProviderFailure(Exception):
         self.error = error
 
 
-def sent_names(tools: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def sent_names(tools: Iterable[Json]) -> dict[str, str]:
     """The unique names of tools on the wire, where at most 64 letters, digits, `_` and `-` are allowed."""
     found: dict[str, str] = {}
     for tool in tools:

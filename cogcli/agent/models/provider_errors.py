@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.agent.models.port import ModelError
 from cogcli.agent.models.provider_api import ReportedError, error_in, parse_json
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.failures import retry_after
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def model_error(kind: str, error: ReportedError, prefix: str = "") -> ModelError
     return ModelError(kind, f"{prefix}{message or code}".rstrip(" :"), hint=hint, retryable=credit)
 
 
-def refused_member(error: ModelError, body: Mapping[str, Any], optional: Mapping[str, str]) -> str:
+def refused_member(error: ModelError, body: Json, optional: Mapping[str, str]) -> str:
     """The optional member of a body that an error names; empty for none."""
     if error.kind != "bad_request":
         return ""

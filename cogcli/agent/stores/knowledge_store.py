@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -12,6 +12,7 @@ from cogcli.agent.stores.knowledge_lines import faults_of
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.value_types import Json
 from cogcli.stores.database import Database, UnreadableRow
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class KnowledgeStore:
 
     def append(
         self,
-        lines: Iterable[Mapping[str, Any]],
+        lines: Iterable[Json],
         refusal: Callable[[int, str], UsageError] = _refusal,
     ) -> Snapshot:
         """Append all checked lines in one transaction, and return the snapshot after them. For a line that retracts a
@@ -172,7 +173,7 @@ def _next_hash(state: str, row: tuple[Any, ...]) -> str:
         raise UnreadableRow("an edge with what is not text") from error
 
 
-def _row_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
+def _row_of(line: Json) -> tuple[Any, ...]:
     value = line.get("value")
     defaults = {
         "object": "",

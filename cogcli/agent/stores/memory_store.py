@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -79,7 +79,7 @@ class MemoryStore:
         self,
         tenant_id: str,
         user_id: str,
-        payloads: Iterable[Mapping[str, Any]],
+        payloads: Iterable[Json],
         layer: MemoryLayer,
         *,
         consent: Collection[str],

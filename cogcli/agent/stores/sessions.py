@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
@@ -61,7 +60,7 @@ class SessionSnapshot(NamedTuple):
         }
 
     @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> SessionSnapshot:
+    def from_payload(cls, payload: Json) -> SessionSnapshot:
         """The inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
         members = {name: payload[name] for name in cls._fields if name in payload}
         reasoning = _reasoning_from(
@@ -180,7 +179,7 @@ def delete_session(
     return messages if found else -1
 
 
-def _reasoning_from(stored: Mapping[str, Any]) -> ReasoningContext:
+def _reasoning_from(stored: Json) -> ReasoningContext:
     """The reasoning of a stored conversation. Raise UnreadableState, NewerState."""
     state = {**stored, "execution": {"query": ""}, "user_profile": None}
     return AgentState.from_payload(state).reasoning

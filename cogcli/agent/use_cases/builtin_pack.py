@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from cogcli.agent.context.blocks import tool_text
 from cogcli.agent.context.tokenizer import ESTIMATE
 from cogcli.app.needs import MissingNeeds
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import BUILT_IN_PACK
 from cogcli.declarations.value_types import Json
@@ -25,7 +26,7 @@ INTENT: Final = "ask"
 _ROLE: Final = "assistant"
 
 
-def find_skill(settings: Settings, message: str, given: Mapping[str, Any] = {}) -> SkillAnswer:
+def find_skill(settings: Settings, message: str, given: Json = NOTHING) -> SkillAnswer:
     """The skill for a message, with the inputs that are missing from `given`; else the nearest skills."""
     return answer_for(
         message,

@@ -22,6 +22,8 @@ _PHASES: Final = frozenset(PHASES)
 _OWN_CHECKS: Final = ("seq", "id", "timestamp", "prev", "sum", "clock")
 _SHAPES: Final = 1000
 """The number of sound shapes that are kept. Ours are few; a foreign log may have one per line."""
+Faults = Iterator[tuple[str, str]]
+"""The code and the message of each fault of a line."""
 _METRICS: Final = frozenset(("started_at", "completed_at", "duration_ms"))
 
 
@@ -83,7 +85,7 @@ class LineCheck:
 
     # -- our own lines ------------------------------------------------------------------------------------------------
 
-    def _own(self, raw: bytes, line: Json) -> Iterator[tuple[str, str]]:
+    def _own(self, raw: bytes, line: Json) -> Faults:
         sequence, event_id = line.get("seq"), line.get("id")
         if type(sequence) is not int or sequence != self._sequence:
             yield "seq.wrong", f"seq is {sequence!r:.30}, expected {self._sequence}"
@@ -97,7 +99,7 @@ class LineCheck:
         if type(metrics := line.get("metrics")) is dict and not metrics.keys() <= _METRICS:
             yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
 
-    def _shape(self, line: Json) -> Iterator[tuple[str, str]]:
+    def _shape(self, line: Json) -> Faults:
         """The problems of keys and types. A shape that was sound once is not checked again."""
         shape = (*line, *map(type, line.values()))
         if shape not in self._sound:
@@ -106,7 +108,7 @@ class LineCheck:
             if not found and len(self._sound) < _SHAPES:
                 self._sound.add(shape)
 
-    def _time(self, line: Json) -> Iterator[tuple[str, str]]:
+    def _time(self, line: Json) -> Faults:
         timestamp, clock = line.get("timestamp"), line.get("clock")
         if type(timestamp) is not str or not TIMESTAMP.fullmatch(timestamp):
             yield (
@@ -157,7 +159,7 @@ class LineCheck:
             )
 
 
-def _key_problems(line: Json) -> Iterator[tuple[str, str]]:
+def _key_problems(line: Json) -> Faults:
     for key, kind in TYPES.items():
         if key in _OWN_CHECKS or (key in OPTIONAL and key not in line):
             continue

@@ -17,6 +17,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
 from cogcli.episode.layout import EVENTS, Finding, error_finding
+from cogcli.episode.verify.lines import Faults
 
 _AFTER_END: Final = ("runtime", "insight", "memory")
 
@@ -57,7 +58,7 @@ class OrderingCheck:
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
-    def _order(self, event: Event) -> Iterator[tuple[str, str]]:
+    def _order(self, event: Event) -> Faults:
         run = self._runs.get(event.run_id)
         if event.phase == "start":
             yield from self._start(event, run)
@@ -76,7 +77,7 @@ class OrderingCheck:
         if event.phase == "plan":
             yield from self._plan(event)
 
-    def _after_end(self, event: Event, run: _Run) -> Iterator[tuple[str, str]]:
+    def _after_end(self, event: Event, run: _Run) -> Faults:
         """An event that must not follow the end of its run, or of the root run."""
         may_follow = event.phase in _AFTER_END
         if not run.alive and not (event.run_id == self._root and may_follow):
@@ -84,7 +85,7 @@ class OrderingCheck:
         elif not self._runs[self._root].alive and not may_follow:
             yield "run.after-end", f"{event.event_type} after the root run has terminated"
 
-    def _start(self, event: Event, run: _Run | None) -> Iterator[tuple[str, str]]:
+    def _start(self, event: Event, run: _Run | None) -> Faults:
         parent = read_record(_ParentRun, event.payload).parent_run_id
         if run is not None:
             yield "run.twice-started", "the run has started before"
@@ -99,7 +100,7 @@ class OrderingCheck:
             yield "run.after-end", "a nested run starts after its parent has terminated"
         self._runs[event.run_id] = _Run()
 
-    def _plan(self, event: Event) -> Iterator[tuple[str, str]]:
+    def _plan(self, event: Event) -> Faults:
         if event.run_id != self._root:
             yield "plan.nested", "a nested run writes no plan"
             return
@@ -110,7 +111,7 @@ class OrderingCheck:
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
-    def _step(self, event: Event) -> Iterator[tuple[str, str]]:
+    def _step(self, event: Event) -> Faults:
         kind = event.event_type
         if event.phase != "act" or kind is None:
             return
@@ -134,7 +135,7 @@ class OrderingCheck:
     def _is_unplanned(self, step: str) -> bool:
         return self._planned is not None and StepPath(step).root_step not in self._planned
 
-    def _finish(self, run: _Run, step: str, act: SharedAct) -> Iterator[tuple[str, str]]:
+    def _finish(self, run: _Run, step: str, act: SharedAct) -> Faults:
         has_result = act.action_id is not None or act.tool is not None
         if step in run.ended:
             yield "step.twice-ended", f"step `{step:.60}` has ended before"
@@ -145,7 +146,7 @@ class OrderingCheck:
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
-    def _payload(self, event: Event) -> Iterator[tuple[str, str]]:
+    def _payload(self, event: Event) -> Faults:
         kind = event.event_type
         if kind not in EVENT_TYPES:
             return
