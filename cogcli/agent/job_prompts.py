@@ -96,9 +96,9 @@ def _section(name: str, interactions: Iterable[Json]) -> DataSection:
 
 
 def _prompt(
-    asked: tuple[str, str], sections: Sequence[DataSection], tokenizer: Tokenizer
+    instructions: tuple[str, str], sections: Sequence[DataSection], tokenizer: Tokenizer
 ) -> Prompt:
-    system = "\n".join((asked[0], _DATA_ONLY, asked[1]))
+    system = "\n".join((instructions[0], _DATA_ONLY, instructions[1]))
     fixed = PromptSection("system", tokenizer.count(system))
     data = fit_sections(sections, JOB_TOKENS - ANSWER_TOKENS - fixed.tokens, tokenizer)
     content = "\n".join(each.text for each in data)

@@ -86,7 +86,7 @@ def entity_of(user_id: str) -> str:
     return f"user:{user_id}"
 
 
-def statement_of(predicate: str, value: Any) -> Statement | None:
+def statement_from(predicate: str, value: Any) -> Statement | None:
     """The statement of a candidate; None if it is not about a profile."""
     field, _, name = predicate.partition(".")
     if field not in MOST or (not name and field != STYLE):
@@ -162,7 +162,7 @@ def fold_profile(
     mine.sort(key=lambda memory: (memory.promoted_at, memory.memory_id))
     profile, notes = UserProfile(user_id), list[Note]()
     for memory in mine:
-        statement = statement_of(memory.predicate, memory.value)
+        statement = statement_from(memory.predicate, memory.value)
         profile = apply_statement(profile, statement, notes) if statement else profile
     return profile._replace(
         created_at=mine[0].promoted_at if mine else "",

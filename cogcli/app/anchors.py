@@ -14,7 +14,7 @@ from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.jsonvalue import object_of
 from cogcli.episode.layout import is_digest, is_episode_id
-from cogcli.episode.manifest import chain_of
+from cogcli.episode.manifest import read_chain
 from cogcli.episode.refusals import open_episode, unreadable
 
 _LIMIT: Final = 256 * 1024 * 1024
@@ -38,7 +38,7 @@ def read_heads(directories: Iterable[Path], warn: Callable[[CogcliError], None])
     for directory in directories:
         try:
             with open_episode(directory) as folder:
-                chain = chain_of(folder, directory.name)
+                chain = read_chain(folder, directory.name)
         except FileRefused as error:
             warn(unreadable(directory, error.message, file=Path(error.path).name))
             continue

@@ -28,7 +28,7 @@ from cogcli.episode.layout import (
 )
 from cogcli.episode.log_fold import fold_log
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.manifest import seal_of
+from cogcli.episode.manifest import read_seal
 from cogcli.episode.refusals import open_episode
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.signing import public_key
@@ -160,7 +160,7 @@ def _add_duplicate(
 ) -> VerifyResult:
     """The result, with a finding `episode.twice` where an earlier episode of this command is sealed under the same
     id."""
-    seal = seal_of(directory)
+    seal = read_seal(directory)
     if seal is None:
         return one
     episode_id, digest = seal

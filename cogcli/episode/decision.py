@@ -168,7 +168,7 @@ class DecisionFold:
                 self._verified.append(_members(payload, "turn", "verdict", "fails"))
                 self._replans += payload.verdict == _COUNTED_REPLAN
             case ResultJudged():
-                _refs_of(payload.evidence_gates)
+                _list_refs(payload.evidence_gates)
                 self._scored.append(_members(payload, "turn", "verdict", "reason", "goal_met"))
                 self._replans += payload.verdict == _COUNTED_REPLAN
                 self._gates = payload.evidence_gates
@@ -195,7 +195,7 @@ class DecisionFold:
     def _take_context(self, context: Json) -> None:
         """Take a compiled context, or nothing of it if a member is malformed."""
         controls = context["runtime_controls"]
-        _refs_of(controls["evidence_gates"])
+        _list_refs(controls["evidence_gates"])
         shown = dict.fromkeys(each["ref"] for each in context["manifests"]["evidence_manifest"])
         bearing = dict.fromkeys((*controls["must_refuse"], *controls["must_escalate"]))
         self._context_hashes.append(context["context_ledger"]["context_hash"])
@@ -279,7 +279,7 @@ class DecisionFold:
                 "agent": agent.role,
             },
             "subjects": agent.subjects,
-            "evidence_refs": list(_refs_of(self._gates) | self._shown),
+            "evidence_refs": list(_list_refs(self._gates) | self._shown),
             "evidence_gates": self._gates,
             "policy_decisions": self._policy,
             "approvals": list(self._approvals.values()),
@@ -373,7 +373,7 @@ class DecisionFold:
         )
 
 
-def _refs_of(gates: list[Any]) -> Json:
+def _list_refs(gates: list[Any]) -> Json:
     """The references of evidence gates, in order. Raise KeyError or TypeError for a malformed gate."""
     return dict.fromkeys(ref for gate in gates for ref in gate["refs"])
 

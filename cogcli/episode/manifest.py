@@ -49,7 +49,7 @@ _LIMIT: Final = 64 * 1024 * 1024
 _SHOWN: Final = (EVENTS, LEARN, SUMMARY, MANIFEST)
 
 
-def manifest_of(
+def build_manifest(
     *,
     episode_id: str,
     created_at: str,
@@ -96,7 +96,7 @@ def entry(name: str, digest: str, size: int) -> Json:
     return {"name": name, "sha256": digest, "size_bytes": size, "kind": kind_of(name)}
 
 
-def files_of(folder: Folder) -> list[Json]:
+def list_files(folder: Folder) -> list[Json]:
     """Return the manifest entries of all files except the manifest, by name. Raise FileRefused."""
     entries = [entry(name, *measure(folder, name)) for name in _regular(folder) if name != MANIFEST]
     try:
@@ -131,7 +131,7 @@ def measure(folder: Folder, name: str) -> tuple[str, int]:
     return content.hexdigest(), size
 
 
-def chain_of(folder: Folder, episode_id: str) -> Json:
+def read_chain(folder: Folder, episode_id: str) -> Json:
     """The number of lines in the log, and the hash of the last. Raise FileRefused."""
     count, last = 0, None
     for count, last in Lines(folder.chunks(EVENTS)):  # noqa: B007
@@ -222,7 +222,7 @@ def unlike(folder: Folder, file: NamedFile) -> str:
     return ""
 
 
-def seal_of(directory: Path) -> tuple[str, str] | None:
+def read_seal(directory: Path) -> tuple[str, str] | None:
     """The id of a sealed episode and the hash of its manifest; None without a readable manifest."""
     try:
         with open_episode(directory) as folder:

@@ -16,7 +16,7 @@ from cogcli.episode.journal import Journal
 from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import LogFold, decision_files, fold_log
-from cogcli.episode.manifest import chain_of, files_of, manifest_of
+from cogcli.episode.manifest import build_manifest, list_files, read_chain
 from cogcli.episode.projection import state_bytes
 from cogcli.episode.refusals import altered_error, unreadable
 from cogcli.episode.summary import summary_of
@@ -33,12 +33,12 @@ def seal(journal: Journal) -> None:
     journal.replace(SUMMARY, to_bytes(summary_of(fold, journal.put_large)))
     evidence = _persist(journal, fold)
     try:
-        files, chain = files_of(journal.folder), chain_of(journal.folder, journal.episode_id)
+        files, chain = list_files(journal.folder), read_chain(journal.folder, journal.episode_id)
     except FileRefused as error:
         raise unreadable(journal.directory, error.message) from error
     if chain != journal.chain:
         raise altered_error(journal.directory, f"{EVENTS} changed while the episode was sealed")
-    manifest = manifest_of(
+    manifest = build_manifest(
         episode_id=journal.episode_id,
         created_at=evidence.timestamp,
         files=files,

@@ -39,7 +39,7 @@ class TurnHistory:
     """One pass over the layers, after the events so far."""
 
     __slots__ = (
-        "asked", "calls", "candidate", "context", "decided", "escalation", "layers", "number", "scored", "skipped",
+        "calls", "candidate", "context", "decided", "escalation", "layers", "model_use", "number", "scored", "skipped",
         "step", "steps", "verified",
     )  # fmt: skip
 
@@ -52,7 +52,7 @@ class TurnHistory:
         """The writes of each layer."""
         self.skipped: dict[str, str] = {}
         """The reason of each skipped layer."""
-        self.asked = Used()
+        self.model_use = Used()
         """The use of its model calls."""
         self.context: ContextDocument | None = None
         self.candidate: CandidateProposed | None = None
@@ -88,7 +88,7 @@ class TurnHistory:
             case ContextCompiled():
                 self.context = read_record(ContextDocument, payload.context)
             case ModelAnswered():
-                self.asked = self.asked.plus(Used.of(payload.usage))
+                self.model_use = self.model_use.plus(Used.of(payload.usage))
             case CandidateProposed():
                 self.candidate = payload
             case PlanJudged():

@@ -135,7 +135,10 @@ def footer(fold: History, glyphs: Glyphs) -> StyledLine:
     parts = []
     calls, tokens_in, tokens_out = total_usage(fold.branches())
     for turn in fold.turns.turns:  # questions to a model are no calls of capabilities
-        tokens_in, tokens_out = tokens_in + turn.asked.tokens_in, tokens_out + turn.asked.tokens_out
+        tokens_in, tokens_out = (
+            tokens_in + turn.model_use.tokens_in,
+            tokens_out + turn.model_use.tokens_out,
+        )
     if tokens_in or tokens_out:
         parts.append(f"tokens {tokens_in} in, {tokens_out} out")
     parts.append(count_of(len(fold.actions), "action") if fold.actions else count_of(calls, "call"))
@@ -258,10 +261,10 @@ def turn_lines(turn: TurnHistory) -> list[str]:
         stages = count_of(len(turn.context.context_ledger.stage_hashes), "stage")
         blocks = count_of(len(turn.context.compiled_prompt.context_blocks), "block")
         found.append(f"context: {stages}, {blocks}{kept}")
-    if turn.asked.calls:
-        asked = count_of(turn.asked.calls, "question")
+    if turn.model_use.calls:
+        asked = count_of(turn.model_use.calls, "question")
         found.append(
-            f"model: {asked}, tokens {turn.asked.tokens_in} in, {turn.asked.tokens_out} out"
+            f"model: {asked}, tokens {turn.model_use.tokens_in} in, {turn.model_use.tokens_out} out"
         )
     judged = (("verify", turn.verified), ("score", turn.scored))
     verdicts = [

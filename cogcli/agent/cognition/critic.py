@@ -77,11 +77,11 @@ def verify(
     if candidate.fault:
         return Verification((Fail(candidate.fault),))
     if plan is None:
-        return Verification(tuple(_of_decision(invocation, candidate)))
-    fails = [*_of_calls(invocation, context, plan, candidate), *_of_graph(plan)]
-    fails += _of_evidence(invocation, plan, tuple(unresolved))
+        return Verification(tuple(_judge_template(invocation, candidate)))
+    fails = [*_judge_calls(invocation, context, plan, candidate), *_judge_graph(plan)]
+    fails += _judge_evidence(invocation, plan, tuple(unresolved))
     fails += [Fail("loop_guard", step, trip.kind) for step, trip in trips.items()]
-    fails += _of_decision(invocation, candidate)
+    fails += _judge_template(invocation, candidate)
     known = invocation.capabilities
     calls = sum(uses in known or not uses.startswith(NESTED) for uses in plan.capabilities.values())
     for key in (PER_TURN, "tool_calls.per_workflow"):
@@ -91,7 +91,7 @@ def verify(
     return Verification(tuple(fails))
 
 
-def _of_calls(
+def _judge_calls(
     invocation: Invocation, context: CompiledContext, plan: TurnPlan, candidate: Candidate
 ) -> Iterable[Fail]:
     """A fail for each call of a capability that is unknown, above the safety mode, or has wrong arguments."""
@@ -154,7 +154,7 @@ def _misfit(capability: Capability, arguments: Json) -> str:
     return violations[0].message if violations else ""
 
 
-def _of_graph(plan: TurnPlan) -> Iterable[Fail]:
+def _judge_graph(plan: TurnPlan) -> Iterable[Fail]:
     """A fail if steps wait for each other, or for a step that does not exist."""
     waiting = {step.id: set(step.config.depends_on or ()) for step in plan.skill.steps}
     if len(waiting) < len(plan.skill.steps) or not waiting.keys() >= set().union(*waiting.values()):
@@ -166,7 +166,7 @@ def _of_graph(plan: TurnPlan) -> Iterable[Fail]:
         yield Fail("dependency_cycle", next(iter(waiting)))
 
 
-def _of_evidence(
+def _judge_evidence(
     invocation: Invocation, plan: TurnPlan, unresolved: tuple[str, ...]
 ) -> Iterable[Fail]:
     """A fail for required evidence that is not known and that no step before the first effect supplies."""
@@ -183,7 +183,7 @@ def _of_evidence(
         supplied |= tools.get(capability.id, PackTool()).facts.keys()
 
 
-def _of_decision(invocation: Invocation, candidate: Candidate) -> Iterable[Fail]:
+def _judge_template(invocation: Invocation, candidate: Candidate) -> Iterable[Fail]:
     """A fail for a template that does not belong to the intent, or has outcomes that its decision lacks."""
     layer = invocation.pack.decisions
     if not candidate.template:

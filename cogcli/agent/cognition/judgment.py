@@ -83,7 +83,7 @@ def _ask(loop: Progress, purpose: str, request: ModelRequest) -> Effects:
     reserved = loop.policy.budgets.reserve({TOKENS: needs})
     if isinstance(reserved, Exceeded):
         return reserved
-    asked = yield from loop.reasoning.calls.ask(loop.turn, purpose, request)
-    reserved.commit({TOKENS: asked.tokens})
-    outcome: ModelReply | ModelError = asked.outcome
+    answered = yield from loop.reasoning.calls.ask(loop.turn, purpose, request)
+    reserved.commit({TOKENS: answered.tokens})
+    outcome: ModelReply | ModelError = answered.outcome
     return outcome

@@ -107,10 +107,10 @@ class ModelCalls:
         """Send a request and return its `AnsweredCall`. Raise the errors of the log, and those that end the run."""
         self._count += 1
         call_id = f"m{self._count}"
-        asked = ModelRequested(
+        requested = ModelRequested(
             turn=turn, call_id=call_id, purpose=purpose, request=_to_log(request)
         )
-        event = self._emit(asked)
+        event = self._emit(requested)
         logged = request_of_log(event.payload["request"])._replace(
             call_id=call_id, timeout_ms=self._timeout_ms
         )
@@ -201,8 +201,8 @@ class ModelCalls:
     def _take(self, event: Event) -> None:
         """Take an event of a model call that an earlier process recorded."""
         match recorded_payload(event):
-            case ModelRequested() as asked:
-                self._recorded[asked.call_id] = RecordedModelCall()
+            case ModelRequested() as requested:
+                self._recorded[requested.call_id] = RecordedModelCall()
             case ModelRetried() as retried:
                 failure = ModelError.from_payload(retried.error)
                 self._recorded[retried.call_id].failures.append(failure)

@@ -43,7 +43,7 @@ class ModelPlanner:
     def propose(self, view: JudgmentView) -> Question:
         if view.state is None:
             raise InternalError("internal", "a planner that asks a model has no state to ask from")
-        tools, mode = tuple(tools_of(view)), view.state.execution.mode
+        tools, mode = tuple(list_tools(view)), view.state.execution.mode
         prompt = build_reasoning_prompt(
             view.state, view.context.payload, tools, mode, view.notices, max_tokens=view.room
         )
@@ -78,7 +78,7 @@ class _Answering(NamedTuple):
         reply = _read(answer, CALLS[self.state.execution.mode])
         if isinstance(reply, Reply):
             updated = update_from_reasoning(self.state, reply, self.now)
-            return Judged(candidate_of(reply), updated.state, updated.notes)
+            return Judged(candidate_from_reply(reply), updated.state, updated.notes)
         after = self._replace(problems=(*self.problems, reply))
         if len(after.problems) > REPAIRS:
             notes = tuple(note(each.code, each.pointer, each.message) for each in after.problems)
@@ -100,7 +100,7 @@ def _describe(problem: ReplyProblem, finish: str) -> str:
     return f"{problem.message}{place}{_FINISHED.get(finish, '')}"
 
 
-def tools_of(view: JudgmentView) -> Iterator[ToolSpec]:
+def list_tools(view: JudgmentView) -> Iterator[ToolSpec]:
     """The surfaced tools for a model."""
     for tool in view.context.compilation.surface.tools:
         capability = view.invocation.capabilities[tool.capability]
@@ -108,7 +108,7 @@ def tools_of(view: JudgmentView) -> Iterator[ToolSpec]:
         yield ToolSpec(tool.capability, capability.description, schema, tool.deferred)
 
 
-def candidate_of(reply: Reply) -> Candidate:
+def candidate_from_reply(reply: Reply) -> Candidate:
     """The candidate of a reply: its calls, else its response. A call keeps its id if that is valid for a step."""
     if not reply.calls:
         return Candidate("model", response=reply.response)

@@ -127,27 +127,29 @@ class Observer:
         """The required evidence with contradicting values."""
         return tuple(gate["name"] for gate in self.evidence_gates if gate["status"] == "conflict")
 
-    def result_of(self, step_id: str) -> Any:
+    def find_result(self, step_id: str) -> Any:
         """The output or the error of a step of the root run; None if it did not run."""
         closing = self._closings.get(step_id)
         if closing is None:
             return None
         return closing.output or closing.json.get("error")
 
-    def results_of(self, plan: TurnPlan) -> list[Json]:
+    def list_results(self, plan: TurnPlan) -> list[Json]:
         """The results of the ended steps of a plan, for a model."""
         results = []
         for step in plan.skill.steps:
             if (closing := self._closings.get(step.id)) is not None:
                 success = closing.step_status == "done"
                 result = (
-                    {"output": closing.output or {}} if success else {"error": _error_of(closing)}
+                    {"output": closing.output or {}}
+                    if success
+                    else {"error": _error_for_model(closing)}
                 )
                 named = {"name": step.uses, "success": success, "step": step.id}
                 results.append({**named, **result, "truncated": False})
         return results
 
-    def effects_of(self, plan: TurnPlan) -> list[Json]:
+    def list_effects(self, plan: TurnPlan) -> list[Json]:
         """The effect of each step of a plan."""
         return [self._effect(step.id, step.uses) for step in plan.skill.steps]
 
@@ -174,7 +176,7 @@ class Observer:
         return [{"key": fact["key"], "value": fact["value"]} for fact in self._facts]
 
 
-def _error_of(closing: StepFinished) -> Json:
+def _error_for_model(closing: StepFinished) -> Json:
     """The error of a step that did not complete, for a model."""
     error = closing.error or StepError(code="", message="")
     code = error.code or closing.reason or closing.step_status

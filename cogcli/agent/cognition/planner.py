@@ -179,7 +179,7 @@ def to_plan(invocation: Invocation, candidate: Candidate, turn: int) -> TurnPlan
             "description": "a plan of an agent",
             "inputs": {},
             "outputs": {},
-            "steps": [_step_of(call, prefix) for call in candidate.calls],
+            "steps": [_step_from_call(call, prefix) for call in candidate.calls],
         }
     else:
         return None
@@ -189,7 +189,7 @@ def to_plan(invocation: Invocation, candidate: Candidate, turn: int) -> TurnPlan
     return TurnPlan(plan_id, plan_hash, skill, turn, template)
 
 
-def _step_of(call: ProposedCall, prefix: str) -> Json:
+def _step_from_call(call: ProposedCall, prefix: str) -> Json:
     step = {
         "id": prefix + call.id,
         "uses": call.capability,

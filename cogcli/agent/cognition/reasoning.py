@@ -99,21 +99,21 @@ class Reasoning:
         )
 
 
-def begin_state(given: Invocation, asked: str, now: str) -> AgentState:
-    """The first state of a run; `asked` is the mode that the user requested."""
+def begin_state(given: Invocation, requested: str, now: str) -> AgentState:
+    """The first state of a run; `requested` is the mode that the user requested."""
     layer = given.pack.decisions
     session = read_record(RecordedSession, given.fetched.session)
     intent = layer.intents.get(given.intent.intent)
     templates = [layer.task_templates[id] for id in (intent.templates if intent else ())[:1]]
     steps = max((len(template.steps) for template in templates), default=0)
-    mode = resolve_mode(asked, intent.risk if intent else "", steps, session.last_run_failed)
+    mode = resolve_mode(requested, intent.risk if intent else "", steps, session.last_run_failed)
     profile = given.fetched.profile
     begun = new_state(
         given.request.message,
         user_id=given.request.user.user_id,
         profile=UserProfile.from_payload(profile) if profile else None,
         mode=mode,
-        mode_locked=asked == mode,
+        mode_locked=requested == mode,
         max_iterations=int(given.limits["turns"]),
         messages=[message.json for message in session.messages],
         reasoning=ReasoningContext.from_payload(session.reasoning),

@@ -50,7 +50,7 @@ def _close_reasoning(loop: Progress) -> None:
     """Hand the results of the turn to the state of a model that reasons."""
     if loop.reasoning is None:
         return
-    results = loop.seen.results_of(loop.plan) if loop.plan and loop.effects else []
+    results = loop.seen.list_results(loop.plan) if loop.plan and loop.effects else []
     ending = (loop.ending.reason or loop.ending.status) if loop.ending else ""
     loop.reasoning.close_turn(results, loop.response, ending, loop.root.engine.now, loop.record)
 
@@ -159,7 +159,7 @@ def _count_failing(loop: Progress) -> None:
             loop.failing = loop.failing + 1 if effect["status"] == "failed" else 0
     if loop.ending is None and loop.planner.replans and loop.failing >= MOST_FAILING:
         failed = [effect["step_id"] for effect in loop.effects if effect["status"] == "failed"]
-        loop.ending = failing(loop.seen.result_of(failed[-1]))
+        loop.ending = failing(loop.seen.find_result(failed[-1]))
 
 
 def _count_idle(loop: Progress) -> None:

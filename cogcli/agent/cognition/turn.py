@@ -219,9 +219,9 @@ def _act(loop: Progress, plan: TurnPlan) -> Effects:
     steps = plan_skill(plan.skill, engine.capabilities, engine.skills)
     created = _created(loop, plan, [plan_entry(step) for step in steps.steps])
     outcome: RunOutcome = yield from loop.root.drive(steps, created)
-    loop.effects = loop.seen.effects_of(plan)
+    loop.effects = loop.seen.list_effects(plan)
     for call in loop.candidate.calls:
-        result = loop.seen.result_of(f"t{plan.turn}_{call.id}")
+        result = loop.seen.find_result(f"t{plan.turn}_{call.id}")
         if result is not None:
             loop.guard.note_result(call.capability, call.arguments, result)
     return describe_outcome(outcome, loop.root.run.state.skill_id)

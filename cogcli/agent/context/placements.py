@@ -59,7 +59,7 @@ def placements(found: Compilation) -> tuple[Placement, ...]:
     )
 
 
-def words_of(known: Iterable[Placement]) -> list[str]:
+def list_names(known: Iterable[Placement]) -> list[str]:
     """All names of these."""
     return list(
         dict.fromkeys(

@@ -73,7 +73,7 @@ class KnowledgeStore:
             seq, state = _latest(connection)
             for place, line in enumerate(lines):
                 seq += 1
-                row = _row_of(line)
+                row = _row_from_line(line)
                 if (line.get("retracts") or 0) >= seq:
                     raise refusal(
                         place,
@@ -125,7 +125,7 @@ class KnowledgeStore:
                 edges = [
                     edge
                     for entity in frontier
-                    for edge in _edges_of(connection, entity, tenant_id, seq, most)
+                    for edge in _read_edges(connection, entity, tenant_id, seq, most)
                 ]
                 found.update((edge.seq, edge) for edge in edges)
                 frontier = [
@@ -134,7 +134,7 @@ class KnowledgeStore:
         return [found[key] for key in sorted(found)]
 
 
-def _edges_of(
+def _read_edges(
     connection: sqlite3.Connection, entity: str, tenant_id: str, seq: int, most: int
 ) -> Iterator[Edge]:
     rows = connection.execute(_AROUND, (seq, tenant_id, entity, seq, most))
@@ -173,7 +173,7 @@ def _next_hash(state: str, row: tuple[Any, ...]) -> str:
         raise UnreadableRow("an edge with what is not text") from error
 
 
-def _row_of(line: Json) -> tuple[Any, ...]:
+def _row_from_line(line: Json) -> tuple[Any, ...]:
     value = line.get("value")
     defaults = {
         "object": "",

@@ -16,7 +16,7 @@ from cogcli.agent.profile import (
     clean,
     entity_of,
     fold_profile,
-    statement_of,
+    statement_from,
 )
 from cogcli.agent.stores.interactions import Interaction, ProfileCounters
 from cogcli.agent.stores.memory_rows import StoredProposal
@@ -96,7 +96,7 @@ def fold_learned(
 def _statement(stored: StoredProposal) -> Statement | None:
     """The bounded statement of a proposal; None if it is not about a profile."""
     notes: list[Note] = []
-    found = statement_of(stored.proposal.predicate, stored.proposal.value)
+    found = statement_from(stored.proposal.predicate, stored.proposal.value)
     return clean(found, found.field, notes) if found else None
 
 

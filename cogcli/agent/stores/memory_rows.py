@@ -157,18 +157,18 @@ def _require_readable(members: Json) -> None:
         raise UnreadableRow("the time of a decision is none") from error
 
 
-def words_of(proposal: MemoryProposal) -> str:
+def index_text_from(proposal: MemoryProposal) -> str:
     """The text in the index of a memory."""
-    text = " ".join((proposal.entity, proposal.predicate, *_texts_of(proposal.value)))
+    text = " ".join((proposal.entity, proposal.predicate, *_iterate_texts(proposal.value)))
     return text.replace("_", " ").casefold()
 
 
-def _texts_of(value: Any) -> Iterator[str]:
+def _iterate_texts(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for item in value.values():
-            yield from _texts_of(item)
+            yield from _iterate_texts(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts_of(item)
+            yield from _iterate_texts(item)
     elif value is not None:
         yield str(value)

@@ -15,9 +15,9 @@ from cogcli.agent.stores.memory_rows import (
     COLUMNS,
     VERSIONS,
     StoredProposal,
+    index_text_from,
     row_from,
     stored_from,
-    words_of,
 )
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import EnvironmentRefusal, UsageError
@@ -289,7 +289,7 @@ def keep_proposal(
     )
     if earlier is not None:
         return _repeat(connection, earlier, fresh.proposal, layer) if added.rowcount else earlier
-    words = (fresh.proposal_id, words_of(fresh.proposal))
+    words = (fresh.proposal_id, index_text_from(fresh.proposal))
     connection.execute("INSERT INTO words VALUES (?, ?)", words)
     return _write(connection, _promoted_if_due(connection, _compared(connection, fresh), layer))
 

@@ -192,12 +192,12 @@ class _Worker:
             }
             return learned, {"model": "template", "notes": list(learned.notes), **asked_before}
         seen = [_interaction_payload(each) for each in of]
-        asked = (
+        prompt = (
             build_extract_prompt(seen[0])
             if job.kind == "extract"
             else build_synthesis_prompt(profile, seen)
         )
-        return self._ask(self._model, job, profile, asked.messages)
+        return self._ask(self._model, job, profile, prompt.messages)
 
     def _ask(
         self,

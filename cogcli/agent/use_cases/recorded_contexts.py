@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from cogcli.agent.cognition.invocation import recorded_invocation
 from cogcli.agent.cognition.recorded_contexts import RecompiledTurn, recompile
 from cogcli.agent.context.compiler import CompiledContext
-from cogcli.agent.context.placements import Placement, placements, words_of
+from cogcli.agent.context.placements import Placement, list_names, placements
 from cogcli.agent.use_cases.log import AgentLog, read_agent_log
 from cogcli.app import episodes
 from cogcli.app.settings import Settings
@@ -117,7 +117,7 @@ def _named(known: tuple[Placement, ...], word: str, tenant: str) -> list[Placeme
     if not found:
         text = f"this turn knew of nothing named `{word[:60]}`"
         hint = (
-            suggestion(word, words_of(known))
+            suggestion(word, list_names(known))
             or "what the stores did not give for the request was not known"
         )
         raise UsageError("usage.value", text, hint=hint, next=_in_stores(word, tenant))

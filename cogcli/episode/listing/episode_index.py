@@ -252,7 +252,7 @@ def _is_file(path: Path) -> bool | None:
         return None if isinstance(error, FileNotFoundError) else False
 
 
-def _mac_of(values: Sequence[Any], owner: bytes) -> int:
+def _row_mac(values: Sequence[Any], owner: bytes) -> int:
     """The MAC of a row: 7 bytes, which SQLite holds as a number."""
     mac = blake2b(orjson.dumps(values), key=owner, digest_size=7, person=_PERSON)
     return int.from_bytes(mac.digest(), "big")
@@ -270,13 +270,13 @@ def _encoded(seen: IndexedRow, owner: bytes) -> tuple[Any, ...]:
             int(not sealed), *plain, orjson.dumps(tags).decode(), log_id, decision, pack, intent, user, fault,
         )  # fmt: skip
     values = (*place_of(seen.id), *facts, seen.mark)
-    return (*values, _mac_of(values, owner))
+    return (*values, _row_mac(values, owner))
 
 
 def _decoded(runs_dir: Path, values: tuple[Any, ...], owner: bytes) -> IndexedRow:
     """Decode a row. Raise ValueError or TypeError for an altered row."""
     *written, sum = values
-    if _mac_of(written, owner) != sum or not is_episode_id(written[1]):
+    if _row_mac(written, owner) != sum or not is_episode_id(written[1]):
         raise ValueError("the row is not what was written")
     (
         _,

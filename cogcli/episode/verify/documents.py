@@ -36,7 +36,7 @@ from cogcli.episode.layout import (
     is_blob_name,
 )
 from cogcli.episode.learn import learn_lines
-from cogcli.episode.manifest import entry, manifest_of, measure, with_signature
+from cogcli.episode.manifest import build_manifest, entry, measure, with_signature
 from cogcli.episode.signing import is_signature
 from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.log_reading import LogReading
@@ -271,7 +271,7 @@ class DocumentCheck:
 
     def _whole(self, data: bytes, manifest: Json) -> Iterator[Finding]:
         log = self._log
-        expected = manifest_of(
+        expected = build_manifest(
             episode_id=self._ended.episode_id if self._ended else "",
             created_at=log.last_timestamp,
             files=[self._entry(name) for name in sorted(self._files) if name != MANIFEST],

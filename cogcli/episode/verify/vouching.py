@@ -48,8 +48,8 @@ class Vouching:
     def findings(self, log: LogReading, *, foreign: bool) -> Iterator[Finding]:
         """Findings about checkpoints, then about the signature; `foreign`: of another tool's log."""
         if not foreign:
-            yield from self._of_own(log)
-        found = self._of_signature(log, foreign=foreign)
+            yield from self._check_own(log)
+        found = self._check_signature(log, foreign=foreign)
         yield found
         if (
             self._trusted.signature
@@ -59,7 +59,7 @@ class Vouching:
             message = "no key that is trusted here signed all of it: name the key with `--key FILE`"
             yield error_finding("signature.missing", found.file, 0, message)
 
-    def _of_own(self, log: LogReading) -> Iterator[Finding]:
+    def _check_own(self, log: LogReading) -> Iterator[Finding]:
         if not self._own:
             return
         vouched = compare(self._own, log.lines.episode, log.heads)
@@ -92,13 +92,13 @@ class Vouching:
         except FileRefused:
             return ""
 
-    def _of_signature(self, log: LogReading, *, foreign: bool) -> Finding:
+    def _check_signature(self, log: LogReading, *, foreign: bool) -> Finding:
         """The finding about the signature of the manifest, or of the checkpoint of a run that has not ended."""
         trusted = self._trusted.key
         manifest = read_object(self._folder, MANIFEST)
         signature = manifest.get("signature")
         if signature is None:
-            return self._of_unsigned(log)
+            return self._check_unsigned(log)
         if not signing.is_signature(signature):
             if foreign and not trusted:
                 message = "its signature has another tool's form: it was not checked"
@@ -114,17 +114,17 @@ class Vouching:
             return error_finding(
                 "signature.invalid", MANIFEST, 0, "was altered after it was signed"
             )
-        return self._of_signer(signature["key_id"], unsigned_ranges(manifest))
+        return self._check_signer(signature["key_id"], unsigned_ranges(manifest))
 
-    def _of_unsigned(self, log: LogReading) -> Finding:
+    def _check_unsigned(self, log: LogReading) -> Finding:
         """The finding for an episode whose manifest is missing or not signed."""
         if self._signed and not self._folder.holds(MANIFEST):
-            return self._of_signed_checkpoint(log)
+            return self._check_signed_checkpoint(log)
         if self._trusted.key:
             return error_finding("signature.missing", MANIFEST, 0, "is not signed")
         return _info("signature.none", MANIFEST, "not signed: no other user can check who wrote it")
 
-    def _of_signer(self, key: str, unsigned: list[list[int]] | None) -> Finding:
+    def _check_signer(self, key: str, unsigned: list[list[int]] | None) -> Finding:
         """The finding for a manifest with an intact signature of this key."""
         trusted = self._trusted.key
         if trusted is not None and trusted != key:
@@ -140,7 +140,7 @@ class Vouching:
         whose = "the key given" if trusted else "your key"
         return _info("signature.valid", MANIFEST, f"signed by {whose}, {key}")
 
-    def _of_signed_checkpoint(self, log: LogReading) -> Finding:
+    def _check_signed_checkpoint(self, log: LogReading) -> Finding:
         """The finding about the signed checkpoint of a run that has not ended."""
         vouched = compare(self._signed, log.lines.episode, log.heads)
         signature = self._signed[-1].signature or {}

@@ -35,7 +35,7 @@ from cogcli.agent.profile import (
     apply_statement,
     compare,
     fold_profile,
-    statement_of,
+    statement_from,
 )
 from cogcli.agent.reply import ReplyProblem
 from cogcli.agent.sections import Prompt
@@ -213,7 +213,7 @@ def test_other_memory_says_nothing_for_a_profile() -> None:
     assert fold_profile("ann", others)._replace(created_at="", last_updated="") == UserProfile(
         "ann"
     )
-    assert statement_of("preferences.a.b", 1) == Statement("preferences", 1, "a.b")
+    assert statement_from("preferences.a.b", 1) == Statement("preferences", 1, "a.b")
 
 
 def test_an_interaction_is_counted() -> None:

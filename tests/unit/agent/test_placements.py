@@ -8,7 +8,7 @@ import pytest
 
 from cogcli.agent.context.compiler import CompiledContext, compile_context
 from cogcli.agent.context.inputs import AgentRequest, PromotedMemory, RunContext, User
-from cogcli.agent.context.placements import Placement, placements, words_of
+from cogcli.agent.context.placements import Placement, list_names, placements
 from tests.fakes.support_desk import (
     CAPABILITIES,
     NOW,
@@ -223,7 +223,7 @@ def test_a_cut_text_tells_both_sizes() -> None:
 
 def test_the_words_that_name_something_are_each_there_once() -> None:
     found = compile_context(compile_input())
-    words = words_of(placements(found.compilation))
+    words = list_names(placements(found.compilation))
     assert len(words) == len(set(words))
     assert "" not in words
     assert {"payments.refund", "order.age_days", "order:ord_881", "tool:policy.eval"} <= set(words)

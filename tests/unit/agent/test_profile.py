@@ -15,7 +15,7 @@ from cogcli.agent.profile import (
     apply_statement,
     compare,
     fold_profile,
-    statement_of,
+    statement_from,
 )
 from cogcli.agent.update import CHARACTERS
 from cogcli.agent.update import MOST as MOST_OF_STATE
@@ -113,7 +113,7 @@ def test_a_statement_is_a_candidate_and_back(
 ) -> None:
     made = statement.to_candidate("ann")
     assert made == {"entity": "user:ann", "predicate": candidate[0], "value": candidate[1]}
-    assert statement_of(*candidate) == statement
+    assert statement_from(*candidate) == statement
 
 
 @pytest.mark.parametrize(

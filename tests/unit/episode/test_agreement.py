@@ -164,7 +164,7 @@ def test_the_index_believes_no_row_of_another_user(sealed: Path) -> None:
 
     row = list(database.execute("SELECT * FROM episode").fetchone())[:-1]
     row[-1] = _mark(sealed)
-    forged = episode_index._mac_of(row, b"y" * 32)
+    forged = episode_index._row_mac(row, b"y" * 32)
     database.execute("UPDATE episode SET mark = ?, sum = ?", (row[-1], forged))
     database.commit()
     database.close()
