@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from cogcli.declarations import shared_state as shared
 from cogcli.declarations.call_records import WrittenFile
 from cogcli.declarations.events import SkillRef
+from cogcli.declarations.summary_document import Counts, DecisionStatus
 from cogcli.declarations.value_types import (
     Count,
     Digest,
@@ -14,16 +15,10 @@ from cogcli.declarations.value_types import (
     Json,
     Number,
     Outcome,
-    Ratio,
     ValueLimits,
 )
 
 FileName = Annotated[str, ValueLimits(pattern=r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
-
-
-DecisionStatus = Literal[
-    "completed", "refused", "denied", "pending_approval", "escalated", "failed", "aborted"
-]
 
 
 class Episode(shared.SeedEpisode):
@@ -90,24 +85,6 @@ class Outcomes(shared.Part):
     artifacts: list[str | WrittenFile]
     error: Json | None
     outputs: Json
-
-
-class DecisionSummary(shared.Part):
-    """What an agent's run decided: `decision.json` has the rest."""
-
-    decision_id: str
-    decision_key: str
-    status: DecisionStatus
-    status_reason: str
-    record_hash: Digest
-
-
-class DecisionOverview(DecisionSummary):
-    """The decision of an agent's run as lists of episodes know it."""
-
-    intent: str
-    pack_ref: str | None
-    user_id: str | None
 
 
 class Links(shared.Part):
@@ -208,68 +185,6 @@ class DecisionFile(shared.Part):
     budget: DecisionBudget
     children: list[Json]
     record_hash: Digest
-
-
-class Counts(shared.Part):
-    """What happened how often. Steps are the root run's."""
-
-    steps: dict[shared.StepStatus, Count]
-    calls: Count
-    retries: Count
-    fallbacks: Count
-    vetoes: Count
-    approvals: Count
-
-
-class Metrics(shared.Part):
-    """One formula each; ratios are null where there is nothing to divide by, times are milliseconds."""
-
-    success: bool
-    plan_adherence: Ratio | None
-    tool_coverage: Ratio | None
-    veto_count: Count
-    would_veto_count: Count
-    retry_count: Count
-    fallback_count: Count
-    first_action_ms: Number | None
-    time_to_veto_ms: Number | None
-    step_latency_ms: dict[str, Count]
-    llm_calls: Count
-    tool_calls: Count
-    tokens_in: Count
-    tokens_out: Count
-
-
-class Budget(shared.Part):
-    """What a run might use, and what it used."""
-
-    limit: Number
-    used: Number | None
-
-
-class Summary(shared.Part):
-    """`summary.json`."""
-
-    schema_version: Literal["summary/1"]
-    episode_id: str
-    run_id: str | None
-    trace_id: str | None
-    task: str
-    skill: SkillRef | None
-    using: str | None
-    seed: Number | None
-    tags: Json
-    status: Outcome
-    status_reason: str | None
-    started_at: str
-    ended_at: str
-    duration_ms: Number | None
-    outputs: Json
-    error: Json | None
-    counts: Counts
-    metrics: Metrics
-    budgets: dict[str, Budget]
-    decision: DecisionOverview | None = None
 
 
 class Latencies(shared.Part):

@@ -18,6 +18,7 @@ from cogcli.declarations.events import PAYLOADS
 from cogcli.declarations.field import RECORDS
 from cogcli.declarations.record import Record
 from cogcli.declarations.shared_state import SeedState
+from cogcli.declarations.summary_document import Summary
 from cogcli.declarations.value_types import Json
 
 Schema = Json
@@ -124,7 +125,7 @@ SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
     "learn": partial(_document, "learn.jsonl", documents.LearnEntry),
     "state": partial(_document, "state.json", SeedState, closed=False),
     "state-written": partial(_document, "state.json, as cogcli writes it", documents.StateDocument),
-    "summary": partial(_document, "summary.json", documents.Summary),
+    "summary": partial(_document, "summary.json", Summary),
     "manifest": partial(_document, "manifest.json", documents.Manifest),
     "checkpoint": partial(_document, "checkpoint.jsonl", documents.CheckpointRecord),
     "context": partial(_document, "context.json", documents.ContextFile),

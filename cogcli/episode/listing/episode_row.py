@@ -15,14 +15,14 @@ from cogcli.base.files import FileRefused
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.agent_events import DecisionRecorded
 from cogcli.declarations.checksum import Checksums
-from cogcli.declarations.documents import Summary
 from cogcli.declarations.envelope import ActiveTime, Event
-from cogcli.declarations.events import SkillRef, StateProjected, row_of
+from cogcli.declarations.events import RunStarted, SkillRef, StateProjected, row_of
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedPolicy, RecordedStart
 from cogcli.declarations.shared_events import SharedEnd
 from cogcli.declarations.shared_state import SharedState
+from cogcli.declarations.summary_document import Summary
 from cogcli.declarations.value_types import Json
 from cogcli.episode.agreement import UNSEALED, LogScan, check_agreement, find_end
 from cogcli.episode.blobs import parse
@@ -240,7 +240,7 @@ def _from_log(folder: Folder) -> EpisodeRow:
     begun = first[0]
     if is_foreign(begun):
         return _from_foreign_log(folder, begun.episode_id)
-    start = read_record(RecordedStart, begun.payload)
+    start = read_record(RunStarted, begun.payload)
     status = _status(folder, (None, begun.run_id), last)
     row = _first_row(folder, begun.episode_id, status)._replace(
         skill=start.skill.id or None,
@@ -251,7 +251,7 @@ def _from_log(folder: Folder) -> EpisodeRow:
         task=start.task,
         tags=start.tags,
     )
-    return _add_agent(row, start, last) if start.using == "agent" else row
+    return _add_agent(row, begun, last) if start.using == "agent" else row
 
 
 def _active_ms(folder: Folder, begun: Event, last: list[Event], *, resumed: bool) -> int | None:
@@ -322,8 +322,9 @@ def _first_row(folder: Folder, episode_id: str | None, status: str) -> EpisodeRo
     )
 
 
-def _add_agent(row: EpisodeRow, start: RecordedStart, last: list[Event]) -> EpisodeRow:
+def _add_agent(row: EpisodeRow, begun: Event, last: list[Event]) -> EpisodeRow:
     """The row of an unsealed agent's run, with its decision as the summary will have it and its last sign of life."""
+    start = read_record(RecordedStart, begun.payload)
     policy = start.policy or RecordedPolicy()
     row = row._replace(
         decision=_decision_status(row.status, last),
