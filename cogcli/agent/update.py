@@ -139,7 +139,7 @@ def add_message(state: AgentState, message: Json, now: str, notes: list[Note]) -
     content = bounded_text(found.content, BYTES["message"], "messages", notes, in_bytes=True)
     added = (*state.execution.messages, {"role": found.role, "content": content, "timestamp": now})
     kept = newest(added, MOST["messages"], "messages", notes)
-    return state._replace(execution=state.execution._replace(messages=kept))
+    return _with_execution(state, messages=kept)
 
 
 @_change
@@ -151,7 +151,7 @@ def add_notification(
     value = bounded_value(value, BYTES["notification"], "notifications", notes)
     added = (*state.execution.notifications, {**value, "timestamp": now})
     kept = newest(added, MOST["notifications"], "notifications", notes)
-    return state._replace(execution=state.execution._replace(notifications=kept))
+    return _with_execution(state, notifications=kept)
 
 
 @_change
@@ -167,7 +167,7 @@ def set_tool_calls(
             kept.append(found)
         else:
             notes.append(note("dropped", "pending_calls", read_record(PendingCall, found).name))
-    return state._replace(execution=state.execution._replace(pending_calls=tuple(kept)))
+    return _with_execution(state, pending_calls=tuple(kept))
 
 
 @_change
@@ -177,16 +177,14 @@ def complete_tool_calls(
     """Add the results to the completed calls, and clear the pending ones."""
     completed = (*state.execution.completed_calls, *(_result(each, notes) for each in results))
     kept = newest(completed, MOST["completed_calls"], "completed_calls", notes)
-    return state._replace(
-        execution=state.execution._replace(completed_calls=kept, pending_calls=())
-    )
+    return _with_execution(state, completed_calls=kept, pending_calls=())
 
 
 @_change
 def end_run(state: AgentState, stop_reason: str, now: str, notes: list[Note]) -> AgentState:
     """End the run, and clear the pending calls."""
     reason = bounded_text(stop_reason, CHARACTERS["name"], "stop_reason", notes)
-    return state._replace(execution=state.execution._replace(stop_reason=reason, pending_calls=()))
+    return _with_execution(state, stop_reason=reason, pending_calls=())
 
 
 @_change
@@ -210,7 +208,9 @@ def update_facts(state: AgentState, facts: Json, now: str, notes: list[Note]) ->
         elif value is not None:
             kept.pop(key, None)
             kept[key] = value
-    return _reasoning(state, facts=dict(newest(tuple(kept.items()), MOST["facts"], "facts", notes)))
+    return _with_reasoning(
+        state, facts=dict(newest(tuple(kept.items()), MOST["facts"], "facts", notes))
+    )
 
 
 @_change
@@ -225,7 +225,7 @@ def record_thinking(state: AgentState, thought: Json, now: str, notes: list[Note
     text = bounded_text(found.thinking, CHARACTERS["thinking"], "thoughts", notes)
     entry = {"thinking": text, "tool_calls": calls[: MOST["pending_calls"]], "timestamp": now}
     added = (*state.reasoning.thoughts, entry)
-    return _reasoning(state, thoughts=newest(added, MOST["thoughts"], "thoughts", notes))
+    return _with_reasoning(state, thoughts=newest(added, MOST["thoughts"], "thoughts", notes))
 
 
 @_change
@@ -244,7 +244,9 @@ def update_from_reasoning(
         state = then(record_thinking(state, thought, now))
     for name, text in (("goal", reply.goal), ("strategy", reply.strategy)):
         if text:
-            state = _reasoning(state, **{name: bounded_text(text, CHARACTERS[name], name, notes)})
+            state = _with_reasoning(
+                state, **{name: bounded_text(text, CHARACTERS[name], name, notes)}
+            )
     state = then(update_facts(state, reply.facts, now))
     state = then(set_tool_calls(_with_insights(state, reply.insights, notes), reply.calls, now))
     answer = (
@@ -255,7 +257,11 @@ def update_from_reasoning(
     return state._replace(execution=_switched(execution, reply, notes))
 
 
-def _reasoning(state: AgentState, **changes: Any) -> AgentState:
+def _with_execution(state: AgentState, **changes: Any) -> AgentState:
+    return state._replace(execution=state.execution._replace(**changes))
+
+
+def _with_reasoning(state: AgentState, **changes: Any) -> AgentState:
     return state._replace(reasoning=state.reasoning._replace(**changes))
 
 
@@ -264,7 +270,7 @@ def _with_insights(state: AgentState, insights: Iterable[str], notes: list[Note]
     for insight in insights:
         if text := bounded_text(insight, CHARACTERS["insight"], "insights", notes):
             kept = newest(with_newest(kept, text), MOST["insights"], "insights", notes)
-    return _reasoning(state, insights=kept)
+    return _with_reasoning(state, insights=kept)
 
 
 def _result(found: Json, notes: list[Note]) -> Json:

@@ -100,22 +100,22 @@ def _fitting_runs(
             yield run
 
 
-class _Candidate(NamedTuple):
+class _EpisodeCandidate(NamedTuple):
     """A candidate episode. `required`: it must be readable."""
 
     directory: Path
     required: bool
 
 
-def _candidates(settings: Settings, query: MetricsQuery) -> Iterator[_Candidate]:
+def _candidates(settings: Settings, query: MetricsQuery) -> Iterator[_EpisodeCandidate]:
     """The named episodes, else those that may be an agent's."""
     if query.names:
         named = dict.fromkeys(episodes.find(settings, name) for name in query.names)
-        yield from (_Candidate(directory, True) for directory in named)
+        yield from (_EpisodeCandidate(directory, True) for directory in named)
         return
     for row in episodes.store_of(settings).episode_rows(EpisodeFilter(since=query.since)):
         if row.skill is None or row.skill.startswith("agent."):
-            yield _Candidate(row.directory, query.strict and row.skill is not None)
+            yield _EpisodeCandidate(row.directory, query.strict and row.skill is not None)
 
 
 def _measured(directory: Path, since: str | None, packs: dict[str, Pack]) -> MeasuredRun | None:
