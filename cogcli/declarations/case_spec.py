@@ -8,7 +8,6 @@ from cogcli.base.errors import OK
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.capability_spec import TrustLevel
 from cogcli.declarations.option_types import LARGEST_WHOLE
-from cogcli.declarations.shared_state import StepStatus
 from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import (
     BoundBinding,
@@ -20,6 +19,7 @@ from cogcli.declarations.spec_types import (
     Seconds,
     Words,
 )
+from cogcli.declarations.value_types import StepStatus
 
 WholeAmount = Annotated[int, SpecLimits(least=0, most=LARGEST_WHOLE)]
 FileName = Annotated[

@@ -8,13 +8,19 @@ its three vocabularies are closed.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from cogcli.declarations.record import Record
-from cogcli.declarations.value_types import Json, Number, Outcome, Ratio, ValueLimits
+from cogcli.declarations.value_types import (
+    Json,
+    Number,
+    Outcome,
+    Ratio,
+    StepKind,
+    StepStatus,
+    ValueLimits,
+)
 
-StepKind = Literal["detect", "analyze", "plan", "act", "verify", "review"]
-StepStatus = Literal["pending", "running", "done", "skipped", "failed", "vetoed"]
 Version = Annotated[str, ValueLimits(pattern=r"^1\.")]
 
 

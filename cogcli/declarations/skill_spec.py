@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self, get_args
+from typing import Annotated, Any, Final, Literal, Self
 
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.merge import STRATEGIES
@@ -20,10 +20,9 @@ from cogcli.declarations.spec_types import (
     Version,
     Words,
 )
+from cogcli.declarations.value_types import StepKind
 
 MAX_STEPS: Final = 10_000
-StepKind = Literal["detect", "analyze", "plan", "act", "verify", "review"]
-STEP_KINDS: Final = get_args(StepKind)
 SkillId = Annotated[
     str,
     SpecLimits(

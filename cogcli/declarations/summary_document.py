@@ -6,7 +6,7 @@ from typing import Literal
 
 from cogcli.declarations import shared_state as shared
 from cogcli.declarations.events import SkillRef
-from cogcli.declarations.value_types import Count, Digest, Json, Number, Outcome, Ratio
+from cogcli.declarations.value_types import Count, Digest, Json, Number, Outcome, Ratio, StepStatus
 
 DecisionStatus = Literal[
     "completed", "refused", "denied", "pending_approval", "escalated", "failed", "aborted"
@@ -34,7 +34,7 @@ class DecisionOverview(DecisionSummary):
 class Counts(shared.Part):
     """What happened how often. Steps are the root run's."""
 
-    steps: dict[shared.StepStatus, Count]
+    steps: dict[StepStatus, Count]
     calls: Count
     retries: Count
     fallbacks: Count

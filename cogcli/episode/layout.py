@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from cogcli.declarations.options import TRACE_ID
-from cogcli.declarations.value_types import Json
+from cogcli.declarations.value_types import Json, Outcome, StepKind, StepStatus
 
 EVENTS: Final = "events.jsonl"
 LEARN: Final = "learn.jsonl"
@@ -35,10 +35,9 @@ TERMINAL_LINKS: Final = {**OPEN_LINKS, "summary": SUMMARY, "manifest": MANIFEST}
 VERSION: Final = "1.0"
 SCHEMA_VERSION: Final = "1.0.0"
 SUMMARY_SCHEMA: Final = "summary/1"
-STEP_KINDS: Final = ("detect", "analyze", "plan", "act", "verify", "review")
-STEP_STATUSES: Final = ("pending", "running", "done", "skipped", "failed", "vetoed")
-OUTCOMES: Final = ("ok", "error", "vetoed", "aborted", "partial", "pending")
-INTUITION_MODES: Final = ("advisory", "interventive", "hybrid")
+STEP_KINDS: Final[tuple[str, ...]] = get_args(StepKind)
+STEP_STATUSES: Final[tuple[str, ...]] = get_args(StepStatus)
+OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
 EXCERPT: Final = 200
 """Characters of JSON in the excerpt of an input or output."""
 
