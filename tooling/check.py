@@ -37,6 +37,7 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
 WORKERS = (os.cpu_count() or 1) + 1
 """One more than there are processors: a test that waits for a service or a limit leaves its processor to another."""
 TESTS = (sys.executable, "-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal")
+COLLECTION = (sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:randomly")
 QUICK = ("-m", "not slow", "tests/unit", "tests/architecture")
 
 
@@ -75,6 +76,9 @@ def main() -> int:
         environment["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
     with ThreadPoolExecutor(1) as beside:
         waiting = [beside.submit(_done, *check, environment, shown=False) for check in CHECKS]
+        if not (ROOT / "tests" / "__pycache__").exists():
+            # The assertions of a fresh clone are rewritten once, and not by each worker.
+            _done("collection", COLLECTION, environment, shown=False)
         print(f"== tests, with --seed {seed}", flush=True)
         ran = [_done("tests", tests, environment, shown=True)]
         ran += [check.result() for check in waiting]

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 CAP = "demo.text.upper"
 ACTIVE = ".agent-skills/active_bindings.json"

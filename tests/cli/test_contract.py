@@ -19,6 +19,8 @@ from cogcli.base.errors import FAILURE_OF
 from cogcli.cli.app import COMMANDS
 from cogcli.cli.typer_app import load
 
+pytestmark = pytest.mark.sampled(2)
+
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 ENVELOPE = ["schema", "command", "status", "exit_code", "warnings", "error"]
 GREET = ("run", "demo.greet", "-p", "text=hi")

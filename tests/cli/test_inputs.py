@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 ECHO = """
 def echo(**given: object) -> dict[str, object]:
     return given

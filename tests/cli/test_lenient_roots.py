@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 LENIENT = 'registry = ["reg"]\n[roots."reg"]\ncontracts = "lenient"\n'
 STRICT = 'registry = ["reg"]\n'
 CAPABILITY = """\

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from support.remote_project import remote
 
+pytestmark = pytest.mark.sampled(3)
+
 BLOCKER = """
 import importlib.machinery, os, sys
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(2)
+
 FILE = "packs/support-desk/4.0.0.yaml"
 PACK = "support-desk@4.0.0"
 GATE = "GATE_FINANCE_APPROVAL"

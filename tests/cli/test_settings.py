@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def test_flag_beats_environment_beats_project_beats_user(demo: Any) -> None:
     user = demo.home / ".config" / "cogcli" / "config.toml"

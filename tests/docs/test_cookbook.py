@@ -10,6 +10,8 @@ import pytest
 from support.pages import Reader, blocks, free_port
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(2)
+
 COOKBOOK = Path(__file__).resolve().parents[2] / "docs/cookbook"
 RECIPES = sorted(path.parent for path in COOKBOOK.glob("*/README.md"))
 _ADDRESS = re.compile(r"(?<=127\.0\.0\.1)(:|\", )88\d\d\b")

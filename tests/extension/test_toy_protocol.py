@@ -12,6 +12,8 @@ from extension.toy_protocol.invoker import Toy
 
 from cogcli.protocols import PROTOCOLS, ProtocolRow
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @pytest.fixture
 def toy(project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -11,6 +11,8 @@ import pytest
 from sealed import chained, events
 from support.examples import LONG
 
+pytestmark = pytest.mark.sampled(3)
+
 Place = tuple[str | int, ...]
 OTHERS = (None, "text", 7, [None], {"a": 1}, [{"a": 1}], True, ["a"])
 TRIED = 40

@@ -12,6 +12,8 @@ import pytest
 from support.raw_server import Conversation, serving
 from support.remote_project import remote
 
+pytestmark = pytest.mark.sampled(2)
+
 WORDS = "open-sesame-"
 SECRET = WORDS * 75
 """Nine hundred characters, of which no part looks random: only the whole of it is a secret."""

@@ -15,6 +15,8 @@ from support.mcp_calls import SERVER, is_alive, pids
 from support.project import Project
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.sampled(2)
+
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SECONDS = 300.0
 """Importing the SDK, starting a server and ending it, on a busy machine."""
