@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from cogcli.agent.compress import (
@@ -185,6 +185,14 @@ def _tool(tool: ToolSpec) -> str:
     return f"- {one_word(tool.name)}: {json_text(tool.description)}{awaits} Arguments: {json_text(tool.parameters)}"
 
 
+def _request(task: Json) -> Iterator[DataLine]:
+    yield DataLine("request", "user", "untrusted", task["message"])
+    if task["params"]:
+        yield DataLine("params", "user", "untrusted", json_text(task["params"]))
+    for each in task.get("attachments", ()):
+        yield DataLine("attachment", "user", "untrusted", json_text(each))
+
+
 def _data(
     state: AgentState,
     compiled: Json,
@@ -192,18 +200,9 @@ def _data(
     notices: Sequence[Json],
     tokenizer: Tokenizer,
 ) -> list[DataSection]:
-    task, profile = compiled["compiled_prompt"]["task"], state.user_profile
-    request = [DataLine("request", "user", "untrusted", task["message"])]
-    request += (
-        [DataLine("params", "user", "untrusted", json_text(task["params"]))]
-        if task["params"]
-        else []
-    )
-    for each in task.get("attachments", ()):
-        request.append(DataLine("attachment", "user", "untrusted", json_text(each)))
+    request, profile = _request(compiled["compiled_prompt"]["task"]), state.user_profile
     reasoning = compress_for_context(state.reasoning, tokenizer=tokenizer)
     user = compress_for_injection(profile, tokenizer=tokenizer) if profile else CutText("")
-    evidence = blocks.get("evidence", [])
     memory = [*blocks.get("memory", ()), *blocks.get("session", ())]
     completed = [read_record(CompletedCall, each) for each in state.execution.completed_calls]
     loops = [notice for notice in notices if _is_loop(notice)]
@@ -211,8 +210,8 @@ def _data(
     found: tuple[tuple[Sequence[DataLine], bool], ...] = (
         ([*request, *digest_lines(user.text, "profile")], user.truncated),
         (digest_lines(reasoning.text, "reasoning"), reasoning.truncated),
-        (list(map(_block_line, evidence)), any(block["truncated"] for block in evidence)),
-        (list(map(_block_line, memory)), any(block["truncated"] for block in memory)),
+        _block_lines(blocks.get("evidence", [])),
+        _block_lines(memory),
         (_results(completed), any(each.truncated for each in completed[-_IN_FULL:])),
         (_notices([*loops, *others], state.execution.draft_response), False),
     )
@@ -220,6 +219,11 @@ def _data(
         DataSection(name, *section) for name, section in zip(HEADERS, found, strict=True)
     ]
     return [*sections, last._replace(kept=len(loops))]
+
+
+def _block_lines(blocks: Sequence[Json]) -> tuple[list[DataLine], bool]:
+    """The lines of blocks, and whether one of them is truncated."""
+    return [_block_line(block) for block in blocks], any(block["truncated"] for block in blocks)
 
 
 def _is_loop(notice: Json) -> bool:

@@ -62,15 +62,17 @@ class Counters:
         if row.phase == "act":
             self._count_act(event, row, read_record(SharedAct, event.payload), is_root)
         elif row.phase == "plan":
-            records = read_record(SharedPlan, event.payload).step_records or ()
-            steps = [read_record(SharedPlanStep, record) for record in records]
-            self.planned = {step.capability for step in steps if step.capability is not None}
+            self._count_plan(read_record(SharedPlan, event.payload))
         elif row.decides:
             self.would_vetoes += event.payload.get("decision") == "audit"
         elif row.asks:
             self.approvals += 1
         elif event.event_type == "functional_state.captured" and is_root:
             self.pressed.append((event.payload, event.id))
+
+    def _count_plan(self, plan: SharedPlan) -> None:
+        steps = [read_record(SharedPlanStep, record) for record in plan.step_records or ()]
+        self.planned = {step.capability for step in steps if step.capability is not None}
 
     def _count_act(self, event: Event, row: EventType, act: SharedAct, is_root: bool) -> None:
         if row.closes:
@@ -91,11 +93,12 @@ class Counters:
             self.first_action = event.timestamp
 
     def _finish(self, event: Event, act: SharedAct, is_root: bool) -> None:
-        path = StepPath(event.step_id or "")
+        step_id = event.step_id or ""
+        path = StepPath(step_id)
         use = Use(path.without_items, event.id)
         latency = act.latency_ms if type(act.latency_ms) is int else None
         if is_root and not path.in_call:
-            self._count_root_step(event.step_id or "", act.uses, latency)
+            self._count_root_step(step_id, act.uses, latency)
         if act.tool is not None and latency is not None:
             self.timed.append((use, latency))
         if event.event_type == "step.vetoed":
@@ -104,7 +107,10 @@ class Counters:
         binding = _replaced_binding(act)
         if binding is not None:
             self.fallbacks.append(Use(binding, event.id))
-        retries = self._open_retries.pop(event.step_id or "", 0)
+        self._end_retries(step_id, act, use)
+
+    def _end_retries(self, step_id: str, act: SharedAct, use: Use) -> None:
+        retries = self._open_retries.pop(step_id, 0)
         if retries:
             succeeded = retries == 1 and act.step_status == "done"
             self.retried.setdefault(use.about, []).append((succeeded, use))

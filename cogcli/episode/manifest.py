@@ -249,19 +249,23 @@ def file_statuses(folder: Folder) -> Iterator[FileStatus]:
     manifest. A file that no manifest names passes: `verify` checks more."""
     listed = _named_by_manifest(folder)
     for name in _SHOWN:
-        file = listed.files.get(name) or NamedFile(name, "", None)
         good = name != MANIFEST or not listed.problems
+        file = listed.files.get(name) or NamedFile(name, "", None)
         try:
-            folder.size(name)  # raises if it does not exist
-            chunks = folder.chunks(name) if name.endswith(".jsonl") else ()
-            lines = sum(chunk.count(b"\n") for chunk in chunks)
-            yield FileStatus(name, lines, good and not unlike(folder, file))
+            yield FileStatus(name, _count_lines(folder, name), good and not unlike(folder, file))
         except FileRefused as error:
             if error.reason != "missing" or name in listed.files:
                 yield FileStatus(name, 0, False)
     for name, file in listed.files.items():
         if name not in _SHOWN and _differs(folder, file):
             yield FileStatus(name, 0, False)
+
+
+def _count_lines(folder: Folder, name: str) -> int:
+    """The number of lines of a file, 0 for a document. Raise FileRefused if it does not exist."""
+    folder.size(name)
+    chunks = folder.chunks(name) if name.endswith(".jsonl") else ()
+    return sum(chunk.count(b"\n") for chunk in chunks)
 
 
 def _differs(folder: Folder, file: NamedFile) -> bool:

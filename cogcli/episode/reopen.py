@@ -192,8 +192,6 @@ def _read(folder: Folder, lost: Damage | None = None) -> _Log:
         log = _read_lines(folder, lost)
     except FileRefused as error:
         raise refusals.unreadable(folder.path, error.message, file=EVENTS) from error
-    if not log.events:
-        raise refusals.no_beginning_error(folder.path, None, held=True)
     if lost and identify_lost(lost.rest, (log.end.head,)) is None:
         raise _bad_line(folder, lost.number, "was altered beyond recognition")
     if is_renamed(folder.path.name, log.events[0].episode_id):
@@ -207,15 +205,7 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
     check, lines = LineCheck(), Lines(folder.chunks(EVENTS))
     heads: dict[int, str] = {}
     with closing(blobs.BlobFolder(folder)) as kept:
-
-        def get(name: str) -> bytes:
-            if (data := kept.get(name)) is None:
-                raise _bad_line(
-                    folder, check.count, f"names {name or 'too much'}, which is not there"
-                )
-            return data
-
-        reader = BlobReader(get)
+        reader = BlobReader(lambda name: _read_blob(folder, kept, name, check.count))
         for number, raw, value in islice(lines.objects(), lost.number - 1 if lost else None):
             if number == 1:
                 rules = _rules(folder, value)
@@ -230,11 +220,20 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
     if lines.refused and not lines.torn:
         raise _bad_line(folder, lines.refused.number, lines.refused.why)
     _refuse_first(folder, check.end())
-    end = End(check.count, check.head, "", size, "", "", rules)
-    if events:
-        first, last = events[0], events[-1]
-        end = end._replace(timestamp=last.timestamp, prior=last.prev or "", root=first.run_id or "")
+    if not events:
+        raise refusals.no_beginning_error(folder.path, None, held=True)
+    first, last = events[0], events[-1]
+    prior, root = last.prev or "", first.run_id or ""
+    end = End(check.count, check.head, last.timestamp, size, prior, root, rules)
     return _Log(events, end, read_from(folder, size), heads)
+
+
+def _read_blob(folder: Folder, kept: blobs.BlobFolder, name: str, number: int) -> bytes:
+    """A blob that line `number` names. Raise EnvironmentRefusal if it does not exist."""
+    data = kept.get(name)
+    if data is None:
+        raise _bad_line(folder, number, f"names {name or 'too much'}, which is not there")
+    return data
 
 
 def _rules(folder: Folder, first: Json) -> int:

@@ -139,9 +139,12 @@ class StepHistory:
         self.ms = measured_ms if payload.latency_ms is None else payload.latency_ms
         self._take_attempts(payload)
         if payload.usage is not None:
-            self.used = Used.of(payload.usage)
-            tokens = self.used.tokens_in, self.used.tokens_out
-            self.tokens = tokens if any(tokens) and not self.child else None
+            self._take_usage(Used.of(payload.usage))
+
+    def _take_usage(self, used: Used) -> None:
+        tokens = used.tokens_in, used.tokens_out
+        self.used = used
+        self.tokens = tokens if any(tokens) and not self.child else None
 
     def _take_attempts(self, payload: StepFinished) -> None:
         self.attempts = payload.attempts or []

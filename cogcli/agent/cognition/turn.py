@@ -168,9 +168,9 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
     loop.record.emit(judged)
     if found.verdict == "ok" or loop.skips_action:
         return found
-    again = [trip for trip in trips.values() if trip.again]
+    again = next((trip for trip in trips.values() if trip.again), None)
     if again or found.verdict == "reject" or not loop.planner.replans:
-        loop.ending = denied(denial_of(context, found, again[0] if again else None))
+        loop.ending = denied(denial_of(context, found, again))
     else:
         loop.replan(reason, fails)
     return found

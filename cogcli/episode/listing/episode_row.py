@@ -127,9 +127,12 @@ class EpisodeFilter(NamedTuple):
             and (not self.outcomes or row.shown_status in self.outcomes)
             and (self.since is None or (row.started_at or "") >= self.since)
             and self._fits_trace(row)
-            and all(
-                name in row.tags and tag_text(row.tags[name]) == value for name, value in self.tags
-            )
+            and self._fits_tags(row)
+        )
+
+    def _fits_tags(self, row: EpisodeRow) -> bool:
+        return all(
+            name in row.tags and tag_text(row.tags[name]) == value for name, value in self.tags
         )
 
     def _fits_trace(self, row: EpisodeRow) -> bool:

@@ -13,6 +13,7 @@ from cogcli.episode import signing
 from cogcli.episode.checkpoint import (
     Checkpoint,
     EventRange,
+    Vouched,
     compare,
     is_own,
     places_of,
@@ -63,27 +64,15 @@ class Vouching:
         if not self._own:
             return
         vouched = compare(self._own, log.lines.episode, log.heads)
+        sealed, count = self._manifest_digest(), log.lines.count
         if vouched.differs:
             message = f"it was cut or altered: {vouched.differs}"
-            yield error_finding("checkpoint.differs", EVENTS, log.lines.count, message)
-            return
-        sealed = self._manifest_digest()
-        if sealed and vouched.manifest and sealed != vouched.manifest:
+            yield error_finding("checkpoint.differs", EVENTS, count, message)
+        elif sealed and vouched.manifest and sealed != vouched.manifest:
             message = "it is not the manifest that your key vouches for"
             yield error_finding("checkpoint.differs", MANIFEST, 0, message)
-            return
-        if not vouched.ranges:
-            return
-        count = log.lines.count
-        missing = vouched.missing(count)
-        unvouched = _ranges_text(missing) if missing else ""
-        if sealed and not vouched.manifest:
-            unvouched = unvouched or "its manifest"
-        if unvouched:
-            message = f"your key does not vouch for {unvouched}"
-            yield _info("checkpoint.partial", CHECKPOINT, message)
-        elif count:
-            yield _info("checkpoint.own", CHECKPOINT, f"your key vouches for all {count} events")
+        elif vouched.ranges:
+            yield from _check_coverage(vouched, count, sealed=bool(sealed))
 
     def _manifest_digest(self) -> str:
         """The hash of the manifest; empty without one."""
@@ -160,6 +149,17 @@ def _is_signed_by(record: Checkpoint, keys: Collection[str]) -> bool:
     if signature is None or not signing.is_signature(signature) or signature["key_id"] not in keys:
         return False
     return signing.fits({**record.to_payload(), "signature": signature})
+
+
+def _check_coverage(vouched: Vouched, count: int, *, sealed: bool) -> Iterator[Finding]:
+    missing = vouched.missing(count)
+    unvouched = _ranges_text(missing) if missing else ""
+    if sealed and not vouched.manifest:
+        unvouched = unvouched or "its manifest"
+    if unvouched:
+        yield _info("checkpoint.partial", CHECKPOINT, f"your key does not vouch for {unvouched}")
+    elif count:
+        yield _info("checkpoint.own", CHECKPOINT, f"your key vouches for all {count} events")
 
 
 def _ranges_text(ranges: Sequence[EventRange]) -> str:
