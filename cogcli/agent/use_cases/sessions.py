@@ -50,15 +50,10 @@ def list_sessions(
 def session_payload(settings: Settings, tenant: str, user: str, session_id: str) -> Json:
     """A conversation as JSON, each message with its number and episode. Raise UsageError `session.unknown`; the errors
     of `Database`."""
-    require_id(user, "the user")
-    require_id(session_id, "the session")
-    if not has_store(settings, MEMORY):
-        raise unknown_session(tenant, user, session_id)
+    _require_store(settings, tenant, user, session_id)
     with open_agent_store(settings) as store:
-        found, messages = (
-            store.session(tenant, user, session_id),
-            store.messages(tenant, user, session_id),
-        )
+        found = store.session(tenant, user, session_id)
+        messages = store.messages(tenant, user, session_id)
     if not found.version:
         raise unknown_session(tenant, user, session_id)
     named = {"session_id": session_id, "tenant_id": tenant, "user_id": user}
@@ -73,9 +68,14 @@ def session_payload(settings: Settings, tenant: str, user: str, session_id: str)
 def forget_session(settings: Settings, tenant: str, user: str, session_id: str) -> int:
     """Delete a conversation without a live run, and return the number of its messages. Raise UsageError
     `session.unknown`, EnvironmentRefusal `session.busy`; the errors of `Database`."""
+    _require_store(settings, tenant, user, session_id)
+    with hold_session(settings, tenant, user, session_id), open_agent_store(settings) as store:
+        return store.forget_session(tenant, user, session_id)
+
+
+def _require_store(settings: Settings, tenant: str, user: str, session_id: str) -> None:
+    """Raise UsageError for a bad id, and `session.unknown` if no conversation was ever stored."""
     require_id(user, "the user")
     require_id(session_id, "the session")
     if not has_store(settings, MEMORY):
         raise unknown_session(tenant, user, session_id)
-    with hold_session(settings, tenant, user, session_id), open_agent_store(settings) as store:
-        return store.forget_session(tenant, user, session_id)
