@@ -18,7 +18,7 @@ from cogcli.policy.run_policy import JudgedCall, RunPolicy
 from cogcli.policy.verdict import Verdict
 from cogcli.run.log_index import read_log_index
 from cogcli.run.policy_request import PolicyRequest
-from cogcli.run.recorded_decisions import Redecided, decide_again, policy_under
+from cogcli.run.recorded_decisions import ReplayedDecision, decide_again, policy_under
 from cogcli.run.replay import read_pinned_catalog
 from cogcli.specs.catalog import Catalog
 
@@ -92,7 +92,7 @@ def explain_episode(directory: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _explained(log: GovernedLog, policy: RunPolicy, found: Redecided) -> dict[str, Any]:
+def _explained(log: GovernedLog, policy: RunPolicy, found: ReplayedDecision) -> dict[str, Any]:
     event = found.event
     told = {
         name: event.payload.get(name)
@@ -120,7 +120,7 @@ def _explained(log: GovernedLog, policy: RunPolicy, found: Redecided) -> dict[st
     return {**where, **told, "stages": stages, **_comparisons(policy, found)}
 
 
-def _comparisons(policy: RunPolicy, found: Redecided) -> dict[str, Any]:
+def _comparisons(policy: RunPolicy, found: ReplayedDecision) -> dict[str, Any]:
     """What decided, and what would decide otherwise; nothing where the log does not decide it again the same."""
     if found.case is None or found.verdict is None or found.is_changed:
         why = (
@@ -247,7 +247,7 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
     return EpisodeComparison(len(before), changed, undecided)
 
 
-def _decided(log: GovernedLog, pack: Pack) -> list[Redecided]:
+def _decided(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:
     recorded = policy_under(log.catalog, log.pack, log.started)
     policy = (
         recorded if pack.hash == log.pack.hash else policy_under(log.catalog, pack, log.started)

@@ -46,7 +46,13 @@ from cogcli.run.input_origins import TYPED
 from cogcli.run.log_index import LogIndex
 from cogcli.run.prepare import PreparedRun, RunRequest
 from cogcli.run.replay import reach_recorded, read_pinned_catalog
-from cogcli.run.rerun import Reuse, failed_loops, first_to_run, read_source_request, reuse_of
+from cogcli.run.rerun import (
+    Reuse,
+    find_failed_loops,
+    find_first_step,
+    plan_reuse,
+    read_source_request,
+)
 from cogcli.run.results import Control, RunResult
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.contradictions import Contradictions
@@ -181,13 +187,13 @@ def prepare_rerun(
     )
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     if asked.failed_items:
-        reuse = reuse_of(log, plan, failed_loops(log, plan), items=True)
+        reuse = plan_reuse(log, plan, find_failed_loops(log, plan), items=True)
     else:
         roots = {
             **_readers(plan, request, prepared, asked.inputs),
-            **first_to_run(plan, asked.from_step),
+            **find_first_step(plan, asked.from_step),
         }
-        reuse = reuse_of(log, plan, roots)
+        reuse = plan_reuse(log, plan, roots)
     _warn_of_unvouched_results(settings, directory, log, reuse, warn)
     return prepared, reuse
 

@@ -13,7 +13,7 @@ from cogcli.declarations.call_records import RunError
 from cogcli.declarations.envelope import Event
 from cogcli.episode.run_history import RunHistory
 from cogcli.run.failed_call import UNREACHABLE, offline_binding
-from cogcli.run.rerun_point import rerun_point_of
+from cogcli.run.rerun_point import find_rerun_point_in_events
 
 
 def commands_after_failure(
@@ -24,7 +24,7 @@ def commands_after_failure(
         return
     options = run.start.options if run.start else {}
     steps = {step.id: step.status for step in run.own}
-    point = rerun_point_of(steps, run.error.step or "", log)
+    point = find_rerun_point_in_events(steps, run.error.step or "", log)
     level = str(options.get("trust_level") or "standard")
     confirmed = map(str, list_of(options.get("confirmed_capabilities")))
     flags = flags_of(point, "" if level == "standard" else level, confirmed)

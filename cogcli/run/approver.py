@@ -1,4 +1,4 @@
-"""Who may answer a request for an approval (docs/reference/pack.md#policy-layer)."""
+"""Rules about who may answer a request for approval (docs/reference/pack.md#policy-layer)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cogcli.declarations.run_start import RecordedPolicy
 
 
 def is_of_gate(request: ApprovalRequested) -> bool:
-    """Whether a gate of a pack asks, so that an approver has a role."""
+    """Return whether a gate of a pack made this request. Only then does the approver need a role."""
     return request.approver_roles is not None
 
 
@@ -26,10 +26,10 @@ def parse_approver(request: ApprovalRequested, by: str) -> tuple[str, str]:
 def require_approver(
     request: ApprovalRequested, *, granted: bool, by: str, policy: RecordedPolicy | None
 ) -> None:
-    """Check that `by` may answer a request; `policy` is that of the run.
+    """Check that `by` may answer a request under the recorded policy of the run.
 
-    Raise UsageError for a name with invisible characters. Raise PolicyApprovalError if the gate needs another
-    role, or if the user or the agent of the run grants its own request. The request stays open.
+    Raise UsageError for a name with invisible characters. Raise PolicyApprovalError if the gate needs another role, or
+    if the user or the agent of the run grants its own request. The request stays open.
     """
     if not is_of_gate(request):
         return
@@ -49,7 +49,7 @@ def require_approver(
             f"{gate} wants one of the roles {wanted}, found {found}",
             hint=f"answer with --by NAME:{roles[0]}",
         )
-    if granted and _asked_for_it(name, request, policy):
+    if granted and _is_requester(name, request, policy):
         raise PolicyApprovalError(
             "policy.approval",
             f"`{name}` asked for this: {gate} wants somebody else",
@@ -57,8 +57,8 @@ def require_approver(
         )
 
 
-def _asked_for_it(name: str, request: ApprovalRequested, policy: RecordedPolicy | None) -> bool:
-    """Whether the name is the agent of the run, or its user if the gate does not allow that."""
+def _is_requester(name: str, request: ApprovalRequested, policy: RecordedPolicy | None) -> bool:
+    """Return whether the name is the agent of the run, or the user of the run if the gate forbids self-approval."""
     user = (policy.user if policy else "") or "default"
     agent = f"agent.{policy.pack.partition('@')[0]}" if policy else ""
     normalized = _normalize_name(name)
@@ -75,7 +75,7 @@ def _normalize_name(name: str) -> str:
 
 
 def find_os_user() -> str:
-    """Return the user of this process as the machine names it; empty if it names none."""
+    """Return the operating system's name for the user of this process, or an empty string."""
     from getpass import getuser
 
     try:

@@ -1,8 +1,8 @@
-"""The closed scopes of a log: steps and runs in which nothing may begin any more, whoever resumes it.
+"""The closed scopes of a log: steps and runs in which no new event may start, even after a resume.
 
-1. A closed step is over, with its items, rounds, gates and the run nested in it. So is every step of a run that ended.
-2. What a full disk ended has ended, whatever was still going on.
-3. A signal that was followed by `run.resumed` ended nothing, unless a step or a nested run was cut off meanwhile.
+1. A closed step is over, with its items, rounds, gates and nested run. So is every step of a run that ended.
+2. A full disk ends a run for good, with everything that was still in progress.
+3. A signal ends nothing if `run.resumed` follows it, unless a step or a nested run was cancelled in between.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ScopeKey = tuple[str | None, str | None]
 
 
 class ClosedScopes:
-    """The closed steps and ended runs of a log, and the signal that ended it, if one did."""
+    """The closed steps and the ended runs of a log, and the signal that ended the root run, if any."""
 
     def __init__(self) -> None:
         self.steps: dict[ScopeKey, Event] = {}
@@ -27,12 +27,12 @@ class ClosedScopes:
         self.runs: dict[str | None, Event] = {}
         self._parents: dict[str | None, ScopeKey] = {}
         self.aborting: Event | None = None
-        """The `run.aborting` of the signal that ended the run, if one did."""
+        """The `run.aborting` event of the signal that ended the run, or None."""
         self.cut_off = False
-        """Whether that signal cut off a step or a nested run."""
+        """Whether that signal cancelled a step or a nested run."""
 
     def apply(self, event: Event) -> None:
-        """Note what one event, the next of the log, starts or ends."""
+        """Fold the next event of the log."""
         kind = event.event_type
         if row_of(kind).closes:
             self.steps[event.run_id, event.step_id] = event
@@ -52,15 +52,15 @@ class ClosedScopes:
 
     @property
     def signal(self) -> str | None:
-        """The signal that ended the run, if one did."""
+        """The name of the signal that ended the run, or None."""
         return self.aborting.payload["signal"] if self.aborting else None
 
-    def by_signal(self, end: Event) -> bool:
-        """Whether a signal came before this end."""
+    def follows_signal(self, end: Event) -> bool:
+        """Return whether a signal came before this closing event."""
         return self.aborting is not None and (end.seq or 0) > (self.aborting.seq or 0)
 
     def over(self, run_id: str | None, step_id: str | None) -> Event | None:
-        """What ended this step, or what it is a part of; None where it may go on."""
+        """Return the event that closed this step or a scope around it, or None if the step is still open."""
         while run_id is not None:
             end = self.runs.get(run_id) or self.steps.get((run_id, step_id))
             if end is not None:
@@ -73,8 +73,8 @@ class ClosedScopes:
         return None
 
 
-def find_full_disk(run_id: str, metrics: dict[str, Any] | None = None) -> Draft:
-    """The last event of a run whose log found no room; `metrics` are those of the event."""
+def draft_full_disk_end(run_id: str, metrics: dict[str, Any] | None = None) -> Draft:
+    """Return the draft of the last event of a run that a full disk ended. `metrics` are the event's metrics."""
     message = "the disk was full: nothing more could be recorded"
     payload = RunTerminated(
         status="error",

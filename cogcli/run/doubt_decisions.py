@@ -1,14 +1,13 @@
-"""Calls in doubt of a resumed run: a write-ahead record is in the log, a result is not
+"""Decisions about the calls in doubt of a resumed run: calls with a write-ahead record but no result in the log
 (docs/reference/episode.md#doubts).
 
-A resume decides about them here alone; `run/engine/doubt.py` defines a resolution and applies it. ADR 11.
-
+Only this module decides during a resume; `run/engine/doubt.py` defines a resolution and applies it. ADR 11.
 1. A call of class none or idempotent is repeated without a decision. An earlier decision in the log counts.
-2. Else the capability's probe is called. Its answer counts before a person's.
-   Its promise that the call takes no effect does not allow a repeat which a later run was already told to make.
-3. Else the answer that a person gives with this command counts. Without one the run waits.
+2. Otherwise the engine calls the probe of the capability. The probe's answer counts before a person's. If a later rerun
+   already repeats the call, the probe's promise of no effect does not allow another repeat.
+3. Otherwise the answer that a person gives with this command counts. Without an answer the run waits.
 4. Each decision is an event on disk before it has any effect.
-5. An answer without a step is for the only open call. Where several are open, each needs its own.
+5. An answer without a step applies to the only open call. If several calls are open, each needs its own answer.
 """
 
 from __future__ import annotations
@@ -34,16 +33,17 @@ from cogcli.specs.fields import fit_values
 
 
 class DoubtAnswer(NamedTuple):
-    """A person's decision about a call in doubt: one of CHOICES, for one step path or, with None, the only open one."""
+    """A person's decision about one call in doubt: a choice of CHOICES and a step path. None stands for the only open
+    call."""
 
     step: str | None
     choice: str
     output: dict[str, Any] | None = None
-    """With `done`: the output of the call; None is an empty one."""
+    """With `done`: the output of the call. None means an empty output."""
 
 
 class OpenDoubts:
-    """Decides about the calls in doubt of one log. Implements `Doubts` of the engine."""
+    """Decides about the calls in doubt of one log. Implements the engine's `Doubts`."""
 
     def __init__(
         self,
@@ -52,35 +52,35 @@ class OpenDoubts:
         answers: Mapping[str | None, DoubtResolution],
         find_repeats: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """`answers` are a person's, by step path. `find_repeats` returns the calls that later runs were told to repeat,
-        as `rerun_effects.find_repeats` does; it is called at most once, and only where it matters."""
+        """`answers` are a person's resolutions by step path. `find_repeats` returns the calls that later reruns repeat,
+        as `rerun_effects.find_repeats` does; it is called at most once, and only if the result matters."""
         self._log = log
         self._journal = journal
         self._answers = answers
         self._find_repeats = cache(find_repeats)
         self._repeated_in: dict[str, str] = {}
-        """By the id of a write-ahead record: the later episode that was told to repeat its call, where that keeps the
-        probe's promise from counting."""
+        """By id of a write-ahead record: the later episode that repeats its call, if that overrides the probe's
+        promise."""
 
     def settle(self, run: Run, path: str, key: str, capability: Capability, number: int) -> Effects:
-        """Decide about this attempt, if it is in doubt, by the rules above. A generator of engine effects; it gives the
-        idempotency key of the call.
+        """Decide about this attempt if it is in doubt, and return the idempotency key of the call.
 
-        On return the decision, and the repeat if it is one, are on disk. Undecided calls are left to `answer`.
+        A generator of engine effects. On return the decision, and the repeat if there is one, are on disk. Undecided
+        calls are left to `answer`.
         """
         key = self._log.keys.get((run.state.run_id, path), key)
         intent = self._in_doubt(run.state.run_id, path, number)
         if intent is None:
             return key
         closed = False
-        if not _harmless(intent, capability.effect):
+        if not _is_harmless(intent, capability.effect):
             resolution = self._recorded_resolution(intent)
             closed = resolution is not None and is_promise(resolution)
             if resolution is None:
                 known = yield from self._ask_probe(run, intent, capability, key)
                 closed = known is not None and is_promise(known)
                 later = self._find_repeats().get(intent.id) if closed else None
-                if later:  # it happened there, or may have
+                if later:  # the later run made the call, or may have made it
                     self._repeated_in[intent.id] = later
                     known = None
                 answer = self._answers.get(intent.step_id) or self._answers.get(None)
@@ -88,12 +88,12 @@ class OpenDoubts:
             if resolution is None or resolution.choice != "rerun":
                 return key
         if closed:
-            key += "+"  # the service takes nothing under the key that it has closed
+            key += "+"  # the service rejects calls under a closed key
         self._record_repeat(intent, key=key if closed else None)
         return key
 
     def _ask_probe(self, run: Run, intent: Event, capability: Capability, key: str) -> Effects:
-        """The resolution that the capability's probe gives; None without a probe or without a usable answer."""
+        """Return the resolution from the capability's probe. None without a probe or without a usable answer."""
         if not capability.probe:
             return None
         path = intent.step_id or ""
@@ -101,12 +101,12 @@ class OpenDoubts:
         return (yield from ask_probe(run, path, capability, intent.payload["input"], key, number))
 
     def answer(self, attempt: Attempt) -> Answer | None:
-        """The output that replaces a call in doubt; None for a call that is made.
+        """Return the output that replaces a call in doubt, or None if the call is made.
 
-        Raises what ends its step instead: EffectInDoubtError where nobody has decided, else what `answer_of` raises.
+        Raise EffectInDoubtError if there is no decision yet, otherwise what `answer_of` raises.
         """
         intent = self._in_doubt(attempt.run_id, attempt.step_id, attempt.number)
-        if intent is None or _harmless(intent, attempt.effect):
+        if intent is None or _is_harmless(intent, attempt.effect):
             return None
         decided = self._recorded_resolution(intent)
         if decided is None and intent.id in self._repeated_in:
@@ -120,14 +120,14 @@ class OpenDoubts:
         return answer_of(decided, attempt.capability_id)
 
     def open(self, run_id: str, step: str) -> bool:
-        """Whether a call of this step is in doubt and undecided."""
+        """Return whether a call of this step is in doubt and undecided."""
         log, key = self._log, (run_id, step)
         if key in log.decisions or not log.attempt_in_doubt(run_id, step):
             return False
         return may_have_effect(StepStarted.of(log.intents[key].payload))
 
     def first_open(self) -> EffectInDoubtError | None:
-        """The error with which the run waits: for its first undecided call in doubt. None where there is none."""
+        """Return the error of the first undecided call in doubt, for which the run waits, or None."""
         for intent in self._log.open_doubts[:1]:
             name = intent.payload["capability"]
             error = EffectInDoubtError(
@@ -138,13 +138,13 @@ class OpenDoubts:
         return None
 
     def _in_doubt(self, run_id: str, step_id: str, number: int) -> Event | None:
-        """The write-ahead record of this attempt, if it has no result; else None."""
+        """Return the write-ahead record of this attempt if it has no result, or None."""
         if self._log.attempt_in_doubt(run_id, step_id) != number:
             return None
         return self._log.intents[run_id, step_id]
 
     def _recorded_resolution(self, intent: Event) -> DoubtResolution | None:
-        """The decision in the log, of an earlier command or of this one."""
+        """Return the decision in the log, from this command or an earlier one, or None."""
         decision = self._log.decisions.get((intent.run_id, intent.step_id))
         if decision is None:
             return None
@@ -157,7 +157,7 @@ class OpenDoubts:
         )
 
     def _record(self, intent: Event, resolution: DoubtResolution | None) -> DoubtResolution | None:
-        """Append a resolution as `policy.decided`, durable, and return it; nothing for None."""
+        """Append a resolution as a durable `policy.decided` event, and return it. None appends nothing."""
         if resolution is None:
             return None
         payload = PolicyDecided(
@@ -182,7 +182,8 @@ class OpenDoubts:
         return resolution
 
     def _record_repeat(self, intent: Event, *, key: str | None) -> None:
-        """Append `call.retried` with the reason `resumed`; `key` is the idempotency key instead of a closed one."""
+        """Append `call.retried` with the reason `resumed`. `key` replaces an idempotency key that the service
+        closed."""
         run_id, step_id = intent.run_id or "", intent.step_id or ""
         repeats = self._log.repeats.get((run_id, step_id), ())
         payload = CallRetried(
@@ -201,12 +202,12 @@ class OpenDoubts:
         )
 
 
-def _harmless(intent: Event, effect: str) -> bool:
-    """Whether both the recorded and the present effect class let a call be repeated without a decision."""
+def _is_harmless(intent: Event, effect: str) -> bool:
+    """Return whether both the recorded and the present effect class allow a repeat without a decision."""
     return intent.payload.get("side_effects") in HARMLESS and effect in HARMLESS
 
 
-# -- the answers of a person -------------------------------------------------------------------------------------------
+# -- a person's answers ------------------------------------------------------------------------------------------------
 
 
 def resolutions_from(
@@ -218,11 +219,12 @@ def resolutions_from(
     reason: str,
     episode: str,
 ) -> dict[str | None, DoubtResolution]:
-    """A person's answers as resolutions, by step path; by None for an answer without a step while no call is open.
+    """Return a person's answers as resolutions by step path. The key is None for an answer without a step if no call is
+    open.
 
-    All are checked before the first one counts. Raises UsageError: `usage.flag` for two answers to one call,
-    `usage.value` for an answer without a step while several calls are open, or an output that breaks the contract of
-    the capability, `step.unknown` for a step without a call in doubt.
+    All answers are checked before the first one counts. Raise UsageError: `usage.flag` for two answers to one call,
+    `usage.value` for an answer without a step while several calls are open, or for an output that breaks the contract
+    of the capability, `step.unknown` for a step without a call in doubt.
     """
     found: dict[str | None, DoubtResolution] = {}
     doubts = {event.step_id or "": event for event in log.doubts}
@@ -254,7 +256,8 @@ def resolutions_from(
 def _check_output(
     intent: Event, output: dict[str, Any], find_capability: Callable[[str], Capability | None]
 ) -> dict[str, Any]:
-    """The output with the types of the capability's contract; unchanged for a capability that is not known any more."""
+    """Return the output with the types of the capability's contract, or unchanged if the capability no longer
+    exists."""
     name = intent.payload["capability"]
     capability = find_capability(name)
     if capability is None:
@@ -281,7 +284,8 @@ def _ambiguous_answer(choice: str, steps: list[str], episode: str) -> UsageError
 
 
 def resume_commands(episode: str, steps: Iterable[str]) -> list[str]:
-    """`cogcli resume` commands that decide about all these calls: one per choice, without `done` (needs an output)."""
+    """Return `cogcli resume` commands that decide about all these calls: one per choice, without `done` (needs an
+    output)."""
     steps = list(steps)
     found = []
     for choice in CHOICES[:3]:

@@ -1,11 +1,12 @@
-"""What the calls of a run did outside, for whoever runs it again: effects that must not happen twice unasked.
+"""The calls of a run that may have changed something outside, listed for a rerun: such a call must not be repeated
+without a question.
 
-1. A call counts from its intent on, unless every attempt of it surely did not leave.
-2. It is `done` where the log holds its answer, `failed` where it was answered with an error, else `in doubt`: also
-   where a person left it out or failed it for that.
-3. What an earlier run did, of which this one took over results or was asked about, is in its first event: it
-   happened there, and counts here. A call of this log stands above one of an earlier run with the same step path.
-4. Of idempotent calls nothing but key and input is kept, so that the key holds where the call is made again.
+1. A call counts from its write-ahead record on, unless no attempt can have left the process.
+2. Its state is `done` if the log holds its answer, `failed` if the answer was an error, otherwise `in doubt`. A call
+   that a person skipped or failed because of the doubt stays `in doubt`.
+3. The first event of a rerun lists the effects of the earlier run, and they count here too. A call in this log replaces
+   a listed one with the same step path.
+4. Of an idempotent call only the key and the input hash are kept, so that a repeat uses the same key.
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ class Effect(NamedTuple):
     """One call of an earlier run that may have changed something outside."""
 
     step: str
-    """Its step path, items and gates among them."""
+    """Its step path. Items and gates count as steps."""
     capability: str
     kind: str
-    """The class of its effect: effect or idempotent."""
+    """Its effect class: `effect` or `idempotent`."""
     state: str
     input_hash: str
     idempotency_key: str
     origin: dict[str, str]
-    """The episode and the event of its intent."""
+    """The episode and the event id of its write-ahead record."""
     output: dict[str, Any] | None = None
-    """What it answered, where that is known and it was of class effect."""
+    """The call's output, if it is known and the class is `effect`."""
     input: dict[str, Any] | None = None
-    """What it was given, where it is in doubt: a service may be asked about it."""
+    """The call's input, if the call is in doubt: a probe needs it."""
 
     def to_payload(self) -> dict[str, Any]:
-        """The effect as the first event of a later run holds it."""
+        """Return the effect as an entry in `run.started` of a later run."""
         return self._asdict()
 
 
-def effects_of(recording: LogIndex) -> dict[str, Effect]:
-    """What this run did and knows to have been done before it, by step path in order."""
+def find_effects(recording: LogIndex) -> dict[str, Effect]:
+    """Return the effects of this run and of the earlier run it records, by step path in order."""
     started = recording.started
     earlier = RunStarted.of(started.payload).effects if started else {}
     found = {
@@ -56,18 +57,18 @@ def effects_of(recording: LogIndex) -> dict[str, Effect]:
         for step, entry in earlier.items()
     }
     for intent in sorted(recording.intents.values(), key=lambda event: event.seq or 0):
-        effect = _effect(recording, intent)
+        effect = _effect_from_intent(recording, intent)
         if effect is not None:
             found.pop(effect.step, None)
             found[effect.step] = effect
     return found
 
 
-def _effect(recording: LogIndex, intent: Event) -> Effect | None:
+def _effect_from_intent(recording: LogIndex, intent: Event) -> Effect | None:
     call = StepStarted.of(intent.payload)
     if not call.capability or call.side_effects not in _KEPT:
         return None
-    state, output = _outcome(recording, intent)
+    state, output = _find_outcome(recording, intent)
     if not state:
         return None
     is_effect = call.side_effects == "effect"
@@ -84,8 +85,8 @@ def _effect(recording: LogIndex, intent: Event) -> Effect | None:
     )
 
 
-def _outcome(recording: LogIndex, intent: Event) -> tuple[str, dict[str, Any] | None]:
-    """What became of a call, and its answer; no word where nothing of it left."""
+def _find_outcome(recording: LogIndex, intent: Event) -> tuple[str, dict[str, Any] | None]:
+    """Return the state of a call and its output. The state is empty if no attempt left the process."""
     key = (intent.run_id, intent.step_id)
     early, decision = recording.answers.get(key), recording.decisions.get(key)
     end = recording.closings.get(key)

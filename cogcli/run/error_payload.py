@@ -1,7 +1,6 @@
-"""The error of a run as the object of the envelope: place, expected and found, causes
-(docs/reference/command-line.md#errors).
+"""The `error` object of a failed run: place, expected and found values, causes (docs/reference/command-line.md#errors).
 
-Positions are looked up here, so only for a run that failed.
+Line numbers are looked up here, so only a failed run pays for them.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 
 _OF_A_BINDING: Final = (RequestMappingError, ResponseMappingError, RejectedError)
-"""Errors that a change of the binding may fix: they get a place in its file. What a function refuses, it refuses
-because of its input."""
+"""Errors that a change of the binding may fix. They get a place in its file, unless a function refused its input."""
 _DEEPEST: Final = 20
 _LONGEST: Final = 400
 
 
 def error_payload(error: CogcliError, catalog: Catalog | None = None) -> dict[str, Any]:
-    """The `error` object. `causes` holds a line per exception that led to it, the nearest first, then per attempt."""
+    """Return the `error` object. `causes` has one line per causing exception, the nearest first, then one per
+    attempt."""
     body: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
     if not isinstance(error, RuntimeErrorBase):
         return body
@@ -38,26 +37,27 @@ def error_payload(error: CogcliError, catalog: Catalog | None = None) -> dict[st
         "binding": error.binding_id,
         "service": error.service_id,
     }
-    inner = _inner(error)
+    inner = _original_error(error)
     if inner.reason:
         body["reason"] = inner.reason
     if catalog is not None and isinstance(inner, _OF_A_BINDING) and not inner.reason:
-        body |= _place(inner, catalog)
+        body |= _find_place(inner, catalog)
     if inner.expected:
         body |= {"expected": inner.expected, "lacking": inner.lacking, "found": list(inner.present)}
     if inner.reply:
         body["reply"] = inner.reply
-    return body | {"retryable": error.retryable, "causes": list(_causes(error))}
+    return body | {"retryable": error.retryable, "causes": list(_cause_lines(error))}
 
 
-def _inner(error: RuntimeErrorBase) -> RuntimeErrorBase:
-    """The original error of a step whose error was raised again with the same code; else the error itself."""
+def _original_error(error: RuntimeErrorBase) -> RuntimeErrorBase:
+    """Return the original error of a step that was raised again with the same code, otherwise the error itself."""
     cause = error.__cause__
     return cause if isinstance(cause, RuntimeErrorBase) and cause.code == error.code else error
 
 
-def _place(error: RuntimeErrorBase, catalog: Catalog) -> dict[str, Any]:
-    """`file`, `line` and `column` in the binding; of its `operation` where the error has no place."""
+def _find_place(error: RuntimeErrorBase, catalog: Catalog) -> dict[str, Any]:
+    """Return `file`, `line` and `column` in the binding, by default those of its `operation`. Empty without a known
+    file."""
     binding = catalog.bindings.get(error.binding_id or "")
     if binding is None or not isinstance(catalog.places, FilePlaces):
         return {}
@@ -65,12 +65,12 @@ def _place(error: RuntimeErrorBase, catalog: Catalog) -> dict[str, Any]:
     return {"file": binding.file, "line": line, "column": column}
 
 
-def _causes(error: RuntimeErrorBase) -> Iterator[str]:
-    cause = _inner(error).__cause__
+def _cause_lines(error: RuntimeErrorBase) -> Iterator[str]:
+    cause = _original_error(error).__cause__
     for _ in range(_DEEPEST):
         if cause is None:
             break
-        yield _line(cause)
+        yield _cause_line(cause)
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     attempts = error.attempts if len(error.attempts) > 1 else []
     for number, attempt in enumerate(attempts, 1):
@@ -79,8 +79,9 @@ def _causes(error: RuntimeErrorBase) -> Iterator[str]:
         yield f"attempt {number}: {words}: {ending}: {attempt.get('message') or ''}".rstrip(": ")
 
 
-def _line(cause: BaseException) -> str:
-    """A cause as one line, masked, then cut to _LONGEST; for an exception whose `str` fails, the name of its class."""
+def _cause_line(cause: BaseException) -> str:
+    """Return a cause as one line, masked, then cut to _LONGEST. For an exception whose `str` fails: the name of its
+    class."""
     try:
         text = cause.message if isinstance(cause, CogcliError) else str(cause)
     except Exception:

@@ -1,5 +1,5 @@
-"""What a failed call tried, as the log has it, for the error of the run (docs/reference/command-line.md#errors): where,
-how often and how long, the request as a shell command, and a binding that can be called without a network."""
+"""Details of a failed call from the log, for the error of the run (docs/reference/command-line.md#errors): addresses,
+number and duration of attempts, the request as a shell command, and a binding without a network."""
 
 from __future__ import annotations
 
@@ -23,29 +23,35 @@ from cogcli.specs.eligibility import reasons
 UNREACHABLE: Final = ("call.transport", "call.timeout", "call.circuit-open")
 
 
-def failed_call(
+def describe_failed_call(
     events: Iterable[Event], error: dict[str, Any], catalog: Catalog | None
 ) -> dict[str, Any]:
-    """Members to add to the `error` object of a run: `tried`, `curl`, `instead` (`CAP=BINDING`, which can be called
-    without a network), and a `hint` if it has none; empty for an error that is of no call over HTTP."""
-    attempts = _attempts(events, error)
+    """Return members to add to the `error` object of a run.
+
+    They are `tried`, `curl`, `instead` (`CAP=BINDING`, callable without a network), and `hint` if the error has none.
+    Empty for an error that concerns no HTTP call.
+    """
+    attempts = _failed_attempts(events, error)
     sent = [attempt for attempt in attempts if attempt.url]
     if not sent:
         return {}
-    found: dict[str, Any] = {"tried": list(_lines(sent)), "curl": _curl(sent[-1], catalog)}
+    found: dict[str, Any] = {
+        "tried": list(_address_lines(sent)),
+        "curl": _curl_command(sent[-1], catalog),
+    }
     if error["code"] in UNREACHABLE:
         found["instead"] = offline = offline_binding(text_of(error.get("capability")), catalog)
         if not error.get("hint"):
             found["hint"] = (
                 f"without the network: --bind {offline}"
                 if offline
-                else _where_it_is(error, catalog)
+                else _address_hint(error, catalog)
             )
     return {name: value for name, value in found.items() if value}
 
 
-def _attempts(events: Iterable[Event], error: dict[str, Any]) -> list[AttemptMade]:
-    """The attempts of the step that failed last with this code."""
+def _failed_attempts(events: Iterable[Event], error: dict[str, Any]) -> list[AttemptMade]:
+    """Return the attempts of the step that failed last with this code."""
     found: list[AttemptMade] = []
     for event in events:
         if event.event_type == "step.failed":
@@ -55,8 +61,8 @@ def _attempts(events: Iterable[Event], error: dict[str, Any]) -> list[AttemptMad
     return found
 
 
-def _lines(sent: list[AttemptMade]) -> Iterable[str]:
-    """A line per address: how often and how long it was asked."""
+def _address_lines(sent: list[AttemptMade]) -> Iterable[str]:
+    """Yield one line per address: number and total duration of its requests."""
     times: dict[str, list[float]] = {}
     for attempt in sent:
         place = f"{attempt.method or ''} {attempt.url}".strip()
@@ -66,7 +72,7 @@ def _lines(sent: list[AttemptMade]) -> Iterable[str]:
         yield f"{place}, {count}, {sum(seconds):.2g} s"
 
 
-def _curl(attempt: AttemptMade, catalog: Catalog | None) -> str:
+def _curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
     binding = catalog.bindings.get(attempt.binding_id) if catalog else None
     service = catalog.services.get(attempt.service_id or "") if catalog else None
     if binding is None or service is None or "base_url" not in PROTOCOLS[service.kind].address_keys:
@@ -84,8 +90,8 @@ def _curl(attempt: AttemptMade, catalog: Catalog | None) -> str:
     return curl_line(seen, f"{origin}://{host}", service, binding)
 
 
-def _where_it_is(error: dict[str, Any], catalog: Catalog | None) -> str:
-    """A hint that names the file with the address of a service that nobody could reach; empty where none has it."""
+def _address_hint(error: dict[str, Any], catalog: Catalog | None) -> str:
+    """Return a hint with the file that holds the address of an unreachable service. Empty if no file has it."""
     service = catalog.services.get(text_of(error.get("service"))) if catalog else None
     if error["code"] != "call.transport" or service is None or "base_url" not in service.settings:
         return ""
@@ -93,7 +99,7 @@ def _where_it_is(error: dict[str, Any], catalog: Catalog | None) -> str:
 
 
 def offline_binding(capability: str, catalog: Catalog | None) -> str:
-    """`CAP=BINDING` for a trusted binding of the capability that can be called in this process; empty without one."""
+    """Return `CAP=BINDING` for a trusted binding of the capability that runs in this process. Empty without one."""
     for name in catalog.bindings_of.get(capability, ()) if catalog else ():
         binding = catalog.bindings[name] if catalog else None
         service = catalog.services.get(binding.service) if catalog and binding else None

@@ -1,4 +1,4 @@
-"""A run as a command line asks for it: texts get the declared types of their inputs, and all that is wrong is told
+"""A run as a command line requests it: texts get the declared types of their inputs, and all errors are reported
 together (docs/reference/command-line.md#inputs, docs/reference/command-line.md#problems-at-once)."""
 
 from __future__ import annotations
@@ -25,26 +25,28 @@ _BOOLEANS: Final = {"true": True, "false": False}
 
 
 class GivenText(NamedTuple):
-    """The text of an input that has no type yet; `where` it was given, for messages."""
+    """The text of an input that has no type yet. `where` names its place in messages."""
 
     text: str
     where: str
 
 
 class GivenRun(NamedTuple):
-    """What a command line asks for, as it was read: nothing is checked by a spec yet."""
+    """The request on a command line after reading. No spec has checked it yet."""
 
     request: RunRequest
-    """Its inputs are values, and a GivenText for each text without a type."""
+    """Its inputs are values, or a GivenText for each text without a type."""
     problems: Sequence[CogcliError]
-    """Those of reading the command line."""
+    """Errors found while the command line was read."""
     doubtful: Iterable[str]
-    """As in `raise_together`."""
+    """Inputs that were given but unreadable, as in `raise_together`."""
 
 
 def prepare_given(catalog: Catalog, given: GivenRun, environ: Mapping[str, str]) -> PreparedRun:
-    """As `prepare`; its problems are raised together with those of `given`. A skill whose file has errors is refused
-    alone."""
+    """Return the prepared run, as `prepare` does, and raise its problems together with those of `given`.
+
+    If the file of the skill has errors, only these are raised.
+    """
     skill = skill_of(catalog, given.request.skill_id)
     try:
         return _prepare_given(catalog, given, skill.inputs, environ)
@@ -75,8 +77,10 @@ def _prepare_given(
 def convert_texts(
     given: Mapping[str, Any], fields: Fields
 ) -> tuple[dict[str, Any], list[UsageError]]:
-    """The inputs, each text with the declared type of its input, and an error for each that has none of that type; such
-    an input is left out."""
+    """Return the inputs with each text converted to its declared type, and an error for each text that does not fit.
+
+    An input with an error is left out.
+    """
     inputs: dict[str, Any] = {}
     problems: list[UsageError] = []
     for name, value in given.items():
@@ -93,7 +97,7 @@ def convert_texts(
 
 
 def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
-    """An error per capability of `--bind` or `--confirm` that the skill never calls: a typo must not pass."""
+    """Yield an error per capability of `--bind` or `--confirm` that the skill never calls, so that a typo fails."""
     known = {*catalog.capabilities, *catalog.aliases}
     for flag, names in (("--bind", request.options.bind), ("--confirm", request.options.confirm)):
         for name in names:
@@ -105,7 +109,7 @@ def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[Usa
 
 
 def _convert_text(given: GivenText, wanted: str, name: str) -> Any:
-    """Text converted to the declared type. Raises UsageError `input.type`."""
+    """Return the text converted to the declared type. Raise UsageError `input.type`."""
     text, where = given
     if wanted in ("string", "any"):
         return text
@@ -127,7 +131,7 @@ def _convert_text(given: GivenText, wanted: str, name: str) -> Any:
 
 
 def json_value(data: bytes | str, where: str, *, file: str = "") -> Any:
-    """The value in JSON text, out of a file or from the place `where`. Raises UsageError with line and column."""
+    """Return the value in JSON text from a file or from the place `where`. Raise UsageError with line and column."""
     try:
         return loads(data)
     except JsonRefused as error:
@@ -150,10 +154,10 @@ def raise_together(
     *,
     doubtful: Iterable[str] = (),
 ) -> None:
-    """Raise all as one ProblemsFound, a single one as itself; return where there is none.
+    """Raise all errors as one ProblemsFound, or a single one as itself. Return if there is none.
 
-    `error` is the one of loading. Inputs in `doubtful` (all for `*`) were given but unreadable, so `input.missing` is
-    left out for them. ProblemsFound decides the order and the exit code.
+    `error` is the error of loading the skill. Inputs in `doubtful` (all for `*`) were given but unreadable, so their
+    `input.missing` is left out. ProblemsFound determines the order and the exit code.
     """
     if not problems and error is None:
         return
@@ -176,6 +180,6 @@ def raise_together(
 
 
 def problem_from_error(error: CogcliError) -> Problem:
-    """An error as a Problem."""
+    """Return the Problem with the same code, place, message and hint as an error."""
     hint = error.hint or (f"expected {error.expected}" if error.expected else "")
     return Problem(error.code, "E", error.file, error.line, error.column, "", error.message, hint)

@@ -1,5 +1,5 @@
-"""Where the inputs of a run come from (docs/reference/command-line.md#inputs). What is typed names files for the run;
-nothing else does."""
+"""The origins of a run's inputs (docs/reference/command-line.md#inputs). Only a typed input may name files for the
+run."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 TYPED: Final = "typed"
-"""On the command line, or by the caller of the API."""
+"""Typed on the command line, or passed by the caller of the API."""
 FILE: Final = "file"
-"""The content of a file, or what stdin gave."""
+"""Read from a file or from stdin."""
 CASE: Final = "case"
-"""A test case or an example."""
+"""Part of a test case or an example."""
 CLIENT: Final = "client"
-"""A client of `serve mcp`."""
+"""Sent by a client of `serve mcp`."""
 DEFAULT: Final = "default"
-"""The default of the skill; of every input without another origin."""
+"""A default of the skill. Every input without another origin has this one."""
 
 
 def typed_values(inputs: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
-    """By name the values of inputs that were typed."""
+    """Return the values of typed inputs by name."""
     return {name: value for name, value in inputs.items() if origins.get(name, DEFAULT) == TYPED}

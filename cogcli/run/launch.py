@@ -1,6 +1,6 @@
-"""The one place where journal, runner, engine and signals of a run are put together.
+"""The assembly of a run from journal, runner, engine and signals.
 
-`run`, `trace SKILL`, `rerun`, `serve mcp`, probes and verification launch a prepared run; `resume` and `replay` build
+`run`, `trace SKILL`, `rerun`, `serve mcp`, probes and verification launch a prepared run. `resume` and `replay` build
 the same engine over a log.
 """
 
@@ -34,7 +34,7 @@ from cogcli.protocols.secrets import Secrets
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.doubt import EarlierCalls
 from cogcli.run.engine.ports import CallPolicy, CapabilityRunner
-from cogcli.run.engine.run import SKILL, Finished, Request, execute
+from cogcli.run.engine.run import SKILL, FinishedRun, Request, execute
 from cogcli.run.given_inputs import GivenRun, prepare_given
 from cogcli.run.input_origins import typed_values
 from cogcli.run.log_index import LogIndex
@@ -50,9 +50,9 @@ from cogcli.run.prepare import (
 from cogcli.run.results import (
     Control,
     RunResult,
-    exported,
+    close_after_error,
+    export_trace,
     finish_run,
-    give_up,
     pause_in_doubt,
     seal_run,
 )
@@ -66,13 +66,13 @@ if TYPE_CHECKING:
     from cogcli.specs.registry import Registry
 
 _STARTS_PROGRAMS: Final = frozenset((f"{SHIPPED}commands",))
-"""Shipped modules whose functions start a program of the user's."""
+"""Shipped modules with functions that start one of the user's programs."""
 Watch = Callable[[PreparedRun, Control], AbstractContextManager[Callable[[Event], None]]]
-"""Entered around a run that may start: gives the listener of its events, and may cancel it."""
+"""A context manager around a run: returns the listener of its events, and may cancel the run."""
 
 
 class InterceptedRunner(NamedTuple):
-    """A capability runner whose attempts go through a function."""
+    """A capability runner that passes each attempt to an interceptor."""
 
     live: CapabilityRunner
     intercept: Intercept
@@ -90,7 +90,7 @@ class InterceptedRunner(NamedTuple):
 def launch_given(
     environment: RunEnvironment, catalog: Catalog, given: GivenRun, watch: Watch
 ) -> RunResult:
-    """Prepare a run over the closure of its skill, and launch it within `watch`. Raises as `prepare_given`,
+    """Prepare a run over the closure of its skill, and launch it within `watch`. Raises as `prepare_given` and
     `launch`."""
     prepared = prepare_given(catalog, given, environment.environ)
     control = Control()
@@ -109,10 +109,10 @@ def launch(
     effects: Mapping[str, Any] | None = None,
     intercept: Intercept | None = None,
 ) -> RunResult:
-    """Run a prepared run to its end, as a sealed episode of its own.
+    """Run a prepared run to its end as a sealed episode of its own, and return its result.
 
-    Steps in `taken_over` (a rerun) are not run; `effects` are those of the earlier run, for `run.started`. Calls
-    go through `intercept`. Raises EnvironmentRefusal where the log cannot be written; what is written stays readable.
+    Steps in `taken_over` (a rerun) are not run; `effects` are those of the earlier run, for `run.started`. Attempts go
+    through `intercept`. Raise EnvironmentRefusal if the log cannot be written; the part that is written stays readable.
     """
     control, intercept = control or Control(), intercept or environment.intercept
     options, ids, redactor = prepared.request.options, environment.ids, Redactor()
@@ -164,9 +164,9 @@ def launch(
             engine, prepared.skill.id, first, ids.run_id(), journal, control, agent
         )
         result = finish_run(finished, journal, control, prepared.catalog)
-        return exported(result._replace(leftovers=tuple(runner.leftovers)), environment.export)
+        return export_trace(result._replace(leftovers=tuple(runner.leftovers)), environment.export)
     except BaseException as error:
-        waiting = give_up(journal)
+        waiting = close_after_error(journal)
         if waiting is None or not (isinstance(error, CogcliError) and error.code == "env.disk"):
             raise
         return pause_in_doubt(journal, waiting, error, control)
@@ -177,8 +177,8 @@ def launch(
 def _with_typed_files(
     environment: RunEnvironment, prepared: PreparedRun
 ) -> tuple[RunEnvironment, list[str]]:
-    """The environment in which the run reads the files that its typed inputs name, too, and the names of the inputs
-    that name one which it may not read otherwise."""
+    """Return an environment that also allows files named by typed inputs, and the names of the inputs that need this
+    permission."""
     before = environment.reads
     if before is None:
         return environment, []
@@ -190,7 +190,7 @@ def _with_typed_files(
 def with_typed_inputs(
     environment: RunEnvironment, inputs: Mapping[str, Any], names: Iterable[str]
 ) -> RunEnvironment:
-    """The environment in which the run reads the files that inputs of these names name, too."""
+    """Return an environment in which the run may also read the files that these inputs name."""
     values = [inputs[name] for name in names if name in inputs]
     if environment.reads is None or not values:
         return environment
@@ -200,8 +200,8 @@ def with_typed_inputs(
 def run_engine(
     engine: Engine, skill_id: str, request: Request, run_id: str, journal: Journal, control: Control,
     agent: AgentRun | None,
-) -> Finished:  # fmt: skip
-    """Run an engine to its end, cancelled by `control`, and seal its episode or leave it waiting."""
+) -> FinishedRun:  # fmt: skip
+    """Run an engine to its end, cancelled by `control`. Seal its episode, or leave it waiting."""
     control.attach(engine)
     with divert_streams():
         program = agent.program if agent else SKILL
@@ -214,23 +214,23 @@ def engine_of(
     catalog: Catalog,
     *,
     effects: Mapping[str, Any] | None = None,
-    behind: Mapping[str, str] | None = None,
+    result_sources: Mapping[str, str] | None = None,
     **parts: Any,
 ) -> Engine:
-    """The engine of one run tree over a catalog; capabilities are found by id and by alias.
+    """Return the engine of one run tree over a catalog. Capabilities are found by id and by alias.
 
-    `effects` are those of the run that this one repeats, as in its `run.started`; `behind` as in EarlierCalls; `parts`
+    `effects` are those of the source run of a rerun, as in `run.started`; `result_sources` as in EarlierCalls; `parts`
     are the other arguments of Engine.
     """
-    earlier = EarlierCalls(effects, behind) if effects else None
+    earlier = EarlierCalls(effects, result_sources) if effects else None
     return Engine(capabilities=catalog.by_name, skills=catalog.skills, earlier=earlier, **parts)
 
 
 def engine_over_log(
     catalog: Catalog, log: LogIndex, started: Event, agent: AgentRun | None, **parts: Any
 ) -> Engine:
-    """The engine that goes through a log again, with the options and results of its first event; `parts` are the other
-    arguments of Engine."""
+    """Return an engine that runs a log again, with the options and reused results of its first event. `parts` are the
+    other arguments of Engine."""
     start = start_of(started)
     effects = start.effects or None
     engine = engine_of(
@@ -238,7 +238,7 @@ def engine_over_log(
         options=options_from_log(started.payload),
         taken_over=log.reused,
         effects=effects,
-        behind=log.behind if effects else None,
+        result_sources=log.result_source_by_step if effects else None,
         policy=agent.policy if agent else _recorded_policy(catalog, started),
         contradictions=Contradictions.recorded(start.contracts),
         **parts,
@@ -254,7 +254,7 @@ def _recorded_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
 
 
 def recorded_agent(agent_of: AgentOf | None, catalog: Catalog, started: Event) -> AgentRun | None:
-    """What an agent was asked, by the first event of its run; None for the run of a skill."""
+    """Return the agent run that the first event records, or None for the run of a skill."""
     return agent_of(started, catalog) if agent_of and start_of(started).agent else None
 
 
@@ -268,19 +268,20 @@ def live_runner(
     selected: Mapping[str, BindingChain] | None = None,
     is_agent: bool = False,
 ) -> LiveRunner:
-    """A runner that calls services through the selected bindings of a catalog; secrets in use are added to `redactor`.
+    """Return a runner that calls services through the selected bindings of a catalog. Secrets in use are added to
+    `redactor`.
 
-    `selected` are the chains recorded when the run began, by capability: they replace the selection.
+    `selected` holds recorded chains by capability: they replace the selection.
     """
     reads = environment.reads
     if reads is not None and not is_agent:
-        # Called where a file of credentials is met, long after the runner is made.
+        # Called when a file of credentials is read, long after the runner exists.
         reads = reads._replace(is_online=lambda: _may_reach_network(catalog, runner))
     runner = LiveRunner(
         catalog,
         lambda capability_id: select(catalog, capability_id, selection),
         invoker_context(environment, redactor.add, max_workers=max_workers)._replace(
-            # Functions see the specs that the run sees.
+            # Functions see the same specs as the run.
             open_registry=partial(_registry_of, environment, catalog),
             allow_hosts=selection.allow_hosts,
             reads=reads,
@@ -292,8 +293,10 @@ def live_runner(
 
 
 def _may_reach_network(catalog: Catalog, runner: LiveRunner) -> bool:
-    """Whether a service of a chain of the run may reach another machine: each but those shipped functions that do not
-    say so and start no program. What a function of the user's does is not known."""
+    """Return whether a service in a chain of the run may reach another machine.
+
+    Only shipped functions in this process that start no program cannot. The code of a user's function is unknown.
+    """
     used = {each["service_id"] for chain in runner.pinned().values() for each in chain["members"]}
     for service in (catalog.services[id] for id in used):
         module = service.module or ""
@@ -307,7 +310,7 @@ def _may_reach_network(catalog: Catalog, runner: LiveRunner) -> bool:
 
 
 def _registry_of(environment: RunEnvironment, catalog: Catalog) -> Registry:
-    """The registry of the layers that a catalog was read from; of a catalog that was put together the whole one."""
+    """Return the registry with the layers of a catalog, or the whole registry if the catalog has no layers."""
     registry = environment.open_registry()
     return registry.with_layers(catalog.layers) if catalog.layers else registry
 
@@ -315,7 +318,7 @@ def _registry_of(environment: RunEnvironment, catalog: Catalog) -> Registry:
 def invoker_context(
     environment: RunEnvironment, remember: Callable[[str], None], *, max_workers: int = 8
 ) -> InvokerContext:
-    """What invokers take from outside; `remember` gets each secret that is read."""
+    """Return the context for invokers. `remember` receives each secret that is read."""
     return InvokerContext(
         secrets=Secrets(environment.environ, remember),
         clock=environment.clock,
@@ -332,7 +335,7 @@ def invoker_context(
 
 
 def _variables_in(selection: Mapping[str, Any], catalog: Catalog) -> dict[str, dict[str, str]]:
-    """By service the values of the variables of those in the pinned chains; they are no secrets."""
+    """Return by service the variable values of services in the pinned chains. They are not secrets."""
     used = {each["service_id"] for chain in selection.values() for each in chain["members"]}
     return {id: dict(values) for id in sorted(used) if (values := catalog.services[id].values)}
 

@@ -1,9 +1,9 @@
 """The order of a log, for a run that resumes or replays it: recorded answers come by `seq`, live ones after them.
 
-1. A call starts, and its recorded answer is delivered, when nothing outstanding has a lower `seq`. One that the log
-   does not have comes after all that it has.
+1. A call starts, and its recorded answer is delivered, when no outstanding call has a lower `seq`. A call that the log
+   does not have comes after all recorded ones.
 2. Steps that write to one target write in the order of their recorded closing events.
-3. Nothing here waits: the engine's coordinator asks for positions and goes by them.
+3. Functions here never wait: the engine's coordinator reads positions and waits for its turn.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class LogDispatcher:
     def __init__(
         self, log: LogIndex, end_unanswered: Callable[[Attempt | None], NoReturn], *, live: bool
     ) -> None:
-        """`end_unanswered` ends a call whose step has ended in the log without an answer to it, by raising; if not
-        `live`, every call that the log does not have. Of a call of no step it is given None."""
+        """`end_unanswered` raises to end a call without a recorded answer whose step has ended in the log; if not
+        `live`, every call that the log does not have. It receives None for work that is not a call of a step."""
         self.live = live
         self._log = log
         self._end_unanswered = end_unanswered
@@ -41,17 +41,18 @@ class LogDispatcher:
         }
         closed = {event.seq or 0 for event in closings}
         self._positions = sorted({*log.answered_at.values(), *closed} - cut_off)
-        """The `seq` of each answer and step end. A cancelled step has no answer, its end may come at any time."""
+        """The `seq` of each answer and step end. Cancelled steps are left out: they have no answer, and their end may
+        come at any time."""
         self._delivered: set[int] = set()
         self._passed = 0
-        """How many of the positions are delivered without a gap, from the first on."""
+        """The number of positions delivered without a gap, from the first on."""
 
     def mark_delivered(self, event: Event) -> None:
-        """Note that the engine has this recorded event again."""
+        """Note that the engine has drafted this recorded event again."""
         key = (event.run_id, event.step_id)
         self._delivered.add(event.seq or 0)
         if self._log.closings.get(key) is event:
-            # A step may end before its recorded answer was used: nothing comes after that answer then.
+            # A step may end before its recorded answer is used: then the answer counts as delivered too.
             self._delivered.add(self._log.answered_at.get(key, 0))
         while (
             self._passed < len(self._positions) and self._positions[self._passed] in self._delivered
@@ -102,11 +103,11 @@ class LogDispatcher:
         return closing is not None and closing.payload.get("reason") == "cancelled"
 
     def _turn(self, position: float) -> float | None:
-        """The position, unless everything before it is delivered."""
+        """Return the position, or None if all events before it are delivered."""
         return None if self._passed >= bisect_left(self._positions, position) else position
 
     def _position(self, attempt: Attempt) -> int | None:
-        """The `seq` at which the outcome of an attempt was known; None where the log has no outcome of it."""
+        """Return the `seq` at which the outcome of an attempt was known, or None if the log has no outcome."""
         log, key = self._log, (attempt.run_id, attempt.step_id)
         for event in log.repeats.get(key, ()):
             if event.payload["attempt"] > attempt.number:
@@ -117,8 +118,10 @@ class LogDispatcher:
         return log.answered_at.get(key) or (closing.seq if closing else None)
 
     def _answer(self, attempt: Attempt) -> Answer:
-        """The recorded answer. Raises the recorded error of the attempt; without one, what `error_of_ending` gives for
-        its closed step; else what `end_unanswered` does."""
+        """Return the recorded answer, or raise the recorded error of the attempt.
+
+        Without either, raise the error of `error_of_ending` for a closed step, otherwise what `end_unanswered` raises.
+        """
         log = self._log
         result = log.result(attempt.run_id, attempt.step_id, attempt.number)
         if isinstance(result, RuntimeErrorBase):
@@ -126,15 +129,15 @@ class LogDispatcher:
         if result is not None:
             return result
         closing = log.closings.get((attempt.run_id, attempt.step_id))
-        if closing is not None and (closing.event_type != "step.skipped" or _left_out(closing)):
+        if closing is not None and (closing.event_type != "step.skipped" or _is_left_out(closing)):
             raise error_of_ending(closing)
         return self._end_unanswered(attempt)
 
 
 def error_of_ending(end: Event) -> Exception:
-    """The exception that ends a step, or a run, as this closing event did: LeftOut, Degraded, its recorded error,
-    else Cancelled."""
-    if _left_out(end):
+    """Return the exception that corresponds to this closing event of a step or run: LeftOut, Degraded, its recorded
+    error, otherwise Cancelled."""
+    if _is_left_out(end):
         return LeftOut(end.payload.get("detail") or "")
     if end.event_type == "step.degraded":
         return Degraded(end.payload.get("detail") or "")
@@ -142,5 +145,5 @@ def error_of_ending(end: Event) -> Exception:
     return error_of(error) if error and row_of(end.event_type).fails else Cancelled()
 
 
-def _left_out(end: Event) -> bool:
+def _is_left_out(end: Event) -> bool:
     return end.event_type == "step.skipped" and end.payload.get("reason") == LEFT_OUT

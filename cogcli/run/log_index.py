@@ -1,13 +1,14 @@
-"""A log as the source of answers: what resume and replay hand to the engine instead of services and an empty log.
+"""An index of a log as the source of answers. Resume and replay pass it to the engine instead of services and an empty
+log.
 
-1. An attempt is named by its run, its step path and its number. Its result is in the closing event, in `step.answered`,
-   or, where it failed before another attempt, in that attempt's `call.retried`.
-2. An intent without a result is in doubt. Nothing here decides what to do about it.
-3. What a person decided about a call in doubt stands. A rerun is used up by the call that it allowed.
-4. An event that the engine makes again is answered with the recorded one, and changes state as it did then. A step
-   ends as it ended, whatever the engine computes now.
-5. Events of one process only (pauses, signals, approvals, probes, projections) are matched by none; a probe that was
-   cut off is continued.
+1. An attempt is identified by its run, its step path and its number. Its result is in the closing event, in
+   `step.answered`, or, if another attempt followed, in that attempt's `call.retried`.
+2. A write-ahead record without a result is in doubt. This module does not decide about doubts.
+3. A person's decision about a call in doubt stays valid. A `rerun` decision is used up by the repeated call.
+4. When the engine drafts a recorded event again, it gets the recorded one and applies that to the state. A step ends as
+   recorded, even if the engine computes another end now.
+5. Events of one process only (pauses, signals, approvals, probes, projections) are never matched. A probe that was cut
+   off is continued.
 """
 
 from __future__ import annotations
@@ -77,62 +78,62 @@ class LogIndex:
         self.intents: dict[ScopeKey, Event] = {}
         self.repeats: dict[ScopeKey, list[Event]] = {}
         self.resumptions: dict[ScopeKey, int] = {}
-        """How often a call in doubt was made again by a later sitting: the same attempt, sent once more."""
+        """How often later sessions repeated a call in doubt: the same attempt, sent once more."""
         self.answers: dict[ScopeKey, StepAnswered] = {}
         """Results that were on disk before their steps ended."""
         self.answered_at: dict[ScopeKey, int] = {}
-        """By step: the position at which its result was there first."""
-        self.sittings = ActiveTime()
+        """By step: the position at which its result was first in the log."""
+        self.active_time = ActiveTime()
         self.timeout: float | None = None
-        """The limit of time of the run, in seconds: that of its options, else the one a resumption gave last."""
+        """The time limit of the run in seconds: the one that a resumption set last, otherwise that of its options."""
         self._timed_from = 0
         self.started: Event | None = None
         self.last: Event | None = None
         self.changed: Event | None = None
-        """The first resumption with specs that were not those the run began with."""
+        """The first resumption with other specs than the run started with."""
         self.decisions: dict[ScopeKey, Event] = {}
-        """What a person decided about a call in doubt, unless that is used up."""
+        """A person's or a probe's decisions about calls in doubt, unless they are used up."""
         self.requests: dict[str, Event] = {}
-        """Requests for approval by their id."""
+        """Requests for approval by id."""
         self._answered: list[Event] = []
         self.redeemed: dict[str, int] = {}
-        """By the id of a person's answer: the position of the decision about the call that it led to; of an escalation
-        that of whatever came next."""
+        """By event id of a person's answer: the position of the decision about the call that it led to. For an
+        escalation: the position of the next event."""
         self._stale: set[str] = set()
-        """The ids of answers that were not valid when they were to be used."""
+        """The ids of answers that were invalid when they were used."""
         self._escalations: dict[str | None, str] = {}
         """By step: the id of the latest answer to an escalation, until the engine drafts an event."""
         self.keys: dict[ScopeKey, str] = {}
-        """The idempotency key that a call was sent with last, where a service had closed the one before."""
+        """The last idempotency key of a call, if the service had closed an earlier one."""
         self.probes: Counter[ScopeKey] = Counter()
-        """By step: how often it was asked whether its call had happened, with an end to it."""
+        """By step: the number of completed probes about its call."""
         self._queues: dict[tuple[str | None, ...], deque[Event]] = {}
-        self._of_probes: dict[tuple[str | None, ...], deque[Event]] = {}
+        self._probe_queues: dict[tuple[str | None, ...], deque[Event]] = {}
         for event in events:
-            self._take(event)
+            self._index_event(event)
 
-    def _take(self, event: Event) -> None:
+    def _index_event(self, event: Event) -> None:
         payload, key = recorded_payload(event), (event.run_id, event.step_id)
         self.last = event
-        self.sittings.apply(event)
+        self.active_time.apply(event)
         self.ended.apply(event)
         if isinstance(payload, StepAnswered | StepFinished) and not is_of_probe(event):
             self.answered_at.setdefault(key, event.seq or 0)
-        if self._take_by_type(event, payload, key):
-            self._keep_for_replay(event, payload)
+        if self._index_by_type(event, payload, key):
+            self._queue_for_replay(event, payload)
 
-    def _take_by_type(self, event: Event, payload: Payload, key: ScopeKey) -> bool:
-        """Take up what an event says. False for what a person decided, which no replay makes again."""
+    def _index_by_type(self, event: Event, payload: Payload, key: ScopeKey) -> bool:
+        """Index an event by its type. Return False for a person's decision, which no replay drafts again."""
         match payload:
             case RunStarted() if self.started is None:
                 self.started = event
                 self.timeout = payload.options.get("timeout_seconds")
             case RunResumed():
-                self._take_resumption(event, payload)
+                self._index_resumption(event, payload)
             case StepStarted():
                 self.intents[key] = event
             case CallRetried():
-                return self._take_repeat(event, payload, key)
+                return self._index_repeat(event, payload, key)
             case StepAnswered():
                 self.answers[key] = payload
             case PolicyDecided() if payload.rule == IN_DOUBT:
@@ -143,23 +144,23 @@ class LogIndex:
             case ApprovalRequested():
                 self.requests[payload.approval_id] = event
                 self._escalations.pop(event.step_id, None)
-                # A second request for the same: the answers before, which led to nothing, were not valid.
+                # A second request for the same step: earlier answers that led to no decision were invalid.
                 same = [each for each in self._answered if (each.run_id, each.step_id) == key]
-                self._stale.update(each.id for each in same if not self._used(each))
+                self._stale.update(each.id for each in same if not self._is_used(each))
             case ApprovalGranted() | ApprovalRejected():
                 self.note_answer(event)
         return True
 
-    def _take_resumption(self, event: Event, payload: RunResumed) -> None:
+    def _index_resumption(self, event: Event, payload: RunResumed) -> None:
         if payload.changed_specs:
             self.changed = self.changed or event
         if payload.timeout_seconds is not None:
             self.timeout, self._timed_from = (
                 payload.timeout_seconds,
-                self.sittings.milliseconds or 0,
+                self.active_time.milliseconds or 0,
             )
 
-    def _take_repeat(self, event: Event, payload: CallRetried, key: ScopeKey) -> bool:
+    def _index_repeat(self, event: Event, payload: CallRetried, key: ScopeKey) -> bool:
         if payload.idempotency_key is not None:
             self.keys[key] = payload.idempotency_key
         if payload.reason == "resumed":
@@ -169,7 +170,7 @@ class LogIndex:
         self.repeats.setdefault(key, []).append(event)
         return True
 
-    def _keep_for_replay(self, event: Event, payload: Payload) -> None:
+    def _queue_for_replay(self, event: Event, payload: Payload) -> None:
         if payload.event.one_process_only:
             return
         self.redeemed |= dict.fromkeys(self._escalations.values(), event.seq or 0)
@@ -177,22 +178,22 @@ class LogIndex:
         path = StepPath(event.step_id or "")
         if path.is_probe and payload.event.closes:
             self.probes[event.run_id, path.owner] += 1
-        queues = self._of_probes if path.in_probe else self._queues
-        queues.setdefault(_slot(event), deque()).append(event)
+        queues = self._probe_queues if path.in_probe else self._queues
+        queues.setdefault(_matching_key(event), deque()).append(event)
 
     @property
     def root(self) -> str | None:
-        """The id of the root run; None in a log without a beginning."""
+        """The id of the root run, or None for a log without a first event."""
         return self.started.run_id if self.started else None
 
     @property
     def timed_ms(self) -> int:
-        """The milliseconds of `timeout` that are used: all sittings since it was given."""
-        return max(0, (self.sittings.milliseconds or 0) - self._timed_from)
+        """The used milliseconds of `timeout`: all active time since the limit was set."""
+        return max(0, (self.active_time.milliseconds or 0) - self._timed_from)
 
     @property
-    def full(self) -> Event | None:
-        """The end of the run, where a full disk made it."""
+    def full_disk_end(self) -> Event | None:
+        """The last event of the run if a full disk ended it, otherwise None."""
         end = self.ended.runs.get(self.root)
         is_full = end is not None and RunTerminated.of(end.payload).status_reason == FULL_DISK
         return end if is_full else None
@@ -200,38 +201,41 @@ class LogIndex:
     @property
     def stops(self) -> bool:
         """Whether the log stops before the run's own end: it was interrupted, it waits, or the disk was full."""
-        return self.started is not None and self.ended.runs.get(self.root) in (None, self.full)
+        return self.started is not None and self.ended.runs.get(self.root) in (
+            None,
+            self.full_disk_end,
+        )
 
     @property
     def approvals(self) -> tuple[Answered, ...]:
-        """What people answered, in order, but for what was not valid when it was to be used."""
+        """People's answers in order, without those that were invalid when they were used."""
         return tuple(
-            answered_request(self.requests[answered_id(event)], event, used=self._used(event))
+            answered_request(self.requests[answered_id(event)], event, used=self._is_used(event))
             for event in self._answered
             if answered_id(event) in self.requests and event.id not in self._stale
         )
 
     def note_answer(self, event: Event) -> None:
-        """Take up a person's answer, one of this sitting, too: its request is open no more."""
+        """Index a person's answer, also one from this command. Its request is no longer open."""
         self._answered.append(event)
         if Approval.of(event.payload).capability == "":
             self._escalations[event.step_id] = event.id
 
     @property
     def open_requests(self) -> list[Event]:
-        """Requests that nobody answered yet, the latest of each step."""
+        """Unanswered requests for approval, the latest of each step."""
         done = {answered_id(event) for event in self._answered}
         latest = {e.step_id: e for id, e in self.requests.items() if id not in done}
         return list(latest.values())
 
     @property
     def asked(self) -> dict[str, Asked]:
-        """By step path: the latest request, as long as nothing was called there since."""
-        waiting = (event for event in self.requests.values() if not self._used(event))
-        return {event.step_id or "": _asked(event) for event in waiting}
+        """By step path: the latest request, unless the step made a call after it."""
+        waiting = (event for event in self.requests.values() if not self._is_used(event))
+        return {event.step_id or "": _parse_request(event) for event in waiting}
 
-    def _used(self, answer: Event) -> bool:
-        """Whether what an answer allowed was begun."""
+    def _is_used(self, answer: Event) -> bool:
+        """Return whether the approved work has started after this answer."""
         if answer.id in self.redeemed:
             return True
         intent = self.intents.get((answer.run_id, answer.step_id))
@@ -240,23 +244,26 @@ class LogIndex:
 
     @property
     def gates_passed(self) -> list[str]:
-        """The step paths of gates whose yes is still to be used: before a call without an answer, after one whose step
-        has not ended. A gate that refused is not among them: a stricter spec would not make it say yes."""
+        """The step paths of gates whose positive answer is not used up: a pre-gate while its call has no answer, a
+        post-gate while its step is open.
+
+        A gate that refused is not included: a stricter spec would not change its answer.
+        """
         found = []
         for run_id, path in {**self.closings, **self.answers}:
             gate = StepPath(path or "")
             gone = gate.is_gate_before and (run_id, gate.owner) in self.answered_at
             if gate.is_gate and not gone and self.ended.over(run_id, gate.owner) is None:
-                output = self._output((run_id, path))
+                output = self._find_output((run_id, path))
                 if isinstance(output, dict) and output.get("allowed") is not False:
                     found.append(path or "")
         return found
 
     @property
     def results(self) -> dict[str, ReusedResult]:
-        """The results of the root's steps that are done, by step path."""
+        """The results of the root's completed steps, by step path."""
         return {
-            step_id or "": _taken_over(
+            step_id or "": _reused_result(
                 StepFinished.of(closing.payload),
                 {"episode": closing.episode_id, "event": closing.id},
             )
@@ -265,15 +272,15 @@ class LogIndex:
         }
 
     @property
-    def behind(self) -> dict[str, str]:
-        """By step path the source of its result: the event of the call whose answer it took from an earlier run, or the
-        idempotency key of the call that it made itself."""
+    def result_source_by_step(self) -> dict[str, str]:
+        """By step path the source of its result: the event of the earlier call whose answer it took, or the idempotency
+        key of the call that it made."""
         made = {
             step: StepStarted.of(event.payload).idempotency_key
             for (_, step), event in self.intents.items()
         }
         origins = {
-            step: _origin(StepFinished.of(event.payload))
+            step: _find_origin(StepFinished.of(event.payload))
             for (_, step), event in self.closings.items()
         }
         taken = {step: origin.get("event") for step, origin in origins.items()}
@@ -282,7 +289,7 @@ class LogIndex:
 
     @property
     def reused(self) -> dict[str, ReusedResult]:
-        """The results that this log itself took over from an earlier one, or was going to."""
+        """The results that this log took over from an earlier one, or was about to take over."""
         if self.started is None:
             return {}
         start = RunStarted.of(self.started.payload)
@@ -290,19 +297,19 @@ class LogIndex:
         marked = {
             path
             for (run, path), c in self.closings.items()
-            # Where only the answer of a call was taken, its step did the rest itself.
+            # If only the answer of a call was reused, the step itself did the other work.
             if run == self.root
             and "reused_from" in c.payload
             and path not in calls.keys() - taken_over.keys()
         }
         done = {path: result for path, result in self.results.items() if path in marked}
         earlier = {
-            path: _taken_over(StepFinished.of(result)) for path, result in taken_over.items()
+            path: _reused_result(StepFinished.of(result)) for path, result in taken_over.items()
         }
         return earlier | done
 
     def wrote_at(self, run_id: str, step_id: str) -> int | None:
-        """The position of what a step wrote; None where it did not end so that it could."""
+        """Return the position of a step's writes, or None if the step did not end with writes."""
         closing = self.closings.get((run_id, step_id))
         if closing is None or row_of(closing.event_type).fails:
             return None
@@ -310,43 +317,41 @@ class LogIndex:
         return None if reason in ("cancelled", "dependency") else closing.seq
 
     def take_recorded(self, draft: Draft) -> Event | None:
-        """The recorded event that matches this draft; each is given once. None where the log has no more."""
-        slot = _slot(draft)
-        queue = self._queues.get(slot) or self._of_probes.get(slot)
+        """Remove and return the recorded event that matches this draft. None if the log has no more."""
+        slot = _matching_key(draft)
+        queue = self._queues.get(slot) or self._probe_queues.get(slot)
         return queue.popleft() if queue else None
 
     @property
     def unmatched(self) -> list[Event]:
-        """Recorded events that no draft matched, in order."""
+        """Recorded events that no draft has matched, in order."""
         left = [event for queue in self._queues.values() for event in queue]
         return sorted(left, key=lambda event: event.seq or 0)
 
     def result(self, run_id: str, step_id: str, number: int) -> Answer | RuntimeErrorBase | None:
-        """What an attempt gave, or None where the log does not say."""
+        """Return the recorded result of an attempt, or None if the log has none."""
         key = (run_id, step_id)
         early = self.answers.get(key)
-        last = self._closing(key) or early
+        last = self._find_closing(key) or early
         recorded = (last.attempts or []) if last else []
-        attempts = [
-            each for each in recorded if each.status != "skipped"
-        ]  # of those no attempt was made
+        attempts = [each for each in recorded if each.status != "skipped"]
         if number <= len(attempts):
-            return self._recorded_at_the_end(key, attempts[number - 1])
+            return self._result_from_closing_event(key, attempts[number - 1])
         repeats = (CallRetried.of(event.payload) for event in self.repeats.get(key, ()))
         later = next((each for each in repeats if each.attempt == number + 1), None)
         if later is not None:
             return error_of(later.error or {})
         if early and number == self._attempts_begun(key):
-            return Answer(early.output)  # of a log that did not say yet how the answer came
+            return Answer(early.output)  # an older log does not record the attempts
         return None
 
-    def _closing(self, key: ScopeKey) -> StepFinished | None:
-        """How a step ended; None before."""
+    def _find_closing(self, key: ScopeKey) -> StepFinished | None:
+        """Return how a step ended, or None if it is open."""
         closing = self.closings.get(key)
         return StepFinished.of(closing.payload) if closing else None
 
     def attempt_in_doubt(self, run_id: str, step_id: str) -> int:
-        """The number of the attempt of a step that has no result, though it may still have one; 0 where none has."""
+        """Return the number of a step's attempt that has no result but may still get one. 0 if there is none."""
         key = (run_id, step_id)
         begun = self._attempts_begun(key)
         if not begun or key in self.closings or self.ended.over(run_id, step_id) is not None:
@@ -355,7 +360,8 @@ class LogIndex:
 
     @property
     def doubts(self) -> list[Event]:
-        """The intents of the calls in doubt that nobody may repeat unasked, in order; decided or not."""
+        """The write-ahead records of the calls in doubt that must not be repeated without a decision, in order. Decided
+        ones are included."""
         found = [
             intent
             for (run_id, step_id), intent in self.intents.items()
@@ -366,7 +372,7 @@ class LogIndex:
 
     @property
     def open_doubts(self) -> list[Event]:
-        """Those of them that nobody has decided yet."""
+        """The calls in doubt without a decision."""
         return [
             event for event in self.doubts if (event.run_id, event.step_id) not in self.decisions
         ]
@@ -374,70 +380,76 @@ class LogIndex:
     def _attempts_begun(self, key: ScopeKey) -> int:
         return (key in self.intents) + len(self.repeats.get(key, ()))
 
-    def _recorded_at_the_end(
+    def _result_from_closing_event(
         self, key: ScopeKey, attempt: AttemptMade
     ) -> Answer | RuntimeErrorBase | None:
         if attempt.status != "success":
-            closing = self._closing(key)
+            closing = self._find_closing(key)
             final = closing.error if closing else None
             is_same = final and (attempt.code, attempt.message) == (final.code, final.message)
             more = {"hint": final.hint, "reason": final.reason} if final and is_same else {}
             return error_of({**attempt.json, **more})
-        output = self._output(key)
-        return Answer(output, attempt.usage, _record(attempt.json)) if output is not None else None
+        output = self._find_output(key)
+        return (
+            Answer(output, attempt.usage, _wire_record(attempt.json))
+            if output is not None
+            else None
+        )
 
-    def _output(self, key: ScopeKey) -> dict[str, Any] | None:
-        """What a call gave, however its step ended."""
-        last = self.answers.get(key) or self._closing(key)
+    def _find_output(self, key: ScopeKey) -> dict[str, Any] | None:
+        """Return the recorded output of a call, however its step ended."""
+        last = self.answers.get(key) or self._find_closing(key)
         return last.output if last else None
 
 
 def is_of_probe(event: Event) -> bool:
-    """Whether an event is of a probe: it belongs to the process that asked, and no later run makes it again."""
+    """Return whether an event belongs to a probe. Such an event is of one process only, and no later run drafts it
+    again."""
     return StepPath(event.step_id or "").in_probe
 
 
 def answered_id(answer: Event) -> str:
-    """The id of the request that a person answered."""
+    """Return the id of the request that a person answered."""
     return Approval.of(answer.payload).approval_id
 
 
 def may_have_effect(intent: StepStarted) -> bool:
-    """Whether a call may do something outside that must not happen twice."""
+    """Return whether a call may have an outside effect that must not be repeated."""
     return bool(intent.capability) and intent.side_effects not in HARMLESS
 
 
-def _origin(closing: StepFinished) -> dict[str, Any]:
-    """Where a result was taken from; empty for one of this run."""
+def _find_origin(closing: StepFinished) -> dict[str, Any]:
+    """Return the origin of a reused result. Empty for a result of this run."""
     return closing.reused_from if isinstance(closing.reused_from, dict) else {}
 
 
-def _taken_over(closing: StepFinished, place: dict[str, str] | None = None) -> ReusedResult:
-    """What a closing event at this place holds, or a first event, and where that came from first."""
+def _reused_result(closing: StepFinished, place: dict[str, str] | None = None) -> ReusedResult:
+    """Return the result in a closing event, or in a first event, with its original place. `place` is that of the event
+    itself."""
     writes = [(parse_target(write.target), write) for write in closing.writes]
     return ReusedResult(
         closing.output or {},
         tuple(Write(target, write.strategy, write.value) for target, write in writes if target),
-        _origin(closing) or place or {},
+        _find_origin(closing) or place or {},
     )
 
 
 def answered_request(request: Event, answer: Event, *, used: bool = False) -> Answered:
-    """A request and what a person said to it."""
-    said = Approval.of(answer.payload)
+    """Return a request for approval with the person's answer to it."""
+    approval = Approval.of(answer.payload)
     granted = answer.event_type == "approval.granted"
     return Answered(
-        _asked(request),
+        _parse_request(request),
         granted,
-        said.by or "",
-        said.reason or "",
+        approval.by or "",
+        approval.reason or "",
         answer.timestamp,
         used,
         answer.id,
     )
 
 
-def _asked(request: Event) -> Asked:
+def _parse_request(request: Event) -> Asked:
     asked = ApprovalRequested.of(request.payload)
     return Asked(
         asked.approval_id,
@@ -450,39 +462,42 @@ def _asked(request: Event) -> Asked:
     )
 
 
-def _slot(one: Draft | Event) -> tuple[str | None, ...]:
-    """What drafts and events are matched by. A nested run gets its id from its first event, so that has none. Each
-    answer of a person leads to a decision of its own."""
+def _matching_key(one: Draft | Event) -> tuple[str | None, ...]:
+    """Return the key by which drafts and events are matched.
+
+    A nested run gets its id from its first event, so that event is matched without one. Each answer of a person leads
+    to its own decision.
+    """
     kind = "step" if row_of(one.event_type).closes else one.event_type
     answer = one.caused_by if kind == "policy.decided" else None
     return (kind, None if kind == "run.started" else one.run_id, one.step_id, answer)
 
 
-def _record(attempt: dict[str, Any]) -> dict[str, Any] | None:
-    """What went over the wire, out of an attempt's element."""
+def _wire_record(attempt: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the data of the exchange on the wire in a recorded attempt, or None."""
     return {name: value for name, value in attempt.items() if name not in _OWN_OF_ATTEMPT} or None
 
 
-def error_of(told: dict[str, Any]) -> RuntimeErrorBase:
-    """The error of a recorded failure."""
-    error = error_from_payload(told)
-    error.record, error.usage = _record(told), told.get("usage")
+def error_of(recorded: dict[str, Any]) -> RuntimeErrorBase:
+    """Return the error of a recorded failure."""
+    error = error_from_payload(recorded)
+    error.record, error.usage = _wire_record(recorded), recorded.get("usage")
     return error
 
 
-def locate_error(told: dict[str, Any]) -> RuntimeErrorBase:
-    """The error that a run ended with, and its place."""
-    error = error_of(told)
-    error.step_id, error.capability_id = told.get("step"), told.get("capability")
-    error.binding_id, error.service_id = told.get("binding"), told.get("service")
-    error.effect = told.get("effect")
+def locate_error(recorded: dict[str, Any]) -> RuntimeErrorBase:
+    """Return the error that ended a recorded run, with its place."""
+    error = error_of(recorded)
+    error.step_id, error.capability_id = recorded.get("step"), recorded.get("capability")
+    error.binding_id, error.service_id = recorded.get("binding"), recorded.get("service")
+    error.effect = recorded.get("effect")
     return error
 
 
 def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Event], LogIndex]:
-    """The events of a whole log of cogcli, and their index.
+    """Return the events of a whole cogcli log, and their index.
 
-    Raises EnvironmentRefusal `episode.unreadable` for a damaged log and for one of another tool.
+    Raise EnvironmentRefusal `episode.unreadable` for a damaged log or a log of another tool.
     """
     events = list(iterate_events(directory, warn, whole=True))
     if events[0].seq is None:
@@ -491,9 +506,10 @@ def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Even
 
 
 def index_events(directory: Path, events: Sequence[Event], foreign: Iterable[Event]) -> LogIndex:
-    """The index of the events of a log. Those that are `foreign`, since nothing vouches for them, are checked first.
+    """Return the index of the events of a log. Events in `foreign` have no proof of origin, so their payloads are
+    checked first.
 
-    Raises EnvironmentRefusal `episode.unreadable` for an event that no log of ours has.
+    Raise EnvironmentRefusal `episode.unreadable` for an event that no cogcli log has.
     """
     for event in foreign:
         require_known_payload(directory, event)
@@ -505,7 +521,7 @@ def index_events(directory: Path, events: Sequence[Event], foreign: Iterable[Eve
 
 
 def require_known_payload(directory: Path, event: Event) -> None:
-    """Raise EnvironmentRefusal `episode.unreadable` for an event whose payload is not one of its type."""
+    """Raise EnvironmentRefusal `episode.unreadable` for an event whose payload does not fit its type."""
     from cogcli.run.recorded_start import problem_of_recorded
 
     kind = event.event_type or ""

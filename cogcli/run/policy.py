@@ -1,4 +1,4 @@
-"""What decides about the calls of a run, by what its flags ask for (docs/reference/pack.md#governed-calls)."""
+"""The policy for the calls of a run, built from its flags (docs/reference/pack.md#governed-calls)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill_tools import skill_tools
 
 ENFORCED: Final = ("tool_calls.per_workflow",)
-"""The budgets of a run that has no turns."""
+"""The budgets of a run without turns."""
 UNSET: Final = ("cost_microusd", *(f"stage_latency_ms.{phase}" for phase in PHASES))
-"""The budgets that have no default, beside those of buckets."""
+"""The budgets without a default, in addition to those of buckets."""
 
 
 def policy_of(
     catalog: Catalog, request: PolicyRequest, skill_id: str, inputs: Mapping[str, Any]
 ) -> CallPolicy:
-    """What decides about the calls of the run of a skill with these inputs.
+    """Return the policy for the calls of a skill's run with these inputs.
 
-    Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError for an unknown intent, and for a mode or a
+    Raise EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError for an unknown intent, and for a mode or a
     budget above the pack's.
     """
     if not request.pack:
@@ -64,7 +64,7 @@ def governed_by(
     catalog: Catalog, pack: Pack, requester: Requester, limits: Mapping[str, int | float], safety_mode: str,
     slots: Mapping[str, str], own: OwnSkill | None = None,
 ) -> RunPolicy:  # fmt: skip
-    """The policy of a run under a pack; `own` is the skill that it is of, None for an agent's. Raises UsageError for a
+    """Return the policy of a run under a pack. `own` is the skill of the run, None for an agent. Raise UsageError for a
     mode above the pack's."""
     budgets = Budgets({key: int(limits[key]) for key in COUNTED if key in limits})
     rules = Policy.of(pack)
@@ -85,7 +85,7 @@ def governed_by(
 
 
 def slots_of(intent: PackIntent, inputs: Mapping[str, Any]) -> dict[str, str]:
-    """The entity of each slot of an intent that its parameter names, as `type:id`."""
+    """Return the entity in each slot of an intent, as `type:id`, from the input that the slot's parameter names."""
     return {
         name: f"{slot.type}:{inputs[slot.param]}"
         for name, slot in intent.slots.items()
@@ -94,7 +94,8 @@ def slots_of(intent: PackIntent, inputs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _host_of(catalog: Catalog, service: Service) -> str:
-    """The host that calls of a service go to; empty for one on this machine, `?` where only its document says it."""
+    """Return the host of a service. Empty for a service on this machine, `?` if only the API document names the
+    host."""
     if catalog.in_process(service) or service.settings.keys() & {"command", "server"}:
         return ""
     address = service.settings.get("url") or service.settings.get("base_url")
@@ -102,7 +103,7 @@ def _host_of(catalog: Catalog, service: Service) -> str:
 
 
 def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
-    """The pack that a run names. Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`."""
+    """Return the pack that a run names. Raise EnvironmentRefusal `pack.unknown`, `pack.mismatch`."""
     id, _, wanted = request.pack.partition("#")
     pack = catalog.packs.get(id)
     if pack is None:
@@ -118,7 +119,7 @@ def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
 
 
 def ceiling_of(pack: Pack, given: str) -> str:
-    """The safety mode of a run: the pack's, which a flag may only lower. Raises UsageError."""
+    """Return the safety mode of a run: the pack's mode, which a flag may only lower. Raise UsageError."""
     own = pack.meta.defaults.safety_mode
     if given and is_above(given, own):
         text = f"`--safety-mode {given}` is above the pack's `{own}`"
@@ -127,8 +128,11 @@ def ceiling_of(pack: Pack, given: str) -> str:
 
 
 def limits_of(pack: Pack, given: Mapping[str, int]) -> dict[str, int | float]:
-    """The limits of a run by dotted key: the pack's, which flags may only lower. Raises UsageError, for a key that
-    limits nothing, too: whoever gave it would count on a limit that is not there."""
+    """Return the limits of a run by dotted key: those of the pack, which flags may only lower.
+
+    Raise UsageError for a raised limit, and for an unknown key, since the user would rely on a limit that has no
+    effect.
+    """
     limits = merge_limits(DEFAULTS, pack.meta.defaults.budget)
     sizes = {f"buckets.{name}": size for name, size in pack.bucket_sizes.items()}
     known = {*limits, *UNSET, *(f"buckets.{name}" for name in BUCKETS)}

@@ -1,4 +1,4 @@
-"""What the flags of a run say of its policy, as `run.started` records it (docs/reference/pack.md#governed-calls)."""
+"""The policy flags of a run, as `run.started` records them (docs/reference/pack.md#governed-calls)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from cogcli.declarations.run_start import RecordedStart
 
 
 class PolicyRequest(NamedTuple):
-    """What `--pack`, `--intent`, `--user`, `--safety-mode` and `--budget` say; all empty for the default policy."""
+    """The values of `--pack`, `--intent`, `--user`, `--safety-mode` and `--budget`. All are empty for the default
+    policy."""
 
     pack: str = ""
-    """`id@version`, perhaps with `#sha256:...`."""
+    """`id@version`, optionally with `#sha256:...`."""
     intent: str = ""
     user: str = ""
     safety_mode: str = ""
@@ -20,10 +21,10 @@ class PolicyRequest(NamedTuple):
 
     @classmethod
     def recorded(cls, start: RecordedStart) -> PolicyRequest | None:
-        """What the first event of a run records; None for the default policy."""
+        """Return the policy request in the first event of a run, or None for the default policy."""
         return cls(**start.policy.json) if start.policy and start.policy.json else None
 
     def to_payload(self) -> dict[str, Any]:
-        """The `policy` of `run.started`: what was given."""
+        """Return the `policy` member of `run.started`: the values that are set."""
         given = {**self._asdict(), "budget": dict(self.budget)}
         return {name: value for name, value in given.items() if value}

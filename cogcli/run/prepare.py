@@ -1,4 +1,4 @@
-"""From a request to a run that may start: its closure, read once by the caller, is what is checked, pinned and run
+"""The preparation of a run: the closure, read once by the caller, is checked, pinned and run
 (docs/reference/execution.md#start)."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FRAME: Final[Fields] = {
 
 
 class AgentRun(NamedTuple):
-    """What the first event of an agent's run says beside that of a skill, and what the run does."""
+    """The members of the first event that only an agent's run has, and the program that it runs."""
 
     task: str
     payload: Mapping[str, Any]
@@ -57,37 +57,38 @@ class AgentRun(NamedTuple):
     program: RunProgram
     policy: CallPolicy
     secrets: LearnedSecrets | None = None
-    """Those that the program itself reads, to be masked in the log."""
+    """Secrets that the program itself reads, to be masked in the log."""
     open_model: Callable[[Iterable[Event]], object] = lambda events: None
-    """Opens the model of a resumed run, if it has one, given the events of its log: called before anything of it goes
-    on, and raises what is wrong with the model."""
+    """Opens the model of a resumed run, given the events of its log. Called before any work continues; raises the error
+    of an unusable model."""
     hold: Callable[[], AbstractContextManager[object]] = nullcontext
-    """What a resumed run holds while it is live, so that no other run of its conversation is. Raises EnvironmentRefusal
+    """Returns the lock of the conversation that a resumed run holds while it is live. Raises EnvironmentRefusal
     `session.busy`."""
 
 
 class LearnedSecrets:
-    """Secrets on their way to what masks them, which may come later than the first of them."""
+    """Passes secrets to the redactor, also those that were read before the redactor was connected."""
 
     def __init__(self) -> None:
         self._waiting: list[str] = []
         self._add: Callable[[str], None] = self._waiting.append
 
     def add(self, secret: str) -> None:
-        """A secret was read."""
+        """Pass on a secret that was read."""
         self._add(secret)
 
     def connect(self, add: Callable[[str], None]) -> None:
-        """Pass all of them to `add`, those that were read already first."""
+        """Pass all secrets to `add`, earlier ones first."""
         self._add = add
         for secret in self._waiting:
             add(secret)
 
 
 Intercept = Callable[["Attempt", "Callable[[Attempt], Answer]"], "Answer"]
-"""Gives the answer to an attempt; the second argument makes the live call."""
+"""A function that answers an attempt. The second argument makes the live call."""
 AgentOf = Callable[["Event", Catalog], AgentRun]
-"""An agent's run, by its first event and the catalog to go on with. How an agent works is known to the room above."""
+"""A function that returns an agent's run, given its first event and the catalog to continue with. A layer above
+supplies it."""
 
 
 class RunRequest(NamedTuple):
@@ -97,27 +98,27 @@ class RunRequest(NamedTuple):
     inputs: dict[str, Any]
     options: RunOptions
     origins: Mapping[str, str] = {}
-    """By name where an input comes from, a word of `run.input_origins`; what is not in it is a default."""
+    """By name the origin of an input, a word of `run.input_origins`. An input without an entry is a default."""
 
     @property
     def frame(self) -> dict[str, Any]:
-        """The given fields of the frame; a goal of its own counts before that of the frame."""
+        """The given fields of the frame. The option `goal` overrides the frame's goal."""
         goal = {} if self.options.goal is None else {"goal": self.options.goal}
         return {**self.options.frame, **goal}
 
     @property
     def pack_ref(self) -> str:
-        """The pack that governs the run, as `id@version` with its hash; empty without one."""
+        """The pack that governs the run, as `id@version` with its hash. Empty without one."""
         return self.options.pack
 
     @property
     def policy(self) -> PolicyRequest | None:
-        """What governs the run; None for the default policy."""
+        """The request for a policy, or None for the default policy."""
         given = self.options.policy
         return PolicyRequest(**given) if given else None
 
     def with_options(self, **changes: Any) -> RunRequest:
-        """A copy with other options."""
+        """Return a copy with other options."""
         return self._replace(options=self.options.replace(**changes))
 
 
@@ -132,17 +133,18 @@ class PreparedRun(NamedTuple):
     selection: SelectionOptions
     warnings: list[Problem]
     policy: CallPolicy | None = None
-    """What decides about its calls; None for the default policy."""
+    """The policy for its calls. None for the default policy."""
     agent: AgentRun | None = None
-    """What an agent was asked; None for the run of a skill."""
+    """The agent's part of the run. None for the run of a skill."""
     contradictions: Contradictions = NO_CONTRADICTIONS
-    """What of its specs does not fit together, in lenient roots."""
+    """Mismatches between its specs in lenient roots."""
 
 
 def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -> PreparedRun:
-    """Check the closure of a skill and the inputs together. Nothing is read, started or written.
+    """Check the closure of a skill together with the inputs, and return the prepared run. No file is read or written,
+    no process is started.
 
-    Raises ProblemsFound with every problem: those of specs (exit 3, or 4 where all are `safety.scope`) before those of
+    Raise ProblemsFound with every problem: those of specs (exit 3, or 4 if all are `safety.scope`) before those of
     inputs (exit 2).
     """
     skill = catalog.skills.get(request.skill_id)
@@ -162,17 +164,17 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
 
 
 def _with_hosts(problem: Problem, skill: Skill | None, inputs: Mapping[str, Any]) -> Problem:
-    """A problem whose hint names the host that a step would call, as far as the inputs of the run tell."""
+    """Return the problem with a hint that names the host that the step would call, if the inputs determine it."""
     given: Any = inputs
     match problem.path.split("/"):
         case ["", "steps", number, *_] if skill is not None and problem.file == skill.file:
             step = skill.steps[int(number)]
-            given = [_value_of(text, inputs) for text in step.input.values()]
+            given = [_resolve_value(text, inputs) for text in step.input.values()]
     return problem._replace(hint=name_hosts(problem.hint, given))
 
 
-def _value_of(value: Any, inputs: Mapping[str, Any]) -> Any:
-    """What a member of the input of a step is before the run: the input that it names, else what it says."""
+def _resolve_value(value: Any, inputs: Mapping[str, Any]) -> Any:
+    """Return the value of a step's input member before the run: the run input that it names, otherwise itself."""
     if isinstance(value, str) and value.startswith("inputs."):
         return inputs.get(value.split(".")[1])
     return value
@@ -181,7 +183,7 @@ def _value_of(value: Any, inputs: Mapping[str, Any]) -> Any:
 def call_policy(
     catalog: Catalog, request: PolicyRequest | None, skill_id: str, inputs: Mapping[str, Any]
 ) -> CallPolicy | None:
-    """What decides about the calls of the run of a skill; None for the default policy. Raises as `policy_of`."""
+    """Return the policy for the calls of a skill's run, or None for the default policy. Raises as `policy_of`."""
     if request is None:
         return None
     from cogcli.run.policy import policy_of  # most runs have the default one
@@ -192,7 +194,8 @@ def call_policy(
 def prepare_without_inputs(
     catalog: Catalog, request: RunRequest, environ: Mapping[str, str], wrong: Sequence[Problem] = ()
 ) -> PreparedRun:
-    """As `prepare`, for a skill whose inputs come later: both inputs and frame are empty. `wrong` is found already."""
+    """Return a prepared run with empty inputs and frame, for a skill whose inputs come later. Raises as `prepare`;
+    `wrong` holds problems found before."""
     selection = SelectionOptions.of(request.options, environ)
     found = check(catalog, options=selection)
     blocking = [problem for problem in found if problem.severity != "W"] + [*wrong]
@@ -209,7 +212,7 @@ def prepare_without_inputs(
 
 
 def skill_of(catalog: Catalog, skill_id: str) -> Skill:
-    """The skill of a closure. Raises ProblemsFound where its file has errors."""
+    """Return the skill of a closure. Raise ProblemsFound if its file has errors."""
     skill = catalog.skills.get(skill_id)
     if skill is None:
         raise ProblemsFound(sort_problems(catalog.problems))
@@ -217,7 +220,7 @@ def skill_of(catalog: Catalog, skill_id: str) -> Skill:
 
 
 def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """The inputs with defaults, and all problems: unknown names first, then missing and wrong values."""
+    """Return the inputs with defaults, and all problems: unknown names first, then missing and wrong values."""
     problems = [
         _problem(
             "input.unknown",
@@ -231,7 +234,7 @@ def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any],
     ]
     kept, violations = fit_values(fields, given)
     for kind, place, message in violations:
-        hint = _meaning(fields[place]) if kind == "missing" else ""
+        hint = _describe_field(fields[place]) if kind == "missing" else ""
         if kind == "schema" and (url := _with_scheme(fields, given, place)):
             found = url.partition("://")[2]
             message = f"`{place}`: a URL begins with https:// or http://, found `{found}`"
@@ -241,11 +244,12 @@ def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any],
 
 
 _ADDRESS: Final = r"(?:[\w-]+\.)+[A-Za-z]{2,}(?::\d+)?(?:[/?#]\S*)?|localhost(?::\d+)?(?:/\S*)?"
-"""The pattern of the address of a page without its scheme."""
+"""The pattern of a page's address without its scheme."""
 
 
 def _with_scheme(fields: Fields, given: dict[str, Any], place: str) -> str:
-    """The address at a place of the inputs with a scheme in front of it, if the schema accepts that, else empty."""
+    """Return the address at a place of the inputs with a scheme in front, if the schema accepts that. Empty
+    otherwise."""
     name, *rest = place.split("/")
     field: FieldSpec | None = fields[name]
     value = given.get(name)
@@ -258,15 +262,15 @@ def _with_scheme(fields: Fields, given: dict[str, Any], place: str) -> str:
     return "" if fit_values({name: field}, {name: url})[1] else url
 
 
-def _meaning(field: FieldSpec) -> str:
-    """`integer: Length in words.`, with the values that it may have."""
+def _describe_field(field: FieldSpec) -> str:
+    """Return a line such as `integer: Length in words.`, with the allowed values."""
     options = f", one of {', '.join(map(preview, field.enum[:10]))}" if field.enum else ""
     about = f": {' '.join(field.description.split())}" if field.description else ""
     return f"{field.type}{options}{about}"
 
 
 def check_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """The given fields of the frame, and all problems."""
+    """Return the given fields of the frame, and all problems."""
     problems = [
         _problem(
             "frame.field",
@@ -289,7 +293,7 @@ def _problem(code: str, path: str, message: str, hint: str = "") -> Problem:
 
 
 class RunEnvironment(NamedTuple):
-    """Decided before a run, by settings and trust; nothing in a run changes it. Paths are absolute."""
+    """The settings and permissions of a run, fixed before it starts. Paths are absolute."""
 
     runs_dir: str
     state_dir: str
@@ -297,38 +301,41 @@ class RunEnvironment(NamedTuple):
     clock: Clock
     ids: IdSource
     open_registry: Callable[[], Registry]
-    """Called where specs are needed: a broken configuration file is an error there only."""
+    """Called only if specs are needed, so that a broken configuration file fails only then."""
     signer: Callable[[], Sign | None] = lambda: None
-    """Called where a manifest may be signed, for the same reason; None without a key."""
+    """Called only if a manifest may be signed, for the same reason. Returns None without a key."""
     owner: Callable[[], bytes | None] = lambda: None
-    """Called where a log is written: the key that makes its episode known (docs/reference/episode.md#checkpoint)."""
+    """Called when a log is written. Returns the key that marks its episode as one of this user
+    (docs/reference/episode.md#checkpoint)."""
     use_env_proxy: bool = False
     store_dir: str = ""
-    """Where functions keep what outlives a run; empty where nothing does."""
+    """The folder in which functions keep data beyond a run. Empty if there is none."""
     bytecode_dir: str = ""
-    """Where Python programs that are started keep bytecode; empty for next to their sources. What was accepted are the
-    sources (docs/reference/service.md#accepted)."""
+    """The folder for bytecode of started Python programs. Empty means next to their sources, since only the sources
+    were accepted (docs/reference/service.md#accepted)."""
     reads: Reads | None = None
     """The files that shipped functions may read; None for any (docs/reference/service.md#trust)."""
     write_roots: Roots = ()
-    """Where functions write files; () for the working directory (docs/reference/service.md#roots)."""
+    """The folders in which functions write files. `()` means the working directory
+    (docs/reference/service.md#roots)."""
     circuits: Circuits | None = None
-    """Circuit breakers; None for those that all runs of this process share."""
+    """Circuit breakers. None for those that all runs of this process share."""
     agent_of: AgentOf | None = None
-    """An agent's run as its log has it; None where no agent can run."""
+    """Returns an agent's run from its log. None if this program can run no agent."""
     intercept: Intercept | None = None
-    """What each attempt goes through instead of the live call (tests of skills); None for nothing."""
+    """Answers attempts instead of the live call (tests of skills). None for live calls."""
     export: Callable[[Path], str] | None = None
-    """Sends the trace of a sealed episode to a collector, and gives what went wrong; None for no collector."""
+    """Sends the trace of a sealed episode to a collector, and returns the error text. None for no collector."""
 
 
 def one_step_skill(
     head: Mapping[str, str], uses: str, values: Mapping[str, Any], outputs: Mapping[str, Any], names: Iterable[str],
     step: Mapping[str, Any] = {},
 ) -> dict[str, Any]:  # fmt: skip
-    """The specification of a skill whose only step calls `uses` with these values and gives its outputs of these names.
+    """Return the spec of a skill whose only step calls `uses` with these values and returns the outputs in `names`.
 
-    `head` has id, name and description; `step` more members of the step, or others instead of these."""
+    `head` has id, name and description. `step` adds or replaces members of the step.
+    """
     call = {
         "id": "call",
         "uses": uses,
@@ -346,7 +353,8 @@ def prepare_one_step(
     selection: SelectionOptions,
     file: str = "",
 ) -> PreparedRun:
-    """A run of such a skill, alone in the catalog. `file` is named where something is wrong with it."""
+    """Return a prepared run of a `one_step_skill`, the only skill in its catalog. Errors about the skill name
+    `file`."""
     specs = {key: spec for key, spec in catalog.raw.items() if not key.startswith("skill:")}
     id: str = skill["id"]
     alone = catalog._replace(

@@ -1,8 +1,7 @@
-"""The decisions of a log, decided again: under the pack of the run, or under another one
-(docs/reference/pack.md#explain).
+"""The decisions of a log, decided again under the pack of the run or another one (docs/reference/pack.md#explain).
 
-A fold over the events of the run: what rules saw of inputs, variables, outputs and state comes from the events
-before the decision, arguments and facts from the decision itself. Nothing is called, and no engine runs.
+A fold over the events of the run: inputs, variables, outputs and state come from the events before the decision,
+arguments and facts from the decision itself. No call is made, and no engine runs.
 """
 
 from __future__ import annotations
@@ -37,30 +36,34 @@ from cogcli.specs.skill_tools import called_by, find_tool
 from cogcli.state.reducer import RunStates, apply_to_runs
 
 
-class Redecided(NamedTuple):
-    """A recorded decision, and what a policy says of the same call. `case` is None, and `why` says so, where the log
-    does not hold what a decision needs."""
+class ReplayedDecision(NamedTuple):
+    """A recorded decision, and the verdict of a policy on the same call.
+
+    If the log lacks data that the decision needs, `case` is None and `why` has the reason.
+    """
 
     event: Event
     case: JudgedCall | None
     verdict: Verdict | None
     lifted: frozenset[tuple[str, str]] = frozenset()
-    """What people had answered before: a verdict and its gate each."""
+    """Gates that people had approved before, each as a verdict and its gate."""
     why: str = ""
 
     @property
     def is_changed(self) -> bool:
-        """Whether the call is decided otherwise than the log says: another verdict, gate or obligations."""
+        """Whether the new verdict, gate or obligations differ from the recorded ones."""
         if self.verdict is None:
             return False
         recorded = PolicyDecided.of(self.event.payload)
-        before = recorded.verdict, recorded.gate or "", set(_given(recorded.obligations))
+        before = recorded.verdict, recorded.gate or "", set(_list_or_empty(recorded.obligations))
         return before != (self.verdict.verdict, self.verdict.gate, set(self.verdict.obligations))
 
 
 def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
-    """What would decide about the calls of a recorded run under a pack. Where the pack has not the intent, or a lower
-    ceiling, its calls are denied: nothing is refused."""
+    """Return the policy for the calls of a recorded run under a pack.
+
+    If the pack lacks the intent, or has a lower ceiling, calls are denied; no error is raised.
+    """
     start = start_of(started)
     request = PolicyRequest.recorded(start) or PolicyRequest()
     own, given = pack.meta.defaults.safety_mode, request.safety_mode
@@ -73,7 +76,7 @@ def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
 
 
 def _requester(pack: Pack, request: PolicyRequest, agent: AgentStart | None) -> Requester:
-    """Who asked, as the log records it; the agent is the pack's."""
+    """Return the requester that the log records, with the agent of the pack."""
     asked = agent.request if agent else RecordedRequest(message="")
     user = asked.user or RequestUser()
     return Requester(
@@ -91,8 +94,8 @@ def _requester(pack: Pack, request: PolicyRequest, agent: AgentStart | None) -> 
 
 def decide_again(
     events: Iterable[Event], catalog: Catalog, recorded: RunPolicy, policy: RunPolicy
-) -> Iterator[Redecided]:
-    """The decisions of a log in order, each decided again by a policy; `recorded` is that of the run."""
+) -> Iterator[ReplayedDecision]:
+    """Yield the decisions of a log in order, each decided again by `policy`. `recorded` is the policy of the run."""
     fold = _DecisionFold(catalog, recorded, policy)
     for event in events:
         payload = recorded_payload(event)
@@ -102,7 +105,7 @@ def decide_again(
 
 
 class _DecisionFold:
-    """What is known at one place of a log."""
+    """The state known at one place of a log."""
 
     def __init__(self, catalog: Catalog, recorded: RunPolicy, policy: RunPolicy) -> None:
         self._catalog, self._recorded, self._policy = catalog, recorded, policy
@@ -114,7 +117,7 @@ class _DecisionFold:
         self._turn, self._now = 1, ""
 
     def apply(self, event: Event, payload: Payload) -> None:
-        """Take up an event."""
+        """Fold an event."""
         apply_to_runs(self._states, event)
         if isinstance(payload, RunStarted):
             self._started = self._started or payload
@@ -130,8 +133,8 @@ class _DecisionFold:
         for observe in filter(None, {self._recorded.observe, self._policy.observe}):
             observe(event)
 
-    def redecide(self, event: Event, decided: PolicyDecided) -> Redecided:
-        """What the policy says of the call of a recorded decision."""
+    def redecide(self, event: Event, decided: PolicyDecided) -> ReplayedDecision:
+        """Return the policy's decision about the call of a recorded decision."""
         key = event.run_id, event.step_id
         answer = self._answers.get(event.caused_by or "")
         if answer is not None and key in self._asked:
@@ -141,7 +144,9 @@ class _DecisionFold:
         capability = find_tool(self._catalog, decided.capability or "")
         state = self._states.get(event.run_id)
         if capability is None or state is None or decided.input is None:
-            return Redecided(event, None, None, lifted, "the log does not hold its arguments")
+            return ReplayedDecision(
+                event, None, None, lifted, "the log does not hold its arguments"
+            )
         now = answer.timestamp if answer else self._now
         self._policy.turn = self._turn
         before = self._policy.replace_facts(KnownFacts(self._facts_now(decided)))
@@ -154,14 +159,14 @@ class _DecisionFold:
         )
         verdict = self._policy.decide(case)
         self._policy.replace_facts(before)
-        if masked := _masked_read(self._policy, case, verdict):
-            return Redecided(event, case, None, lifted, f"`{masked}` is masked in the log")
+        if masked := _find_masked_read(self._policy, case, verdict):
+            return ReplayedDecision(event, case, None, lifted, f"`{masked}` is masked in the log")
         if (verdict.verdict, verdict.gate) in lifted:
             verdict = verdict.lifted()
-        return Redecided(event, case, verdict, lifted)
+        return ReplayedDecision(event, case, verdict, lifted)
 
     def _facts_now(self, decided: PolicyDecided) -> Facts:
-        """The facts of the decision, with those of the run's calls as this pack declares them."""
+        """Return the facts of the decision, with those of the run's calls as this pack declares them."""
         learned, known = self._policy.facts, decided.facts or {}
         if self._policy is self._recorded:
             return {**learned, **known}
@@ -181,13 +186,13 @@ class _DecisionFold:
         )
 
 
-def _given(value: Any) -> Any:
-    """A list that may be absent."""
+def _list_or_empty(value: Any) -> Any:
+    """Return the value if it is a list, otherwise an empty tuple."""
     return value if isinstance(value, list) else ()
 
 
-def _masked_read(policy: RunPolicy, case: JudgedCall, verdict: Verdict) -> str:
-    """The first path that a decision looked at and that the log holds masked; empty where there is none."""
+def _find_masked_read(policy: RunPolicy, case: JudgedCall, verdict: Verdict) -> str:
+    """Return the first path that a decision read and that the log holds masked, or an empty string."""
     limited = {
         f"args.{name}": (case.call.arguments or {}).get(name)
         for rule in policy.rules.rules_for(policy.requester.intent, case.call.capability)

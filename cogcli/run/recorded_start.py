@@ -1,6 +1,6 @@
-"""What the events of a log have to hold for a run to be continued, repeated or replayed from it.
+"""Checks that the events of a log hold the members that a resume, rerun or replay needs.
 
-`declarations/events.py` leaves members of the first event open, since older logs and other tools hold others.
+`declarations/events.py` allows other members in the first event, since older logs and other tools write them.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _Seconds = Annotated[float, Field(gt=0)]
 
 
 class _Recorded(BaseModel):
-    """An object whose further members are left open."""
+    """A recorded object that allows unknown members."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
 
 @cache
 def _options_model() -> type[BaseModel]:
-    """The model of the options of a run, as their declarations say."""
+    """Return the model of a run's options, generated from their declarations."""
     hints = get_type_hints(RunOptions)
     fields: dict[str, Any] = {}
     for option in OPTIONS.values():
         above, _, name = option.logged.rpartition(".")
         if above == "options":
-            fields[name] = (_limited(option.type, hints[option.name]), option.default)
+            fields[name] = (_limited_hint(option.type, hints[option.name]), option.default)
     return create_model("Options", __base__=_Recorded, **fields)
 
 
-def _limited(type: OptionType, hint: Any) -> Any:
-    """The hint of an option with the limits of its type."""
+def _limited_hint(type: OptionType, hint: Any) -> Any:
+    """Return the type hint of an option with the limits of its type."""
     if isinstance(type, WordChoice):
         words: Any = Literal[type.words]
         return words | None if NoneType in get_args(hint) else words
@@ -51,7 +51,7 @@ def _limited(type: OptionType, hint: Any) -> Any:
 
 
 def problem_of_recorded(event_type: str, payload: Any) -> str | None:
-    """Return what is wrong with the payload of a recorded event of a known type, in one line."""
+    """Return the defect of a recorded payload of a known event type, in one line, or None."""
     problem = problem_of(event_type, payload)
     if problem or event_type != "run.started":
         return problem
@@ -63,7 +63,7 @@ def problem_of_recorded(event_type: str, payload: Any) -> str | None:
 
 
 def _problem_of_agent(start: RecordedStart) -> str | None:
-    """Return what an agent's start lacks: its model, and mode and time for one that is a language model."""
+    """Return the missing member of an agent's start, or None. A language model also needs mode and time."""
     agent, model = start.agent, start.pins.model
     if agent is None:
         return None

@@ -24,7 +24,7 @@ from cogcli.run.engine.run import SKILL, Request, execute
 from cogcli.run.launch import engine_over_log, recorded_agent
 from cogcli.run.log_index import LogIndex, read_log_index
 from cogcli.run.prepare import AgentOf
-from cogcli.run.replay_adapters import Diverged, EndOfLog, ReplayDifference, ReplaySink
+from cogcli.run.replay_adapters import EndOfLog, ReplayDifference, ReplayDiverged, ReplaySink
 from cogcli.run.results import Control
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.lock import PIN
@@ -35,13 +35,13 @@ from cogcli.specs.skill import targets_of
 from cogcli.specs.spec_snapshot import catalog_of, without_secret_requirements
 
 CHOICES: Final = ("active:", "override:")
-"""Prefixes of the pins for bindings that are chosen for this host."""
+"""Prefixes of the pins for bindings chosen on this host."""
 
 _MOST_NAMED: Final = 3
 
 
 class ReplayResult(NamedTuple):
-    """How many events the log has, and the first difference; `difference` None means that the replay equals it.
+    """The number of events in the log, and the first difference. None means that the replay equals the log.
 
     `changed_specs` are the pins of specs that differ in the registry now.
     """
@@ -55,11 +55,11 @@ class ReplayResult(NamedTuple):
 def replay(
     directory: Path, open_registry: Callable[[], Registry], agent_of: AgentOf | None = None
 ) -> ReplayResult:
-    """Run an episode again from its log and its pinned specs. No service is called, no clock or random source is read.
+    """Run an episode again from its log and its pinned specs, and return the first difference. No service, clock or
+    random source is used.
 
-    Of a run that was resumed with changed specs the registry is not compared: its log has a note of the change.
-
-    Raises EnvironmentRefusal `episode.unreadable` where the log has no beginning or its specs are missing.
+    For a run that was resumed with changed specs the registry is not compared: its log has a note of the change. Raise
+    EnvironmentRefusal `episode.unreadable` if the log has no first event or its specs are missing.
     """
     events, log = read_log_index(directory)
     started = log.started
@@ -97,7 +97,7 @@ def replay(
         found = sink.find_missing()
     except EndOfLog:
         found = sink.find_missing()
-    except Diverged as diverged:
+    except ReplayDiverged as diverged:
         found = diverged.difference
     return ReplayResult(
         started.episode_id, len(events), _explain_by_change(found, log), tuple(changed)
@@ -107,8 +107,8 @@ def replay(
 def _explain_by_change(
     difference: ReplayDifference | None, log: LogIndex
 ) -> ReplayDifference | None:
-    """The difference, with a reason in front where it comes after a resumption with specs that the log does not
-    hold."""
+    """Return the difference. If it comes after a resumption with specs that the log does not hold, its text begins with
+    that reason."""
     changed = log.changed
     if (
         difference is None
@@ -124,7 +124,7 @@ def _explain_by_change(
 
 
 def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
-    """The catalog of the specs blob that a run pinned. Raises EnvironmentRefusal `episode.unreadable`."""
+    """Return the catalog in the specs blob that a run pinned. Raise EnvironmentRefusal `episode.unreadable`."""
     pins = start_of(started).pins
     digest = pins.specs_blob
     if not digest:
@@ -144,7 +144,7 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
 
 
 def request_from(started: Event) -> Request:
-    """The engine's Request, from `run.started`."""
+    """Return the engine's Request from `run.started`."""
     start = start_of(started)
     return Request(
         task=start.task,
@@ -165,8 +165,10 @@ def request_from(started: Event) -> Request:
 def reach_recorded(
     registry: Registry, started: Event, pinned: Callable[[], Catalog], *, also: Iterable[str] = ()
 ) -> Catalog:
-    """The closure now of what a run began with: its skill, and its pack. The built-in pack of an agent lies in no file:
-    it is the pinned one. Raises as `Registry.reach`."""
+    """Return the present closure of a recorded run: its skill and its pack.
+
+    The built-in pack of an agent has no file, so the pinned one is used. Raises as `Registry.reach`.
+    """
     start = start_of(started)
     pack = start.policy.pack if start.policy else ""
     if start.agent:
@@ -181,10 +183,11 @@ def reach_recorded(
 def find_changed_specs(
     open_registry: Callable[[], Registry], started: Event, pinned: Catalog
 ) -> dict[str, str]:
-    """The pinned specs whose digest differs in the registry now, with that digest; empty without the skill there.
-    Raises EnvironmentRefusal `project.link`: what is behind such a link is not compared.
+    """Return the pinned specs whose digest differs in the registry now, with the present digest. Empty if the skill is
+    missing.
 
-    Choices for this host are not compared: a replay selects no binding.
+    Raise EnvironmentRefusal `project.link`: specs behind such a link are not compared. Choices for this host are not
+    compared, since a replay selects no binding.
     """
     recorded = start_of(started).pins.specs
     try:
@@ -201,15 +204,18 @@ def find_changed_specs(
 
 
 def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
-    """The keys of all pins that differ between the start of a run and now: changed, added, removed, unreadable, or
-    chosen for this host since. A lock that only `current` has does not count: the run knew none."""
+    """Return the keys of all pins that differ from the start of a run: changed, added, removed, unreadable, or chosen
+    for this host since.
+
+    A lock that only `current` has does not count: the run had none.
+    """
     recorded = start_of(started).pins.specs
     keys = recorded.keys() | {key for key in current if key in recorded or not key.startswith(PIN)}
     return sorted(key for key in keys if recorded.get(key) != current.get(key))
 
 
 def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Event) -> str | None:
-    """The first step in plan order that uses a changed spec, the first of all where only skills changed; None where
+    """Return the first step in plan order that uses a changed spec, or the very first if only skills changed. None if
     nothing changed."""
     touched = {name.partition(":")[2] for name in changed}
     if not touched:

@@ -1,7 +1,8 @@
-"""The capability runner and event sink of a replay: recorded answers in, each new event compared with the log.
+"""The capability runner and event sink of a replay: it returns recorded answers and compares each new event with the
+log.
 
-1. A call gets its recorded answer. One without an answer ends as in the log: cut off by a signal, cancelled because
-   of a failure or a time limit, or in doubt.
+1. A call gets its recorded answer. A call without one ends as in the log: cut off by a signal, cancelled because of a
+   failure or a time limit, or in doubt.
 2. Each draft is compared with the recorded event of the same type, run and step. The first difference, or the first
    draft that the log does not have, ends the replay.
 3. A log may stop before the end of its run (crash, full disk, waiting for a person). Then the replay ends as soon as
@@ -21,7 +22,7 @@ from cogcli.declarations.envelope import Draft, Event, mask_payload
 from cogcli.declarations.events import row_of
 from cogcli.declarations.run_start import start_of
 from cogcli.episode.log_lines import FIRST, rules_of
-from cogcli.run.closed_scopes import find_full_disk
+from cogcli.run.closed_scopes import draft_full_disk_end
 from cogcli.run.engine.tasks import Cancelled, Unanswered
 from cogcli.run.log_dispatcher import LogDispatcher
 from cogcli.run.log_index import LogIndex
@@ -29,16 +30,19 @@ from cogcli.run.results import Control
 from cogcli.run.resume_adapters import ABORT
 
 _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
-"""Payload members that depend on the clock, the source of ids or the journal: not compared."""
+"""Payload members that depend on the clock, the source of ids or the journal. They are not compared."""
 _NEW_MEMBERS: Final = frozenset(
     ("input_hash", "input", "facts", "intuition_mode", "asked_ms", "tool", "warning")
 )
-"""Payload members that older logs do not have: compared only where the log has them."""
+"""Payload members that older logs do not have. They are compared only if the log has them."""
 
 
 class ReplayDifference(NamedTuple):
-    """The first difference between a replay and its log. `seq` is None for an event that only the replay has; `what`
-    is a sentence; `recorded` and `replayed` are the two values, None where a side has no such event."""
+    """The first difference between a replay and its log.
+
+    `seq` is None for an event that only the replay has. `what` is a sentence. `recorded` and `replayed` are the two
+    values, None on a side without such an event.
+    """
 
     seq: int | None
     step_id: str | None
@@ -47,11 +51,11 @@ class ReplayDifference(NamedTuple):
     replayed: Any
 
     def to_payload(self) -> dict[str, Any]:
-        """The object of the envelope (`--json`)."""
+        """Return the object for the envelope (`--json`)."""
         return self._asdict()
 
 
-class Diverged(CogcliError):
+class ReplayDiverged(CogcliError):
     """Ends a replay at its first difference."""
 
     def __init__(self, difference: ReplayDifference) -> None:
@@ -67,8 +71,8 @@ class EndOfLog(CogcliError):
 
 
 class ReplaySink:
-    """Event sink and capability runner of a replay: each draft is compared with its recorded event, nothing is written,
-    no call is made."""
+    """Event sink and capability runner of a replay: each draft is compared with its recorded event. It writes nothing
+    and makes no call."""
 
     def __init__(
         self, log: LogIndex, redactor: Redactor, control: Control, events: Sequence[Event] = ()
@@ -83,15 +87,15 @@ class ReplaySink:
         aborting = log.ended.aborting if log.ended.cut_off or not log.stops else None
         self._first_rules = started is None or rules_of(started.payload) == FIRST
         self._signal = log.ended.signal if aborting else None
-        """What cancelled the recorded run: it cancels the replay at the same place. None in a log that stops before
-        the signal cut anything off."""
+        """The signal that cancelled the recorded run. It cancels the replay at the same place. None if the log stops
+        before the signal cut off any step."""
         self._signal_at = aborting.seq or 0 if aborting else 0
         before = [event for event in log.unmatched if self._is_before_signal(event)]
         self._due_before_signal = len(before)
-        """How many events still have to be drafted before the signal."""
+        """The number of events still to be drafted before the signal."""
 
     def chain(self, capability_id: str) -> BindingChain:
-        """The chain that was pinned when the run began. Raises BindingResolutionError `binding.none`."""
+        """Return the chain that was pinned when the run started. Raise BindingResolutionError `binding.none`."""
         started = self._log.started
         pinned = start_of(started).selection.get(capability_id) if started else None
         if pinned is None:
@@ -104,10 +108,10 @@ class ReplaySink:
         raise AssertionError("a replay takes every answer from its dispatcher")
 
     def close(self, grace: float) -> None:
-        """Nothing is open."""
+        """Do nothing: a replay opens no resources."""
 
     def history(self) -> Iterable[Event]:
-        """The whole log: what is new ends a replay."""
+        """Return the whole log. A replay ends before any new event."""
         return self._events
 
     def _end_unanswered(self, attempt: Attempt | None) -> NoReturn:
@@ -116,10 +120,10 @@ class ReplaySink:
             raise Unanswered
         log, key = self._log, (attempt.run_id, attempt.step_id)
         end = log.ended.over(*key)
-        if log.stops and (end is None or end is log.full):
+        if log.stops and (end is None or end is log.full_disk_end):
             raise EndOfLog
-        if end is None or log.ended.by_signal(end):
-            # Twice, which leaves no grace: its answer never came.
+        if end is None or log.ended.follows_signal(end):
+            # Cancelled twice, without a grace period: the answer never came.
             self._cancel()
             self._cancel()
         elif key not in log.closings and end.payload.get("status_reason") not in (
@@ -129,7 +133,7 @@ class ReplaySink:
             raise EffectInDoubtError(
                 "effect.in-doubt", "whether it happened was never known", left=True
             )
-        # It was cancelled then, by a failed step, a signal or a time limit; the engine does the same again.
+        # The recorded call was cancelled by a failed step, a signal or a time limit. The engine does the same again.
         if key in log.closings:
             attempt.cancel.stay("cancelled before it left")
         raise Unanswered
@@ -142,17 +146,20 @@ class ReplaySink:
         return (event.seq or 0) < self._signal_at and not row_of(event.event_type).by_timing
 
     def _is_late(self, draft: Draft) -> bool:
-        """Whether this starts a step that the recorded run, cut off by its signal, never started.
+        """Return whether this starts a step that the recorded run never started because of its signal.
 
-        After `resume --abort` a retry and a request for approval count, too.
+        After `resume --abort` a retry and a request for approval count too.
         """
         if self._signal == ABORT:
             return row_of(draft.event_type).begins
         return self._signal is not None and draft.event_type == "step.started"
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """The recorded event of this draft. Raises Diverged for a difference, EndOfLog at the end of a log that stops
-        early, Cancelled for a start after the recorded signal."""
+        """Return the recorded event of this draft.
+
+        Raise ReplayDiverged for a difference, EndOfLog at the end of a log that stops early, Cancelled for a start
+        after the recorded signal.
+        """
         recorded = self._log.take_recorded(draft)
         if recorded is None:
             if self._is_late(draft):
@@ -171,8 +178,8 @@ class ReplaySink:
                     raise EndOfLog
                 return _event_outside_log(draft)
             what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"
-            raise Diverged(ReplayDifference(None, draft.step_id, what, None, draft.payload))
-        if recorded is self._log.full:
+            raise ReplayDiverged(ReplayDifference(None, draft.step_id, what, None, draft.payload))
+        if recorded is self._log.full_disk_end:
             raise EndOfLog
         mine = _timeless(mask_payload(draft.payload, self._redactor))
         theirs = _timeless(recorded.payload)
@@ -186,7 +193,7 @@ class ReplaySink:
             if name in theirs or name not in _NEW_MEMBERS
         }
         if mine != theirs:
-            raise Diverged(_difference(recorded, theirs, mine))
+            raise ReplayDiverged(_difference(recorded, theirs, mine))
         self.dispatcher.mark_delivered(recorded)
         if self._is_before_signal(recorded):
             self._due_before_signal -= 1
@@ -195,8 +202,8 @@ class ReplaySink:
         return recorded
 
     def _comparable(self, mine: list[dict[str, Any]], theirs: Any) -> list[dict[str, Any]]:
-        """The step records of a plan without members that older logs do not have: under the first rules the
-        capability, later the rationale."""
+        """Return the step records of a plan without members that older logs lack: `capability` under the first rules,
+        later `rationale`."""
         known = {name for record in list_of(theirs) for name in object_of(record)}
         older = {"capability"} if self._first_rules else set[str]()
         older |= {"rationale"} - known
@@ -205,15 +212,14 @@ class ReplaySink:
         ]
 
     def _is_skip_after_signal(self, draft: Draft) -> bool:
-        """Whether this is the skip of a step that the signal kept from being scheduled: the log has no event of it."""
+        """Return whether this skips a step that never started because of the signal. The log has no event for it."""
         cancelled = (
             draft.event_type == "step.skipped" and draft.payload.get("reason") == "cancelled"
         )
         return cancelled and bool(self._control.signals)
 
     def _is_skip_in_doubt(self, draft: Draft) -> bool:
-        """Whether this cancels a call that stayed in doubt in the log: its run ended otherwise, and its step has no
-        end there."""
+        """Return whether this cancels a call that stayed in doubt in the log, where its step has no closing event."""
         if draft.event_type != "step.skipped" or draft.payload.get("reason") != "cancelled":
             return False
         key = (draft.run_id, draft.step_id)
@@ -226,14 +232,15 @@ class ReplaySink:
         )
 
     def _is_end_of_waiting_run(self, draft: Draft) -> bool:
-        """Whether this ends a nested run that waited when its root failed: older logs have no end of it."""
+        """Return whether this ends a nested run that waited when its root failed. Older logs have no such event."""
         aborted = draft.event_type == "run.terminated" and draft.payload["status"] == "aborted"
         return aborted and draft.step_id is not None and not self._log.stops
 
     @property
     def _missing(self) -> list[Event]:
-        """Recorded events without a draft so far. The end of a run on a full disk is written without the engine."""
-        full = self._log.full
+        """Recorded events without a draft so far. The end of a run on a full disk is left out: the engine does not
+        write it."""
+        full = self._log.full_disk_end
         return [
             event
             for event in self._log.unmatched
@@ -241,10 +248,10 @@ class ReplaySink:
         ]
 
     def find_missing(self) -> ReplayDifference | None:
-        """The difference for the first recorded event that the whole replay did not draft; None where there is none."""
-        missing, full = self._missing, self._log.full
+        """Return the difference for the first recorded event that the replay did not draft, or None."""
+        missing, full = self._missing, self._log.full_disk_end
         if not missing and full is not None:
-            mine, theirs = find_full_disk(full.run_id or "").payload, full.payload
+            mine, theirs = draft_full_disk_end(full.run_id or "").payload, full.payload
             return None if mine == theirs else _difference(full, theirs, mine)
         if not missing:
             return None

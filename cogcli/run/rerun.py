@@ -12,7 +12,7 @@ from cogcli.base.problems import suggestion
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.options import options_from_log
 from cogcli.episode.log_reader import Warn
-from cogcli.run.effects import effects_of
+from cogcli.run.effects import find_effects
 from cogcli.run.engine.plan import StepPlan
 from cogcli.run.log_index import LogIndex, read_log_index
 from cogcli.run.prepare import RunRequest
@@ -21,16 +21,16 @@ from cogcli.state.reducer import ReusedResult
 
 
 class Reuse(NamedTuple):
-    """Which steps of an earlier episode are reused, and why each other step runs."""
+    """The steps of an earlier episode that are reused, and for each other step why it runs."""
 
     episode_id: str
     steps: Mapping[str, ReusedResult]
     why: dict[str, str]
-    """By step id in plan order: `reused`, or the reason why it runs."""
+    """By step id in plan order: `reused`, or the reason why the step runs."""
     effects: RerunEffects
 
     def to_payload(self) -> dict[str, Any]:
-        """`plan` of the envelope: what is reused, called and asked about."""
+        """Return `plan` of the envelope: which steps are reused, called, or need a choice."""
         questions = self.effects.questions
         steps = []
         for step, why in self.why.items():
@@ -53,21 +53,22 @@ class Reuse(NamedTuple):
 def read_source_request(
     directory: Path, overrides: Mapping[str, Any], warn: Warn | None = None
 ) -> tuple[RunRequest, LogIndex]:
-    """The request of an earlier run with `overrides` (options by name), and the index of its log.
+    """Return the request of an earlier run with `overrides` (options by name), and the index of its log.
 
-    Raises EnvironmentRefusal `episode.unreadable`.
+    Raise EnvironmentRefusal `episode.unreadable`.
     """
     events, log = read_log_index(directory, warn)
     payload = events[0].payload
     frame = {name: value for name, value in payload["frame"].items() if value}
-    # What a user confirmed for the earlier run is confirmed for that run alone.
+    # A confirmation holds only for the run it was given for.
     options = options_from_log(payload).replace(frame=frame, confirm=[])
     options = options.replace(**overrides)
     return RunRequest(payload["skill"]["id"], payload["inputs"], options), log
 
 
-def first_to_run(plan: StepPlan, from_step: str | None) -> dict[str, str]:
-    """The step to run again by `--from` (default: the first), with the reason. Raises UsageError `step.unknown`."""
+def find_first_step(plan: StepPlan, from_step: str | None) -> dict[str, str]:
+    """Return the step that `--from` names (default: the first), with the reason to run it. Raise UsageError
+    `step.unknown`."""
     ids = [planned.step.id for planned in plan.steps]
     if from_step is not None and from_step not in ids:
         hint = suggestion(from_step, ids) or f"steps are {', '.join(ids[:20])}"
@@ -75,9 +76,9 @@ def first_to_run(plan: StepPlan, from_step: str | None) -> dict[str, str]:
     return {from_step or ids[0]: "asked for"}
 
 
-def failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
-    """The loops over items that did not end well, with the reason to run them again. Raises UsageError `usage.flag`
-    where there is none."""
+def find_failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
+    """Return the loops over items that did not complete, with the reason to run them again. Raise UsageError
+    `usage.flag` if there is none."""
     loops = [planned.step.id for planned in plan.steps if planned.step.config.foreach is not None]
     found = {step: "items are left" for step in loops if step not in log.results}
     if not found:
@@ -89,11 +90,14 @@ def failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
     return found
 
 
-def reuse_of(
+def plan_reuse(
     log: LogIndex, plan: StepPlan, roots: Mapping[str, str], *, items: bool = False
 ) -> Reuse:
-    """Reuse every step that is done in the log, and is neither in `roots` (step id to the reason why it runs) nor
-    downstream of one; with `items` also what is done of a loop in `roots`."""
+    """Return a Reuse of every step that is done in the log and is neither in `roots` nor downstream of one.
+
+    `roots` maps a step id to the reason why it runs. With `items` the completed items of a loop in `roots` are reused
+    too.
+    """
     ids = [planned.step.id for planned in plan.steps]
     again = dict(roots)
     for planned in plan.steps:
@@ -108,19 +112,21 @@ def reuse_of(
         done = closing is not None and closing.event_type == "step.completed"
         why[step_id] = again.get(step_id) or ("reused" if done else "was not done")
     whole = {step for step, reason in why.items() if reason == "reused"}
-    loops = _same_items(plan, roots, whole) if items else ()
+    loops = _find_unchanged_loops(plan, roots, whole) if items else ()
     taken = {
         path: result
         for path, result in log.results.items()
         if path in whole or _is_item_of(StepPath(path), loops)
     }
     called = [step for step in ids if step not in whole]
-    effects = select_effects(effects_of(log), called, taken)
+    effects = select_effects(find_effects(log), called, taken)
     return Reuse(started.episode_id if started else "", taken, why, effects)
 
 
-def _same_items(plan: StepPlan, loops: Container[str], reused: Container[str]) -> set[str]:
-    """Those of the loops that have the items of the earlier run: all that comes before them is reused."""
+def _find_unchanged_loops(
+    plan: StepPlan, loops: Container[str], reused: Container[str]
+) -> set[str]:
+    """Return the loops that still have the items of the earlier run, because all steps before them are reused."""
     settled: set[str] = set()
     found = set()
     for planned in plan.steps:

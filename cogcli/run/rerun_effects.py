@@ -1,12 +1,12 @@
-"""Which calls with an effect a rerun would repeat, and the choice that each needs
+"""The effects of an earlier run that a rerun would repeat, and the choice that each needs
 (docs/reference/episode.md#rerun, ADR 11).
 
-1. A call of class effect that the earlier run made, or may have made, needs a choice before the rerun starts:
-   `reuse` its recorded output, `repeat` the call, or `fail` it.
-2. The choice for a step holds for its items, gates and nested steps; the longest matching step path counts.
-3. A probe's promise that a call takes no effect does not allow a repeat which another rerun was already told to make.
-4. Only calls in steps that run again need a choice. All known effects go into the first event of the new run, so that
-   a rerun of the rerun asks about them, too.
+1. A call of class effect that the earlier run made, or may have made, needs a choice before the rerun starts: `reuse`
+   its recorded output, `repeat` the call, or `fail` it.
+2. The choice for a step applies to its items, gates and nested steps. The longest matching step path counts.
+3. If another rerun already repeats the call, a probe's promise of no effect does not allow another repeat.
+4. Only calls in steps that run again need a choice. All known effects go into the first event of the new run, so that a
+   rerun of the rerun knows them too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cogcli.run.effects import DONE, Effect
 from cogcli.run.engine.doubt import DoubtResolution
 
 EFFECT_CHOICES: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
-"""Each choice for an effect, with the choice of the DoubtResolution that it gives."""
+"""Each choice for an effect, with the choice of the resulting DoubtResolution."""
 
 
 class EffectQuestion(NamedTuple):
@@ -36,7 +36,7 @@ class EffectQuestion(NamedTuple):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The choices that are possible for all of them: `reuse` only where every output is recorded."""
+        """The choices that are possible for all effects. `reuse` requires that every output is recorded."""
         known = all(effect.output is not None for effect in self.effects)
         return tuple(EFFECT_CHOICES) if known else ("repeat", "fail")
 
@@ -46,7 +46,7 @@ class EffectQuestion(NamedTuple):
         return ", ".join(dict.fromkeys(effect.state for effect in self.effects))
 
     def to_payload(self) -> dict[str, Any]:
-        """The object of the envelope (`--json`)."""
+        """Return the object for the envelope (`--json`)."""
         capabilities = list(dict.fromkeys(effect.capability for effect in self.effects))
         return {
             "step": self.step,
@@ -60,15 +60,15 @@ class RerunEffects(NamedTuple):
     """The effects of an earlier run, those that a rerun would repeat, and the choices made so far."""
 
     known: Mapping[str, Effect]
-    """All of them by step path."""
+    """All effects by step path."""
     repeatable: tuple[Effect, ...]
-    """Those of class effect in steps that run again."""
+    """The effects of class `effect` in steps that run again."""
     choices: Mapping[str, str]
     """By step path: a key of EFFECT_CHOICES."""
     by_probe: Mapping[str, DoubtResolution] = {}
-    """By step path: the resolution that a probe gave."""
+    """By step path: the resolution from a probe."""
     repeated_in: Mapping[str, str] = {}
-    """By step path: the id of a later episode that was told to repeat the call."""
+    """By step path: the id of a later episode that repeats the call."""
 
     @property
     def questions(self) -> list[EffectQuestion]:
@@ -79,13 +79,14 @@ class RerunEffects(NamedTuple):
         )
 
     def with_choices(self, choices: Mapping[str, str]) -> RerunEffects:
-        """A copy with more choices. Raises UsageError `step.unknown`, `usage.value` for `reuse` without output."""
+        """Return a copy with more choices. Raise UsageError `step.unknown`, or `usage.value` for `reuse` without an
+        output."""
         for step, word in choices.items():
             self._require_possible(step, word)
         return self._replace(choices={**self.choices, **choices})
 
     def with_probe_answer(self, effect: Effect, found: DoubtResolution) -> RerunEffects:
-        """A copy in which a probe has decided about an effect in doubt."""
+        """Return a copy in which a probe has decided about an effect in doubt."""
         word = next(word for word, choice in EFFECT_CHOICES.items() if choice == found.choice)
         now = effect._replace(state=DONE, output=found.output) if word == "reuse" else effect
         return self._replace(
@@ -113,12 +114,12 @@ class RerunEffects(NamedTuple):
             )
 
     def reuses(self, step: str) -> bool:
-        """Whether `reuse` is the choice for every effect of this step, which has at least one."""
+        """Return whether `reuse` is the choice for every effect of this step, and there is at least one."""
         below = [effect for effect in self.repeatable if effect.step == step]
         return bool(below) and all(choice_for(effect, self.choices) == "reuse" for effect in below)
 
     def to_payload(self, by: str) -> dict[str, Any]:
-        """`effects` of the first event of the new run: each known effect by step path, with its resolution.
+        """Return `effects` of the new run's first event: each known effect by step path, with its resolution.
 
         `by` is the user, who made each choice that no probe made.
         """
@@ -137,7 +138,7 @@ class RerunEffects(NamedTuple):
 
 
 def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
-    """The calls that later reruns were told to repeat: id of the write-ahead record to id of the newest such episode.
+    """Return the calls that later reruns repeat: id of the write-ahead record to id of the newest such episode.
 
     Reads the first line of every episode that is newer than this one.
     """
@@ -149,7 +150,7 @@ def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
         try:
             first = next((event for _, event in EventLog(store.runs_dir / name)), None)
         except EnvironmentRefusal:
-            continue  # not readable, or removed meanwhile
+            continue  # unreadable, or removed in the meantime
         for entry in ((first.payload.get("effects") if first else None) or {}).values():
             if (entry.get("resolution") or {}).get("choice") == EFFECT_CHOICES["repeat"]:
                 found.setdefault(entry["origin"]["event"], name)
@@ -159,8 +160,8 @@ def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
 def select_effects(
     known: Mapping[str, Effect], steps: Iterable[str], taken: Container[str] = ()
 ) -> RerunEffects:
-    """The effects of an earlier run for a rerun that runs these root steps again, without the items of them whose
-    results are `taken`; no choice is made yet."""
+    """Return the effects of an earlier run for a rerun of these root steps, without choices. Items whose results are in
+    `taken` are left out."""
     steps = set(steps)
     called = [
         effect
@@ -172,7 +173,8 @@ def select_effects(
 
 
 def choice_for(effect: Effect, choices: Mapping[str, str]) -> str:
-    """The choice with the longest matching step path; `reuse` only where an output is recorded. Empty without one."""
+    """Return the choice with the longest matching step path, or an empty string. `reuse` applies only if an output is
+    recorded."""
     for step in path_prefixes(effect.step):
         word = choices.get(step, "")
         if word and (word != "reuse" or effect.output is not None):
@@ -181,7 +183,8 @@ def choice_for(effect: Effect, choices: Mapping[str, str]) -> str:
 
 
 def _questions(effects: Iterable[Effect], chosen: Iterable[str] = ()) -> list[EffectQuestion]:
-    """One question per root step without a choice whose effects have the same possible choices, else one per effect."""
+    """Return one question per root step without a choice if its effects have the same possible choices, else one per
+    effect."""
     by_step: dict[str, list[Effect]] = {}
     for effect in effects:
         by_step.setdefault(path_prefixes(effect.step)[-1], []).append(effect)
@@ -195,7 +198,7 @@ def _questions(effects: Iterable[Effect], chosen: Iterable[str] = ()) -> list[Ef
 
 
 def path_prefixes(step: str) -> list[str]:
-    """A step path and the paths that contain it, the longest first: `a#3/b`, `a#3`, `a`."""
+    """Return a step path and the paths that contain it, the longest first: `a#3/b`, `a#3`, `a`."""
     found = [step]
     while parent := StepPath(found[-1]).parent:
         found.append(parent)

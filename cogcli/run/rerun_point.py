@@ -1,4 +1,4 @@
-"""Where `rerun` goes on after a run that failed or was stopped (docs/reference/command-line.md#next)."""
+"""The point where `rerun` continues after a run that failed or was stopped (docs/reference/command-line.md#next)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
-from cogcli.run.effects import effects_of
+from cogcli.run.effects import find_effects
 from cogcli.run.log_index import LogIndex
 
 
 class RerunPoint(NamedTuple):
-    """`first`: the step to begin with, empty where no step is done that could be kept. `asks`: whether an effect has
-    happened that must not happen again unasked. `items`: whether the failed step is a loop of which items are done,
-    so that the others alone are run again."""
+    """The first step of a rerun, and whether it needs the user's choice.
+
+    `first` is empty if no completed step can be kept. `asks` is true if an effect happened that needs a choice before
+    it is repeated. `items` is true if the failed step is a loop with completed items, so that only the other items run
+    again.
+    """
 
     first: str
     asks: bool
@@ -23,13 +26,16 @@ class RerunPoint(NamedTuple):
 
     @property
     def keeps(self) -> bool:
-        """Whether anything of the earlier run is kept."""
+        """Whether any result of the earlier run is kept."""
         return bool(self.first) or self.items
 
 
 def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPoint | None:
-    """Where a rerun goes on, by the statuses of the root run's steps and the step that failed. None if nothing is left
-    to do, and if `rerun` would refuse: for the run of an agent, and for one whose log holds inputs masked only."""
+    """Return the point where a rerun continues, from the statuses of the root run's steps and the step that failed.
+
+    None if no step is left to run, and if `rerun` would refuse: for the run of an agent, and for a log with masked
+    inputs.
+    """
     left = [step for step, status in steps.items() if status != "done"]
     started = log.started.payload if log.started else {}
     if (
@@ -43,7 +49,7 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
     items = first in left and _has_done_items(log, first)
     again = [
         effect.step
-        for effect in effects_of(log).values()
+        for effect in find_effects(log).values()
         if effect.kind == "effect" and StepPath(effect.step).root_step in left
     ]
     asks = any(not (items and _item_of(step) in log.results) for step in again)
@@ -52,15 +58,15 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
     return RerunPoint(first if first in left else left[0], asks, items)
 
 
-def rerun_point_of(
+def find_rerun_point_in_events(
     steps: Mapping[str, str], failed: str, events: Iterable[Event]
 ) -> RerunPoint | None:
-    """As `rerun_point`, by the events of a log."""
+    """Return the point where a rerun continues, as `rerun_point`, from the events of a log."""
     return rerun_point(steps, failed, LogIndex(events))
 
 
 def _has_done_items(log: LogIndex, step: str) -> bool:
-    """Whether a step of the root run is a loop over items, of which some are done."""
+    """Return whether a step of the root run is a loop over items with at least one completed item."""
     begun = log.intents.get((log.root, step))
     if begun is None or "items" not in begun.payload:
         return False
@@ -68,5 +74,5 @@ def _has_done_items(log: LogIndex, step: str) -> bool:
 
 
 def _item_of(path: str) -> str:
-    """The item of a root run's loop that a step path is, or is inside of; another path without its gates."""
+    """Return the item of a root run's loop that a step path is in. For another path: the path without its gates."""
     return StepPath(path).first().partition("@")[0]

@@ -1,7 +1,7 @@
-"""Probes before a rerun: whether the calls in doubt of the earlier run happened (ADR 11).
+"""Probes before a rerun: they find out whether the calls in doubt of the earlier run happened (ADR 11).
 
-A probe is called by a run of one step, so it is governed; the episode of that run is removed. Its answer is recorded
-in the first event of the rerun, with the probe as the decider.
+A run of one step calls the probe, so that the call is governed. Its episode is removed. The answer is recorded in the
+first event of the rerun, with the probe as the decider.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEAD: Final = {
 
 
 def probe_effects(environment: RunEnvironment, prepared: PreparedRun, reuse: Reuse) -> Reuse:
-    """A copy of `reuse` with the answers of probes for effects in doubt that no choice was made for."""
+    """Return a copy of `reuse` with the answers of probes for effects in doubt that have no choice."""
     effects = reuse.effects
 
     for question in effects.questions:
@@ -56,7 +56,7 @@ def probe_effects(environment: RunEnvironment, prepared: PreparedRun, reuse: Reu
 def _ask_probe(
     environment: RunEnvironment, prepared: PreparedRun, capability: Capability, effect: Effect
 ) -> DoubtResolution | None:
-    """The resolution that the probe gives; None unless its run ended with `ok` and a usable answer."""
+    """Return the resolution from the probe. None unless its run ended with `ok` and a usable answer."""
     probe = prepared.catalog.capability(capability.probe)
     names = [name for name in ("happened", "output") if probe and name in probe.outputs]
     values = {"idempotency_key": effect.idempotency_key, "input": effect.input}

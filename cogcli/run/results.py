@@ -1,4 +1,4 @@
-"""How a run ends outside the engine: its episode is sealed or left waiting, and it has a RunResult."""
+"""The end of a run outside the engine: its episode is sealed or left waiting, and a RunResult is made."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cogcli.declarations.events import RunPaused
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.episode.journal import Journal
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.run.closed_scopes import find_full_disk
+from cogcli.run.closed_scopes import draft_full_disk_end
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome, name_step
-from cogcli.run.engine.run import Finished
+from cogcli.run.engine.run import FinishedRun
 from cogcli.run.error_payload import error_payload
-from cogcli.run.failed_call import failed_call
+from cogcli.run.failed_call import describe_failed_call
 from cogcli.run.log_index import LogIndex
 from cogcli.run.rerun_point import RerunPoint, rerun_point
 from cogcli.specs.catalog import Catalog
@@ -29,7 +29,7 @@ from cogcli.state.reducer import rebuild
 
 
 class RunResult(NamedTuple):
-    """The end of a run. `error` is the object of the envelope; `counts` has the number of root steps by status."""
+    """The end of a run. `error` is the object of the envelope. `counts` has the number of root steps by status."""
 
     status: str
     exit_code: int
@@ -41,10 +41,10 @@ class RunResult(NamedTuple):
     directory: str
     metrics: dict[str, Any]
     counts: dict[str, int]
-    finished: Finished
-    """What the engine gave."""
+    finished: FinishedRun
+    """The engine's own result."""
     leftovers: tuple[str, ...] = ()
-    """A sentence per process that a server left running and that was killed."""
+    """One sentence per process that a server left running and that was killed."""
     stopped_by: str = ""
     """The name of the first signal, empty without one."""
     in_doubt: tuple[str, ...] = ()
@@ -52,9 +52,9 @@ class RunResult(NamedTuple):
     approve: str = ""
     """The flags of `resume` that answer the first open request; empty unless the run waits for one."""
     rerun: RerunPoint | None = None
-    """Where `rerun` goes on; None for a run that ended well or waits."""
+    """The point where `rerun` continues. None for a run that ended well or waits."""
     not_exported: str = ""
-    """Why a collector did not get its trace; empty where it did, and without one."""
+    """The reason why a collector did not get the trace. Empty on success, and without a collector."""
 
 
 class Control:
@@ -65,7 +65,7 @@ class Control:
         self.signals: list[str] = []
 
     def attach(self, engine: Engine) -> None:
-        """Connect the engine of the run; signals that came before are passed on."""
+        """Connect the engine of the run. Earlier signals are passed on."""
         self._engine = engine
         for name in self.signals:
             engine.loop.interrupt(name)
@@ -77,34 +77,35 @@ class Control:
             self._engine.loop.interrupt(signal_name)
 
 
-def exported(result: RunResult, export: Callable[[Path], str] | None) -> RunResult:
-    """The result of a run that ended, its trace sent where there is a collector; never an error of the run."""
+def export_trace(result: RunResult, export: Callable[[Path], str] | None) -> RunResult:
+    """Send the trace of a run that ended to the collector, if there is one, and return the result. A failure is not an
+    error of the run."""
     if export is None or result.status == "pending":
         return result
     return result._replace(not_exported=export(Path(result.directory)))
 
 
-def seal_run(journal: Journal, finished: Finished) -> None:
-    """Seal the episode of a run that ended; of one that waits, write `state.json` alone."""
+def seal_run(journal: Journal, finished: FinishedRun) -> None:
+    """Seal the episode of a run that ended. For a run that waits, write only `state.json`."""
     if finished.outcome.status == "pending":
         persist_pending(journal)
     else:
         seal(journal)
 
 
-def finished_of(outcome: RunOutcome, state: ExecutionState) -> Finished:
-    """The end of a run that no engine gives: its state is that of the log."""
+def finished_from_log(outcome: RunOutcome, state: ExecutionState) -> FinishedRun:
+    """Return the end of a run without an engine: its state is that of the log."""
     results = state.step_results
     steps = {
         name: results[name].status if name in results else "pending" for name in state.plan_order
     }
-    return Finished(outcome, state, steps)
+    return FinishedRun(outcome, state, steps)
 
 
 def pause_in_doubt(
     journal: Journal, log: LogIndex, error: BaseException, control: Control
 ) -> RunResult:
-    """The result of a run whose log cannot be written any more, with a call in doubt: it waits (`pending`)."""
+    """Return the result of a run whose log cannot be written any more, with a call in doubt: it waits (`pending`)."""
     intent = log.open_doubts[0]
     payload, step_id = intent.payload, intent.step_id or ""
     doubt = EffectInDoubtError(
@@ -117,20 +118,20 @@ def pause_in_doubt(
     doubt.binding_id, doubt.service_id = payload.get("binding"), payload.get("service")
     state = rebuild([event for _, event in journal.events()]).root
     doubt.message = name_step(doubt, StepPath(step_id).first(), "")
-    return finish_run(finished_of(RunOutcome("pending", doubt, {}), state), journal, control)
+    return finish_run(finished_from_log(RunOutcome("pending", doubt, {}), state), journal, control)
 
 
 def finish_run(
-    finished: Finished, journal: Journal, control: Control, catalog: Catalog | None = None
+    finished: FinishedRun, journal: Journal, control: Control, catalog: Catalog | None = None
 ) -> RunResult:
-    """The RunResult of a finished or waiting run. With `catalog`, an error gets its place in the spec files."""
+    """Return the RunResult of a finished or waiting run. With `catalog`, an error gets its place in the spec files."""
     outcome, state = finished.outcome, finished.state
     in_doubt: tuple[str, ...] = ()
     approve = ""
     log = LogIndex(event for _, event in journal.events()) if outcome.status != "ok" else None
     error = error_payload(outcome.error, catalog) if outcome.error else None
     if log and error:
-        error |= failed_call(log.closings.values(), error, catalog)
+        error |= describe_failed_call(log.closings.values(), error, catalog)
     rerun = None
     if log and outcome.status != "pending":
         failed = getattr(outcome.error, "step_id", None) or ""
@@ -158,7 +159,7 @@ def finish_run(
 
 
 def _approve_flags(request: Event) -> str:
-    """What a person types to say yes to a request."""
+    """Return the flags of `resume` that approve a request."""
     from cogcli.episode.history import ask_from  # for a run that waits alone
 
     return ask_from(ApprovalRequested.of(request.payload)).answer_flags()
@@ -172,37 +173,39 @@ def _exit_code(outcome: RunOutcome, control: Control) -> int:
     return outcome.error.exit_code if outcome.error and outcome.status != "partial" else 1
 
 
-def give_up(journal: Journal) -> LogIndex | None:
-    """Leave what an error stopped in the best shape that the disk allows; raises nothing that was expected.
+def close_after_error(journal: Journal) -> LogIndex | None:
+    """Close the episode of a run that an error stopped as well as the disk allows. Expected errors are not raised.
 
-    An episode in which nothing was committed is taken back. Where an effect may have happened the run has not ended: it
-    waits for a person, and what its log holds is handed back. Else, on a full disk, the terminal event goes where the
-    ballast was, and what room is left to sealing, which `verify --repair` does later if it has to.
+    An episode without a committed event is deleted. If an effect may have happened, the run waits for a person, and the
+    index of its log is returned. Otherwise, on a full disk, the terminal event uses the reserved ballast space; sealing
+    uses the rest, or `verify --repair` seals later.
     """
     if journal.discard():
         return None
-    waiting = in_doubt(journal)
+    waiting = find_run_in_doubt(journal)
     if waiting is None and journal.stopped_by_full_disk:
         with suppress(CogcliError):
             log = LogIndex(event for _, event in journal.events())
             if log.root not in log.ended.runs:
-                journal.append(find_full_disk(log.root or "", _metrics_so_far(log)), durable=True)
+                journal.append(
+                    draft_full_disk_end(log.root or "", _metrics_so_far(log)), durable=True
+                )
             seal(journal)
     return waiting
 
 
 def _metrics_so_far(log: LogIndex) -> dict[str, Any] | None:
-    """The metrics of a run that ends with what its log holds: its sittings count, not the time between them."""
+    """Return the metrics of a run that ends with the present log. Only its active time counts."""
     if log.started is None or log.last is None:
         return None
     times = {"started_at": log.started.timestamp, "completed_at": log.last.timestamp}
-    return {**times, "duration_ms": log.sittings.milliseconds}
+    return {**times, "duration_ms": log.active_time.milliseconds}
 
 
-def in_doubt(journal: Journal) -> LogIndex | None:
-    """What the log of a run holds that an error stopped while an effect may have happened; None for any other.
+def find_run_in_doubt(journal: Journal) -> LogIndex | None:
+    """Return the log index of a run that an error stopped while an effect may have happened. None for any other run.
 
-    On a full disk the run's pause goes where the ballast was.
+    On a full disk the run's pause uses the reserved ballast space.
     """
     with suppress(CogcliError):
         log = LogIndex(event for _, event in journal.events())
@@ -218,7 +221,7 @@ def in_doubt(journal: Journal) -> LogIndex | None:
 
 
 def _pause(journal: Journal, log: LogIndex) -> None:
-    """Append that the run waits, as far as there is room: without it the log reads as interrupted, in doubt."""
+    """Append that the run waits, if there is room. Without this event the log reads as interrupted, in doubt."""
     with suppress(CogcliError):
         if log.last is not None and log.last.event_type != "run.paused":
             reason = "effect.in-doubt: the disk was full, and an effect may have happened"

@@ -1,4 +1,4 @@
-"""Resume: the engine runs again over the same log with the recorded answers, and continues live where they end
+"""Resume: the engine runs again over the same log with the recorded answers, and continues live after them
 (docs/reference/episode.md#doubts)."""
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ from cogcli.run.rerun_effects import find_repeats
 from cogcli.run.results import (
     Control,
     RunResult,
-    exported,
+    export_trace,
+    find_run_in_doubt,
     finish_run,
-    finished_of,
-    in_doubt,
+    finished_from_log,
     pause_in_doubt,
     seal_run,
 )
@@ -79,14 +79,14 @@ class ResumeRequest(NamedTuple):
     in_doubt: tuple[DoubtAnswer, ...] = ()
     allow_changed_specs: bool = False
     abort: bool = False
-    """Close the run: nothing new starts, it ends with the status `aborted`."""
+    """Close the run: no new work starts, and it ends with the status `aborted`."""
     durability: str = "process"
     head: str = ""
-    """The hash that the log ends with: the user knows this log and gives the permissions that it records."""
+    """The hash at the end of the log: the user knows this log and grants its recorded permissions again."""
     timeout: float | None = None
-    """Seconds that the run may take from now on; None: what is left of those that it was given before."""
+    """Seconds that the run may take from now on. None: the rest of the limit that was set before."""
     allow_hosts: tuple[str, ...] = ()
-    """The public hosts that a project may call from now on before it is trusted; those of before count no more."""
+    """The public hosts that an untrusted project may call from now on. Earlier ones no longer count."""
 
 
 def resume(
@@ -98,11 +98,11 @@ def resume(
     listener: Callable[[Event], None],
     control: Control,
 ) -> RunResult:
-    """Continue an interrupted or paused run in its own log, with its own ids and options, and seal it if it ends.
+    """Continue an interrupted or paused run in its own log, with its own ids and options. Seal it if it ends.
 
-    Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
-    `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`; RunTimeoutError where no time is
-    left, and nothing is appended.
+    Raise UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
+    `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`; RunTimeoutError, before anything
+    is appended, if no time is left.
     """
     redactor = Redactor()
     store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
@@ -120,7 +120,7 @@ def resume(
             raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
         end = log.ended.runs.get(log.root)
         if end is not None:
-            return exported(
+            return export_trace(
                 _seal_ended_run(journal, events, end, log.ended.signal), environment.export
             )
         if not request.abort:
@@ -128,7 +128,7 @@ def resume(
         if has_standing_permissions(log.started.payload):
             journal.announce_each()
         resumption = _Resumption(environment, directory, request, journal, log, log.started)
-        return exported(resumption.run(redactor, listener, control), environment.export)
+        return export_trace(resumption.run(redactor, listener, control), environment.export)
     finally:
         journal.close()
 
@@ -136,11 +136,11 @@ def resume(
 def _seal_ended_run(
     journal: Journal, events: list[Event], end: Event, signal: str | None
 ) -> RunResult:
-    """Seal a run that has ended in its log, and return its result. No event is appended but those of sealing."""
+    """Seal a run that has ended in its log, and return its result. Only events of sealing are appended."""
     closing = RunTerminated.of(end.payload)
     error = locate_error(closing.error.json) if closing.error else None
     outcome = RunOutcome(closing.status, error, closing.outputs, tuple(closing.required_missing))
-    finished = finished_of(outcome, rebuild(events).root)
+    finished = finished_from_log(outcome, rebuild(events).root)
     seal_run(journal, finished)
     control = Control()
     if signal is not None:
@@ -161,7 +161,7 @@ class _Resumption(NamedTuple):
     def run(
         self, redactor: Redactor, listener: Callable[[Event], None], control: Control
     ) -> RunResult:
-        """Check all answers, note the resumption, then let the engine continue. Raises as `resume`."""
+        """Check all answers, append the resumption, then let the engine continue. Raises as `resume`."""
         environment, request, journal, log = (
             self._environment_of_run(),
             self.request,
@@ -195,7 +195,7 @@ class _Resumption(NamedTuple):
         )  # fmt: skip
         with agent.hold() if agent and not request.abort else nullcontext():
             if agent and not request.abort:
-                agent.open_model(journal.history())  # before an effect that was approved goes on
+                agent.open_model(journal.history())  # before an approved effect takes place
             self._append_resumption(changed, answered=bool(answers))
             try:
                 for asked, granted in answers:
@@ -208,23 +208,29 @@ class _Resumption(NamedTuple):
                 return self._run_engine(engine, control, agent)
             except EnvironmentRefusal as error:
                 waiting = (
-                    in_doubt(journal) if error.code == "env.disk" and not request.abort else None
+                    find_run_in_doubt(journal)
+                    if error.code == "env.disk" and not request.abort
+                    else None
                 )
                 if waiting is None:
                     raise
                 return pause_in_doubt(journal, waiting, error, control)
 
     def _environment_of_run(self) -> RunEnvironment:
-        """The environment in which the run reads the files that were typed when it began, if the first event, which
-        names these inputs, is vouched for."""
+        """Return the environment with permission for the files that were typed when the run started.
+
+        The first event names these inputs; without proof of its origin the permission is not granted.
+        """
         if not self.journal.is_allowed(self.started.seq):
             return self.environment
         start = start_of(self.started)
         return with_typed_inputs(self.environment, start.inputs, start.typed)
 
     def _require_time(self) -> None:
-        """Raise RunTimeoutError where the sittings before used up the time of the run, and it is given no new one. What
-        became of a call in doubt can still be said: what is new fails then."""
+        """Raise RunTimeoutError if earlier sessions used up the run's time and no new limit is set.
+
+        An answer about a call in doubt is still accepted: new calls fail then.
+        """
         total, used = self.log.timeout, self.log.timed_ms / 1000
         if (
             self.request.timeout is None
@@ -260,7 +266,7 @@ class _Resumption(NamedTuple):
         def answer(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
             found = doubts.answer(attempt)
             if found is None and limit is not None and limit.is_gone:
-                error = limit.late()
+                error = limit.timeout_error()
                 error.left = False
                 raise error
             if found is None and environment.intercept is not None:
@@ -285,22 +291,22 @@ class _Resumption(NamedTuple):
             service_changes=live.service_changes,
         )
         engine.waits_in_doubt = not request.abort
-        engine.spent_ms, engine.timed_ms = log.sittings.milliseconds, log.timed_ms
+        engine.spent_ms, engine.timed_ms = log.active_time.milliseconds, log.timed_ms
         if request.timeout is not None:
             engine.timeout_seconds, engine.timed_ms = request.timeout, 0
         limit = (agent.program if agent else SKILL).limit(engine)
         return engine
 
     def _specs(self) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
-        """The catalog to continue with, how bindings are selected, the recorded binding chains, and the changed pins.
+        """Return the catalog to continue with, the selection of bindings, the recorded binding chains, and the changed
+        pins.
 
-        Specs are read once. Where some have changed and that is allowed, no recorded chain counts, and each capability
-        is as strict as either declaration. Raises EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
+        Specs are read once. If some have changed and that is allowed, no recorded chain counts, and each capability is
+        as strict as either declaration. Raise EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
         """
         started, allowed = self.started, self.request.allow_changed_specs
         start = start_of(started)
-        # Of a run with changed specs, what it began with counts, too: each capability is as strict as either
-        # declaration.
+        # With changed specs the original ones count too: each capability is as strict as either declaration.
         read_pinned = partial(read_pinned_catalog, started, self.directory)
         pinned = read_pinned().capabilities if allowed else {}
         gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
@@ -320,7 +326,7 @@ class _Resumption(NamedTuple):
             catalog = catalog._replace(capabilities=stricter_of(catalog.capabilities, pinned))
         options = options_from_log(started.payload)
         selected = {} if changed else recorded_chains(started)
-        # A recorded binding counts as named by the user: it is called, or nothing is.
+        # A recorded binding counts as the user's choice: no other binding replaces it.
         binds = {
             **options.bind,
             **{id: chain.members[0].binding_id for id, chain in selected.items()},
@@ -378,7 +384,7 @@ class _Resumption(NamedTuple):
 
 
 def recorded_chains(started: Event) -> dict[str, BindingChain]:
-    """The non-empty binding chains pinned at the start, by capability. Raises EnvironmentRefusal
+    """Return the non-empty binding chains pinned at the start, by capability. Raise EnvironmentRefusal
     `episode.unreadable`."""
     recorded = start_of(started).json.get("selection") or {}
     try:
@@ -390,17 +396,17 @@ def recorded_chains(started: Event) -> dict[str, BindingChain]:
 
 
 def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, bool]]:
-    """The open requests that `approve` and `reject` name, each with whether it is granted.
+    """Return the open requests that `approve` and `reject` name, each with whether it is granted.
 
-    Raises UsageError `episode.unknown-approval` for a name without a request, `usage.flag` for two answers to one.
+    Raise UsageError `episode.unknown-approval` for a name without a request, `usage.flag` for two answers to one.
     """
     answers = []
     for names, granted in ((request.approve, True), (request.reject, False)):
         for name in names:
-            named = [event for event in log.open_requests if name in _names(event)]
+            named = [event for event in log.open_requests if name in _request_names(event)]
             if not named:
                 waiting = (
-                    ", ".join(sorted({n for e in log.open_requests for n in _names(e)}))
+                    ", ".join(sorted({n for e in log.open_requests for n in _request_names(e)}))
                     or "nothing"
                 )
                 raise UsageError(
@@ -416,6 +422,6 @@ def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, b
     return answers
 
 
-def _names(asked: Event) -> set[str]:
+def _request_names(asked: Event) -> set[str]:
     request = ApprovalRequested.of(asked.payload)
     return {name for name in (request.approval_id, request.capability, request.gate) if name}

@@ -1,11 +1,11 @@
 """The calls and the event sink of a resumed run: the log first, then live calls and appended events.
 
-1. A call with a recorded answer is not made again, a recorded event is not appended again. Live answers come after
+1. A call with a recorded answer is not made again, and a recorded event is not appended again. Live answers come after
    all recorded ones.
 2. A step or run that has ended in the log stays ended: no call starts in it, and it ends with the recorded outcome.
-3. A call with a write-ahead record and no result is decided by `OpenDoubts`: repeated, answered, skipped, failed, or
+3. `OpenDoubts` decides a call with a write-ahead record and no result: it is repeated, answered, skipped, failed, or
    left for a person to decide.
-4. `resume --abort` closes the run with the status `aborted`: whatever would be new (the start of a call, a repeat, a
+4. `resume --abort` closes the run with the status `aborted`. The first new action (the start of a call, a repeat, a
    request for approval) ends the run instead, as a signal does (docs/reference/episode.md#doubts).
 """
 
@@ -29,11 +29,11 @@ from cogcli.run.results import Control
 
 _VERDICT: Final = ("verdict", "rule", "gate")
 ABORT: Final = "ABORT"
-"""The `signal` of `run.aborting` where no signal came."""
+"""The `signal` of `run.aborting` after `resume --abort`, without an operating system signal."""
 
 
 def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
-    """The live answer. Raises EnvironmentRefusal `resume.masked` for an input with a mask instead of a secret."""
+    """Return the live answer. Raise EnvironmentRefusal `resume.masked` for an input with a mask instead of a secret."""
     if MASK.encode() in compact(attempt.input):
         raise EnvironmentRefusal(
             "resume.masked",
@@ -44,9 +44,9 @@ def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer
 
 
 class ResumeSink:
-    """Gives the recorded event of a draft, each once; a draft that the log does not have is appended.
+    """Returns the recorded event of a draft, each once. A draft without one is appended.
 
-    With `abort` one that starts something ends the run instead.
+    With `abort` a draft that starts new work ends the run instead.
     """
 
     def __init__(self, journal: Journal, log: LogIndex, control: Control, *, abort: bool) -> None:
@@ -57,7 +57,8 @@ class ResumeSink:
         self.dispatcher = LogDispatcher(log, self._end_unanswered, live=not abort)
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """The recorded or the new event. Raises Cancelled, or the recorded error, for a start in a closed scope."""
+        """Return the recorded or the new event. Raise Cancelled, or the recorded error, for a start in a closed
+        scope."""
         recorded = self._log.take_recorded(draft) or (
             None if self._abort else self._open_request(draft)
         )
@@ -77,11 +78,11 @@ class ResumeSink:
         )
 
     def history(self) -> Iterable[Event]:
-        """The log so far, with the events of the sittings themselves."""
+        """Return the log so far, with the events of all sessions."""
         return self._journal.history()
 
     def _end_unanswered(self, attempt: Attempt | None) -> NoReturn:
-        """End a call that the log has no answer to: its step has ended there, or the run is being closed."""
+        """End a call without a recorded answer: its step has ended in the log, or the run is being closed."""
         if self._abort or attempt is None:
             self._cancel(ABORT)
         else:
@@ -91,18 +92,18 @@ class ResumeSink:
     def _repeat_signal(self, end: Event | None) -> None:
         """Cancel the run if a signal had ended the recorded one before `end`; else do nothing."""
         signal = self._log.ended.signal
-        if signal is not None and end is not None and self._log.ended.by_signal(end):
+        if signal is not None and end is not None and self._log.ended.follows_signal(end):
             self._cancel(signal)
 
     def _cancel(self, signal: str) -> None:
-        """Cancel the run. Twice, which leaves no grace: there is no call to wait for."""
+        """Cancel the run twice, without a grace period: there is no call to wait for."""
         self._control.cancel(signal)
         self._control.cancel(signal)
 
     def _closed_by(self, draft: Draft) -> Event | None:
-        """The event that closed the scope of a draft; None where it is open.
+        """Return the event that closed the scope of a draft, or None if the scope is open.
 
-        `gate.decided` comes after the end of the gate itself, so the step that the gate guards counts.
+        `gate.decided` comes after the end of the gate itself, so the guarded step counts.
         """
         step_id = draft.step_id
         if draft.event_type == "gate.decided" and step_id:
@@ -110,7 +111,8 @@ class ResumeSink:
         return self._log.ended.over(draft.run_id, step_id)
 
     def _after_end(self, draft: Draft, end: Event) -> Event:
-        """An event outside the log, for a draft in a closed scope. Raises as `append` for one that starts something."""
+        """Return an event outside the log, for a draft in a closed scope. Raises as `append` if the draft starts new
+        work."""
         if row_of(draft.event_type).begins:
             self._repeat_signal(end)
             same = (end.run_id, end.step_id) == (draft.run_id, draft.step_id)
@@ -120,7 +122,7 @@ class ResumeSink:
         )  # fmt: skip
 
     def _open_request(self, draft: Draft) -> Event | None:
-        """The recorded request for approval of the same action, if it is unanswered: nobody is asked twice."""
+        """Return the recorded, unanswered request for approval of the same action, so that no request is made twice."""
         if draft.event_type != "approval.requested":
             return None
         for event in self._log.open_requests:
@@ -133,7 +135,7 @@ class ResumeSink:
 
 
 def _decides_otherwise(draft: Draft, recorded: Event) -> bool:
-    """Whether a pack that was changed says something else of a call than the recorded decision."""
+    """Return whether a changed pack reaches another decision about a call than the recorded one."""
     if draft.event_type != "policy.decided":
         return False
     return any(draft.payload.get(name) != recorded.payload.get(name) for name in _VERDICT)

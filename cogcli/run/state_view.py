@@ -1,6 +1,6 @@
-"""The state of a run as rules read it: parts of what `state.json` would be now (docs/reference/pack.md#rules).
+"""The state of a run as rules read it: parts of the present `state.json` (docs/reference/pack.md#rules).
 
-A fold over the events of the log, so that a resumed or replayed run sees the same. Values stand in full.
+A fold over the events of the log, so that a resumed or replayed run sees the same. Values are not shortened.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cogcli.episode.projection import Projection
 
 
 class StateOfRun:
-    """The parts of `state.json` that are asked for, after the events so far; the others are not made."""
+    """The requested parts of `state.json` after the events so far. Other parts are not computed."""
 
     def __init__(self, parts: Collection[str]) -> None:
         self._projection = Projection()
@@ -27,14 +27,13 @@ class StateOfRun:
         self._parts = {name: of[name] for name in sorted(parts)}
 
     def apply(self, event: Event) -> None:
-        """Take up an event, in order of the log."""
+        """Fold the next event of the log."""
         self._projection.apply(event)
-        self._projection.plan.rules = (
-            LATEST  # a log with a pack has these; a masked first event does not say so
-        )
+        # A log with a pack follows the latest rules, even if a masked first event hides the version.
+        self._projection.plan.rules = LATEST
 
     def read(self) -> dict[str, Any]:
-        """The parts by name; later events change none of their lists."""
+        """Return the parts by name. Later events do not change the returned lists."""
         return {name: part() for name, part in self._parts.items()}
 
     def _plan(self) -> dict[str, Any]:

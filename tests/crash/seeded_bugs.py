@@ -145,7 +145,7 @@ BUGS = (
     Bug(
         "a blind repetition of what is in doubt",
         "run/doubt_decisions.py",
-        "        if intent is None or _harmless(intent, attempt.effect):\n",
+        "        if intent is None or _is_harmless(intent, attempt.effect):\n",
         "        if True:\n",
         kills=(37, 43),
     ),

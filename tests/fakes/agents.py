@@ -24,7 +24,7 @@ from cogcli.declarations.skill_spec import Skill
 from cogcli.policy.budgets import COUNTED, DEFAULTS, Budgets, merge_limits
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
-from cogcli.run.engine.run import Finished, Request, execute
+from cogcli.run.engine.run import FinishedRun, Request, execute
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack_skills import agent_skill_id, with_pack_skills
@@ -79,7 +79,7 @@ def lookup(order_id: str = "ord_881") -> Candidate:
 class RanAgent(NamedTuple):
     """A finished agent's run with everything a test may look at."""
 
-    finished: Finished
+    finished: FinishedRun
     sink: MemorySink
     runner: ScriptedRunner
     remembered: list[dict[str, Any]]

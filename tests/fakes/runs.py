@@ -19,7 +19,7 @@ from cogcli.policy.approvals import Approvals
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.ports import CallPolicy
-from cogcli.run.engine.run import Finished, Request, execute
+from cogcli.run.engine.run import FinishedRun, Request, execute
 from cogcli.run.launch import engine_of
 from cogcli.specs.catalog import Catalog
 from cogcli.state.execution import ExecutionState
@@ -31,7 +31,7 @@ RUN_ID = "run_000000000000000a"
 class Ran(NamedTuple):
     """A finished run with everything a test may look at."""
 
-    finished: Finished
+    finished: FinishedRun
     sink: MemorySink
     runner: ScriptedRunner
     seconds: float

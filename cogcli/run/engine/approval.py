@@ -1,4 +1,4 @@
-"""Requests for approval of one exact call, and the use of their answers."""
+"""Requests for a person's approval of one exact call, and the use of the answers."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ TIME_TO_LIVE: Final = timedelta(hours=24)
 
 
 class ApprovalRequest(NamedTuple):
-    """One exact call that needs a person's yes, and what speaks against it."""
+    """One exact call that needs a person's approval, and the evidence against it."""
 
     record: StepRecord
     capability: Capability
     values: dict[str, Any]
     evidence: dict[str, Any]
     gate: PackGate | None = None
-    """The gate of a pack that asks; None where a safety level does."""
+    """The pack's gate that requires the approval. None if a safety level requires it."""
 
     def is_approved(self) -> bool:
-        """Whether a person approved this call. Raises as `use_answer`."""
+        """Return whether a person approved this call. Raises as `use_answer`."""
         return self.use_answer() is not None
 
     def use_answer(self) -> Answered | None:
-        """A person's yes to this call, used up by that; None without one. Raises the error of a rejection, or of an
-        invalid approval after a new request: an old one could not be answered."""
+        """Use up and return a person's approval of this call, or return None.
+
+        Raise the error of a rejection. If the approval is invalid, append a new request first, since the old one can no
+        longer be answered.
+        """
         engine = self.record.run.engine
         answer = engine.approvals.use(self.record.path, *self._hashes(), engine.clock.now())
         if isinstance(answer, PolicyApprovalError):
@@ -45,7 +48,7 @@ class ApprovalRequest(NamedTuple):
         return answer
 
     def ask(self, refusal: RuntimeErrorBase) -> None:
-        """Append `approval.requested`: the exact call, and when the request expires."""
+        """Append `approval.requested` with the exact call and the time when the request expires."""
         record, engine = self.record, self.record.run.engine
         action, proof = self._hashes()
         lifetime = timedelta(seconds=self.gate.ttl_s) if self.gate else TIME_TO_LIVE
@@ -61,12 +64,12 @@ class ApprovalRequest(NamedTuple):
             evidence_hash=proof,
             expires_at=expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             reason=refusal.message,
-            **self._of_gate(),
+            **self._gate_members(),
         )
         record.run.emit(draft_of(payload, record.run_id, step_id=record.path), durable=True)
 
-    def _of_gate(self) -> dict[str, Any]:
-        """What the request says of a pack's gate: who may answer."""
+    def _gate_members(self) -> dict[str, Any]:
+        """Return the members of the request that describe a pack's gate, such as who may answer."""
         if self.gate is None:
             return {}
         roles = list(self.gate.approver_roles)
@@ -85,7 +88,7 @@ class ApprovalRequest(NamedTuple):
         return self.record.run.engine.runner.chain(self.capability.id).members[0].binding_id
 
     def _hashes(self) -> tuple[str, str]:
-        """What the approval is bound to: the action, and the evidence."""
+        """Return the hashes that bind the approval: one of the action, one of the evidence."""
         action = action_hash(
             run_id=self.record.run_id,
             capability=self.capability.id,

@@ -1,11 +1,11 @@
-"""The governed call: the one way to a capability (docs/reference/execution.md#governed-call,
+"""The governed call: the only way to call a capability (docs/reference/execution.md#governed-call,
 docs/reference/execution.md#safety).
 
 1. Trust and confirmation, then pre-gates on a copy of the input.
-2. A worker slot, then the intent event: it is on disk before the call leaves.
-3. Attempts along the pinned chain; each attempt after the first leaves its own intent.
-4. Post-gates on a copy of the output; a refusal withholds the output, what happened stays recorded.
-5. A gate is a governed call itself. Whatever is not exactly `allowed: true` or `false` blocks.
+2. A worker slot, then the write-ahead record: it is on disk before the call leaves.
+3. Attempts along the pinned chain. Each attempt after the first has its own `call.retried` event.
+4. Post-gates on a copy of the output. A refusal withholds the output, but the log still records it.
+5. A gate is a governed call itself. An answer other than `allowed: true` or `allowed: false` blocks.
 """
 
 from __future__ import annotations
@@ -53,19 +53,20 @@ from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
 
 _REPEATED: Final = frozenset(("call.transport", "call.timeout", "call.overloaded"))
-"""What a binding's own `retry_count` repeats."""
+"""The error codes after which a binding's `retry_count` repeats the call."""
 _MAX_WAIT: Final = 60.0
 _NO_ANSWER: Final = frozenset(
     ("call.transport", "call.circuit-open", "call.timeout", "step.timeout", "effect.in-doubt")
 )
 _BY_NAME: Final = Redactor()
 _DECISIONS: Final[dict[str, Literal["allow", "audit", "veto"]]] = {"pass": "allow", "warn": "audit"}
-"""By the outcome of a gate; any other blocks the call."""
+"""Recorded decision by gate outcome. Any other outcome blocks the call."""
 _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
 
 
 def governed_call(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
-    """The capability's checked outputs. Raises RuntimeErrorBase, or Degraded where a gate says so."""
+    """Return the capability's checked outputs. Raise RuntimeErrorBase, or Degraded if a gate or a person skips the
+    call."""
     try:
         safety = capability.safety
         output = _reuse_output(record, capability, values)
@@ -76,7 +77,7 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
             output = yield from _call_chain(record, capability, values)
             learn_facts(record, capability.id, output)
         if safety is not None and safety.mandatory_post_gates:
-            # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
+            # The output is on disk before a gate sees it: a refusal withholds it, but the call did happen.
             if record.reused_from is None:
                 record.append_answer(output)
             given = {"input": values, "output": output}
@@ -86,13 +87,13 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
         doubts = record.run.engine.doubts
         if doubts is None or not doubts.open(record.run_id, record.path):
             raise
-        # Cut off before anybody knew: an end of the step would hide that the call may have happened.
+        # Cancelled while in doubt: a closing event would hide that the call may have happened.
         record.note_effect()
         raise _doubt_error(capability, "the question for it was cut off") from None
 
 
 def _require_allowed(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
-    """Raise the error of trust, a missing confirmation or a pre-gate that refuses this call, or Degraded."""
+    """Raise the error of missing trust, a missing confirmation or a pre-gate that refuses this call, or Degraded."""
     safety, engine, refusal = capability.safety, record.run.engine, None
     if safety is not None:
         trust, confirmed = engine.options.trust_level, engine.options.confirm
@@ -100,7 +101,7 @@ def _require_allowed(record: StepRecord, capability: Capability, values: dict[st
             capability.id, safety, trust_level=trust, confirmed=confirmed
         )
     refusal = refusal or safety_rules.refusal_of_asked(capability.id, engine.asked.get(record.path))
-    yield from _require(record, capability, values, refusal, {})
+    yield from _require_approved(record, capability, values, refusal, {})
     if safety is not None:
         yield from _ask_gates(
             record, capability, "pre", safety.mandatory_pre_gates, {"input": values}
@@ -110,9 +111,12 @@ def _require_allowed(record: StepRecord, capability: Capability, values: dict[st
 def _reuse_output(
     record: StepRecord, capability: Capability, values: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """On rerun: the recorded output, checked, where a person decided to reuse it; no call is made, so none has to be
-    allowed. None where the call is made; an idempotent one keeps its key. Raises RejectedError where it is to fail, or
-    the recorded input differs; ResponseMappingError `response.type`."""
+    """On rerun: return the recorded output if a person chose to reuse it, or None if the call is made.
+
+    A reused output needs no permission, since no call is made. An idempotent call keeps its key. Raise RejectedError if
+    the person chose to fail the call or the recorded input differs. Raise ResponseMappingError `response.type` for an
+    output that breaks the contract.
+    """
     earlier_calls = record.run.engine.earlier
     earlier = earlier_calls and earlier_calls.of(record.path, capability.id, values)
     if not earlier:
@@ -122,7 +126,7 @@ def _reuse_output(
     if earlier.resolution is None or earlier.resolution.choice == "rerun":
         return None
     record.note_effect()
-    if earlier.resolution.choice == "done" and not earlier.was_given(values):
+    if earlier.resolution.choice == "done" and not earlier.has_input(values):
         raise RejectedError(
             "call.rejected",
             f"`{capability.id}` has another input than in {earlier.origin['episode']}: that answer is none for it",
@@ -140,14 +144,14 @@ def _reuse_output(
     return kept
 
 
-def _require(
+def _require_approved(
     record: StepRecord,
     capability: Capability,
     values: dict[str, Any],
     refusal: RuntimeErrorBase | None,
     evidence: dict[str, Any],
 ) -> Effects:
-    """Raise a refusal, unless it asks for a person and that person approved exactly this."""
+    """Raise the refusal, unless it requires a confirmation and a person approved exactly this call."""
     if refusal is None:
         return
     if isinstance(refusal, SafetyConfirmationRequiredError):
@@ -155,7 +159,7 @@ def _require(
         try:
             approved = request.is_approved()
         except RuntimeErrorBase:
-            # A rejection cancels other steps: over a log it comes after what the log has before it.
+            # A rejection cancels other steps: over a log the events recorded before it come first.
             yield from _wait_for_recorded_end(record)
             raise
         if approved:
@@ -166,13 +170,13 @@ def _require(
 
 
 def _wait_for_recorded_end(record: StepRecord) -> Effects:
-    """Over a log: let every other step go as far as the log has it before this one was refused or asked about."""
+    """Over a log: let other steps advance to the point at which the log refused this step or requested its approval."""
     if (dispatcher := record.run.engine.dispatcher) is not None:
         yield Turn(dispatcher.judged_at(record.run_id, record.path))
 
 
 def _wait_for_recorded(record: StepRecord) -> Effects:
-    """Over a log: wait until all is known that the log has before the start, or the end, of this step."""
+    """Over a log: wait until everything recorded before the start or the end of this step is known."""
     dispatcher = record.run.engine.dispatcher
     position = dispatcher.starts_at(record.run_id, record.path) if dispatcher else None
     if position is not None:
@@ -187,7 +191,7 @@ def _call_chain(record: StepRecord, capability: Capability, values: dict[str, An
     chain = engine.runner.chain(capability.id)
     yield from _wait_for_recorded(
         record
-    )  # without a slot: what the log has before this call needs it
+    )  # before a slot is taken: calls earlier in the log may need it
     yield from _acquire_slot(record.run)
     record.chain, record.member = chain, chain.members[0]
     _record_intent(record, capability, record.member)
@@ -198,7 +202,7 @@ def _call_chain(record: StepRecord, capability: Capability, values: dict[str, An
 
 
 def _acquire_slot(run: Run) -> Effects:
-    """Wait for a worker slot. Raises Cancelled after a signal: no call leaves any more."""
+    """Wait for a worker slot. Raise Cancelled after a signal, since no further call may leave."""
     yield WorkerSlot()
     if run.engine.stopping:
         raise Cancelled(outside=True)
@@ -221,7 +225,7 @@ def _record_intent(record: StepRecord, capability: Capability, member: Member) -
 def _try_chain(
     record: StepRecord, capability: Capability, chain: BindingChain, values: dict[str, Any]
 ) -> Effects:
-    """The first Answer along the chain. Raises the error of the last attempt, with the first one in its message."""
+    """Return the first Answer along the chain. Raise the last attempt's error; its message includes the first error."""
     before = number = record.attempts_made
     first: RuntimeErrorBase | None = None
     for place, member in enumerate(chain.members):
@@ -243,7 +247,7 @@ def _try_chain(
             else:
                 _note_attempt(record, member, None, answer)
                 return answer
-            # Never once a call that must not be repeated may have left.
+            # A call that must not be repeated is final as soon as it may have left.
             may_call_again = capability.effect in HARMLESS or failure.left is False
             may_call_again = may_call_again and may_repeat(record)
             if repeat < member.retry_count and failure.code in _REPEATED and may_call_again:
@@ -262,15 +266,16 @@ def _try_chain(
 def _try_once(
     record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
 ) -> Effects:
-    """The Answer of one attempt. While an effect may have left, a failure beside it does not cancel the step."""
+    """Return the Answer of one attempt. While an effect may be in flight, a failure of a sibling does not cancel the
+    step."""
     run, doubts, shield = record.run, record.run.engine.doubts, record.run.engine.loop.shield
     if doubts is not None:
-        shield(True)  # a winner beside it does not settle what happened here
+        shield(True)  # the success of a sibling does not settle the doubt
         key = record.idempotency_key
         record.idempotency_key = yield from doubts.settle(run, record.path, key, capability, number)
         shield(False)
         if not doubts.open(record.run_id, record.path):
-            yield from _acquire_slot(run)  # a probe has released its own
+            yield from _acquire_slot(run)  # the probe has released the slot
     has_effect = capability.effect == "effect"
     cancel = Cancellation()
     call = _worker_call(record, capability, member, number, values, cancel)
@@ -290,7 +295,7 @@ def _try_once(
             record.note_effect()
         raise
     except Degraded:
-        # Left out by a person because it may have happened: nothing around it may be repeated.
+        # A person skipped the call because it may have happened: no enclosing step may be retried.
         record.note_effect()
         raise
     except Cancelled:
@@ -332,18 +337,20 @@ def _worker_call(
         cancel.leave()
         return engine.runner.attempt(attempt)
 
-    def late() -> RuntimeErrorBase:
+    def timeout_error() -> RuntimeErrorBase:
         if cancel.stayed:
             return CallTimeoutError("call.timeout", cancel.stayed, left=False)
         return CallTimeoutError("call.timeout", f"no answer within {limit:g} s", left=True)
 
-    return WorkerCall(perform, deadline, late, cancel.set, recorded.position if recorded else None)
+    return WorkerCall(
+        perform, deadline, timeout_error, cancel.set, recorded.position if recorded else None
+    )
 
 
 def _note_attempt(
     record: StepRecord, member: Member, error: RuntimeErrorBase | None, answer: Answer | None = None
 ) -> None:
-    """Add an attempt's entry to those of the closing event."""
+    """Add one attempt to the attempts of the closing event."""
     entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
     if error is None:
         entry["status"] = "success"
@@ -363,7 +370,7 @@ def _note_attempt(
 
 
 def _note_passed_over(record: StepRecord, chain: BindingChain, place: int) -> None:
-    """Add the bindings at this place of the chain that could not be called, as `skipped` attempts."""
+    """Add the bindings that were skipped at this place of the chain as `skipped` attempts."""
     for each in chain.passed_over:
         if each.before == place:
             passed_over = AttemptMade(
@@ -408,7 +415,8 @@ def _backoff_seconds(member: Member, repeat: int, failure: RuntimeErrorBase) -> 
 def _chain_error(
     capability: Capability, first: RuntimeErrorBase | None, last: RuntimeErrorBase, number: int
 ) -> RuntimeErrorBase:
-    """The error of a chain without an answer: the last one, or EffectInDoubtError where an effect may have happened."""
+    """Return the error of a chain without an answer: the last one, or EffectInDoubtError if an effect may have
+    happened."""
     if last.code == "effect.in-doubt":
         return last
     if capability.effect == "effect" and last.code in _NO_ANSWER and last.left is not False:
@@ -439,7 +447,7 @@ def _ask_gates(
     gates: tuple[Gate, ...],
     given: dict[str, dict[str, Any]],
 ) -> Effects:
-    """Ask gates in order until one blocks; else the strictest answer counts. Raises its refusal, or Degraded."""
+    """Call the gates in order until one blocks. The strictest answer counts: raise its refusal, or Degraded."""
     worst = safety_rules.GateVerdict("pass", "")
     worst_gate = ""
     for number, gate in enumerate(gates):
@@ -452,7 +460,7 @@ def _ask_gates(
             break
     refusal = safety_rules.refusal_of(worst_gate, worst)
     evidence = {"gate": worst_gate, "when": when, "output": given.get("output")}
-    yield from _require(record, capability, given["input"], refusal, evidence)
+    yield from _require_approved(record, capability, given["input"], refusal, evidence)
     if worst.outcome == "degrade":
         raise Degraded(f"gate `{worst_gate}`: {worst.reason}")
 
@@ -460,7 +468,8 @@ def _ask_gates(
 def _ask_gate(
     record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]
 ) -> Effects:
-    """A gate's verdict, and its input (None where it was not called). Any error of it is the verdict `error`."""
+    """Return a gate's verdict and the gate's input. The input is None if the gate was not called. Any error of the gate
+    is the verdict `error`."""
     run = record.run
     capability = run.engine.capabilities.get(gate.capability)
     if capability is None:
@@ -481,8 +490,11 @@ def _ask_gate(
 
 
 def consult(inner: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
-    """The reply of a call inside a step, a gate's or a probe's: governed like any other, with events of its own. It is
-    given the equally named fields of these values. Raises its error, after its closing event."""
+    """Return the reply of a call inside a step: a gate or a probe.
+
+    The call is governed like any other and has its own events. Its input is the equally named fields of `values`. Raise
+    its error after its closing event.
+    """
     try:
         kept, violations = fit_values(capability.inputs, deep_copy(values))
         if violations:
@@ -512,7 +524,7 @@ def _record_gate_decision(
         reason=verdict.reason,
         enforced=not warns,
         warning="safety_gate_warning" if warns else None,
-        # Of what the log has: a reader can compute the same, and learns nothing of what it masks.
+        # The hash is of the masked input: a reader of the log can recompute it, and it reveals no secret.
         input_hash=None if asked is None else digest_of(_BY_NAME.mask(asked)),
     )
     speaker = f"policy:{gate.capability}"

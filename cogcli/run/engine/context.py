@@ -1,4 +1,4 @@
-"""What the parts of a run share: its frozen options, the engine of the run tree, and the state of each run."""
+"""The state that the parts of a run share: the engine of the run tree, and the state of each run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from cogcli.state.reducer import ReusedResult, apply
 
 
 class Fallback(NamedTuple):
-    """A call that another binding answered than the first of its chain: the step, both bindings, and why."""
+    """A call that a fallback binding answered: the step, both bindings, and the reason."""
 
     step: str
     binding: str
@@ -43,24 +43,24 @@ class Fallback(NamedTuple):
 
 
 class Doubts(Protocol):
-    """The calls of a resumed run that may have happened before."""
+    """Decides about the calls of a resumed run that may have happened before."""
 
     def settle(self, run: Run, path: str, key: str, capability: Capability, number: int) -> Effects:
-        """Decide about this attempt of a step, if it is in doubt, and append that; gives the idempotency key that it is
-        sent with, `key` unless the service has closed that. A probe that it calls is a governed call."""
+        """Decide about this attempt if it is in doubt, and append the decision. Return the idempotency key for the
+        call: `key`, or another one if the service closed `key`. A probe is called as a governed call."""
         ...
 
     def open(self, run_id: str, step: str) -> bool:
-        """Whether the log has an undecided call of this step that may have happened."""
+        """Return whether the log has an undecided call of this step that may have happened."""
         ...
 
     def first_open(self) -> EffectInDoubtError | None:
-        """The error of the first such call in the log; None without one."""
+        """Return the error of the first such call in the log, or None."""
         ...
 
 
 class Engine:
-    """What all runs of one tree use: sink, runner, options, specs, loop."""
+    """The parts that all runs of one tree share: sink, runner, options, specs, loop."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Engine:
     ) -> None:
         self.sink = sink
         self._service_changes = service_changes if service_changes is not None else deque()
-        """Starts and stops of services that are not in the log yet; invokers append to it from any thread."""
+        """Starts and stops of services that are not in the log yet. Invokers append to it from any thread."""
         self.runner = runner
         self.clock = clock
         self.ids = ids
@@ -104,42 +104,48 @@ class Engine:
         self.doubts = doubts
         """On resume: decides about calls that may have happened."""
         self.asked = asked or {}
-        """By step path: what a person was asked before the specs changed; the step may call another capability now."""
+        """By step path: the pending approval request from before the specs changed. The step may call another
+        capability now."""
         self.policy = policy
-        """What decides about calls beside their safety levels; None for the default policy, which leaves it to them."""
+        """Decides about calls in addition to their safety levels. None for the default policy, which adds no rule."""
         self.contradictions = contradictions
-        """What specs of lenient roots declare that does not fit together."""
+        """Mismatches between the specs of lenient roots."""
         self.now = ""
-        """The timestamp of the last event, which rules see instead of a clock."""
+        """The timestamp of the last event. Rules see it instead of a clock."""
         self.earlier = earlier
         """On rerun: the calls of the source run."""
         self.waits_in_doubt = True
-        """Whether a run that is cut off from outside waits where an effect in it may have happened; one that is closed
-        ends instead."""
+        """Whether a run that is cut off from outside waits if an effect in it may have happened. A run that is being
+        closed ends instead."""
         self.passes_null = False
-        """Whether an optional `any` that was not given is null for the step, as it was under the first rules."""
+        """Whether an absent optional `any` input is passed as null, as under the first version of the log rules."""
         self.in_doubt: EffectInDoubtError | None = None
-        """The first effect of the tree that may have happened and that nobody has decided about."""
-        self.held: list[Held] = []
-        """How what was cut off from outside, or waits for a person, ends: appended before what it is a part of ends, at
-        the latest the root. A root that waits appends none of it: whoever resumes it begins that again."""
+        """The first undecided effect of the tree that may have happened."""
+        self.held: list[HeldEnding] = []
+        """Closing events that are held back, for steps and nested runs that were cut off from outside or wait for a
+        person.
+
+        Each is appended before the end of the scope around it, at the latest before the end of the root. A root that
+        waits appends none of them: a resume starts those steps again.
+        """
         self.fallbacks: list[Fallback] = []
-        """The calls that another binding answered than the first of their chain, in order."""
+        """The calls that a fallback binding answered, in order."""
         self.not_stored: CogcliError | None = None
-        """Why the store lacks a part of what the run learned; None if it has all of it."""
+        """The error that kept a part of the learned facts out of the store. None if all are stored."""
         self.spent_ms: int | None = None
-        """On resume: milliseconds that the run took before."""
+        """On resume: milliseconds of active time before this session. None for a new run."""
         self.timeout_seconds = options.timeout
-        """The limit of time of the root run; on resume the one that was given last."""
+        """The time limit of the root run. On resume the limit that was given last."""
         self.timed_ms = 0
-        """On resume: milliseconds of that limit that were used before."""
+        """On resume: milliseconds of that limit that are already used."""
         self.snapshots = snapshots
-        """Writes `state.json` while the run is alive; None for a replay, and for a run that is being closed."""
+        """Writes `state.json` while the run is alive. None for a replay and for a run that is being closed."""
         self.loop = Loop(options.max_workers, live=self.is_live, snapshots=snapshots)
         self._plans: dict[str, StepPlan] = {}
 
     def append_held(self, below: str = "") -> None:
-        """Append the ends that were held back, in order: those of this step path and its parts, or all."""
+        """Append the closing events that were held back, in order: those of this step path and the paths below it, or
+        all."""
         if not self.held:
             return
         parts = tuple(f"{below}{mark}" for mark in "/#@")
@@ -153,7 +159,7 @@ class Engine:
             each.run.emit(each.draft, durable=each.durable)
 
     def append_service_changes(self, run_id: str) -> None:
-        """Append the starts and stops of services so far; `run_id` is the run of those that no call caused."""
+        """Append the service starts and stops so far. Those without a call belong to the run `run_id`."""
         while self._service_changes:
             change = self._service_changes.popleft()
             service, protocol = change.service_id, change.protocol
@@ -178,16 +184,16 @@ class Engine:
 
     @property
     def is_live(self) -> bool:
-        """Whether calls that no log has are made."""
+        """Whether calls without a recorded answer are made."""
         return self.dispatcher is None or self.dispatcher.live
 
     @property
     def stopping(self) -> bool:
-        """Whether a signal came: nothing new starts in any run of the tree."""
+        """Whether a signal came: no run of the tree starts anything new."""
         return self.loop.signal is not None
 
     def plan_of(self, skill_id: str) -> StepPlan:
-        """The plan of a skill, made once."""
+        """Return the plan of a skill. It is computed once."""
         if skill_id not in self._plans:
             self._plans[skill_id] = plan_skill(
                 self.skills[skill_id], self.capabilities, self.skills
@@ -195,22 +201,22 @@ class Engine:
         return self._plans[skill_id]
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """Append an event and pass it to the listener; no state is changed. Raises what the sink raises."""
+        """Append an event and pass it to the listener. The state stays unchanged. Raises what the sink raises."""
         if self._service_changes:
             self.append_service_changes(draft.run_id)
         return self._append(draft, durable=durable)
 
     def _append(self, draft: Draft, *, durable: bool = False) -> Event:
         event = self.sink.append(draft, durable=durable)
-        if not row_of(draft.event_type).one_process_only:  # no replay sees those
+        if not row_of(draft.event_type).one_process_only:  # a replay does not see those
             self.now = event.timestamp
         if self.listener is not None:
             self.listener(event)
         return event
 
 
-class Held(NamedTuple):
-    """An event that ends a step or a nested run, held back until it is decided whether the run waits."""
+class HeldEnding(NamedTuple):
+    """The closing event of a step or a nested run, held back until it is known whether the root run waits."""
 
     run: Run
     path: str
@@ -219,7 +225,7 @@ class Held(NamedTuple):
 
 
 class Run:
-    """One run of the tree: its plan and its state. `prefix` is the path of the step that it is nested in, empty for the
+    """One run of the tree: its plan and its state. `prefix` is the path of the step around a nested run, empty for the
     root."""
 
     def __init__(
@@ -239,23 +245,24 @@ class Run:
         self.depth = depth
         self.run_step = run_step
         self.inside = inside
-        """The skill tools of a pack that it is in, as `skill:ID`."""
+        """The skill tools of a pack that contain this run, as `skill:ID`."""
         self.in_doubt: EffectInDoubtError | None = None
-        """An effect of this run, or of a run below it, that may have happened."""
+        """An effect of this run, or of a run below it, that may have happened and is undecided."""
         self.effect_left = False
-        """Whether anything that must not happen twice may have happened in it or below it."""
+        """Whether a call that must not be repeated may have happened in this run or below it."""
 
     @property
     def is_lenient(self) -> bool:
-        """Whether its skill is of a lenient root."""
+        """Whether the skill of the run is in a lenient root."""
         return self.engine.contradictions.holds_skill(self.plan.skill.id)
 
     def path(self, step_id: str) -> str:
-        """The step id as events bear it: `outer/inner` in a nested run."""
+        """Return the step path of a step id: `outer/inner` in a nested run."""
         return StepPath(self.prefix).step(step_id) if self.prefix else step_id
 
     def wrote_at(self, position: int) -> int | None:
-        """On resume and replay: the log position of the writes of the step at a position in plan order; else None."""
+        """On resume and replay: return the log position of the writes of the step at this position in plan order. None
+        otherwise."""
         dispatcher = self.engine.dispatcher
         if dispatcher is None:
             return None
@@ -268,13 +275,16 @@ class Run:
         return event
 
     def hold(self, path: str, draft: Draft, *, durable: bool = False) -> None:
-        """Hold back the event that ends the step at this path, or the run nested in it."""
-        self.engine.held.append(Held(self, path, draft, durable))
+        """Hold back the closing event of the step at this path, or of the run nested in it."""
+        self.engine.held.append(HeldEnding(self, path, draft, durable))
 
     def step_limit(self, planned: PlannedStep, path: str) -> float | None:
-        """The seconds one invocation of a step may take: the least that the step and the options of the run give, else
-        60, or more where one attempt may take more. One of a nested skill is bounded only where the step says so, one
-        that the log has as cut off from outside is not: on replay it would reach its own limit first."""
+        """Return the seconds that one invocation of a step may take, or None for no limit.
+
+        The limit is the smaller of the step's and the run's. Without either it is 60, or more if one attempt may take
+        longer. A nested skill has only the limit that its step declares. An invocation that the log records as cut off
+        from outside has no limit: on replay it would reach the limit too early.
+        """
         dispatcher = self.engine.dispatcher
         if dispatcher is not None and dispatcher.is_cut_off(self.state.run_id, path):
             return None
@@ -294,16 +304,16 @@ class Run:
             try:
                 chain = self.engine.runner.chain(target.uses)
             except RuntimeErrorBase:
-                continue  # raised again when the step asks for it
+                continue  # raised again when the step makes the call
             limit = max(limit, *[member.limit for member in chain.members])
         return limit
 
     def spawn(self, steps: Effects, *, label: Any, limit: float | None) -> Spawn:
-        """A child task bounded to `limit` seconds."""
+        """Return the effect that starts a child task, limited to `limit` seconds."""
         if limit is None:
             return Spawn(steps, label)
 
-        def late() -> StepTimeoutError:
+        def timeout_error() -> StepTimeoutError:
             return StepTimeoutError("step.timeout", f"exceeded {limit:g} s")
 
-        return Spawn(steps, label, time.monotonic() + limit, late)
+        return Spawn(steps, label, time.monotonic() + limit, timeout_error)

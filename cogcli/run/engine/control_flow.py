@@ -1,11 +1,12 @@
-"""Control flow of one step (docs/reference/execution.md#control-flow): once, per item, per round, or on
-several targets at once.
+"""Control flow of one step (docs/reference/execution.md#control-flow): once, per item, per round, or on several targets
+at once.
 
-1. foreach: one invocation per item, in item order or `max_parallel` at a time; the first failing item fails the step.
-2. while: the first round always runs; a round's writes are visible to the next round and the condition, to others when
-   the step is done. At the limit the step is done, not failed.
-3. scatter: all targets on the same input; collect, concat_lists, or the first success, returned at once.
-4. Each invocation has a closing event of its own, `step#n` or `step#name`; the step's sums them up.
+1. foreach: one invocation per item, in item order or `max_parallel` at a time. The first failing item fails the step.
+2. while: the first round always runs. The next round and the condition see a round's writes at once, other steps when
+   the step is done. At the round limit the step is done, not failed.
+3. scatter: all targets get the same input. The merge is collect, concat_lists or the first success, which ends the step
+   at once.
+4. Each invocation has its own closing event, `step#n` or `step#name`. The step's closing event sums them up.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from cogcli.state.outputs import writes_of
 from cogcli.state.reducer import ReusedResult, Write, write_value
 
 
-class Performed(NamedTuple):
-    """What a step produced; `writes` where they had to be computed on the way, else None.
+class StepProduct(NamedTuple):
+    """The output of a step that ran. `writes` is None unless the loop already computed them.
 
-    `by` is the id of the one capability that produced it, empty for a nested skill, None for several. `skipped`:
-    `condition` or `degraded` where the output stands in for a call, `detail` the gate's or person's reason.
+    `by` is the id of the one capability that produced the output, empty for a nested skill, None for several. `skipped`
+    is `condition` or `degraded` if the output replaces a call; `detail` is the reason of the gate or person.
     """
 
     output: dict[str, Any]
@@ -50,16 +51,16 @@ class Performed(NamedTuple):
 
 
 def run_controlled(planned: PlannedStep, record: StepRecord) -> Effects:
-    """What a step produced whose condition holds, as Performed. Raises RuntimeErrorBase or Degraded."""
+    """Return the StepProduct of a step whose condition holds. Raise RuntimeErrorBase or Degraded."""
     config = planned.step.config
     if config.foreach is not None:
-        return Performed((yield from _run_items(planned, record, config.foreach)))
+        return StepProduct((yield from _run_items(planned, record, config.foreach)))
     if config.while_ is not None:
         return (yield from _run_rounds(planned, record, config.while_))
     if config.scatter is not None:
         return (yield from _run_targets(planned, record, config.scatter))
     output = yield from invoke(planned, record, Scope(record.run.state))
-    return Performed(output, by=record.called_id)
+    return StepProduct(output, by=record.called_id)
 
 
 # -- foreach ----------------------------------------------------------------------------------------------------------
@@ -86,14 +87,14 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
         inner = record.part(planned, index)
         taken = run.engine.taken_over.get(inner.path)
         steps = _reuse(inner, taken) if taken else invoke(planned, inner, Scope(run.state, loop))
-        return _part(planned, record, inner, steps, label=index, item=True)
+        return _spawn_part(planned, record, inner, steps, label=index, item=True)
 
     results = yield from _run_together(len(items), job, foreach.max_parallel)
     return {name: [result.get(name) for result in results] for name in planned.produces}
 
 
 def _reuse(inner: StepRecord, taken: ReusedResult) -> Effects:
-    """The output of the same item in the earlier run."""
+    """Return the output of the same item in the earlier run."""
     inner.reused_from = taken.origin
     yield from ()
     return taken.output
@@ -102,13 +103,14 @@ def _reuse(inner: StepRecord, taken: ReusedResult) -> Effects:
 # -- several invocations ----------------------------------------------------------------------------------------------
 
 _MORE, _NO_MORE, _CANCEL = "more", "no more", "cancel"
-"""What follows the end of a job: the next one starts, none starts any more, those that run are cancelled, too."""
+"""What happens after a job ends: the next one starts, no further one starts, or the running ones are cancelled too."""
 
 
 def _run_jobs(
     count: int, job: Callable[[int], Spawn], at_once: int, on_end: Callable[[Task], str]
 ) -> Effects:
-    """Run jobs in order, `at_once` at a time, until all that started have ended. `on_end` says what follows an end."""
+    """Run jobs in order, `at_once` at a time, until all started jobs have ended. `on_end` returns what happens after an
+    end."""
     started, more = 0, True
     running: list[Task] = []
     while True:
@@ -127,10 +129,10 @@ def _run_jobs(
 
 
 def _run_together(count: int, job: Callable[[int], Spawn], at_once: int) -> Effects:
-    """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised.
+    """Return the results of jobs in order, `at_once` at a time. The first error cancels the other jobs and is raised.
 
     A job that was cancelled, or that waits for a person, does not cancel the others: they end, and no new one starts.
-    Where one of them fails its error is raised instead.
+    If one of these fails, its error is raised instead.
     """
     results: list[Any] = [None] * count
     cuts: list[BaseException] = []
@@ -152,11 +154,11 @@ def _run_together(count: int, job: Callable[[int], Spawn], at_once: int) -> Effe
     return results
 
 
-def _part(
+def _spawn_part(
     planned: PlannedStep, record: StepRecord, inner: StepRecord, steps: Effects, *, label: Any = None,
     item: bool = False,
 ) -> Spawn:  # fmt: skip
-    """A child task for one invocation, within the limit of one."""
+    """Return the effect that starts a child task for one invocation, within the step's time limit."""
     run = record.run
     limit = run.step_limit(planned, inner.path)
     return run.spawn(_run_part(record, inner, steps, item=item), label=label, limit=limit)
@@ -165,8 +167,10 @@ def _part(
 def _run_part(
     record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False
 ) -> Effects:
-    """The output of one invocation, once it has its closing event; its usage and reads are added to the step's. An
-    `item` of a foreach that a person left out gives an empty output, and the others continue."""
+    """Return the output of one invocation after its closing event, and add its usage and reads to the step's.
+
+    An `item` of a foreach that a person skipped returns an empty output, and the other items continue.
+    """
     try:
         output = yield from steps
     except Degraded as degraded:
@@ -203,7 +207,7 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
     while again and rounds < loop.max_iterations:
         inner = record.part(planned, rounds)
         inner.round = rounds
-        yield _part(planned, record, inner, invoke(planned, inner, Scope(scratch)))
+        yield _spawn_part(planned, record, inner, invoke(planned, inner, Scope(scratch)))
         task: Task = yield Next()
         if task.error is not None:
             raise task.error
@@ -215,7 +219,7 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
         condition, inputs = planned.expressions["while"], run.plan.skill.inputs
         again = holds(condition, Scope(scratch), inputs, record.expression_reads)
     output = {**output, ITERATIONS: rounds, EXHAUSTED: again}
-    return Performed(output, writes + writes_of(last, output, scratch))
+    return StepProduct(output, writes + writes_of(last, output, scratch))
 
 
 # -- scatter ----------------------------------------------------------------------------------------------------------
@@ -231,7 +235,7 @@ def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> 
         target = planned.targets[names[index]]
         inner = record.part(planned, names[index])
         inner.uses, inner.capability = target.uses, target.capability
-        return _part(
+        return _spawn_part(
             planned, record, inner, call_target(planned, inner, target, values), label=index
         )
 
@@ -240,12 +244,13 @@ def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> 
         return (yield from _run_until_success(planned, names, job, at_once))
     results = yield from _run_together(len(names), job, at_once)
     if scatter.merge == "collect":
-        return Performed(dict(zip(names, results, strict=True)))
-    return Performed(_join_lists(results))
+        return StepProduct(dict(zip(names, results, strict=True)))
+    return StepProduct(_join_lists(results))
 
 
 def _join_lists(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Per field the lists of all targets in declared order; other fields from the first target that has one."""
+    """Return per field the lists of all targets joined in declared order. Other fields come from the first target that
+    has them."""
     joined: dict[str, Any] = {}
     for result in results:
         for name, value in result.items():
@@ -259,7 +264,7 @@ def _join_lists(results: list[dict[str, Any]]) -> dict[str, Any]:
 def _run_until_success(
     planned: PlannedStep, names: list[str], job: Callable[[int], Spawn], at_once: int
 ) -> Effects:
-    """The first success; the others are cancelled, but effects under way end first."""
+    """Return the first success. The other targets are cancelled, but effects in flight end first."""
     won: list[Task] = []
     lost: dict[int, BaseException] = {}
 
@@ -274,11 +279,11 @@ def _run_until_success(
     if not won:
         raise _no_success_error(names, [lost[index] for index in sorted(lost)])
     capability = planned.targets[names[won[0].label]].capability
-    return Performed(won[0].result, by=capability.id if capability else "")
+    return StepProduct(won[0].result, by=capability.id if capability else "")
 
 
 def _no_success_error(names: list[str], errors: list[BaseException]) -> BaseException:
-    """The error of a race without success: a cancel, a wait for a person or a veto, else one with all reasons."""
+    """Return the error of a scatter without success: a cancel, a wait for a person, a veto, or one with all reasons."""
     for cut in errors:
         if not isinstance(cut, RuntimeErrorBase | Degraded):
             return cut

@@ -1,9 +1,9 @@
-"""How a call that may have happened is resolved: one value, and one function that applies it.
+"""The resolution of a call that may have happened, and the function that applies it.
 
-1. A doubt is decided once: by a person, or by whatever else can know. Who said so is in the log before anything
-   follows from it, and every later resume keeps to it.
-2. `rerun` makes the call again; `done` takes an answer instead of it; `skip` leaves it out; `fail` fails it.
-   Without a decision the run waits for a person.
+1. A doubt is decided once, by a person or a probe. The log records the decision before it takes effect, and every later
+   resume follows it.
+2. `rerun` makes the call again; `done` uses an answer instead of it; `skip` leaves it out; `fail` fails it. Without a
+   decision the run waits for a person.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ CHOICES: Final = ("rerun", "skip", "fail", "done")
 
 
 class DoubtResolution(NamedTuple):
-    """The decision about one call that may have happened: a word of CHOICES, and the `speaker` who decided."""
+    """The decision about one call that may have happened: a choice of CHOICES, and the `speaker` who decided."""
 
     choice: str
     by: str
     reason: str = ""
     output: dict[str, Any] | None = None
-    """With `done`: what the call answered, checked by the capability's contract."""
+    """With `done`: the output of the call, checked against the capability's contract."""
 
 
-class Earlier(NamedTuple):
-    """A call of the source run of a rerun: what it was, and what was decided about it."""
+class EarlierCall(NamedTuple):
+    """A call of the source run of a rerun, and the decision about it."""
 
     capability: str
     input_hash: str
@@ -43,31 +43,36 @@ class Earlier(NamedTuple):
     """Its `episode`, and the `event` id of its start."""
     resolution: DoubtResolution | None
 
-    def was_given(self, values: dict[str, Any]) -> bool:
-        """Whether it had this input, by hash; the masked input counts, too: the log has only that."""
+    def has_input(self, values: dict[str, Any]) -> bool:
+        """Return whether the call had this input, by hash. The masked input matches too, since the log may hold only
+        that."""
         return self.input_hash in (digest_of(values), digest_of(_BY_NAME.mask(values)))
 
 
 class EarlierCalls:
-    """The calls that the first event of a rerun names, by step path.
+    """The calls in the first event of a rerun, by step path.
 
-    1. An item or a round that moved is known by its input: it must not happen twice because another one came before it.
-    2. One call stands for one item or round. Where several have the same input each needs a call of its own.
-    3. What is at the place of a call with another input is given that call, too: whoever asks sees by `was_given` that
-       its answer is none for this input.
+    1. An item or a round that moved is recognized by its input, so a call is not repeated because another item came
+       before it.
+    2. One earlier call matches one item or round. If several have the same input, each needs its own earlier call.
+    3. A part whose input changed gets the call at the same place. The caller checks with `has_input` that the old
+       answer does not apply.
     """
 
-    def __init__(self, told: Mapping[str, Any], behind: Mapping[str, str] | None = None) -> None:
-        """`behind`: by step path what the log that is told again has there: the event of the call whose answer was
-        taken, or the idempotency key of a call that was made. So that each part is given the same call as then."""
-        self._calls = {step: _earlier(entry) for step, entry in told.items()}
-        self._behind = behind or {}
+    def __init__(
+        self, entries: Mapping[str, Any], result_sources: Mapping[str, str] | None = None
+    ) -> None:
+        """`entries` are those of the first event. `result_sources` holds by step path what the log of this run already
+        used: the event of the earlier call whose answer it took, or the idempotency key of the call it made. With it
+        each part gets the same earlier call again."""
+        self._calls = {step: _parse_entry(entry) for step, entry in entries.items()}
+        self._result_sources = result_sources or {}
         self._alike: dict[tuple[str, str, str], list[str]] = {}
         self._owners: dict[str, str] = {}
-        """By the step path of an earlier call: the one that it stands for now."""
+        """By step path of an earlier call: the step path that it now belongs to."""
         self._named = {each.origin["event"]: step for step, each in self._calls.items()}
         self._named |= {each.idempotency_key: step for step, each in self._calls.items()}
-        for step, name in self._behind.items():
+        for step, name in self._result_sources.items():
             if name in self._named:
                 self._owners[self._named[name]] = step
         for step, call in self._calls.items():
@@ -75,23 +80,23 @@ class EarlierCalls:
                 alike = (StepPath(step).loop, call.capability, call.input_hash)
                 self._alike.setdefault(alike, []).append(step)
 
-    def of(self, step: str, capability_id: str, values: dict[str, Any]) -> Earlier | None:
-        """The earlier call for the one that is about to be made; None where there is none."""
+    def of(self, step: str, capability_id: str, values: dict[str, Any]) -> EarlierCall | None:
+        """Return the earlier call that matches the call about to be made, or None."""
         in_loop = StepPath(step).in_loop
         if step not in self._calls and not in_loop:
             return None
         hash_now = digest_of(values)
-        here = self._of_part(step, capability_id, hash_now) if in_loop else self._calls[step]
+        here = self._match_part(step, capability_id, hash_now) if in_loop else self._calls[step]
         if here is None or here.capability != capability_id:
             return None
         return None if here.idempotent and here.input_hash != hash_now else here
 
-    def _of_part(self, step: str, capability_id: str, hash_now: str) -> Earlier | None:
-        """The call with the same input that stands for no other part, the one at the same place before others.
-        Else, where the input of this place changed, the call that was made there."""
-        if name := self._named.get(self._behind.get(step, "")):
+    def _match_part(self, step: str, capability_id: str, hash_now: str) -> EarlierCall | None:
+        """Return a call with the same input that belongs to no other part, preferably the one at the same place. If the
+        input of this place changed, return the call that was made there."""
+        if name := self._named.get(self._result_sources.get(step, "")):
             return self._calls[name]
-        if step not in self._behind:
+        if step not in self._result_sources:
             alike = self._alike.get((StepPath(step).loop, capability_id, hash_now), [])
             for name in sorted(alike, key=lambda name: name != step):
                 if self._owners.setdefault(name, step) == step:
@@ -100,25 +105,29 @@ class EarlierCalls:
         return here if here is not None and here.input_hash != hash_now else None
 
 
-def _earlier(told: Mapping[str, Any]) -> Earlier:
-    said = told.get("resolution")
-    return Earlier(
-        told["capability"],
-        told["input_hash"],
-        told["idempotency_key"],
-        told["kind"] == "idempotent",
-        told["origin"],
-        DoubtResolution(said["choice"], said["by"], "", told.get("output")) if said else None,
+def _parse_entry(entry: Mapping[str, Any]) -> EarlierCall:
+    resolution = entry.get("resolution")
+    return EarlierCall(
+        entry["capability"],
+        entry["input_hash"],
+        entry["idempotency_key"],
+        entry["kind"] == "idempotent",
+        entry["origin"],
+        DoubtResolution(resolution["choice"], resolution["by"], "", entry.get("output"))
+        if resolution
+        else None,
     )
 
 
 class LeftOut(Degraded):
-    """A person left this call out: in a foreach the item only, else the step."""
+    """A person skipped this call. In a foreach this skips only the item, otherwise the step."""
 
 
 def answer_of(resolution: DoubtResolution | None, capability_id: str) -> Answer | None:
-    """The answer that stands in for the call; None where it may be made. Raises LeftOut, RejectedError, or
-    EffectInDoubtError where nobody has decided yet."""
+    """Return the answer that replaces the call, or None if the call may be made.
+
+    Raise LeftOut, RejectedError, or EffectInDoubtError if there is no decision yet.
+    """
     if resolution is None:
         raise EffectInDoubtError(
             "effect.in-doubt",

@@ -1,13 +1,13 @@
-"""Driving a graph of steps (docs/reference/execution.md#scheduling).
+"""The driver of a graph of steps (docs/reference/execution.md#scheduling).
 
 1. Ready steps start in plan order while a call slot is free.
-2. A step that is done, or skipped by condition or degrade, releases its dependents; one that failed or was vetoed
-   has all downstream skipped.
-3. Without `keep_going`: after a failure or veto nothing new starts and running calls are cancelled, effects in flight
+2. A step that is done, or skipped by condition or degrade, releases its dependents. All steps downstream of a failed or
+   vetoed step are skipped.
+3. Without `keep_going`: after a failure or veto no new step starts and running calls are cancelled. Effects in flight
    end first.
-4. Dependents of a pending or cancelled step just never become ready.
-5. Nothing starts once a signal came.
-6. A step that will never start holds up nobody's writes.
+4. Dependents of a pending or cancelled step never become ready.
+5. No step starts after a signal.
+6. A step that will never start does not delay the writes of other steps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cogcli.run.engine.write_order import WriteOrder
 
 
 class ReadySet:
-    """The steps of a plan that are ready, by position in plan order: dependencies are counted down, never scanned."""
+    """The steps of a plan that are ready, by position in plan order. Dependencies are counted down, never scanned."""
 
     def __init__(self, plan: StepPlan) -> None:
         self._dependents = plan.dependents
@@ -38,7 +38,7 @@ class ReadySet:
         return bool(self._ready)
 
     def pop(self) -> int:
-        """The first ready step in plan order. Raises IndexError where none is."""
+        """Remove and return the first ready step in plan order. Raise IndexError if there is none."""
         return heappop(self._ready)
 
     def release(self, index: int) -> None:
@@ -49,11 +49,11 @@ class ReadySet:
                 heappush(self._ready, dependent)
 
     def block(self, index: int) -> list[int]:
-        """Mark all steps downstream as never to run: those steps, each given once, in plan order."""
+        """Mark all steps downstream as never to run. Return those newly marked, in plan order."""
         return self._downstream(index, self._blocked)
 
     def strand(self, index: int) -> list[int]:
-        """Note that no step downstream will become ready: those steps, each given once, in plan order."""
+        """Mark all steps downstream as never ready. Return those newly marked, in plan order."""
         return self._downstream(index, self._stranded)
 
     def _downstream(self, index: int, known: set[int]) -> list[int]:
@@ -69,7 +69,7 @@ class ReadySet:
 
 
 class GraphDriver:
-    """Runs the steps of one run. `endings`: by position in plan order, how the step ended."""
+    """Runs the steps of one run. `endings` holds by position in plan order how each step ended."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -80,7 +80,7 @@ class GraphDriver:
         self.halted = False
 
     def drive(self) -> Effects:
-        """Run until nothing runs and nothing may start."""
+        """Run until no step runs and none may start."""
         while True:
             if self._run.engine.stopping and not self.halted:
                 yield from self._halt()
@@ -93,7 +93,7 @@ class GraphDriver:
                 yield from self._handle_end(task)
 
     def wait(self, *, until: float) -> Effects:
-        """Wait for running steps to end, until a monotonic time or a second signal; nothing new starts."""
+        """Wait for running steps to end, until a monotonic time or a second signal. No new step starts."""
         yield from self._halt()
         while self._tasks:
             task: Task | None = yield Next(until=until)
@@ -102,7 +102,7 @@ class GraphDriver:
             yield from self._handle_end(task)
 
     def wind_down(self, *, force: bool) -> Effects:
-        """Cancel what runs, with `force` effects under way, too. `drive` afterwards waits for their ends."""
+        """Cancel running steps, with `force` also effects in flight. A later `drive` waits for their ends."""
         yield from self._halt()
         for task in list(self._tasks.values()):
             yield Cancel(task, force)
@@ -120,7 +120,7 @@ class GraphDriver:
         yield from self._close_writes([index for index in steps if index not in self._tasks])
 
     def _close_writes(self, indices: Sequence[int]) -> Effects:
-        """Note that these steps write nothing any more, and wake the steps that waited for them only."""
+        """Note that these steps write no more, and wake the steps that waited only for them."""
         for waiting in self._blackboard.close(indices):
             if waiting in self._tasks:
                 yield Wake(self._tasks[waiting])

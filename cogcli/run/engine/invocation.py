@@ -1,4 +1,4 @@
-"""One invocation of a step's target: route, resolve the input, call, retry by the step's `retry`."""
+"""One invocation of a step's target: route, resolve the input, call, and apply the step's `retry`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ONCE: Final = Retry(max_attempts=1)
 
 
 def invoke(planned: PlannedStep, record: StepRecord, scope: Scope) -> Effects:
-    """The output of the step's target for this scope. Raises RuntimeErrorBase, Degraded or Cancelled."""
+    """Return the output of the step's target for this scope. Raise RuntimeErrorBase, Degraded or Cancelled."""
     target = _route(planned, record, scope)
     values = resolve_input(planned.input, scope, record.reads)
     return (yield from call_target(planned, record, target, values))
@@ -32,7 +32,7 @@ def invoke(planned: PlannedStep, record: StepRecord, scope: Scope) -> Effects:
 def call_target(
     planned: PlannedStep, record: StepRecord, target: StepTarget, values: dict[str, Any]
 ) -> Effects:
-    """The output of a target for those of these values that it declares. Raises as `invoke` does."""
+    """Return the output of a target that is called with those values it declares as inputs. Raises as `invoke`."""
     kept, violations = fit_values(target.inputs, _drop_absent(record.run, planned, target, values))
     if record.run.is_lenient:
         violations = [each for each in violations if not _is_excused(planned, record, target, each)]
@@ -63,7 +63,8 @@ def call_target(
 def _is_excused(
     planned: PlannedStep, record: StepRecord, target: StepTarget, found: Violation
 ) -> bool:
-    """Whether a value may have another type than its target declares: the run began with that contradiction."""
+    """Return whether a value may have another type than its target declares, because the run began with that
+    contradiction."""
     capability = target.capability
     called = f"capability:{capability.id}" if capability else f"skill:{target.skill_id}"
     contradictions, skill = record.run.engine.contradictions, record.run.plan.skill.id
@@ -75,7 +76,7 @@ def _is_excused(
 def _drop_absent(
     run: Run, planned: PlannedStep, target: StepTarget, values: dict[str, Any]
 ) -> dict[str, Any]:
-    """The values without those of an optional `any` whose reference is absent: for `any`, null is a value."""
+    """Return the values without those of an optional `any` whose reference is absent. For `any`, null is a value."""
     if run.engine.passes_null or None not in values.values():
         return values
     left_out = [
@@ -92,7 +93,7 @@ def _drop_absent(
 
 
 def _route(planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget:
-    """What the step calls in this scope. Raises ExpressionError `router.no-case`."""
+    """Return the target that the step calls in this scope. Raise ExpressionError `router.no-case`."""
     router = planned.step.config.router
     if router is not None:
         on = value_of(
@@ -114,7 +115,10 @@ def _route(planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget
 
 
 def _may_retry_step(record: StepRecord, error: RuntimeErrorBase) -> bool:
-    """Whether the step may retry: not once a call that must not be repeated may have left, and not after its own time
-    limit, which covers all its attempts (the limit of an inner step has a `step_id`)."""
+    """Return whether the step may retry.
+
+    It may not if a call that must not be repeated may have left, nor after its own time limit, which covers all its
+    attempts. The limit of an inner step has a `step_id`.
+    """
     own_limit = error.code == "step.timeout" and error.step_id is None
     return error.retryable and not own_limit and not record.effect_left and may_repeat(record)

@@ -21,7 +21,8 @@ MAX_DEPTH = 10
 
 
 def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
-    """The child's declared outputs. Raises Cancelled, or the child's error with the path to it in its message."""
+    """Return the declared outputs of the nested skill. Raise Cancelled, or the child's error with the path to it in its
+    message."""
     parent = record.run
     if parent.depth >= MAX_DEPTH:
         raise MaxSkillDepthExceededError(
@@ -29,7 +30,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
         )
     inside = yield from enter_skill(record, skill_id, values)
     record.begin(skill=skill_id, decision=record.decision or None)
-    child = _child(record, skill_id, values, inside)
+    child = _start_child(record, skill_id, values, inside)
     graph = GraphDriver(child)
     try:
         yield from graph.drive()
@@ -38,7 +39,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
     except (Cancelled, RuntimeErrorBase) as cut:
         raise _end_early(record, child, cut) from cut
     except Exception:
-        _hold_end(child)  # a bug: it ends the root
+        _hold_end(child)  # a bug in cogcli ends the root run too
         raise
     finally:
         if child.effect_left:
@@ -52,7 +53,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
     )
     if outcome.status == "aborted":
         raise _end_early(record, child, Cancelled(outside=parent.engine.stopping))
-    record.add_usage(_usage(child))
+    record.add_usage(_sum_usage(child))
     if outcome.status == "pending":
         _hold_end(child)
     else:
@@ -66,7 +67,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
     return outputs
 
 
-def _child(
+def _start_child(
     record: StepRecord, skill_id: str, values: dict[str, Any], inside: tuple[str, ...]
 ) -> Run:
     parent, engine = record.run, record.run.engine
@@ -90,14 +91,14 @@ def _child(
 
 
 def _terminate(child: Run, outcome: RunOutcome) -> None:
-    """Append the child's last event, before it the ends held back below it."""
+    """Append the closing events held back below the child, then the child's last event."""
     child.engine.append_held(child.prefix)
     child.emit(_end_draft(child, outcome))
 
 
 def _hold_end(child: Run) -> None:
-    """Hold back the child's end, `aborted`: it ends only with what it is a part of, for nobody can answer for what
-    waits in a run that has ended."""
+    """Hold back the child's end, `aborted`, until the scope around it ends: a request in an ended run cannot be
+    answered."""
     child.hold(
         child.prefix, _end_draft(child, RunOutcome("aborted", None, dict(child.state.outputs)))
     )
@@ -115,8 +116,8 @@ def _end_draft(child: Run, outcome: RunOutcome) -> Draft:
     return draft_of(payload, child.state.run_id, step_id=child.prefix)
 
 
-def _usage(child: Run) -> dict[str, int]:
-    """Calls and tokens of the child's steps, those whose end is held back included."""
+def _sum_usage(child: Run) -> dict[str, int]:
+    """Return the calls and tokens of the child's steps, including steps whose closing event is held back."""
     sums = child.state.trace.metrics
     used = {name: getattr(sums, name) for name in no_usage()}
     for each in child.engine.held:
@@ -127,9 +128,11 @@ def _usage(child: Run) -> dict[str, int]:
 
 
 def _end_early(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase) -> Exception:
-    """End a child that was cancelled or whose step ran out of time, and give what its step raises. An effect in doubt
-    inside outweighs that: the child waits with it, whatever else of it was cut off."""
-    record.add_usage(_usage(child))
+    """End a child that was cancelled or whose step ran out of time, and return the error of its step.
+
+    An effect in doubt inside the child takes precedence: then the child waits.
+    """
+    record.add_usage(_sum_usage(child))
     if child.in_doubt is not None:
         _hold_end(child)
         return _prefix_path(child, child.in_doubt)
@@ -143,7 +146,7 @@ def _end_early(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase
 
 
 def _prefix_path(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
-    """The child's error, its message prefixed with the skill, and the step it arose in."""
+    """Return the child's error with a message that names the skill and the step in which it arose."""
     skill_id = child.state.skill_id
     if error.step_id is None:
         error.skill_id, error.run_id = skill_id, child.state.run_id

@@ -1,4 +1,4 @@
-"""How steps end, and from that the outcome of their run: one table, the first row that fits
+"""How steps end, and the outcome of a run that follows. The first matching row of one table decides
 (docs/reference/execution.md#outcome)."""
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from cogcli.declarations.value_types import Outcome
 from cogcli.specs.fields import fit_values
 
 LEFT_OUT: Final = "left-out"
-"""Reason of an item of a foreach that a person left out."""
+"""Skip reason of a foreach item that a person skipped."""
 
 
 class Degraded(Exception):
-    """Raised instead of a call that a gate or a person leaves out; the message is their reason."""
+    """Raised instead of a call that a gate or a person skips. The message is their reason."""
 
 
 class Ending(NamedTuple):
-    """How a step ended: done, failed, skipped, vetoed or pending; `error` for failed, vetoed and pending."""
+    """How a step ended: done, failed, skipped, vetoed or pending. `error` is set for failed, vetoed and pending."""
 
     status: str
     reason: str | None = None
@@ -35,31 +35,34 @@ class Ending(NamedTuple):
 
 
 def status_of(error: RuntimeErrorBase) -> str:
-    """The status of a step that ends with this error."""
+    """Return the status of a step that ends with this error."""
     return {PENDING: "pending", VETOED: "vetoed"}.get(error.exit_code, "failed")
 
 
 RELEASING: Final = frozenset(("condition", "degraded"))
-"""Reasons of a skip after which dependents run."""
+"""Skip reasons after which dependents still run."""
 
 
 class RunOutcome(NamedTuple):
-    """How a run ended: its status in `state.json`, the error behind it, the checked outputs."""
+    """How a run ended: its status in `state.json`, its error, and the checked outputs."""
 
     status: Outcome
     error: RuntimeErrorBase | None
     outputs: dict[str, Any]
     required_missing: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()
-    """What of the outputs is not of its declared type, where a lenient root declares it."""
+    """Messages about outputs of a wrong type that a lenient root tolerates."""
 
 
 def outcome_of(
     endings: Mapping[int, Ending], outputs: Mapping[str, Any], declared: Fields, *, keep_going: bool,
     lenient: bool = False,
 ) -> RunOutcome:  # fmt: skip
-    """The outcome of a run by the endings of its steps, by position in plan order. `outputs` are checked against
-    `declared`, as `final_outputs` does; of a `lenient` skill their types excuse nothing but themselves."""
+    """Return the outcome of a run from the endings of its steps, by position in plan order.
+
+    `final_outputs` checks `outputs` against `declared`. In a `lenient` skill a wrong output type alone does not fail
+    the run.
+    """
     by_status: dict[str, Ending] = {}
     for index in sorted(endings):
         by_status.setdefault(endings[index].status, endings[index])
@@ -68,7 +71,7 @@ def outcome_of(
     if pending and (keep_going or not (vetoed or failed)):
         return RunOutcome("pending", pending.error, final, missing)
     late = next((ending for ending in endings.values() if ending.reason == "run.timeout"), None)
-    if late:  # resumed after its time: it ends as a run does that its limit cuts off, whatever else is done
+    if late:  # resumed after its time: it ends like a run that its limit cuts off
         return RunOutcome("error", late.error, final, missing)
     if vetoed:
         return RunOutcome("vetoed", vetoed.error, final, missing)
@@ -76,7 +79,7 @@ def outcome_of(
         status: Outcome = "partial" if keep_going and "done" in by_status else "error"
         return RunOutcome(status, failed.error, final, missing)
     if any(ending.reason == "cancelled" for ending in endings.values()):
-        # A resumed run whose log has a step that a signal cancelled.
+        # The log of this resumed run has a step that a signal cancelled.
         return RunOutcome("aborted", None, final)
     if problem is not None and lenient and problem.code == "outputs.type":
         return RunOutcome("ok", None, final, contradictions=(problem.message,))
@@ -88,8 +91,11 @@ def outcome_of(
 def final_outputs(
     outputs: Mapping[str, Any], declared: Fields, *, lenient: bool = False
 ) -> tuple[dict[str, Any], tuple[str, ...], RuntimeErrorBase | None]:
-    """Outputs with declared ones first and defaults applied, the required ones missing, and what is wrong. In a
-    `lenient` skill null is not missing where it was written."""
+    """Return the outputs with declared ones first and defaults applied, the missing required names, and the error or
+    None.
+
+    In a `lenient` skill an explicit null does not count as missing.
+    """
     given = dict(outputs)
     kept, violations = fit_values(declared, given)
     if lenient:
@@ -113,15 +119,16 @@ def final_outputs(
 
 
 def name_step(error: RuntimeErrorBase, step: str, skill_id: str) -> str:
-    """An error's message, prefixed with the step of this skill in which, or in whose nested skill, it arose."""
+    """Return an error's message, prefixed with the step of this skill in which it arose, directly or in a nested
+    skill."""
     return f"step `{step}`{': ' if error.skill_id == skill_id else ' > '}{error.message}"
 
 
 def describe_outcome(outcome: RunOutcome, skill_id: str) -> RunOutcome:
-    """The outcome of a root run with the error as users see it.
+    """Return the outcome of a root run with the error as users see it.
 
-    A failed step's error becomes a StepExecutionError that names all steps and skills on the way, with the code and
-    place of the inner one. A veto or a wait keeps its error; only the path through nested skills is added.
+    A failed step's error becomes a StepExecutionError that names all steps and skills on the way. It keeps the code and
+    the place of the inner error. A veto or a wait keeps its error; only the path through nested skills is added.
     """
     error = outcome.error
     if error is None or error.step_id is None:

@@ -1,8 +1,8 @@
-"""A skill's steps as a graph: plan order, dependents, and which steps write before which.
+"""The plan of a skill: plan order, dependents, and which steps write before which.
 
-1. Dependencies: `depends_on`; absent, the step before in the file; `[]`, none.
+1. Dependencies: `depends_on`. If it is absent, the step before in the file; `[]` means none.
 2. Plan order is topological, ties by file order. Every result that could depend on timing follows plan order.
-3. Of two steps that may run at once and write overlapping targets, the later in plan order waits with its writes.
+3. If two steps may run at once and write overlapping targets, the later one in plan order writes last.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from cogcli.specs.capability import hinted_writes
 from cogcli.state import expressions, inputs, outputs
 
 ITERATIONS, EXHAUSTED = "$iterations", "$exhausted"
-"""The left sides that a `while` step has besides its outputs."""
+"""The left sides of an output mapping that a `while` step has in addition to its outputs."""
 
 
 class StepTarget(NamedTuple):
-    """Something a step may call: a capability, or else the nested skill `skill_id`."""
+    """A target that a step may call: a capability, or the nested skill `skill_id`."""
 
     uses: str
     capability: Capability | None
@@ -34,31 +34,33 @@ class StepTarget(NamedTuple):
 
 
 class PlannedStep(NamedTuple):
-    """One step, with all that is the same in every run."""
+    """One step with everything that is the same in every run."""
 
     position: int
-    """In plan order."""
+    """Its index in plan order."""
     step: Step
     depends_on: tuple[str, ...]
     target: StepTarget | None
-    """What is called, or the router's default; None where only `targets` are."""
+    """The target that is called, or the router's default. None if the step has only `targets`."""
     targets: Mapping[str, StepTarget]
-    """By router case or scatter name."""
+    """Targets by router case or scatter name."""
     kind: str
     input: inputs.Resolver
     produces: Fields
-    """What the output mapping, or `otherwise`, may name."""
+    """The fields that the output mapping, or `otherwise`, may name."""
     expressions: Mapping[str, Any]
-    """Compiled `condition`, `while`, `foreach` and `router`, and the `otherwise` mapping, where given."""
+    """The compiled `condition`, `while`, `foreach` and `router` expressions and the `otherwise` mapping that the step
+    declares."""
     rules: tuple[outputs.OutputRule, ...]
 
     @property
     def capability(self) -> Capability | None:
-        """The capability called, where it is one and always the same."""
+        """The capability, if the step always calls the same one."""
         return self.target.capability if self.target and not self.targets else None
 
     def rules_for(self, capability_id: str | None) -> tuple[outputs.OutputRule, ...]:
-        """The rules for what one capability produced; where several did (None), the first hint for each output."""
+        """Return the output rules for the result of one capability. For several (None): the first hint for each
+        output."""
         if self.step.output is not None or not self.targets:
             return self.rules
         if capability_id is not None:
@@ -67,13 +69,13 @@ class PlannedStep(NamedTuple):
 
     @property
     def all_targets(self) -> tuple[StepTarget, ...]:
-        """All that this step may call: the router's default or the target of `uses` first."""
+        """All targets that this step may call, the router's default or the target of `uses` first."""
         return (*((self.target,) if self.target else ()), *self.targets.values())
 
 
 class StepPlan(NamedTuple):
-    """Steps in plan order, and by position: dependents, number of dependencies, bit set of earlier steps whose writes
-    come first."""
+    """The steps in plan order. By position: dependents, number of dependencies, and the bit set of steps that must
+    write first."""
 
     skill: Skill
     steps: tuple[PlannedStep, ...]
@@ -85,7 +87,7 @@ class StepPlan(NamedTuple):
 def plan_skill(
     skill: Skill, capabilities: Mapping[str, Capability], skills: Mapping[str, Skill]
 ) -> StepPlan:
-    """The plan of a skill that passed the static checks; capabilities are looked up by id or alias."""
+    """Return the plan of a skill that passed the static checks. Capabilities are looked up by id or alias."""
     needs = _dependencies(skill)
     order = _plan_order(skill, needs)
     position = {step.id: index for index, step in enumerate(order)}
@@ -178,7 +180,8 @@ def _planned_step(
 def _produces(
     step: Step, called: tuple[StepTarget, ...], targets: Mapping[str, StepTarget]
 ) -> Fields:
-    """The fields a step produces: the union over its targets, lists under foreach, one per name under collect."""
+    """Return the fields a step produces: the union over its targets, lists under foreach, one per name under
+    collect."""
     config = step.config
     if config.scatter and config.scatter.merge == "collect":
         return {name: FieldSpec(type="object") for name in targets}
@@ -216,7 +219,7 @@ def _expressions(step: Step, loop: frozenset[str]) -> dict[str, Any]:
 def _rules(
     step: Step, called: tuple[StepTarget, ...], produces: Fields
 ) -> tuple[outputs.OutputRule, ...]:
-    """The output mapping as written; without one, as the cognitive hints of what is called say."""
+    """Return the output mapping as written, or the cognitive hints of the called capabilities without a mapping."""
     declared = step.config.merge_strategy
     if step.output is not None:
         return outputs.compile_output(step.output, declared or "overwrite", produces)
@@ -232,47 +235,49 @@ def _rules(
 
 
 def _writes_after(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> dict[int, int]:
-    """For each step the bit set of earlier ones in plan order that may run beside it and write overlapping targets.
-    Overwrites never overlap: the static checks refuse them."""
+    """Return for each step the bit set of earlier steps that may run at the same time and write overlapping targets.
+
+    Overlapping overwrites do not occur: the static checks refuse them.
+    """
     combining = [step for step in steps if any(rule.strategy != "overwrite" for rule in step.rules)]
     if len(combining) < 2:
         return {}
-    before = _ancestors(steps, position)
+    before = _find_ancestors(steps, position)
     at: dict[tuple[str, ...], int] = {}
     below: dict[tuple[str, ...], int] = {}
     after: dict[int, int] = {}
     for step in combining:
         places = {(rule.target.namespace, *rule.target.path) for rule in step.rules}
-        beside = _writers(places, at, below) & ~before[step.position]
-        if beside:
-            after[step.position] = beside
+        concurrent = _find_writers(places, at, below) & ~before[step.position]
+        if concurrent:
+            after[step.position] = concurrent
         for place in places:
             at[place] = at.get(place, 0) | 1 << step.position
-            for above in _above(place):
+            for above in _enclosing_places(place):
                 below[above] = below.get(above, 0) | 1 << step.position
     return after
 
 
-def _writers(
+def _find_writers(
     places: set[tuple[str, ...]],
     at: Mapping[tuple[str, ...], int],
     below: Mapping[tuple[str, ...], int],
 ) -> int:
-    """Bit set of the steps that write at these places, inside or around them."""
+    """Return the bit set of the steps that write at these places, inside or around them."""
     found = 0
     for place in places:
         found |= at.get(place, 0) | below.get(place, 0)
-        for above in _above(place):
+        for above in _enclosing_places(place):
             found |= at.get(above, 0)
     return found
 
 
-def _above(place: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _enclosing_places(place: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [place[:end] for end in range(2, len(place))]
 
 
-def _ancestors(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> list[int]:
-    """Per step a bit set of the steps before it along the graph."""
+def _find_ancestors(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> list[int]:
+    """Return per step the bit set of the steps before it along the graph."""
     before: list[int] = []
     for step in steps:
         bits = 0
@@ -284,7 +289,7 @@ def _ancestors(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> l
 
 
 def plan_entry(step: PlannedStep) -> PlanEntry:
-    """The step as the event `plan.created` holds it."""
+    """Return the step as an entry of the event `plan.created`."""
     capability = step.target.capability if step.target else None
     return PlanEntry(
         id=step.step.id,

@@ -1,4 +1,4 @@
-"""What the policy of a run says of a call, before its safety level and before it leaves
+"""The decisions of a run's policy about a call, before the safety level applies and before the call leaves
 (docs/reference/pack.md#governed-calls)."""
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ ONE_CALL: Final = {"tool_calls.per_turn": 1, "tool_calls.per_workflow": 1}
 def require_permitted(
     record: StepRecord, capability: Capability, values: dict[str, Any]
 ) -> Effects:
-    """Raise the error of a call that the policy denies, refuses, or wants a person for; nothing without a policy.
+    """Raise the error of a call that the policy denies or refuses, or that needs a person's approval. Without a policy
+    return at once.
 
-    A person's yes lifts the gate that asked, and no other: the call is judged again as of the time of the answer.
-    Safety gates and probes have no effects and need no entry in a pack.
+    An approval lifts only the gate that required it: the call is judged again as of the time of the answer. Safety
+    gates and probes have no effects and need no entry in a pack.
     """
     engine = record.run.engine
     policy = engine.policy
-    if policy is None or _is_question(record):
+    if policy is None or _is_gate_or_probe(record):
         return
-    verdict = _judge(policy, record, capability, values, engine.now)
+    verdict = _judge_call(policy, record, capability, values, engine.now)
     if policy.records_allow or verdict.decision != "allow":
         record.decision = _record_verdict(record, capability, values, verdict)
     lifted = set()
@@ -49,7 +50,7 @@ def require_permitted(
         answer = _require_answer(policy, record, capability, values, verdict)
         lifted.add((verdict.verdict, verdict.gate))
         yield from _wait_until(record, answer)
-        verdict = _judge(policy, record, capability, values, answer.at)
+        verdict = _judge_call(policy, record, capability, values, answer.at)
         verdict = verdict.lifted() if (verdict.verdict, verdict.gate) in lifted else verdict
         record.decision = _record_verdict(record, capability, values, verdict, answer.event or None)
     if not verdict.allows:
@@ -59,8 +60,8 @@ def require_permitted(
 
 
 def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
-    """The skill tools that the calls of a nested run are made in. One that is a tool itself is decided about first:
-    raises as `require_permitted`."""
+    """Return the skill tools around the calls of a nested run. If the skill is a tool itself, it needs a permission
+    first: raises as `require_permitted`."""
     policy, inside = record.run.engine.policy, record.run.inside
     tool = policy.tool(skill_id) if policy else None
     if tool is None:
@@ -69,10 +70,10 @@ def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Ef
     return (*inside, tool.id)
 
 
-def _judge(
+def _judge_call(
     policy: CallPolicy, record: StepRecord, capability: Capability, values: dict[str, Any], now: str
 ) -> Verdict:
-    """What the policy says of a call at a time."""
+    """Return the policy's verdict on a call at a time."""
     from cogcli.policy.run_policy import RunState
 
     state, engine = record.run.state, record.run.engine
@@ -83,7 +84,7 @@ def _judge(
 
 
 def _wait_until(record: StepRecord, answer: Answered) -> Effects:
-    """Over a log: wait until all is known that was known when the answer was used."""
+    """Over a log: wait until everything is known that was known when the answer was used."""
     dispatcher = record.run.engine.dispatcher
     position = dispatcher.redeemed_at(answer.event) if dispatcher else None
     if position is not None:
@@ -91,9 +92,9 @@ def _wait_until(record: StepRecord, answer: Answered) -> Effects:
 
 
 def spend_call(record: StepRecord) -> None:
-    """Count an attempt against the budgets of the run. Raises BudgetExceededError where one has nothing left."""
+    """Count an attempt against the budgets of the run. Raise BudgetExceededError if a budget is used up."""
     policy = record.run.engine.policy
-    if policy is None or _is_question(record):
+    if policy is None or _is_gate_or_probe(record):
         return
     from cogcli.policy.budgets import Exceeded, budget_hint
 
@@ -108,19 +109,19 @@ def spend_call(record: StepRecord) -> None:
 
 
 def may_repeat(record: StepRecord) -> bool:
-    """Whether the policy leaves the call another attempt."""
+    """Return whether the policy allows another attempt of the call."""
     policy = record.run.engine.policy
     return policy is None or policy.retries is None or record.attempts_made <= policy.retries
 
 
 def learn_facts(record: StepRecord, called: str, output: dict[str, Any]) -> None:
-    """Take up the facts of an output, of a capability or of `skill:ID`, for the rules of the next call."""
+    """Add the facts in the output of a capability or of `skill:ID`, for the rules of the next call."""
     policy = record.run.engine.policy
     if policy is not None:
         policy.learn(called, output, record.run.engine.now)
 
 
-def _is_question(record: StepRecord) -> bool:
+def _is_gate_or_probe(record: StepRecord) -> bool:
     path = StepPath(record.path)
     return path.in_call and (path.is_gate or path.in_probe)
 
@@ -132,7 +133,7 @@ def _record_verdict(
     verdict: Verdict,
     answer: str | None = None,
 ) -> dict[str, str]:
-    """Append the decision, perhaps because of a person's answer; what `step.started` says of it."""
+    """Append the decision, caused by a person's answer if given. Return the `decision` member of `step.started`."""
     policy = record.run.engine.policy
     payload = PolicyDecided(
         **verdict.to_payload(),
@@ -154,7 +155,8 @@ def _require_answer(
     values: dict[str, Any],
     verdict: Verdict,
 ) -> Answered:
-    """A person's yes to exactly this call at this gate. Raises PolicyApprovalError after asking for one."""
+    """Return a person's approval of exactly this call at this gate. Without one, append a request and raise
+    PolicyApprovalError."""
     evidence = {
         "gate": verdict.gate,
         "rule": verdict.rule,
@@ -179,7 +181,7 @@ def _require_answer(
 
 
 def _refusal(capability: Capability, verdict: Verdict) -> RuntimeErrorBase:
-    """The error of a verdict that is not `allow`."""
+    """Return the error of a verdict other than `allow`."""
     rule = f" by rule `{verdict.rule}`" if verdict.rule else ""
     text = f"`{capability.id}`: {verdict.reason} ({verdict.stage}{rule})"
     if verdict.verdict == "allow_with_gate":

@@ -1,4 +1,4 @@
-"""What the engine is given: what performs calls, the log, and which completion comes next."""
+"""Interfaces that the engine depends on: the log, the runner of calls, the policy, and the order of a recorded log."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 
 class EventSink(Protocol):
-    """The log. Only the coordinator appends."""
+    """The log of a run. Only the coordinator appends."""
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """The event as written; once this returns it survives the process. `durable`: the machine, too."""
+        """Append the event and return it as written. It then survives the process; with `durable` also a power
+        failure."""
         ...
 
     def history(self) -> Iterable[Event]:
-        """The log so far as it is read back, with what other processes appended to it. Of a replay the whole log."""
+        """Return the log so far as read back, including events that other processes appended. For a replay: the whole
+        log."""
         ...
 
 
@@ -33,53 +35,53 @@ class CapabilityRunner(Protocol):
     """Performs calls: live services, or a recorded log."""
 
     def chain(self, capability_id: str) -> BindingChain:
-        """The pinned chain of a capability. Raises BindingResolutionError."""
+        """Return the pinned chain of a capability. Raise BindingResolutionError."""
         ...
 
     def attempt(self, attempt: Attempt) -> Answer:
-        """Make one attempt, in a worker thread. Raises RuntimeErrorBase with `left` set."""
+        """Make one attempt, in a worker thread, and return the Answer. Raise RuntimeErrorBase with `left` set."""
         ...
 
     def close(self, grace: float) -> None:
-        """Leave no socket, thread or child behind; may be called twice."""
+        """Close every socket, thread and child process. May be called twice."""
         ...
 
 
 class SnapshotWriter(Protocol):
-    """Writes the document of a run while it is alive. Whoever calls it has the baton of the run."""
+    """Writes `state.json` of a run while it is alive. The caller holds the baton of the run."""
 
     def begin(self) -> None:
-        """Write the first one, unless there was one."""
+        """Write the first snapshot, unless one exists."""
         ...
 
     def is_due(self, now: float) -> bool:
-        """Whether one is to be written at this monotonic time. May be called by any thread."""
+        """Return whether a snapshot is due at this monotonic time. May be called by any thread."""
         ...
 
     def take(self) -> None:
-        """Write one. Raises nothing."""
+        """Write one snapshot. Raises nothing."""
         ...
 
 
 class CallPolicy(Protocol):
-    """What decides about calls beside their safety levels: the pack of a run, or limits given on the command line."""
+    """Decides about calls in addition to their safety levels: the pack of a run, or limits from the command line."""
 
     budgets: Budgets
     records_allow: bool
-    """Whether a call that is allowed leaves a decision in the log; if not, only one that is not."""
+    """Whether an allowed call is recorded as a decision. Other decisions are always recorded."""
     name: str
-    """The policy as `step.started` names it."""
+    """The name of the policy in `step.started`."""
     retries: int | None
-    """How often one call may be repeated, by whatever of step, binding or fallback; None for any."""
+    """How often one call may be repeated, by step, binding or fallback together. None for no limit."""
 
     @property
     def intuition_mode(self) -> IntuitionMode | None:
-        """How its rules take part in the run; None where it has none."""
+        """The mode of the policy's intuition rules, or None if it has none."""
         ...
 
     @property
     def observe(self) -> Callable[[Event], None] | None:
-        """What is given each event of the run, as soon as it is in the log; None where nothing needs them."""
+        """A function that receives each event of the run as soon as it is in the log, or None."""
         ...
 
     def judge(
@@ -90,84 +92,89 @@ class CallPolicy(Protocol):
         step: str,
         services: tuple[str, ...],
     ) -> Verdict:
-        """The verdict on a call that is about to be made, through the first of these services or a fallback."""
+        """Return the verdict on a call that is about to be made, through the first of these services or a fallback."""
         ...
 
     def tool(self, skill_id: str) -> Capability | None:
-        """The contract of a nested skill that is decided about as a call, so that those in it need no entry of their
-        own; None for any other skill."""
+        """Return the contract of a nested skill that is judged as one call, so that the calls in it need no entry. None
+        for any other skill."""
         ...
 
     def gate(self, name: str) -> PackGate:
-        """The gate of a verdict."""
+        """Return the gate that a verdict names."""
         ...
 
     def basis(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What of a decision about a call with these arguments `policy.decided` holds beside the verdict."""
+        """Return the members of `policy.decided` other than the verdict, for a call with these arguments."""
         ...
 
     def explain_refusal(self, reason: str) -> str:
-        """A hint for a call that was refused for this reason; empty if there is none."""
+        """Return a hint for a call that was refused for this reason, or an empty string."""
         ...
 
     def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
-        """Take up the facts that an output declares, as of this time."""
+        """Add the facts that an output declares, as of this time."""
         ...
 
 
 class RecordedCall(NamedTuple):
-    """The outcome of a call in a log."""
+    """The recorded outcome of a call."""
 
     position: float
-    """Its `seq`; infinite for a call that comes after the whole log."""
+    """Its `seq`. Infinite for a call that comes after the whole log."""
     answer: Callable[[], Answer]
-    """Called on the coordinator at its turn, so it must not block. Raises the recorded error, or Unanswered."""
+    """Returns the Answer. Called on the coordinator at its turn, so it must not block. Raises the recorded error, or
+    Unanswered."""
 
 
 class Dispatcher(Protocol):
-    """Which completion comes next in a run over a log: of all calls outstanding the one with the lowest `seq`. A new
-    run has none: its coordinator takes completions as threads give them."""
+    """The order of completions in a run over a log: of all outstanding calls the one with the lowest `seq` completes
+    next.
+
+    A new run has no dispatcher: its coordinator takes completions in the order in which threads return them.
+    """
 
     @property
     def live(self) -> bool:
-        """Whether a call that the log does not have is made. If not, no thread starts and no time is waited for."""
+        """Whether a call without a recorded outcome is made. If not, no thread starts and no time is spent waiting."""
         ...
 
     def recorded(self, attempt: Attempt) -> RecordedCall | None:
-        """The outcome of an attempt in the log; None for one that is made live."""
+        """Return the recorded outcome of an attempt, or None for an attempt that is made live."""
         ...
 
     def end_unanswered(self) -> NoReturn:
-        """End what the log has begun without an outcome, and which is no attempt at a service; only where it is not
-        live. Raises Cancelled where the run is being closed, else Unanswered."""
+        """End work that is not an attempt at a service and has no recorded outcome. Only called if not `live`. Raise
+        Cancelled if the run is being closed, otherwise Unanswered."""
         ...
 
     def starts_at(self, run_id: str, path: str) -> float | None:
-        """The position of the start of a call, where something with a lower one is still to come; else None."""
+        """Return the position of the start of a call if events with a lower position are outstanding. None
+        otherwise."""
         ...
 
     def judged_at(self, run_id: str, path: str) -> float:
-        """The position of the end of a step, else of the request for its approval; infinite where the log has
+        """Return the position of the end of a step, or of the request for its approval. Infinite if the log has
         neither."""
         ...
 
     def redeemed_at(self, answer: str) -> float | None:
-        """The position of the decision that a person's answer led to, by the id of the answer's event, where something
-        with a lower one is still to come; else None."""
+        """Return the position of the decision that a person's answer led to, by event id of the answer, if events with
+        a lower position are outstanding. None otherwise."""
         ...
 
     def wrote_at(self, run_id: str, path: str) -> int | None:
-        """The position of a step's writes; None where the log has none."""
+        """Return the position of a step's writes, or None if the log has none."""
         ...
 
     def is_repeated(self, run_id: str, path: str, number: int) -> bool:
-        """Whether the log has this attempt, from the second on: then its wait is over."""
+        """Return whether the log has this attempt, from the second on. Then the wait before it is over."""
         ...
 
     def ended_at(self, run_id: str, path: str) -> int | None:
-        """The position of the end of a step, or of what it is a part of; None where the log has none."""
+        """Return the position of the end of a step or of a scope around it. None if the log has none."""
         ...
 
     def is_cut_off(self, run_id: str, path: str) -> bool:
-        """Whether a step was cancelled in the log, so that it never reached its own limit of time."""
+        """Return whether the log records the step as cancelled, so that it never reached its own time limit."""
         ...

@@ -1,10 +1,11 @@
-"""Asking whether a call happened: the probe that its capability names (ADR 11).
+"""Probes: a capability that reports whether a call of another capability happened (ADR 11).
 
-1. A probe is a governed call like any other, with events of its own under `step@probe0`, `step@probe1`, ...
-2. `happened: true` stands for the call, with `output` as its answer, if the contract takes it. `happened: false` is a
-   promise: the service has closed this key, the first call can no longer take effect; so it may be made again, under
-   another key.
-3. Anything else is no answer: null, an error, a timeout, a veto, an answer that breaks the contract. A person is asked.
+1. A probe is a governed call with its own events under `step@probe0`, `step@probe1`, ...
+2. `happened: true` replaces the call, with `output` as its answer, if the contract accepts that output. `happened:
+   false` is a promise that the service has closed this key and the first call can no longer take effect. Then the call
+   may be repeated under another key.
+3. Any other reply is no answer: null, an error, a timeout, a veto, an output that breaks the contract. Then a person
+   decides.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ _SPEAKER: Final = "policy:"
 def ask_probe(
     run: Run, path: str, capability: Capability, values: dict[str, Any], key: str, number: int
 ) -> Effects:
-    """The DoubtResolution that the probe of a capability gives for one call, or None without an answer. `path`: the
-    step that called; `key`: the idempotency key of that call; `number`: of earlier probes of it."""
+    """Return the DoubtResolution from the probe of a capability for one call, or None without an answer.
+
+    `path` is the step that made the call, `key` the idempotency key of the call, `number` the count of earlier probes
+    of it.
+    """
     probe = run.engine.capabilities.get(capability.probe)
     if probe is None:
         return None
@@ -43,14 +47,16 @@ def ask_probe(
 
 
 def is_promise(resolution: DoubtResolution) -> bool:
-    """Whether the resolution is a service's promise that the call takes no effect any more: its key is closed."""
+    """Return whether the resolution is a service's promise that the call takes no effect any more, since its key is
+    closed."""
     return resolution.choice == "rerun" and resolution.by.startswith(_SPEAKER)
 
 
 def resolution_of(
     capability: Capability, probe_id: str, reply: dict[str, Any]
 ) -> DoubtResolution | None:
-    """The DoubtResolution in a probe's reply; None where it has none, or its output breaks the contract."""
+    """Return the DoubtResolution in a probe's reply. None if the reply has none, or if its output breaks the
+    contract."""
     by = f"{_SPEAKER}{probe_id}"
     if reply.get("happened") is False:
         return DoubtResolution(

@@ -1,5 +1,7 @@
-"""A whole run: first event, program, outcome, last event. The one loop for live runs, resume and replay, of a skill's
-plan or of an agent's turns."""
+"""A whole run: first event, program, outcome, last event.
+
+This one driver serves live runs, resume and replay, for a skill's plan and for an agent's turns.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ from cogcli.state.reducer import initial_state
 
 
 class Request(NamedTuple):
-    """What a root run was asked, checked and with defaults applied."""
+    """The request of a root run, checked and with defaults applied."""
 
     task: str
     inputs: dict[str, Any]
@@ -44,35 +46,35 @@ class Request(NamedTuple):
     tags: Mapping[str, str]
     pins: Mapping[str, Any]
     selection: Mapping[str, Any] = {}
-    """By capability id: the pinned chain, and why it was chosen."""
+    """By capability id: the pinned chain and the reason for its choice."""
     taken_over: Mapping[str, Any] = {}
-    """By step: the result it reuses. In the first event, so that a resume reuses it, too."""
+    """By step: the earlier result that it reuses. Recorded in the first event, so that a resume reuses it too."""
     policy: Mapping[str, Any] = {}
-    """The PolicyRequest of the run; empty for the default policy."""
+    """The payload of the run's PolicyRequest. Empty for the default policy."""
     agent: Mapping[str, Any] = {}
-    """What an agent was asked, and what its stores gave for that; empty for the run of a skill."""
+    """The request to an agent, and the data that its stores supplied for it. Empty for the run of a skill."""
     effects: Mapping[str, Any] = {}
-    """By step path: the calls of the source run, and what was decided about them. In the first event, too."""
+    """By step path: the calls of the source run and the decisions about them. Recorded in the first event."""
     typed: Sequence[str] = ()
-    """The inputs whose typed paths let the run read files that it may not read otherwise."""
+    """The inputs whose typed paths allow the run to read files that are otherwise forbidden."""
 
 
-class Finished(NamedTuple):
-    """A root run that ended or waits for a person: outcome, state, and by step id the status of each step."""
+class FinishedRun(NamedTuple):
+    """A root run that ended or waits for a person: outcome, state, and status by step id."""
 
     outcome: RunOutcome
     state: ExecutionState
     steps: dict[str, str]
     fallbacks: tuple[Fallback, ...] = ()
     not_stored: CogcliError | None = None
-    """Why the store lacks a part of what the run learned; None if it has all of it."""
+    """The error that kept a part of the learned facts out of the store. None if all are stored."""
 
 
 class Limit(NamedTuple):
-    """How long a root run may take from now, in seconds, and the error past that."""
+    """The seconds that a root run may still take, and the error after that time."""
 
     seconds: float
-    late: Callable[[], RuntimeErrorBase]
+    timeout_error: Callable[[], RuntimeErrorBase]
 
     @property
     def is_gone(self) -> bool:
@@ -81,7 +83,7 @@ class Limit(NamedTuple):
 
 
 def run_limit(engine: Engine) -> Limit | None:
-    """What is left of the limit of time that a run was given."""
+    """Return the rest of the run's time limit, or None without a limit."""
     seconds = engine.timeout_seconds
     if seconds is None:
         return None
@@ -92,19 +94,19 @@ def run_limit(engine: Engine) -> Limit | None:
 
 
 class RunProgram(Protocol):
-    """What a root run does between its first event and its last."""
+    """The work of a root run between its first and its last event."""
 
     def limit(self, engine: Engine) -> Limit | None:
-        """How long it may take."""
+        """Return the time limit of the run, or None."""
         ...
 
     def run(self, root: RootRun) -> Effects:
-        """Do it, and give the RunOutcome. May raise RuntimeErrorBase."""
+        """Do the work and return the RunOutcome. May raise RuntimeErrorBase."""
         ...
 
     def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
-        """The outcome with which the run ends, after appending what belongs before its last event; not called for a
-        run that waits."""
+        """Append the events that precede the last one, and return the final outcome. Not called for a run that
+        waits."""
         ...
 
 
@@ -128,17 +130,21 @@ SKILL: Final = SkillProgram()
 
 def execute(
     engine: Engine, plan: StepPlan, request: Request, run_id: str, program: RunProgram = SKILL
-) -> Finished:
-    """Run a program to its end, through `run.terminated` or `run.paused`. Blocks; `engine.loop.interrupt` ends it
-    early. Raises what the sink raises: without a log no run continues."""
+) -> FinishedRun:
+    """Run a program to its end, through `run.terminated` or `run.paused`, and return the finished run.
+
+    Blocks; `engine.loop.interrupt` ends it early. Raises what the sink raises: no run continues without a log.
+    """
     root = RootRun(engine, plan, request, run_id, program)
     limit = program.limit(engine)
     if limit is not None and limit.is_gone and engine.spent_ms is not None:
-        limit = None  # what the log holds is gone through, and nothing new is called: `run.resume`
+        limit = None  # the log is replayed, and `run.resume` blocks new calls
     deadline = None if limit is None else time.monotonic() + limit.seconds
-    late = limit.late if limit else None
+    timeout_error = limit.timeout_error if limit else None
     try:
-        finished: Finished = engine.loop.run(Spawn(root.steps(), deadline=deadline, late=late))
+        finished: FinishedRun = engine.loop.run(
+            Spawn(root.steps(), deadline=deadline, timeout_error=timeout_error)
+        )
     finally:
         engine.runner.close(0.0 if engine.loop.grace_over else GRACE_SECONDS)
     engine.append_service_changes(run_id)
@@ -146,7 +152,7 @@ def execute(
 
 
 class RootRun:
-    """A root run while its program drives it. `run` has the state that all its plans share."""
+    """A root run while its program drives it. `run` holds the state that all its plans share."""
 
     def __init__(
         self, engine: Engine, plan: StepPlan, request: Request, run_id: str, program: RunProgram
@@ -178,7 +184,7 @@ class RootRun:
         results = run.state.step_results
         ids = dict.fromkeys((*run.state.plan_order, *results))
         statuses = {name: results[name].status if name in results else "pending" for name in ids}
-        return Finished(
+        return FinishedRun(
             outcome,
             run.state,
             statuses,
@@ -187,8 +193,8 @@ class RootRun:
         )
 
     def drive(self, plan: StepPlan, created: Draft) -> Effects:
-        """Append the event of a plan, run its steps over the state of this run, and give the RunOutcome by how they
-        end. Raises Interrupted after a signal."""
+        """Append the event of a plan, run its steps over the state of this run, and return the RunOutcome. Raise
+        Interrupted after a signal."""
         run = self.run
         run.emit(created)
         del created  # else the records of all steps would live as long as the run
@@ -217,9 +223,7 @@ class RootRun:
             return (yield from self._program.run(self))
         except Interrupted as interruption:
             return (yield from self._abort(interruption.signal))
-        except (
-            Cancelled
-        ):  # in this log nothing begins any more: not even a question that the program asks itself
+        except Cancelled:  # the log is closed: the program may not even start a model call
             if self.engine.loop.signal is None:
                 raise
             return (yield from self._abort(self.engine.loop.signal))
@@ -230,7 +234,7 @@ class RootRun:
         except Exception as bug:
             if self._graph is not None:
                 yield from self._graph.wind_down(force=True)
-            return self._failed_outcome(_internal(bug), bug)
+            return self._failed_outcome(_internal_error(bug), bug)
 
     def _failed_outcome(
         self, error: RuntimeErrorBase, cause: Exception | None = None
@@ -239,8 +243,8 @@ class RootRun:
         return RunOutcome("error", error, dict(self.run.state.outputs))
 
     def _abort(self, signal: str) -> Effects:
-        """Start nothing new, let running calls end for a while, then finish as aborted."""
-        self.engine.loop.honour()
+        """Start nothing new, give running calls the grace period to end, then finish as aborted."""
+        self.engine.loop.begin_shutdown()
         reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
         self.run.emit(draft_of(RunAborting(reason=reason, signal=signal), self.run.state.run_id))
         if self._graph is not None:
@@ -250,7 +254,8 @@ class RootRun:
         return self._pending_outcome() or RunOutcome("aborted", None, dict(self.run.state.outputs))
 
     def _pending_outcome(self) -> RunOutcome | None:
-        """The outcome of a run that was cut off from outside with an effect in doubt: it waits for a person."""
+        """Return the outcome of a run that was cut off from outside with an effect in doubt: it waits for a person.
+        None otherwise."""
         engine = self.engine
         doubt = engine.in_doubt or (engine.doubts.first_open() if engine.doubts else None)
         if doubt is None or not engine.waits_in_doubt:
@@ -281,8 +286,8 @@ class RootRun:
         self.run.emit(draft_of(payload, self.run.state.run_id, metrics=metrics), durable=True)
 
 
-def _internal(bug: Exception) -> InternalError:
-    """The error of a run that an unexpected exception ended."""
+def _internal_error(bug: Exception) -> InternalError:
+    """Return the error of a run that an unexpected exception ended."""
     if isinstance(bug, MemoryError):
         return out_of_memory(str(bug))
     return InternalError("internal", f"{type(bug).__name__}: {bug}")
@@ -314,7 +319,8 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
 
 
 def _plan_event(run: Run) -> Draft:
-    """A function of its own, so that the records of all steps are freed before the first step."""
+    """Return the draft of `plan.created`. A separate function frees the records of all steps before the first step
+    runs."""
     records = [plan_entry(step) for step in run.plan.steps]
     labels = [f"{each.kind}:{each.description}" for each in records]
     rationale = f"steps of {run.plan.skill.id} in plan order"

@@ -1,4 +1,4 @@
-"""One step: input, the call or nested skill, output, and exactly one closing event."""
+"""One step: its input, its call or nested skill, its output, and exactly one closing event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogcli.base.errors import (
 )
 from cogcli.declarations.envelope import Event
 from cogcli.run.engine.context import Run
-from cogcli.run.engine.control_flow import Performed, run_controlled
+from cogcli.run.engine.control_flow import StepProduct, run_controlled
 from cogcli.run.engine.outcome import Degraded, Ending, status_of
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
@@ -25,15 +25,15 @@ from cogcli.state.outputs import OutputRule, require_applicable, writes_of
 
 
 def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
-    """Run a step and give its Ending. Raises only what the sink raises, and bugs."""
+    """Run a step and return its Ending. Raises only what the sink raises, and bugs."""
     record = StepRecord.of_step(run, planned)
-    done: Performed | None = None
+    done: StepProduct | None = None
     try:
         done = yield from _perform(planned, record)
         while blackboard.must_wait(
             planned.position
         ):  # overlapping steps earlier in plan order write first
-            record.append_answer(done.output)  # on disk meanwhile
+            record.append_answer(done.output)  # on disk while it waits
             yield Park()
         if done.writes is None:
             rules = planned.rules_for(done.by)
@@ -46,8 +46,8 @@ def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
         if done is not None:
             record.append_answer(
                 done.output
-            )  # it cannot be written, but it was given: nobody need ask again
-        # What may have happened outweighs why the rest of the step was given up.
+            )  # the output cannot be written, but a resume need not call again
+        # An effect in doubt takes precedence over the reason why the step ended.
         return _end_early(record, record.in_doubt or cut)
     blackboard.remember(planned.position, writes)
     if not done.skipped:
@@ -60,12 +60,13 @@ def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
 
 
 def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
-    """What the step produced; its `otherwise` output where a condition or a gate skips it. Raises RuntimeErrorBase."""
+    """Return the product of the step, or its `otherwise` output if a condition or a gate skips it. Raise
+    RuntimeErrorBase."""
     run = record.run
     taken = run.engine.taken_over.get(record.path)
     if taken is not None:
         record.reused_from = taken.origin
-        return Performed(taken.output, list(taken.writes))
+        return StepProduct(taken.output, list(taken.writes))
     condition = planned.expressions.get("condition")
     if condition is not None and not holds(
         condition, Scope(run.state), run.plan.skill.inputs, record.expression_reads
@@ -81,10 +82,10 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
 
 
 def _output_to_write(
-    run: Run, planned: PlannedStep, done: Performed, rules: tuple[OutputRule, ...]
+    run: Run, planned: PlannedStep, done: StepProduct, rules: tuple[OutputRule, ...]
 ) -> dict[str, Any]:
-    """What a step produced; in a lenient skill with null for each optional output that was not given, where a value is
-    set as a whole (docs/reference/spec-files.md#lenient)."""
+    """Return the step's output. In a lenient skill each absent optional output that is set as a whole is null
+    (docs/reference/spec-files.md#lenient)."""
     if not run.is_lenient or done.skipped:
         return done.output
     absent = [
@@ -98,7 +99,8 @@ def _output_to_write(
 
 
 def _recorded_ending(event: Event, ending: Ending) -> Ending:
-    """How a step ended by its closing event: on resume that is the recorded one, whatever came of the step now."""
+    """Return the ending in the closing event. On resume this is the recorded ending, even if the step ended differently
+    now."""
     recorded = event.payload
     if (recorded["step_status"], recorded.get("reason")) == (ending.status, ending.reason):
         return ending
@@ -106,19 +108,19 @@ def _recorded_ending(event: Event, ending: Ending) -> Ending:
     return Ending(recorded["step_status"], recorded.get("reason"), error)
 
 
-def _otherwise_output(planned: PlannedStep, record: StepRecord) -> Performed:
-    """Output of a skipped step: its `otherwise` block, checked against the declared outputs; empty without one. Raises
+def _otherwise_output(planned: PlannedStep, record: StepRecord) -> StepProduct:
+    """Return the output of a skipped step: its `otherwise` block, checked against the declared outputs, or empty. Raise
     ResponseMappingError `response.type`."""
     mapping = planned.expressions.get("otherwise")
     if mapping is None:
-        return Performed({}, [])
+        return StepProduct({}, [])
     values = resolve_input(mapping, Scope(record.run.state), record.reads)
     known = {name: field for name, field in planned.produces.items() if name in values}
     kept, violations = fit_values(known, values)
     if violations:
         text = "; ".join(violation.message for violation in violations)
         raise ResponseMappingError("response.type", f"otherwise: {text}", left=False)
-    return Performed(kept)
+    return StepProduct(kept)
 
 
 def _end_early(record: StepRecord, cut: Cancelled | RuntimeErrorBase) -> Ending:

@@ -1,4 +1,4 @@
-"""What a step did: collected while it runs, for its closing event."""
+"""The record of one step, collected while it runs, from which its closing event is made."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _TOKENS_OUT: Final = ("output_tokens", "completion_tokens")
 
 
 def no_usage() -> dict[str, int]:
-    """Usage of a step that called nothing."""
+    """Return the usage of a step without calls."""
     return {"llm_calls": 0, "tool_calls": 0, "tokens_in": 0, "tokens_out": 0}
 
 
 class StepRecord:
-    """What one step, or one gate, item or target in it, did: reads, attempts, usage, times."""
+    """The reads, attempts, usage and times of one step, or of one gate, item or target in it."""
 
     def __init__(
         self, run: Run, path: str, uses: str, capability: Capability | None, kind: str
@@ -52,17 +52,17 @@ class StepRecord:
         self.kind = kind
         self.reads: dict[str, None] = {}
         self.expression_reads: dict[str, None] = {}
-        """References in expressions; they come after those of the input."""
+        """References in expressions. The closing event lists them after those of the input."""
         self.reused_from: Mapping[str, str] | None = None
-        """The episode and event whose result was taken over, if one was."""
+        """The episode and event of the reused result, or None."""
         self.idempotency_key = f"{run.state.run_id}:{path}"
         """The idempotency key of its calls."""
         self.round: int | None = None
-        """Which round of a `while` step this is, from 0."""
+        """The number of this round of a `while` step, from 0. None outside of one."""
         self.effect_left = False
-        """Whether something that must not happen twice may have happened."""
+        """Whether a call that must not be repeated may have happened."""
         self.in_doubt: EffectInDoubtError | None = None
-        """An effect of one of this step's invocations that may have happened."""
+        """The error of one of this step's invocations that may have happened."""
         self._begun = 0
         self._attempts_answered = 0
         """Number of attempts when `step.answered` was last appended."""
@@ -71,22 +71,22 @@ class StepRecord:
         self.member: Member | None = None
         self.chain: BindingChain | None = None
         self.attempts: list[AttemptMade] = []
-        """The entries of the closing event, bindings that were passed over included."""
+        """The attempts of the closing event, skipped bindings included."""
         self.usage = no_usage()
         self.action_id: str | None = None
         self._part_tools = set[str]()
-        """What the parts of the step called."""
+        """The tools that the parts of the step called."""
         self.durable = False
         self.intent: str | None = None
         """The id of the `step.started` event."""
         self.decision: dict[str, str] | None = None
-        """What the policy of the run said, as `step.started` names it; None for the default one."""
+        """The run policy's decision for `step.started`. None for the default policy."""
         self._started_at = run.engine.clock.now()
         self._started = run.engine.clock.monotonic()
 
     @classmethod
     def of_step(cls, run: Run, planned: PlannedStep) -> StepRecord:
-        """The record of a step that begins now."""
+        """Return the record of a step that starts now."""
         step = planned.step
         return cls(run, run.path(step.id), step.uses, planned.capability, planned.kind)
 
@@ -96,12 +96,12 @@ class StepRecord:
         return self.member.binding_id if self.member else "system"
 
     def part(self, planned: PlannedStep, name: int | str) -> StepRecord:
-        """The record of an item or round by its number, or of a target by its name, that begins now."""
+        """Return the record of an item or round by number, or of a target by name, that starts now."""
         path = StepPath(self.path).item(name)
         return StepRecord(self.run, path, self.uses, planned.capability, planned.kind)
 
     def add_part(self, inner: StepRecord) -> None:
-        """Take over what an item, a round or a target read, used and left behind."""
+        """Add the reads, usage and effects of an item, a round or a target."""
         self.add_usage(inner.usage)
         self.reads |= inner.reads
         self.expression_reads |= inner.expression_reads
@@ -112,8 +112,8 @@ class StepRecord:
 
     @property
     def tool(self) -> str:
-        """What the step called: `protocol:service`, else the nested skill; of a loop what its parts called, by commas;
-        what it names if nothing was called."""
+        """The tool that the step called: `protocol:service`. For a loop the tools of its parts, joined with commas;
+        otherwise the text of `uses`."""
         if self.member is not None:
             return f"{self.member.protocol}:{self.member.service_id}"
         return ", ".join(sorted(self._part_tools)) or self.uses
@@ -125,21 +125,22 @@ class StepRecord:
 
     @property
     def called_id(self) -> str:
-        """The capability that is called, empty for a nested skill."""
+        """The id of the called capability, empty for a nested skill."""
         return self.capability.id if self.capability else ""
 
     @property
     def attempts_made(self) -> int:
-        """Number of attempts, bindings passed over not counted."""
+        """The number of attempts, without skipped bindings."""
         return sum(attempt.status != "skipped" for attempt in self.attempts)
 
     @property
     def last_made(self) -> AttemptMade:
-        """The last attempt that was made. Only called after one was."""
+        """The last attempt that was made. Requires at least one."""
         return next(attempt for attempt in reversed(self.attempts) if attempt.status != "skipped")
 
     def wait(self, seconds: float) -> Effects:
-        """Wait before the next attempt. Over a log that has it this is over; one cut off there is so again."""
+        """Wait before the next attempt. Over a log that already has this attempt there is no wait. A wait that was cut
+        off in the log is cut off at the same place."""
         dispatcher, position = self.run.engine.dispatcher, None
         if dispatcher is not None:
             number = 1 + (self.attempts_made if self.attempts else self._begun)
@@ -149,23 +150,24 @@ class StepRecord:
         yield Sleep(time.monotonic() + seconds, position)
 
     def traceparent(self, attempt: int) -> str:
-        """The W3C header of an attempt: its span is known before it leaves (docs/reference/protocols.md#export)."""
+        """Return the W3C `traceparent` header of an attempt, whose span id is known in advance
+        (docs/reference/protocols.md#export)."""
         if self.intent is None:
             return ""
         return f"00-{trace_of(self.run.state.trace_id)}-{span_of(self.intent, attempt)}-01"
 
     def set_target(self, uses: str, capability: Capability | None, values: dict[str, Any]) -> None:
-        """Set what is called next: the text of `uses`, the capability (None for a nested skill), the input."""
+        """Set the next target: the text of `uses`, the capability (None for a nested skill), the input."""
         self.uses = uses
         self.capability = capability
         self.input = values
 
     def note_effect(self) -> None:
-        """Note a call that must not be repeated: neither this step nor one around its run retries then."""
+        """Note a call that must not be repeated: neither this step nor a step around its run retries after it."""
         self.effect_left = self.run.effect_left = True
 
     def schedule_repeat(self, wait: float, error: RuntimeErrorBase) -> None:
-        """The next intent is a retry by the step itself because of this error, after `wait` seconds."""
+        """Make the next write-ahead record a retry by the step itself, because of this error, after `wait` seconds."""
         self._repeats = {
             "reason": "retry",
             "wait_ms": round(wait * 1000),
@@ -187,9 +189,9 @@ class StepRecord:
         items: int | None = None,
         targets: list[str] | None = None,
     ) -> None:
-        """Append `step.started` with these members, or `call.retried` where the step repeats its call.
+        """Append `step.started` with these members, or `call.retried` if the step repeats its call.
 
-        `durable`: synced to disk.
+        With `durable` the event is synced to disk.
         """
         self._begun += 1
         if self._repeats is not None:
@@ -222,7 +224,8 @@ class StepRecord:
         self.action_id = f"act_{event.id[3:]}"
 
     def append_answer(self, output: dict[str, Any]) -> None:
-        """Append `step.answered`, once per attempt: for a result that waits, or that no closing event will have."""
+        """Append `step.answered`, once per attempt: for an output that waits to be written, or that no closing event
+        will contain."""
         if self._attempts_answered == len(self.attempts):
             return
         self._attempts_answered = len(self.attempts)
@@ -233,19 +236,19 @@ class StepRecord:
         return draft_of(payload, self.run_id, step_id=self.path, speaker=self.speaker)
 
     def count_call(self, usage: Mapping[str, int] | None) -> None:
-        """Count one answered attempt, and add the usage of tokens that its reply reports."""
+        """Count one answered attempt, and add the token usage in its reply."""
         self.usage["llm_calls" if usage else "tool_calls"] += 1
         if usage:
-            self.usage["tokens_in"] += _first(usage, _TOKENS_IN)
-            self.usage["tokens_out"] += _first(usage, _TOKENS_OUT)
+            self.usage["tokens_in"] += _first_present(usage, _TOKENS_IN)
+            self.usage["tokens_out"] += _first_present(usage, _TOKENS_OUT)
 
     def add_usage(self, usage: dict[str, int]) -> None:
-        """Take over what a child run or a gate used."""
+        """Add the usage of a child run or a gate."""
         for key, value in usage.items():
             self.usage[key] += value
 
     def locate(self, error: RuntimeErrorBase) -> None:
-        """Fill in where an error arose; what it has already stays."""
+        """Add the place where an error arose. Members that are already set stay."""
         error.step_id = error.step_id or self.path
         error.run_id = error.run_id or self.run_id
         error.skill_id = error.skill_id or self.run.state.skill_id
@@ -257,7 +260,8 @@ class StepRecord:
             error.service_id = error.service_id or self.member.service_id
 
     def fail(self, error: RuntimeErrorBase) -> Event | None:
-        """Close by an error, which is located here; None where it waits for a person: then nothing closes."""
+        """Locate the error and append the closing event. Return None without an event if the step waits for a
+        person."""
         self.locate(error)
         engine = self.run.engine
         if isinstance(error, EffectInDoubtError):
@@ -266,9 +270,12 @@ class StepRecord:
         return None if status == "pending" else self.finish(status, reason=error.code, error=error)
 
     def cut_off(self, cut: Cancelled) -> Event | None:
-        """Close as cancelled. From outside the end is held back: of a run that waits the step stays open, and whoever
-        goes on begins it again."""
-        draft = self._end("skipped", reason="cancelled")
+        """Close the step as cancelled, and return its closing event.
+
+        If the cut came from outside, hold the event back and return None: if the run waits, the step stays open, and a
+        resume starts it again.
+        """
+        draft = self._closing_draft("skipped", reason="cancelled")
         if not cut.outside:
             return self._append_end(draft)
         self.run.hold(self.path, draft, durable=self.durable)
@@ -284,8 +291,8 @@ class StepRecord:
         writes: list[Write] | None = None,
         error: RuntimeErrorBase | None = None,
     ) -> Event:
-        """Append the closing event and give it; on resume and replay the recorded one."""
-        draft = self._end(
+        """Append the closing event and return it. On resume and replay return the recorded one."""
+        draft = self._closing_draft(
             ending, reason=reason, detail=detail, output=output, writes=writes or (), error=error
         )
         return self._append_end(draft)
@@ -294,7 +301,7 @@ class StepRecord:
         self.run.engine.append_held(self.path)
         return self.run.emit(draft, durable=self.durable)
 
-    def _end(
+    def _closing_draft(
         self,
         ending: str,
         *,
@@ -304,14 +311,14 @@ class StepRecord:
         writes: Sequence[Write] = (),
         error: RuntimeErrorBase | None = None,
     ) -> Draft:
-        """The closing event. What only a step has that began is left out of one that did not; its gates may
-        have used something."""
+        """Return the draft of the closing event. If the step never started, members about its call are left out. Usage
+        stays, since gates may have used tokens."""
         latency_ms, metrics = self._timing()
         artifacts = [
             w.target.path for w in writes if w.target.text.startswith("working.artifacts.")
         ]
         began = self.action_id is not None
-        files = self._files() if ending == "done" and self.attempts else ()
+        files = self._written_files() if ending == "done" and self.attempts else ()
         payload = ENDINGS[ending](
             step_id=self.path,
             uses=self.uses,
@@ -321,7 +328,7 @@ class StepRecord:
             attempts=self.attempts if began else ABSENT,
             usage=Usage.of(self.usage) if began or any(self.usage.values()) else None,
             capability=self.capability.id if began and self.capability is not None else None,
-            fallback=self._fallback() if began else None,
+            fallback=self._fallback_use() if began else None,
             tool=self.tool if began else None,
             reason=reason,
             detail=detail or None,
@@ -342,13 +349,13 @@ class StepRecord:
             metrics=metrics,
         )
 
-    def _files(self) -> list[WrittenFile]:
-        """The files that the calls of a step wrote, those of failed attempts left out; the last version of each."""
+    def _written_files(self) -> list[WrittenFile]:
+        """Return the files that successful calls of the step wrote, with the last version of each."""
         made = (each for each in self.attempts if each.status == "success")
         return list({file.path: file for each in made for file in each.files}.values())
 
-    def _fallback(self) -> FallbackUse | None:
-        """Whether another binding than the first answered; None where there was one alone."""
+    def _fallback_use(self) -> FallbackUse | None:
+        """Return whether a fallback binding was called. None if the chain has only one binding."""
         if self.chain is None or (len(self.chain.members) == 1 and not self.chain.passed_over):
             return None
         ids = self.chain.binding_ids
@@ -358,7 +365,7 @@ class StepRecord:
         return FallbackUse(fallback_used=used, fallback_chain=ids)
 
     def _note_fallback(self, first: str) -> None:
-        """Note the binding that answered instead of the first one; nothing if no binding answered."""
+        """Note the binding that answered instead of the first one, if a fallback answered."""
         last = self.attempts[-1]
         if last.status != "success" or last.binding_id == first:
             return
@@ -378,7 +385,7 @@ class StepRecord:
         }
 
 
-def _first(usage: Any, names: tuple[str, ...]) -> int:
+def _first_present(usage: Any, names: tuple[str, ...]) -> int:
     for name in names:
         if name in usage:
             return int(usage[name])
@@ -386,7 +393,7 @@ def _first(usage: Any, names: tuple[str, ...]) -> int:
 
 
 def excerpt(value: Any) -> str:
-    """A value's JSON, cut at 200 characters."""
+    """Return a value's JSON, cut at 200 characters."""
     return orjson.dumps(value)[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
 
 

@@ -1,16 +1,18 @@
-"""Cooperative tasks: everything that decides runs as a generator on one coordinator thread.
+"""Cooperative tasks: all decisions run in generators on one coordinator thread.
 
-1. A task yields an effect and is resumed with its result; only `Call` leaves the coordinator thread.
-2. A call that is alone runs on the coordinator's own thread, without a hop. The thread that waits for the run watches
-   it: past its deadline the baton passes to a new coordinator thread and the old one, when it returns, finds that it
-   lost the baton and ends.
-3. Other calls go to daemon threads. A call whose time is up is abandoned: its late result is dropped, its slot is free.
-4. A task's deadline bounds everything below it: its children are cancelled first, then its error is thrown into it.
-5. Over a log the recorded call with the lowest position is completed first, on the coordinator, without a thread. Live
-   calls start where no recorded one is outstanding.
-6. At most `workers` slots are held at a time, in the whole tree, first come first served.
-7. The thread that waits for the run also says when a snapshot is due. The coordinator takes it between two completions;
-   while the coordinator is in a call that it makes itself, the waiting thread takes it under the baton.
+1. A task yields an effect and is resumed with its result. Only the work of a `WorkerCall` may leave the coordinator
+   thread.
+2. A single outstanding call runs on the coordinator's own thread. The thread that waits for the run watches it. Past
+   the call's deadline the baton passes to a new coordinator thread; the old one notices on return that it lost the
+   baton, and ends.
+3. Other calls run in daemon threads. A call past its deadline is abandoned: its later result is dropped, its slot is
+   free.
+4. A task's deadline limits everything below it: its children are cancelled first, then its error is thrown into it.
+5. Over a log the recorded call with the lowest position completes first, on the coordinator, without a thread. Live
+   calls start when no recorded call is outstanding.
+6. At most `workers` slots are held at a time in the whole tree, first come first served.
+7. The waiting thread also checks whether a snapshot is due. The coordinator takes it between two completions. During a
+   call on the coordinator's own thread the waiting thread takes it under the baton.
 """
 
 from __future__ import annotations
@@ -37,8 +39,10 @@ _WATCH_SECONDS: Final = 0.05
 
 
 class Cancelled(Exception):
-    """Thrown into a task that has to end; it may still append events, but yields no further effect. `outside`: by a
-    signal, a limit of time, or a log that is at its end, not by what ended beside it in its run."""
+    """Thrown into a task that has to end. The task may still append events, but yields no further effect.
+
+    `outside` means the cause is a signal, a time limit or the end of a log, not a sibling in the same run.
+    """
 
     def __init__(self, *, outside: bool = False) -> None:
         super().__init__()
@@ -46,11 +50,11 @@ class Cancelled(Exception):
 
 
 class Unanswered(Exception):
-    """Raised by the work of a recorded call that never got an answer: it waits for what cancels it."""
+    """Raised by the work of a recorded call that never got an answer: the task waits until it is cancelled."""
 
 
 class Interrupted(Exception):
-    """Thrown into the root task once, when a signal asks the run to end."""
+    """Thrown into the root task once, when a signal ends the run."""
 
     def __init__(self, signal: str) -> None:
         super().__init__(signal)
@@ -58,65 +62,68 @@ class Interrupted(Exception):
 
 
 class WorkerSlot(NamedTuple):
-    """Wait for one of the worker slots. It is given back when the task's next call ends."""
+    """Wait for one of the worker slots. The slot is released when the task's next call ends."""
 
 
 class WorkerCall(NamedTuple):
-    """Do `work` off the coordinator; past `deadline` `late()` is raised in the task instead.
+    """Run `work` off the coordinator. After `deadline` the error from `timeout_error` is raised in the task instead.
 
-    `on_abandon` is called when the result will be dropped; it must not block. With a `position` it is a recorded call:
-    `work` runs on the coordinator once nothing outstanding has a lower one.
+    `on_abandon` is called when the result will be dropped; it must not block. A `position` makes it a recorded call:
+    `work` runs on the coordinator as soon as no outstanding call has a lower position.
     """
 
     work: Callable[[], Any]
     deadline: float
-    late: Callable[[], Exception]
+    timeout_error: Callable[[], Exception]
     on_abandon: Callable[[], None] | None = None
     position: float | None = None
 
 
 class Turn(NamedTuple):
-    """Wait until nothing outstanding has a lower position in the log."""
+    """Wait until no outstanding call has a lower position in the log."""
 
     position: float
 
 
 class Sleep(NamedTuple):
-    """Wait until a monotonic time. With a `position` it is one that the log has the end of: what cut it off there."""
+    """Wait until a monotonic time. `position` is set if the log records an event that cut this wait off."""
 
     until: float
     position: float | None = None
 
 
 class Spawn(NamedTuple):
-    """Start a child task; gives the Task, already run up to its first wait."""
+    """Start a child task. The result is the Task, already run up to its first wait."""
 
     steps: Effects
     label: Any = None
     deadline: float | None = None
-    late: Callable[[], Exception] | None = None
+    timeout_error: Callable[[], Exception] | None = None
 
 
 class Next(NamedTuple):
-    """Wait for the next child to end and give its Task. Gives None where `slot` is set as soon as a slot is free, at
-    once where it is not and no child is left; gives None at `until`."""
+    """Wait for the next child to end. The result is its Task.
+
+    With `slot` the result is None as soon as a slot is free; without `slot`, None at once if no child is left. At
+    `until` the result is None.
+    """
 
     slot: bool = False
     until: float | None = None
 
 
 class Park(NamedTuple):
-    """Wait for a `Wake`. The task's own deadline no longer counts: it waits for other tasks."""
+    """Wait for a `Wake`. The task's own deadline no longer counts, since it waits for other tasks."""
 
 
 class Wake(NamedTuple):
-    """Resume a parked task; no effect on any other."""
+    """Resume a parked task. Any other task is unaffected."""
 
     task: Task
 
 
 class Cancel(NamedTuple):
-    """Cancel a child and all below it. Without `force` shielded calls end first. `force` is for what ends the run from
+    """Cancel a child and all tasks below it. Without `force` shielded calls end first. `force` is for a cut from
     outside."""
 
     task: Task
@@ -124,11 +131,25 @@ class Cancel(NamedTuple):
 
 
 class Task:
-    """One generator being driven. `result` or `error` is set once it is done."""
+    """A generator that the loop drives. `result` or `error` is set when it is done."""
 
     __slots__ = (
-        "call", "cancelling", "children", "deadline", "done", "ended", "error", "has_slot", "label", "late", "outside",
-        "parent", "result", "shielded", "steps", "wait",
+        "call",
+        "cancelling",
+        "children",
+        "deadline",
+        "done",
+        "ended",
+        "error",
+        "has_slot",
+        "label",
+        "outside",
+        "parent",
+        "result",
+        "shielded",
+        "steps",
+        "timeout_error",
+        "wait",
     )  # fmt: skip
 
     def __init__(self, steps: Effects, parent: Task | None, spawn: Spawn | None = None) -> None:
@@ -136,7 +157,7 @@ class Task:
         self.parent = parent
         self.label: Any = spawn.label if spawn else None
         self.deadline = spawn.deadline if spawn else None
-        self.late = spawn.late if spawn else None
+        self.timeout_error = spawn.timeout_error if spawn else None
         self.children: dict[Task, None] = {}
         self.ended: deque[Task] = deque()
         self.wait: Any = None
@@ -159,7 +180,7 @@ class Loop:
     def __init__(
         self, workers: int, *, live: bool = True, snapshots: SnapshotWriter | None = None
     ) -> None:
-        """Without `live` every call is a recorded one: all runs on the thread of `run`, which never waits."""
+        """Without `live` every call is a recorded one: all work runs on the thread of `run`, which never waits."""
         self._live = live
         self._snapshots = snapshots
         self._snapshot_due = False
@@ -168,7 +189,7 @@ class Loop:
         self._waiting: deque[tuple[Task, WorkerCall]] = deque()
         self._slot_waiters: deque[tuple[Task, WorkerSlot | Next]] = deque()
         self._recorded: list[tuple[float, int, Task, WorkerCall | Turn | Sleep]] = []
-        """A heap of what waits for its position in the log; the number keeps the order of equal ones."""
+        """A heap of waits by log position. The number keeps the order of equal positions."""
         self._recorded_before = 0
         self._in_flight: dict[object, tuple[Task, WorkerCall]] = {}
         self._timed: dict[Task, float] = {}
@@ -183,10 +204,11 @@ class Loop:
         self._signals: list[tuple[str, float]] = []
         self._interrupted = False
 
-    # -- from outside -------------------------------------------------------------------------------------------------
+    # -- called by other threads --------------------------------------------------------------------------------------
 
     def run(self, root: Spawn) -> Any:
-        """The root task's result. Its error is raised; blocks, and serves as the watchdog of calls made inline."""
+        """Return the root task's result, or raise its error. Blocks, and watches over calls on the coordinator's
+        thread."""
         self._root = Task(root.steps, None, root)
         if root.deadline is not None:
             self._timed[self._root] = root.deadline
@@ -207,18 +229,18 @@ class Loop:
         return self._root.result
 
     def interrupt(self, signal: str) -> None:
-        """Ask the run to end. May be called from a signal handler; a second call ends the grace period."""
+        """Request the end of the run. May be called from a signal handler. A second call ends the grace period."""
         self._signals.append((signal, time.monotonic()))
         self._inbox.put((_SIGNAL, None, None))
 
     @property
     def signal(self) -> str | None:
-        """The signal that asked the run to end, if one did."""
+        """The first signal that requested the end of the run, or None."""
         return self._signals[0][0] if self._signals else None
 
-    def honour(self) -> None:
-        """Called when the root task ends the run for a signal: no `Interrupted` follows, its deadline no longer
-        counts. Sleeping tasks are woken: they have no call to wait for."""
+    def begin_shutdown(self) -> None:
+        """Called when the root task ends the run because of a signal: no `Interrupted` follows, and its deadline no
+        longer counts. Sleeping tasks are woken, since they have no call to wait for."""
         self._interrupted = True
         self._root.deadline = None
         self._timed.pop(self._root, None)
@@ -227,12 +249,12 @@ class Loop:
 
     @property
     def grace_until(self) -> float:
-        """The monotonic time up to which running calls may end after a signal."""
+        """The monotonic time until which running calls may end after a signal. 0 after a second signal."""
         return self._signals[0][1] + GRACE_SECONDS if len(self._signals) == 1 else 0.0
 
     @property
     def grace_over(self) -> bool:
-        """Whether the time that a signal leaves to running calls is over."""
+        """Whether the grace period after a signal is over."""
         return bool(self._signals) and time.monotonic() > self.grace_until
 
     @property
@@ -245,7 +267,7 @@ class Loop:
         return self._free > claims
 
     def shield(self, on: bool) -> None:
-        """While on, the running task's call survives `Cancel`."""
+        """While on, the running task's call survives a `Cancel` without force."""
         self._current.shielded = on
 
     # -- the coordinator ----------------------------------------------------------------------------------------------
@@ -268,7 +290,7 @@ class Loop:
                 return
             if self._snapshot_due:
                 self._take_snapshot()
-            # Only now: a task that ended meanwhile is handled before another starts in its slot.
+            # Slots are granted last: a task that ended is handled before another one starts in its slot.
             self._grant()
             if self._runnable:
                 continue
@@ -278,13 +300,13 @@ class Loop:
             if (
                 len(self._waiting) == 1
                 and not self._in_flight
-                and not self._timed_beside(self._waiting[0][0])
+                and not self._has_other_timers(self._waiting[0][0])
             ):
                 self._call_inline(*self._waiting.popleft(), epoch)
                 continue
             while self._waiting:
                 self._call_in_pool(*self._waiting.popleft())
-            if not self._runnable:  # else a call got no thread, and its task is runnable
+            if not self._runnable:  # else a call found no thread, and its task is runnable
                 self._receive()
 
     def _resume(self, task: Task, value: Any, error: BaseException | None) -> None:
@@ -319,7 +341,7 @@ class Loop:
             self._wake(parent, parent.ended.popleft())
 
     def _wake(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
-        """Resume a waiting task later in the loop. Its wait is cleared at once, so that it is resumed only once."""
+        """Make a waiting task runnable. Its wait is cleared at once, so that it is resumed only once."""
         task.wait = None
         if task.deadline is None:
             self._timed.pop(task, None)
@@ -389,10 +411,11 @@ class Loop:
         self._runnable.append((task, None, None))
 
     def _cancel(self, task: Task, *, force: bool) -> None:
-        """Throw Cancelled into a task and, before it, everything below it; one with a shielded child waits for it."""
+        """Throw Cancelled into all tasks below a task, then into it. A task with a shielded child waits for that
+        child."""
         if task.done:
             return
-        # Below one that is being cancelled no Wake would come any more.
+        # Below a task that is being cancelled no Wake can come any more.
         parked = type(task.wait) is Park and task.parent is not None and task.parent.cancelling
         if task.shielded and not force and not parked:
             return
@@ -405,7 +428,7 @@ class Loop:
         self._throw(task, Cancelled(outside=force))
 
     def _throw(self, task: Task, error: BaseException) -> None:
-        """Raise an error in a task now. One that never ran ends without running; one that waits on is a bug."""
+        """Raise an error in a task now. A task that never ran ends without running; one that waits again is a bug."""
         self._runnable = deque(entry for entry in self._runnable if entry[0] is not task)
         self._waiting = deque(entry for entry in self._waiting if entry[0] is not task)
         self._resume(task, None, error)
@@ -434,7 +457,7 @@ class Loop:
         token = self._register(task, call)
         with self._baton:
             self._inline_until = min([call.deadline, *self._timed.values()])
-        result, error = self._lack_memory() or _perform(call.work)
+        result, error = self._memory_shortage() or _perform(call.work)
         with self._baton:
             if self._epoch != epoch:
                 raise _BatonLost
@@ -443,7 +466,7 @@ class Loop:
 
     def _call_in_pool(self, task: Task, call: WorkerCall) -> None:
         token = self._register(task, call)
-        if lacking := self._lack_memory():
+        if lacking := self._memory_shortage():
             self._complete(token, *lacking)
             return
         try:
@@ -452,15 +475,15 @@ class Loop:
             self._complete(token, None, no_thread())
 
     def _watch_memory(self) -> None:
-        """End the run, once, while there is memory left to end it with."""
+        """End the run, once, while enough memory is left to end it."""
         if self._memory is None or type(self._root.wait) is not Next:
             return
-        if lacking := self._lack_memory():
+        if lacking := self._memory_shortage():
             self._memory = None
             self._throw(self._root, lacking[1])
 
-    def _lack_memory(self) -> tuple[None, MemoryError] | None:
-        """The outcome of a call that has too little memory left to begin; None if it has enough."""
+    def _memory_shortage(self) -> tuple[None, MemoryError] | None:
+        """Return the outcome of a call that has too little memory to start, or None if there is enough."""
         if self._memory is not None:
             try:
                 memory_limit.require_room(self._memory, calls=len(self._in_flight))
@@ -474,7 +497,7 @@ class Loop:
         return token
 
     def _complete(self, token: object, result: Any, error: BaseException | None) -> None:
-        """Pass the result of a call to its task; that of an abandoned call is dropped."""
+        """Pass the result of a call to its task. The result of an abandoned call is dropped."""
         entry = self._in_flight.pop(token, None)
         if entry is None:
             return
@@ -494,8 +517,10 @@ class Loop:
     # -- the log ------------------------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
-        """Handle a signal, else complete what is first in the log; where nothing of it is outstanding, the next limit
-        of time is reached at once, for without threads nothing else can come."""
+        """Handle a signal, or complete the first outstanding entry of the log.
+
+        Without one, reach the next time limit at once: without threads no other event can occur.
+        """
         if not self._inbox.empty():
             self._receive()
         elif self._recorded:
@@ -517,8 +542,11 @@ class Loop:
             self._expire(min(self._limits()))
 
     def _reach_limit(self, task: Task) -> None:
-        """Reach the nearest limit of time over a task that was cut off at this place of the log. How long its call or
-        sleep would have taken the log does not say, so its own end is not compared. A signal cuts off by itself."""
+        """Reach the nearest time limit above a task that was cut off at this place of the log.
+
+        The log does not record how long the call or sleep would have taken, so its own deadline is not compared. A
+        signal needs no limit: it cuts the task off itself.
+        """
         above: Task | None = task
         while above is not None and above.deadline is None:
             above = above.parent
@@ -527,8 +555,8 @@ class Loop:
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
-    def _timed_beside(self, task: Task) -> bool:
-        """Whether something other than this task and those above it waits for a time."""
+    def _has_other_timers(self, task: Task) -> bool:
+        """Return whether a task other than this one and its ancestors waits for a time."""
         above = {task}
         while task.parent is not None:
             task = task.parent
@@ -536,9 +564,9 @@ class Loop:
         return any(timed not in above or type(timed.wait) is Sleep for timed in self._timed)
 
     def _receive(self) -> None:
-        """Wait for a result, a signal or the next deadline, and resume the tasks that it concerns."""
+        """Wait for a result, a signal or the next deadline, and resume the affected tasks."""
         timeout: float | None = 0.0
-        if self._inbox.empty():  # else the limits, of which there are many, need not be looked at
+        if self._inbox.empty():  # else there is no need to scan the many limits
             dues = self._limits()
             if self._signals and not self.grace_over:
                 dues.append(self.grace_until)
@@ -570,16 +598,16 @@ class Loop:
         for task, call in [entry for entry in self._in_flight.values() if entry[1].deadline <= now]:
             if task.call is not None:
                 self._forget_call(task)
-                self._throw(task, call.late())
+                self._throw(task, call.timeout_error())
         for task in [task for task, due in self._timed.items() if due <= now]:
             self._expire_task(task, now)
 
     def _expire_task(self, task: Task, now: float) -> None:
         if task.done or task not in self._timed:
             return
-        if task.deadline is not None and task.deadline <= now and task.late is not None:
+        if task.deadline is not None and task.deadline <= now and task.timeout_error is not None:
             del self._timed[task]
-            error = task.late()  # before anything below is cancelled
+            error = task.timeout_error()  # before the tasks below are cancelled
             for child in list(task.children):
                 self._cancel(child, force=True)
             self._forget_call(task)
@@ -593,7 +621,7 @@ class Loop:
             self._snapshots.take()
 
     def _watch_snapshots(self) -> None:
-        """Take a snapshot that is due, or let the coordinator take it."""
+        """Take a snapshot if one is due, or request it from the coordinator."""
         if (
             self._snapshots is None
             or self._snapshot_due
@@ -608,7 +636,7 @@ class Loop:
         self._inbox.put((_SNAPSHOT, None, None))
 
     def _watch(self) -> None:
-        """Take the baton from a coordinator whose inline call is late."""
+        """Take the baton from a coordinator whose call on its own thread is past its deadline."""
         with self._baton:
             until = self._inline_until
             if until is None or not (time.monotonic() > until or self.grace_over):
@@ -616,13 +644,13 @@ class Loop:
             try:
                 threads.start(self._coordinate, self._epoch + 1, name="coordinator")
             except threads.NoThread:
-                return  # tried again at the next watch
+                return  # the next watch tries again
             self._epoch += 1
             self._inline_until = None
 
 
 def no_thread() -> TransportError:
-    """The error of a call for which there was no thread: it never left."""
+    """Return the error of a call for which the system had no thread: the call never left."""
     return TransportError(
         "call.transport",
         "the system gave no thread for the call",
@@ -632,7 +660,7 @@ def no_thread() -> TransportError:
 
 
 class _BatonLost(Exception):
-    """Another coordinator thread has taken over."""
+    """Raised in a coordinator thread that another one has replaced."""
 
 
 _SIGNAL: Final = object()
@@ -659,7 +687,7 @@ def _perform(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
 
 
 class _Pool:
-    """Daemon threads, started when none is idle; an abandoned one never holds up the process."""
+    """Daemon threads, started when none is idle. An abandoned thread never delays the exit of the process."""
 
     def __init__(self, inbox: SimpleQueue[tuple[object, Any, BaseException | None]]) -> None:
         self._inbox = inbox
@@ -685,7 +713,7 @@ class _Pool:
                 return
 
     def close(self) -> None:
-        """End the idle threads; a busy one ends when its call returns, or with the process: it is a daemon."""
+        """End the idle threads. A busy thread ends when its call returns, or with the process."""
         self._closed = True
         while self._idle:
             self._idle.pop().put(None)

@@ -1,10 +1,10 @@
 """The order in which concurrent steps of one run write. Positions are those in plan order.
 
-1. A step that is done with its call waits with its writes for every earlier step beside it that shares a target and
-   may still write: which of them ran first must not show in any result.
-2. It watches the last of these only; when that one is over it looks again.
-3. On resume and replay a step whose writes are in the log waits only for those that wrote before it there: in a run
-   that waited for a person at an earlier step the others wrote meanwhile.
+1. A finished step delays its writes until every earlier concurrent step that shares a target has written or ended.
+   Timing must not show in any result.
+2. It watches only the last of these steps, and checks again when that one ends.
+3. On resume and replay a step with recorded writes waits only for steps that wrote before it in the log. While a run
+   waited for a person at an earlier step, the other steps may have written.
 4. Two concurrent deep merges must not set one leaf to different values.
 """
 
@@ -20,12 +20,13 @@ from cogcli.state.reducer import Write
 
 
 class WriteOrder:
-    """Which steps may still write, which wait for which, and what was merged. Sets of positions are bit sets."""
+    """Tracks which steps may still write, which steps wait for which, and the merged values. Sets of positions are bit
+    sets."""
 
     def __init__(
         self, writes_after: Mapping[int, int], size: int, wrote_at: Callable[[int], int | None]
     ) -> None:
-        """`wrote_at`: the log position of the writes of the step at a position; None where the log has none."""
+        """`wrote_at` returns the log position of the writes of the step at a position, or None if the log has none."""
         self._after = writes_after
         self._wrote_at = wrote_at
         self._open = (1 << size) - 1 if writes_after else 0
@@ -33,10 +34,11 @@ class WriteOrder:
         self._merged: dict[int, list[Write]] = {}
 
     def must_wait(self, index: int) -> bool:
-        """Whether an overlapping step earlier in plan order may still write; if so, a later `close` gives this one."""
+        """Return whether an overlapping step earlier in plan order may still write. If so, a later `close` returns this
+        step."""
         others = self._after.get(index, 0) & self._open
         then = self._wrote_at(index) if others else None
-        if then is not None:  # by the log only those wait that wrote before this step
+        if then is not None:  # over a log only steps that wrote earlier count
             places = [other for other in range(index) if others >> other & 1]
             earlier = [
                 other for other in places if (at := self._wrote_at(other)) is not None and at < then
@@ -47,7 +49,7 @@ class WriteOrder:
         return bool(others)
 
     def close(self, indices: Sequence[int]) -> list[int]:
-        """Note that these steps write nothing any more. Gives the steps that no longer have to wait, in plan order."""
+        """Note that these steps write no more. Return the steps that no longer have to wait, in plan order."""
         if not self._after:
             return []
         free = []
@@ -60,13 +62,13 @@ class WriteOrder:
         return sorted(free)
 
     def remember(self, index: int, writes: list[Write]) -> None:
-        """Keep the writes of a step that may conflict, for `require_no_conflict` of concurrent ones."""
+        """Keep the merges of a step for `require_no_conflict` of concurrent steps."""
         merges = [write for write in writes if STRATEGIES[write.strategy].conflict]
         if merges and self._after:
             self._merged[index] = merges
 
     def require_no_conflict(self, index: int, writes: list[Write]) -> None:
-        """Raises OutputMappingError when a concurrent merge set one leaf to another value."""
+        """Raise OutputMappingError if a concurrent merge set one leaf to another value."""
         if not self._merged or index not in self._after:
             return
         for earlier, theirs in self._merged.items():
@@ -81,7 +83,7 @@ def _require_agreement(ours: Write, others: list[Write]) -> None:
         if conflict is None or not overlap(ours.target, theirs.target):
             continue
         depth = min(len(ours.target.path), len(theirs.target.path))
-        leaf = conflict(_wrapped(theirs, depth), _wrapped(ours, depth))
+        leaf = conflict(_nest_value(theirs, depth), _nest_value(ours, depth))
         if leaf is not None:
             part = f"`{leaf}`" if leaf else "it"
             raise OutputMappingError(
@@ -89,8 +91,8 @@ def _require_agreement(ours: Write, others: list[Write]) -> None:
             )
 
 
-def _wrapped(write: Write, depth: int) -> Any:
-    """A write's value as seen from a place that many segments deep."""
+def _nest_value(write: Write, depth: int) -> Any:
+    """Return a write's value as seen from an enclosing place that is `depth` segments deep."""
     value = write.value
     for segment in reversed(write.target.path[depth:]):
         value = {segment: value}

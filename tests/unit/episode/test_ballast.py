@@ -24,7 +24,7 @@ from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify.check import verify
-from cogcli.run.results import give_up
+from cogcli.run.results import close_after_error
 
 Full = Callable[[Path], None]
 
@@ -84,7 +84,7 @@ def test_a_run_that_a_full_disk_stops_ends_and_is_sealed(tmp_path: Path, full: F
     full(journal.directory)
     refused(lambda: sample.began(journal, "read"))
     refused(lambda: sample.began(journal, "read"))
-    give_up(journal)
+    close_after_error(journal)
     journal.close()
     assert is_clean(verify(journal.directory))
     assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == (
@@ -109,7 +109,7 @@ def test_a_run_with_an_effect_in_doubt_waits_and_is_not_sealed(tmp_path: Path, f
     intent = sample.began(journal, "read", side_effects="effect")
     full(journal.directory)
     refused(lambda: sample.ended(journal, "read", intent))
-    waiting = give_up(journal)
+    waiting = close_after_error(journal)
     journal.close()
     assert waiting is not None
     assert [event.id for event in waiting.open_doubts] == [intent.id]
@@ -133,7 +133,7 @@ def test_where_not_even_the_pause_fits_the_log_reads_as_interrupted(
 
     monkeypatch.setattr(folder_module.os, "write", write)
     refused(lambda: sample.began(journal, "other"))
-    assert give_up(journal) is not None
+    assert close_after_error(journal) is not None
     journal.close()
     monkeypatch.undo()
     assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == (
@@ -168,7 +168,7 @@ def test_a_large_member_that_finds_no_room_ends_the_log(tmp_path: Path, full: Fu
     full(journal.directory)
     refused(lambda: sample.began(journal, "read", input={"text": "x" * 70_000}))
     refused(lambda: sample.began(journal, "read"))
-    give_up(journal)
+    close_after_error(journal)
     journal.close()
     assert is_clean(verify(journal.directory))
 
@@ -189,7 +189,7 @@ def test_no_event_follows_a_broken_disk_or_a_failed_sync(
     refused(lambda: journal.append(paused, durable=True))
     monkeypatch.undo()
     size = (journal.directory / "events.jsonl").stat().st_size
-    give_up(journal)
+    close_after_error(journal)
     refused(lambda: sample.terminated(journal))
     journal.close()
     assert (journal.directory / "events.jsonl").stat().st_size == size
@@ -222,14 +222,14 @@ def test_what_cannot_be_cut_off_again_is_never_followed(
 def test_an_episode_in_which_nothing_was_committed_is_taken_back(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     journal.put_blob(sample.SPECS)
-    give_up(journal)
+    close_after_error(journal)
     journal.close()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_was_committed_stays_whatever_stopped_the_run(tmp_path: Path) -> None:
     journal = begun(tmp_path)
-    give_up(journal)
+    close_after_error(journal)
     journal.close()
     assert read_row(journal.directory).status == "interrupted"
 

@@ -11,7 +11,7 @@ import sample_episode as sample
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import UsageError
 from cogcli.episode.log_reader import EventLog
-from cogcli.run.effects import Effect, effects_of
+from cogcli.run.effects import Effect, find_effects
 from cogcli.run.engine.doubt import EarlierCalls
 from cogcli.run.log_index import LogIndex
 from cogcli.run.rerun_effects import select_effects
@@ -47,7 +47,7 @@ def test_a_call_counts_unless_it_surely_did_not_leave(tmp_path: Path, end: str) 
     intent = sample.began(journal, "read", side_effects="effect")
     if told:
         sample.ended(journal, "read", intent, **told)
-    found = effects_of(LogIndex(event for _, event in EventLog(journal.directory)))
+    found = find_effects(LogIndex(event for _, event in EventLog(journal.directory)))
     journal.close()
     assert {step: effect.state for step, effect in found.items()} == (
         {"read": state} if state else {}
@@ -84,7 +84,7 @@ def test_an_item_that_moved_is_known_by_its_input() -> None:
         "b",
     ]
     assert [
-        one and one.was_given({"to": name})
+        one and one.has_input({"to": name})
         for one, name in zip(here, ("new", "a", "b"), strict=True)
     ] == [
         False,

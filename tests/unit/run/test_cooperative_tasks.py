@@ -33,7 +33,7 @@ def call(work: Any, limit: float = 10.0) -> WorkerCall:
 
 def driven(steps: Effects, workers: int = 4, limit: float | None = None) -> Any:
     deadline = None if limit is None else time.monotonic() + limit
-    return Loop(workers).run(Spawn(steps, deadline=deadline, late=late))
+    return Loop(workers).run(Spawn(steps, deadline=deadline, timeout_error=late))
 
 
 def calling(work: Any, limit: float = 10.0) -> Effects:
@@ -118,7 +118,7 @@ def test_a_deadline_cancels_children_first_and_then_raises() -> None:
             order.append("parent")
 
     def root() -> Effects:
-        yield Spawn(parent(), deadline=time.monotonic() + 0.1, late=late)
+        yield Spawn(parent(), deadline=time.monotonic() + 0.1, timeout_error=late)
         yield Next()
 
     driven(root())
@@ -160,7 +160,7 @@ def test_a_parked_task_goes_on_when_woken_and_has_no_deadline_meanwhile() -> Non
         return "woken"
 
     def root() -> Effects:
-        task = yield Spawn(child(), deadline=time.monotonic() + 0.05, late=late)
+        task = yield Spawn(child(), deadline=time.monotonic() + 0.05, timeout_error=late)
         yield Sleep(time.monotonic() + 0.15)
         yield Wake(task)
         yield Wake(task)
