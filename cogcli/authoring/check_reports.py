@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from cogcli.authoring.verification.check_result import FAILED, SKIPPED, CheckResult
 from cogcli.base.problems import Problem
+from cogcli.declarations.value_types import Json
 from cogcli.report.check_report import (
     CaseFailure,
     CheckReport,
@@ -54,7 +54,7 @@ def skill_tests_report(
     results: Sequence[CheckResult],
     seconds: float,
     problems: Sequence[Problem],
-    coverage: Sequence[dict[str, Any]],
+    coverage: Sequence[Json],
 ) -> CheckReport:
     """`test`: a case per check, in a group per test case; the problems of files that are none; a table of what ran."""
     report = check_results_report("test", results, seconds)
@@ -85,7 +85,7 @@ def _placed(result: CheckResult, problem: Problem) -> Problem:
     return problem._replace(line=frame.line, column=frame.column) if frame else problem
 
 
-def _coverage_row(entry: dict[str, Any]) -> str:
+def _coverage_row(entry: Json) -> str:
     kinds = [entry[kind] for kind in KINDS]
     missing = cell("; ".join(name for kind in kinds for name in kind["missing"]))
     counts = " | ".join(f"{kind['ran']}/{kind['total']}" for kind in kinds)

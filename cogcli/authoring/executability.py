@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.needs import NETWORK, Need, called_first, find_needs, outside_need
 from cogcli.app.registry import open_registry, selection_options
@@ -30,6 +30,7 @@ from cogcli.base.system_text import variable
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.specs.catalog import Catalog
 
@@ -175,7 +176,7 @@ class RegistryCoverage(NamedTuple):
     """By kind: how many there are in all layers, how many ran, and which did not; `yours` has how many of these are not
     shipped. `untrusted` counts the capabilities and cases that were left out because their layer is not trusted."""
 
-    counts: dict[str, dict[str, Any]]
+    counts: dict[str, Json]
     untrusted: int
 
 
@@ -205,7 +206,7 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
 
 def _count(
     settings: Settings, specs: Mapping[str, Capability | Binding | Skill], ran: Collection[str]
-) -> dict[str, Any]:
+) -> Json:
     """How many specs of a kind there are, and which of them did not run."""
     missing = sorted(id for id in specs if id not in ran)
     yours = {id for id, spec in specs.items() if not is_shipped(settings, spec.file)}

@@ -15,6 +15,7 @@ from cogcli.base.errors import BindingResolutionError
 from cogcli.base.problems import KeyPath, suggestion
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Step
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog
@@ -115,9 +116,7 @@ def _unknown(case: SkillCase, catalog: Catalog, name: str, path: KeyPath) -> NoR
     )
 
 
-def _fitting(
-    case: SkillCase, capability: Capability, output: dict[str, Any], path: KeyPath
-) -> dict[str, Any]:
+def _fitting(case: SkillCase, capability: Capability, output: Json, path: KeyPath) -> Json:
     for name in output:
         if name not in capability.outputs:
             message, hint = (

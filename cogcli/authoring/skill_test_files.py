@@ -277,7 +277,7 @@ def update_cases(
     return UpdatedCases(tuple(results.values()), tuple(diffs))
 
 
-def _acceptable(run: CaseRun) -> dict[str, Any]:
+def _acceptable(run: CaseRun) -> Json:
     """The outputs that differ and hold no secret."""
     redactor = Redactor()
     return {

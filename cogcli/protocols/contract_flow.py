@@ -16,6 +16,7 @@ from cogcli.base.schema.visitor import Bundle, any_of
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import Fields, FieldSpec
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.contract_finding import UNDESCRIBED, ContractFinding, OperationContract, Taken
 from cogcli.protocols.type_fit import describe_schema, drop_null, misfit, misfit_as_text
 from cogcli.specs.binding_shape import RESPONSE_PATH
@@ -222,9 +223,9 @@ def _text(text: str, inputs: Fields) -> Given | None:
     return Given(found.schema, maybe, f"input.{'.'.join(path)}")
 
 
-def _object(value: dict[str, Any], inputs: Fields) -> Given | None:
+def _object(value: Json, inputs: Fields) -> Given | None:
     bundle = Bundle()
-    properties: dict[str, Any] = {}
+    properties: Json = {}
     required = []
     for name, item in value.items():
         inner = request_schema(item, inputs)
@@ -250,7 +251,7 @@ def _list(value: list[Any], inputs: Fields) -> Given | None:
     if len(known) < len(items):
         return None
     schemas = [bundle.part(item.schema) for item in known]
-    shape: dict[str, Any] = {"type": "array", "minItems": sum(not item.maybe for item in known)}
+    shape: Json = {"type": "array", "minItems": sum(not item.maybe for item in known)}
     if not any(item.maybe for item in known):
         shape |= {"prefixItems": schemas, "items": False} if schemas else {"maxItems": 0}
     else:
@@ -264,8 +265,8 @@ def schema_of(field: FieldSpec) -> Any:
     return bundle.whole(_part(field, bundle))
 
 
-def _part(field: FieldSpec, bundle: Bundle) -> dict[str, Any]:
-    found: dict[str, Any] = {} if field.type == "any" else {"type": field.type}
+def _part(field: FieldSpec, bundle: Bundle) -> Json:
+    found: Json = {} if field.type == "any" else {"type": field.type}
     if field.enum is not None:
         found["enum"] = field.enum
     if field.items is not None:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.redact import Redactor
 from cogcli.base.schema.validator import errors
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import ObservedExchange
 
 _ONE_LINE: Final = 100
@@ -38,9 +39,9 @@ class Check(NamedTuple):
         """Why a result fails because of this check."""
         return ": ".join(part for part in (self.name, self.detail) if part)
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The check as a JSON object."""
-        payload: dict[str, Any] = {"name": self.name, "passed": self.passed, "detail": self.detail}
+        payload: Json = {"name": self.name, "passed": self.passed, "detail": self.detail}
         if self.frame:
             payload["frame"] = self.frame._asdict()
         return payload

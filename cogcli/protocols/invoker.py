@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from cogcli.base.calls import Cancellation, ServiceNotice
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     from cogcli.base.file_roots import Roots
@@ -75,7 +76,7 @@ class InvocationRequest(NamedTuple):
     service: Service
     binding: Binding
     operation: str
-    payload: dict[str, Any]
+    payload: Json
     effect: str
     idempotency_key: str
     capability_id: str
@@ -140,12 +141,12 @@ class CallMeta(NamedTuple):
     """The proxy that the request went through, without user info; empty without `use_env_proxy`."""
     printed: str = ""
     """The last 64 KiB that a function printed."""
-    files: list[dict[str, Any]] | None = None
+    files: list[Json] | None = None
     """The files that a function wrote: path, size and hash of each."""
     notices: list[str] | None = None
     """What the server did besides answering: lines that are no messages, requests that were refused."""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The members of one entry of `attempts[]`, without empty ones and without `usage`, which is one of the event.
 
         `status` becomes `status_code`: an attempt's own `status` is success or failed.

@@ -16,6 +16,7 @@ from cogcli.base.errors import RuntimeErrorBase, ServerFaultError
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.declarations.binding_spec import Binding, BindingMetadata
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import Answering
 from cogcli.protocols.exchange_checks import Judge
@@ -38,12 +39,12 @@ class DocumentKind(NamedTuple):
     """
 
     noun: str
-    parse: Callable[[dict[str, Any]], Any]
+    parse: Callable[[Json], Any]
     changes: Callable[[Any, Any], tuple[ContractChange, ...]]
-    fetch: Callable[[DocumentRequest], dict[str, Any]]
+    fetch: Callable[[DocumentRequest], Json]
     judge: Callable[[Binding, Service], Judge | None]
     """The checks of a binding's calls by the document, None without one; raises DocumentFault."""
-    mock: Callable[[dict[str, Any], Service], Answering]
+    mock: Callable[[Json, Service], Answering]
     """A server that answers as the document says; raises DocumentFault."""
 
 
@@ -64,7 +65,7 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
     return described().judge(binding, service) if described else None
 
 
-def live_document(service: Service, context: InvokerContext, seconds: float) -> dict[str, Any]:
+def live_document(service: Service, context: InvokerContext, seconds: float) -> Json:
     """The document that a service of a protocol with documents publishes now; every `$ref` in it resolves.
 
     Raises what a call raises; RejectedError where there is none, ServerFaultError where the reply is not a document.
@@ -118,7 +119,7 @@ class DocumentRequest:
         outgoing = OutgoingRequest(method, url, whole, body, value)
         return self._http.exchange(self._request, self._limits, outgoing)[0]
 
-    def document(self, data: bytes, where: str, name: str) -> dict[str, Any]:
+    def document(self, data: bytes, where: str, name: str) -> Json:
         """The document in these bytes, found at `where`. Raises ServerFaultError."""
         try:
             return parse_document(data, name)

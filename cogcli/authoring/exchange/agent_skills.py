@@ -35,6 +35,7 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_types import NESTED
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
@@ -77,7 +78,7 @@ class Remark(NamedTuple):
     text: str
     reason: str
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The remark as a JSON object."""
         return self._asdict()
 
@@ -103,7 +104,7 @@ class Setup(NamedTuple):
     builtin: bool = True
     """Whether the shipped registry counts."""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The setup as a JSON object."""
         return {
             **self._asdict(),
@@ -556,7 +557,7 @@ class _Proposal:
                 continue  # told as a problem
         return texts
 
-    def _active_now(self) -> dict[str, Any]:
+    def _active_now(self) -> Json:
         """The present choices of the host; none where their file cannot be read."""
         path = os.path.join(self.host, ACTIVE_FILE)
         if path in self.links:

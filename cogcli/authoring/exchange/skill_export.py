@@ -11,13 +11,14 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from cogcli.app.inventory.kinds import spec_details
 from cogcli.app.settings import Settings
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.files import hint_for_write, write_atomic
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.value_types import Json
 
 FILE: Final = "SKILL.md"
 LONGEST_NAME: Final = 64
@@ -56,7 +57,7 @@ def folder_name(id: str) -> str:
     return f"{name[:55].rstrip('-')}-{sha256(id.encode()).hexdigest()[:8]}"
 
 
-def document(name: str, spec: dict[str, Any]) -> str:
+def document(name: str, spec: Json) -> str:
     """The text of a SKILL.md, from the object of `skills show`."""
     head = [
         "---",
@@ -89,7 +90,7 @@ def document(name: str, spec: dict[str, Any]) -> str:
     return "\n".join([*head, *body]) + "\n"
 
 
-def _table(fields: dict[str, Any]) -> Iterator[str]:
+def _table(fields: Json) -> Iterator[str]:
     yield "| name | type | | description |"
     yield "|---|---|---|---|"
     for name, field in fields.items():

@@ -12,13 +12,14 @@ import re
 import stat
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.errors import USAGE, UsageError
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.base.yaml.builder import Limits
 from cogcli.base.yaml.reader import MAX_DEPTH, MAX_NODES, parse
+from cogcli.declarations.value_types import Json
 
 MOST_BODY: Final = 64 * 1024
 MOST_HEAD: Final = 16 * 1024
@@ -39,7 +40,7 @@ class SkillFolder(NamedTuple):
 
     name: str
     description: str
-    head: dict[str, Any]
+    head: Json
     body: str
     document: bytes
     files: dict[str, bytes]
@@ -75,7 +76,7 @@ def read_folder(path: str) -> SkillFolder:
     return SkillFolder(name, description, head, body, document, files, left_out)
 
 
-def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
+def _parsed(document: bytes, file: str) -> tuple[Json, str]:
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
     fences = [
         n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))
@@ -102,7 +103,7 @@ def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
     return head.value or {}, body
 
 
-def _text(head: dict[str, Any], key: str, file: str, most: int) -> str:
+def _text(head: Json, key: str, file: str, most: int) -> str:
     value = head.get(key)
     if not isinstance(value, str) or not value.strip():
         raise _broken(file, f"`{key}` is missing, or no text", f"write {key}: ... in the head")

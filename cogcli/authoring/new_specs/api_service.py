@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from cogcli.authoring.new_specs.new_files import NewFile, spec_file
@@ -22,6 +22,7 @@ from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.problems import Problem, ProblemsFound
+from cogcli.declarations.value_types import Json
 from cogcli.specs.id_grammar import is_settable
 
 KIND: Final = "openapi"
@@ -36,7 +37,7 @@ class ApiDocument(NamedTuple):
 
     path: str
     data: bytes
-    value: dict[str, Any]
+    value: Json
     api: OpenApiDocument
 
 
@@ -102,7 +103,7 @@ def credentials(document: ApiDocument, service_id: str) -> Credentials:
     return Credentials(token, headers, frozenset(taken.values()))
 
 
-def _header_of(scheme: dict[str, Any]) -> tuple[str, str]:
+def _header_of(scheme: Json) -> tuple[str, str]:
     """The header that a security scheme uses, and how: `bearer`, `basic` or `key`; empty for any other scheme."""
     kind, http_scheme = scheme.get("type"), str(scheme.get("scheme")).lower()
     if kind == "apiKey" and scheme.get("in") == "header":
@@ -113,7 +114,7 @@ def _header_of(scheme: dict[str, Any]) -> tuple[str, str]:
     return "Authorization", "basic" if kind == "http" and http_scheme == "basic" else ""
 
 
-def _used_schemes(value: dict[str, Any]) -> list[str]:
+def _used_schemes(value: Json) -> list[str]:
     """The names of the schemes that `security` asks for, in the order of the document."""
     holders = [value]
     for item in object_of(value.get("paths")).values():
@@ -181,14 +182,14 @@ def service_file(
 ) -> NewFile:  # fmt: skip
     """The file of the service."""
     url, private = address
-    value: dict[str, Any] = {"id": service_id, "kind": KIND, "base_url": url}
+    value: Json = {"id": service_id, "kind": KIND, "base_url": url}
     if private:
         value["network"] = "private"
     value["spec_ref"] = spec_ref
     if given.token:
         value["auth_ref"] = given.token
     title = description_of(object_of(document.value.get("info")).get("title"))
-    metadata: dict[str, Any] = {"description": title} if title else {}
+    metadata: Json = {"description": title} if title else {}
     if given.headers:
         metadata["headers"] = given.headers
     if metadata:

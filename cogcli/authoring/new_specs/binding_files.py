@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from cogcli.authoring.new_specs.api_service import KIND
 from cogcli.authoring.new_specs.new_files import NewFile, spec_file
@@ -13,6 +12,7 @@ from cogcli.authoring.new_specs.operation_words import OperationWords
 from cogcli.base.api_documents.openapi import Entry
 from cogcli.base.redact import names_secret
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.value_types import Json
 
 
 def id_words(entry: Entry) -> list[str]:
@@ -64,7 +64,7 @@ def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec
 def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWords) -> NewFile:
     example = example_inputs(spec.request, words)
     whole = all(name in example for name, field in spec.inputs.items() if field.get("required"))
-    value: dict[str, Any] = {
+    value: Json = {
         "id": id,
         "version": "1.0.0",
         "description": words.summary,
@@ -86,7 +86,7 @@ def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWor
 def binding_file(
     path: str, id: str, capability: str, service: str, entry: Entry, spec: OperationSpec
 ) -> NewFile:
-    value: dict[str, Any] = {
+    value: Json = {
         "id": id,
         "capability": capability,
         "service": service,
@@ -95,7 +95,7 @@ def binding_file(
         "request": spec.request,
         "response": spec.response,
     }
-    metadata: dict[str, Any] = {} if entry.id else {"method": entry.method}
+    metadata: Json = {} if entry.id else {"method": entry.method}
     if spec.mode:
         metadata["response_mode"] = spec.mode
     if metadata:

@@ -18,6 +18,7 @@ from cogcli.base.api_documents.openapi import OpenApiOperation
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.lookup import Members, members
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.value_types import Json
 from cogcli.specs.id_grammar import FIELD_NAME, is_settable
 from cogcli.specs.shape import is_ignored
 
@@ -35,8 +36,8 @@ class NotBindable(Exception):
 class OperationSpec(NamedTuple):
     """What capability and binding say of an operation; `notes`, what was left out or renamed."""
 
-    inputs: dict[str, dict[str, Any]]
-    outputs: dict[str, dict[str, Any]]
+    inputs: dict[str, Json]
+    outputs: dict[str, Json]
     request: dict[str, str]
     response: dict[str, str]
     properties: dict[str, bool]
@@ -64,8 +65,8 @@ def operation_spec(operation: OpenApiOperation, words: OperationWords) -> Operat
 class _Maker:
     def __init__(self, words: OperationWords) -> None:
         self._words = words
-        self.inputs: dict[str, dict[str, Any]] = {}
-        self.outputs: dict[str, dict[str, Any]] = {}
+        self.inputs: dict[str, Json] = {}
+        self.outputs: dict[str, Json] = {}
         self.sent: dict[str, str] = {}
         self.response: dict[str, str] = {}
         self.notes: list[str] = []
@@ -166,7 +167,7 @@ class _Maker:
         self.response["text"] = "response.text"
         return "text"
 
-    def _field_name(self, name: str, place: str, taken: dict[str, Any]) -> str:
+    def _field_name(self, name: str, place: str, taken: Json) -> str:
         field, number = field_name(name), 1
         while field in taken:
             field = field_name(f"{place}_{name[:40]}{'' if number == 1 else f'_{number}'}")
@@ -176,7 +177,7 @@ class _Maker:
         return field
 
 
-def _good_replies(operation: OpenApiOperation) -> dict[str, Any]:
+def _good_replies(operation: OpenApiOperation) -> Json:
     """The schemas of the replies of status 2xx; without one that of `default`."""
     good = {
         status: schema for status, schema in operation.responses.items() if status.startswith("2")
@@ -207,7 +208,7 @@ def _is_flat(inside: Members, schema: Any) -> bool:
     return is_object and inside.plain and bool(inside.properties)
 
 
-def example_inputs(request: dict[str, Any], words: OperationWords) -> dict[str, Any]:
+def example_inputs(request: Json, words: OperationWords) -> Json:
     """The document's own examples, by the input that a request sends there as a whole value."""
     whole = words.examples.get("body")
     found = {}

@@ -12,6 +12,7 @@ from cogcli.base.json_pointer import NOWHERE, DocumentFault
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.terminal_text import visible
 from cogcli.base.yaml.text_faults import UNSAFE
+from cogcli.declarations.value_types import Json
 
 LONGEST: Final = 300
 _MOST_PARTS: Final = 200
@@ -23,12 +24,12 @@ class OperationWords(NamedTuple):
 
     summary: str
     texts: dict[str, str]
-    examples: dict[str, Any]
+    examples: Json
     replies: dict[str, list[str]]
     calls_back: bool
 
 
-def operation_words(document: dict[str, Any], entry: Entry) -> OperationWords:
+def operation_words(document: Json, entry: Entry) -> OperationWords:
     """The words about an entry of a document; what is malformed says nothing."""
     return _Reader(document).words(entry)
 
@@ -47,10 +48,10 @@ def description_of(text: Any) -> str:
 
 
 class _Reader:
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: Json) -> None:
         self._document = document
         self._texts: dict[str, str] = {}
-        self._examples: dict[str, Any] = {}
+        self._examples: Json = {}
         self._replies: dict[str, list[str]] = {}
 
     def words(self, entry: Entry) -> OperationWords:
@@ -79,16 +80,16 @@ class _Reader:
             bool(own.get("callbacks")),
         )
 
-    def _resolved(self, value: Any) -> dict[str, Any]:
+    def _resolved(self, value: Any) -> Json:
         with suppress(DocumentFault):
             return resolve(self._document, value, ())[0]
         return {}
 
-    def _json(self, holder: dict[str, Any]) -> dict[str, Any]:
+    def _json(self, holder: Json) -> Json:
         content = object_of(holder.get("content"))
         return self._resolved(next((content[name] for name in content if "json" in name), None))
 
-    def _members(self, name: str, media: dict[str, Any], said: str = "") -> None:
+    def _members(self, name: str, media: Json, said: str = "") -> None:
         """The words about a body or a reply, and about each property that it names at its top."""
         self._add(name, media, media.get("schema"), said)
         pending = [media.get("schema")]
@@ -100,7 +101,7 @@ class _Reader:
             for key, schema in object_of(part.get("properties")).items():
                 self._add(f"{name}.{key}", {}, schema)
 
-    def _add(self, name: str, holder: dict[str, Any], raw: Any, said: str = "") -> None:
+    def _add(self, name: str, holder: Json, raw: Any, said: str = "") -> None:
         schema = self._resolved(raw)
         beside = object_of(raw).get("description")  # of 3.1, beside a reference
         texts = (holder.get("description"), beside, schema.get("description"), said)

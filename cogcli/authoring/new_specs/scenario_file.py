@@ -31,6 +31,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.scenario_spec import CannedReply, MockServer, Scenario
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.contract_flow import schema_of
 from cogcli.specs.scenario_folders import directory_of
@@ -126,10 +127,10 @@ def _content(scenario: Scenario) -> bytes:
     return orjson.dumps(present, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def _inputs(capability: Capability, binding: Binding, service: Service) -> dict[str, Any]:
+def _inputs(capability: Capability, binding: Binding, service: Service) -> Json:
     """Examples of the service's document, or of the capability, and a value for each other required input."""
     examples = map(object_of, list_of(capability.metadata.get("examples")))
-    declared: dict[str, Any] = next((each["inputs"] for each in examples if "inputs" in each), {})
+    declared: Json = next((each["inputs"] for each in examples if "inputs" in each), {})
     found = {**_examples(binding, service), **object_of(declared)}
     found = {name: value for name, value in found.items() if name in capability.inputs}
     for name, field in capability.inputs.items():
@@ -148,7 +149,7 @@ def _value(what: str, field: FieldSpec) -> Any:
         ) from lost
 
 
-def _examples(binding: Binding, service: Service) -> dict[str, Any]:
+def _examples(binding: Binding, service: Service) -> Json:
     """The examples that the service's OpenAPI document has of the inputs."""
     with suppress(
         DocumentFault

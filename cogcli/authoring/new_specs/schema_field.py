@@ -9,6 +9,7 @@ from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.limits import faults
 from cogcli.base.schema.lookup import with_definitions
 from cogcli.base.schema.visitor import rewrite
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.type_fit import drop_null
 
 _ANNOTATIONS: Final = frozenset(("default", "examples", "deprecated", "readOnly", "writeOnly"))
@@ -21,7 +22,7 @@ def may_be_null(schema: Any) -> bool:
     return "null" in types and types != frozenset(TYPES)
 
 
-def field_of(schema: Any, description: str, *, required: bool) -> dict[str, Any]:
+def field_of(schema: Any, description: str, *, required: bool) -> Json:
     """The specification of a field for the values of a schema, null excepted."""
     whole = _inlined(schema)
     narrow = _inlined(drop_null(whole)) if may_be_null(whole) else whole
@@ -33,7 +34,7 @@ def field_of(schema: Any, description: str, *, required: bool) -> dict[str, Any]
         if types == {"integer", "number"}
         else "any"
     )
-    field: dict[str, Any] = {"type": kind if kind != "null" else "any"}
+    field: Json = {"type": kind if kind != "null" else "any"}
     if required:
         field["required"] = True
     if description:
@@ -67,12 +68,12 @@ def _inlined(schema: Any) -> Any:
     return schema
 
 
-def _constraints(schema: Any) -> dict[str, Any]:
+def _constraints(schema: Any) -> Json:
     """What a schema says beside the type of its value, without annotations."""
     if not isinstance(schema, dict):
         return {} if schema else {"not": {}}
 
-    def bare(part: dict[str, Any]) -> dict[str, Any]:
+    def bare(part: Json) -> Json:
         return {key: value for key, value in part.items() if key not in _ANNOTATIONS}
 
     whole = rewrite(schema, bare)
@@ -83,7 +84,7 @@ def _constraints(schema: Any) -> dict[str, Any]:
     return {**own, "$defs": used} if used else own
 
 
-def _used_definitions(part: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def _used_definitions(part: Any, definitions: Json) -> Json:
     """The definitions that a schema refers to, directly or not, in the order of the whole."""
     found, pending = set[str](), [part]
     while pending:
@@ -100,7 +101,7 @@ def _used_definitions(part: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     return {name: schema for name, schema in definitions.items() if name in found}
 
 
-def _simple_items(rest: dict[str, Any]) -> dict[str, Any]:
+def _simple_items(rest: Json) -> Json:
     """The elements of a list as a field, where their type is all that is said of them."""
     items = rest.get("items")
     types = types_of(with_definitions(rest, items)) if isinstance(items, dict) else frozenset()

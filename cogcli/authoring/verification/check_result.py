@@ -12,6 +12,7 @@ from cogcli.base.errors import CogcliError
 from cogcli.base.jsonvalue import kind_of
 from cogcli.base.output_diff import ABSENT, OutputDifference
 from cogcli.base.redact import Redactor
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange_checks import Check, Frame, NotRunnable
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -29,7 +30,7 @@ class CheckResult(NamedTuple):
     status: str
     subject: str = ""
     checks: tuple[Check, ...] = ()
-    outputs: dict[str, Any] | None = None
+    outputs: Json | None = None
     reason: str = ""
     code: str = ""
     ms: int | None = None
@@ -44,7 +45,7 @@ class CheckResult(NamedTuple):
             (check.frame for check in self.checks if check.frame and not check.passed), None
         )
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The check result as a JSON object."""
         passed = None if self.status == SKIPPED else self.status == PASSED
         checks = [check.to_payload() for check in self.checks]

@@ -4,17 +4,18 @@ from the request."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.scenario_spec import CannedReply
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import Answering, Reply, Seen, in_turn, json_reply
 
 _MOST_WORDS: Final = 20
 
-Made = Callable[[dict[str, Any]], dict[str, Any]]
+Made = Callable[[Json], Json]
 """The reply to a request's JSON object. Raises Unfit."""
 
 
@@ -22,7 +23,7 @@ class Unfit(Exception):
     """The request is one that the service refuses."""
 
 
-def _data_schema_validate(asked: dict[str, Any]) -> dict[str, Any]:
+def _data_schema_validate(asked: Json) -> Json:
     errors = [
         f"`{name}` must be an object"
         for name in ("data", "schema")
@@ -31,24 +32,24 @@ def _data_schema_validate(asked: dict[str, Any]) -> dict[str, Any]:
     return {"valid": not errors, "errors": errors}
 
 
-def _text_summarize(asked: dict[str, Any]) -> dict[str, Any]:
+def _text_summarize(asked: Json) -> Json:
     words = _text(asked, "text").split()
     kept = " ".join(words[:_MOST_WORDS])
     return {"summary": f"{kept} ..." if len(words) > _MOST_WORDS else kept}
 
 
-def _code_execute(asked: dict[str, Any]) -> dict[str, Any]:
+def _code_execute(asked: Json) -> Json:
     """Runs nothing: the reply holds the length of the code."""
     code = _text(asked, "code")
     return {"result": None, "stdout": f"mock: {len(code)} characters, not run", "stderr": ""}
 
 
-def _fs_read(asked: dict[str, Any]) -> dict[str, Any]:
+def _fs_read(asked: Json) -> Json:
     content = f"mock content of {_text(asked, 'path')}"
     return {"content": content, "bytes": len(content.encode())}
 
 
-def _agent_route(asked: dict[str, Any]) -> dict[str, Any]:
+def _agent_route(asked: Json) -> Json:
     agents = asked.get("agents")
     if not isinstance(agents, list) or not agents:
         raise Unfit("`agents` must be a list with at least one agent")
@@ -56,7 +57,7 @@ def _agent_route(asked: dict[str, Any]) -> dict[str, Any]:
     return {"route": first.get("id") if isinstance(first, dict) else first, "confidence": 0.95}
 
 
-def _text(asked: dict[str, Any], name: str) -> str:
+def _text(asked: Json, name: str) -> str:
     value = asked.get(name)
     if not isinstance(value, str):
         raise Unfit(f"`{name}` must be text")

@@ -9,12 +9,13 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker_rule import RuleCall
 from cogcli.run.prepare import one_step_skill
 from cogcli.specs.catalog import Catalog
 
-EFFECTS: Final[dict[str, dict[str, Any]]] = {
+EFFECTS: Final[dict[str, Json]] = {
     "none": {"side_effects": False},
     "idempotent": {"side_effects": True, "idempotent": True},
     "effect": {"side_effects": True},
@@ -114,7 +115,7 @@ def _service(call: RuleCall, root: str) -> Service:
     return Service.of(raw, layer="verify", root=root, trusted=call.trusted)
 
 
-def _skills(call: RuleCall, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def _skills(call: RuleCall, names: tuple[str, ...]) -> list[Json]:
     """The skill that runs, and the nested one."""
     if call.nested is None:
         return [_one_step(call, names)]
@@ -123,7 +124,7 @@ def _skills(call: RuleCall, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [_one_step(call._replace(step={**outer, **call.step}), names), inner]
 
 
-def _one_step(call: RuleCall, names: tuple[str, ...]) -> dict[str, Any]:
+def _one_step(call: RuleCall, names: tuple[str, ...]) -> Json:
     outputs = {name: {"type": "any"} for name in names} if call.outputs is None else call.outputs
     members = {"config": dict(call.config), **call.step}
     head = {"id": SKILL, "name": "Verify", "description": "One call."}

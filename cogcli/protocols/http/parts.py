@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
 from cogcli.base.errors import RequestMappingError
 from cogcli.base.jsonvalue import kind_of
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.url import (
     encode,
     json_bytes,
@@ -41,9 +42,7 @@ class HttpParts(NamedTuple):
         return json_bytes(sent_value(self.body), "the body") if self.has_body else b""
 
 
-def parts_without_document(
-    operation: str, method: str | None, payload: dict[str, Any]
-) -> HttpParts:
+def parts_without_document(operation: str, method: str | None, payload: Json) -> HttpParts:
     """The parts without a document: `{name}` keys fill the path, the rest is the query or a JSON object.
 
     Raises RequestMappingError `request.value`, `request.missing`.
@@ -70,12 +69,12 @@ def parts_without_document(
     return HttpParts(method, path, values, query, {})
 
 
-def parts_by_document(operation: OpenApiOperation, payload: dict[str, Any]) -> HttpParts:
+def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
     """The parts with a document, each key at its parameter's location. Raises RequestMappingError, DocumentFault."""
     locations = locate_keys(payload, operation)
     known = {(parameter.place, parameter.name): parameter for parameter in operation.parameters}
     parts = HttpParts(operation.method, operation.path, {}, [], {})
-    body: dict[str, Any] = {}
+    body: Json = {}
     given: set[tuple[str, str]] = set()
     whole: list[Any] = []
     for key, value in payload.items():

@@ -11,6 +11,7 @@ from cogcli.base.errors import ResponseMappingError
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     from cogcli.base.http import HttpReply
@@ -40,9 +41,7 @@ def parse_reply(data: bytes, cap: int) -> Any:
     return loads(data, max_bytes=cap, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
 
 
-def reply_record(
-    reply: HttpReply, value: Any, secrets: Secrets, *, is_value: bool
-) -> dict[str, Any]:
+def reply_record(reply: HttpReply, value: Any, secrets: Secrets, *, is_value: bool) -> Json:
     """A reply in an attempt's record: its JSON value, else its text, else its bytes in base64, in which no secret could
     be found any more once they are encoded."""
     names = sorted({name.lower() for name, _ in reply.headers})
@@ -83,7 +82,7 @@ def json_body(reply: HttpReply, cap: int) -> Any:
         raise not_json_error(f"the reply is not JSON: {refused}") from refused
 
 
-def text_body(reply: HttpReply) -> dict[str, Any]:
+def text_body(reply: HttpReply) -> Json:
     """`{text}`. Raises ResponseMappingError `response.not-json` for bytes that are no text."""
     named = _CHARSET.search(reply.header("content-type"))
     charset = named[1].lower() if named else "utf-8"
@@ -95,12 +94,12 @@ def text_body(reply: HttpReply) -> dict[str, Any]:
         raise not_json_error(f"the reply is not {charset} text") from error
 
 
-def raw_body(reply: HttpReply) -> dict[str, Any]:
+def raw_body(reply: HttpReply) -> Json:
     """`{body, content_type}`, or `{body_base64, content_type}` where the bytes are not UTF-8."""
     return {**_text_or_base64(reply.body), "content_type": reply.header("content-type")}
 
 
-def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str], str]) -> Any:
+def add_content_json(body: Any, response: Json, masked: Callable[[str], str]) -> Any:
     """A body with `content_json` beside each `choices[i].message.content` whose JSON the response mapping reads.
 
     An existing `content_json` is kept; `body` itself is not changed. Raises ResponseMappingError `response.missing`
@@ -135,7 +134,7 @@ def content_indices(response: Mapping[str, Any]) -> list[int]:
     return sorted({int(match[1]) for text in texts if (match := _CONTENT_JSON.fullmatch(text))})
 
 
-def message_of(body: Any, index: int) -> dict[str, Any] | None:
+def message_of(body: Any, index: int) -> Json | None:
     choices = body.get("choices") if isinstance(body, dict) else None
     choice = choices[index] if isinstance(choices, list) and index < len(choices) else None
     message = choice.get("message") if isinstance(choice, dict) else None

@@ -11,6 +11,7 @@ import orjson
 from cogcli.base.errors import RequestMappingError
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.refs import MISSING
+from cogcli.declarations.value_types import Json
 from cogcli.specs.template import (
     AS,
     DATA,
@@ -25,7 +26,7 @@ from cogcli.specs.template import (
 )
 from cogcli.state.namespaces import walk
 
-Template = Callable[[dict[str, Any]], Any]
+Template = Callable[[Json], Any]
 """Gives the value for an input, or MISSING where an optional input is absent."""
 TemplatePath = tuple[str | int, ...]
 """Where in the binding's file a template stands, for those who have to mend it."""
@@ -105,7 +106,7 @@ def _is_in_path(at: TemplatePath, around: Surroundings) -> bool:
     return len(at) > 1 and at[1] in around.path_keys
 
 
-def _whole(path: tuple[str, ...], given: dict[str, Any], at: TemplatePath) -> Any:
+def _whole(path: tuple[str, ...], given: Json, at: TemplatePath) -> Any:
     """The typed value; an input that was not given drops its key, a path that ends inside one is an error."""
     head = path[0]
     if head not in given:
@@ -128,9 +129,7 @@ def _reached(value: Any, path: tuple[str, ...]) -> Any:
     return MISSING if any(each is MISSING for each in found) else found
 
 
-def _embedded(
-    slot: TemplateSlot, given: dict[str, Any], at: TemplatePath, around: Surroundings
-) -> str:
+def _embedded(slot: TemplateSlot, given: Json, at: TemplatePath, around: Surroundings) -> str:
     """The value inside a text; an input that was not given leaves nothing there, but in a path."""
     if slot.of_service:
         return _variable(slot, at, around)

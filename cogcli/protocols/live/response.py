@@ -16,6 +16,7 @@ from cogcli.base.problems import did_you_mean, meant_hint
 from cogcli.base.refs import MISSING
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.secrets import Secrets
 from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
@@ -29,8 +30,8 @@ _MASKED_LENGTH: Final = 64 * 1024
 
 
 def map_response(
-    response: dict[str, Any], body: Any, outputs: Fields, variables: Mapping[str, str] = NOTHING
-) -> dict[str, Any]:
+    response: Json, body: Any, outputs: Fields, variables: Mapping[str, str] = NOTHING
+) -> Json:
     """The outputs that a body gives, checked and with defaults; shares nothing with `body`. Literals may name
     `variables`, those of the service.
 

@@ -20,6 +20,7 @@ from cogcli.base.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceRe
 from cogcli.base.terminal_text import visible_block
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, Invoker, InvokerContext
 from cogcli.protocols.live import request as request_mapping
@@ -74,9 +75,9 @@ class LiveRunner:
             chain = self._chains[capability_id] = self._choose_chain(capability_id)
         return chain
 
-    def pinned(self) -> dict[str, Any]:
+    def pinned(self) -> Json:
         """By capability id its chain and why it was chosen; without an eligible binding it is left out."""
-        chains: dict[str, Any] = {}
+        chains: Json = {}
         for capability_id in self._catalog.capabilities:
             try:
                 chain = self.chain(capability_id)
@@ -154,7 +155,7 @@ class LiveRunner:
 
     def _map_body(
         self, body: Any, attempt: Attempt, binding: Binding, request: InvocationRequest
-    ) -> dict[str, Any]:
+    ) -> Json:
         """The checked outputs in a reply. Errors quote the reply, shortened: where it does not fit and holds a secret,
         the masked reply is mapped instead."""
         try:
@@ -167,7 +168,7 @@ class LiveRunner:
 
     def _map_checked(
         self, body: Any, attempt: Attempt, binding: Binding, request: InvocationRequest
-    ) -> dict[str, Any]:
+    ) -> Json:
         outputs = self._catalog.capabilities[attempt.capability_id].outputs
         output = response_mapping.map_response(
             binding.response, body, outputs, request.service.values

@@ -22,6 +22,7 @@ from cogcli.base.errors import (
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.system import Clock
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.failures import OVERLOADED, failure
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
@@ -138,7 +139,7 @@ def _validation_text(error: Any) -> str:
 
 def _find_unknown_block(problems: Any) -> str:
     """A message naming the first content block whose type no model of a block has; empty if there is none."""
-    kinds: dict[int, dict[str, Any]] = {}
+    kinds: dict[int, Json] = {}
     models: dict[int, set[str]] = {}
     for problem in problems:
         if problem["loc"][:1] != ("content",) or len(problem["loc"]) < 4:
@@ -256,7 +257,7 @@ class Refusals(NamedTuple):
         return fault_of(refused)
 
 
-def _is_lost(status: int, rpc_error: dict[str, Any] | None) -> bool:
+def _is_lost(status: int, rpc_error: Json | None) -> bool:
     """Whether an answer in a session means that the server does not know it; a bare 404 does."""
     if status in _CREDENTIALS:
         return False

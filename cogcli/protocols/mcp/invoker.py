@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.calls import ServiceNotice
 from cogcli.base.canonical import compact
@@ -26,6 +26,7 @@ from cogcli.base.errors import (
 )
 from cogcli.base.problems import suggestion
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import quote
 from cogcli.protocols.invoker import (
@@ -91,11 +92,11 @@ class Mcp:
             except _SessionLost as lost:
                 raise lost.error from first
 
-    def tools(self, service: Service, limits: CallLimits) -> list[dict[str, Any]]:
+    def tools(self, service: Service, limits: CallLimits) -> list[Json]:
         """The masked definitions of the tools that a server lists, sorted by name. Raises RuntimeErrorBase."""
         with self._quoted_errors():
             require_trust(service)
-            tools: list[dict[str, Any]] = self._context.secrets.mask_known(
+            tools: list[Json] = self._context.secrets.mask_known(
                 self._connect(service, limits)[2].tools
             )
             return sorted(tools, key=lambda tool: str(tool["name"]))
@@ -202,7 +203,7 @@ class Mcp:
         if self._context.note_service is not None:
             self._context.note_service(change)
 
-    def _require_agreed(self, service: Service, tool: dict[str, Any]) -> None:
+    def _require_agreed(self, service: Service, tool: Json) -> None:
         agreed = read_locked(service.root, service.id)
         if agreed is not None:
             require_locked(service.id, agreed, tool)
@@ -250,9 +251,7 @@ def _meta(request: InvocationRequest) -> dict[str, str]:
 # -- after it came back -----------------------------------------------------------------------------------------------
 
 
-def _result(
-    call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpExchange
-) -> dict[str, Any]:
+def _result(call: Callable[[], Json], link: McpLink, exchange: McpExchange) -> Json:
     """The result of a call. Raises the fault that the transport recorded, else the SDK's error translated."""
     try:
         return call()
@@ -272,7 +271,7 @@ def _complete_record(
     link: McpLink,
     exchange: McpExchange,
     began: float,
-    result: dict[str, Any] | None,
+    result: Json | None,
 ) -> CallMeta:
     return about._replace(
         status=exchange.status,
@@ -286,7 +285,7 @@ def _complete_record(
 
 
 def _response(
-    request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any], meta: CallMeta
+    request: InvocationRequest, result: Json, tool: Json, meta: CallMeta
 ) -> InvocationResponse:
     try:
         result = plain_reply(request, result, tool)

@@ -22,6 +22,7 @@ from cogcli.base.errors import RejectedError, SafetyScopeError
 from cogcli.base.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.value_types import Json
 from cogcli.specs.lock import MEMBERS, digest_of_tool, read_locked_services
 from cogcli.specs.lock import NAME as LOCK_NAME
 from cogcli.specs.lock import SCHEMA as LOCK_SCHEMA
@@ -56,7 +57,7 @@ class Pins:
                     self._write(path, server, tool)
         require_unchanged(service_id, tool if pinned is None else pinned, tool)
 
-    def replace(self, server: Any, tools: list[dict[str, Any]]) -> None:
+    def replace(self, server: Any, tools: list[Json]) -> None:
         """Pin these tools as they are now, replacing older pins: a person has accepted them."""
         for tool in tools:
             if self._folder:
@@ -67,7 +68,7 @@ class Pins:
         folder = sha256(canonical(server)).hexdigest()[:32]
         return os.path.join(self._folder, folder, f"{sha256(name.encode()).hexdigest()[:32]}.json")
 
-    def _read(self, path: str, service_id: str, name: str) -> dict[str, Any] | None:
+    def _read(self, path: str, service_id: str, name: str) -> Json | None:
         try:
             document = loads(read_regular(path, limit=_LIMIT), max_bytes=_LIMIT, max_nodes=_NODES)
         except FileRefused as error:
@@ -106,7 +107,7 @@ class Pins:
             ) from error
 
 
-def require_locked(service_id: str, locked: list[dict[str, Any]], tool: Mapping[str, Any]) -> None:
+def require_locked(service_id: str, locked: list[Json], tool: Mapping[str, Any]) -> None:
     """Raise RejectedError for a tool that is not in the lock, SafetyScopeError for one that differs from it."""
     known = {entry["name"]: entry for entry in locked}
     if tool["name"] not in known:
@@ -137,15 +138,13 @@ def lock_path(root: str) -> str:
     return os.path.join(root, LOCK_NAME)
 
 
-def read_locked(root: str, service_id: str) -> list[dict[str, Any]] | None:
+def read_locked(root: str, service_id: str) -> list[Json] | None:
     """The tools that a service is locked to, None without a lock. Raises SafetyScopeError for a damaged lock."""
     tools = _read_services(root).get(service_id)
     return None if tools is None else [dict(tool) for tool in tools.values()]
 
 
-def write_lock(
-    root: str, service_id: str, tools: list[dict[str, Any]], *, bound: str = ""
-) -> bytes:
+def write_lock(root: str, service_id: str, tools: list[Json], *, bound: str = "") -> bytes:
     """Lock a service to these tools, leaving other services unchanged; returns the content of the lock.
 
     Raises SafetyScopeError, OSError, and EnvironmentRefusal `project.link` for a link that leaves `bound`.

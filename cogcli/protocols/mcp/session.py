@@ -22,6 +22,7 @@ from cogcli.base.errors import (
     ServerFaultError,
     TransportError,
 )
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translate_error
 from cogcli.protocols.mcp.traffic import (
@@ -91,7 +92,7 @@ class McpLink:
         self.ready = asyncio.Event()
         """Set once the start has succeeded or failed."""
         self.session: ClientSession | None = None
-        self.tools: list[dict[str, Any]] = []
+        self.tools: list[Json] = []
         self.failure: McpFault | None = None
         self.lost = False
         """Whether the server does not know this session any more. Calls in progress may still be answered."""
@@ -194,8 +195,8 @@ class Session:
         return link
 
     async def call(
-        self, link: McpLink, params: dict[str, Any], exchange: McpExchange, deadline: float
-    ) -> dict[str, Any]:
+        self, link: McpLink, params: Json, exchange: McpExchange, deadline: float
+    ) -> Json:
         """The result of `tools/call`: its form is checked, members that the SDK does not know are kept.
 
         Raises CallTimeoutError, or what the SDK raises.
@@ -209,11 +210,11 @@ class Session:
             raise TransportError("call.transport", "the connection was closed", left=False)
         request = CallToolRequest(params=CallToolRequestParams.model_validate(params))
         # The SDK has checked the reply's form, and its models would drop unknown members.
-        plain_json: Any = TypeAdapter(dict[str, Any])
+        plain_json: Any = TypeAdapter(Json)
         in_progress.set(exchange)
         try:
             with anyio.move_on_after(deadline - time.monotonic()):
-                result: dict[str, Any] = await link.session.send_request(request, plain_json)
+                result: Json = await link.session.send_request(request, plain_json)
                 return result
         except MCPError as error:
             if error.code == CLOSED and link.transport.closed_by is None:
@@ -251,14 +252,14 @@ MAX_PAGES: Final = 50
 MAX_TOOLS: Final = 2000
 
 
-async def list_tools(session: ClientSession) -> list[dict[str, Any]]:
+async def list_tools(session: ClientSession) -> list[Json]:
     """The pinned members of every tool's definition, unchanged.
 
     Raises ResponseMappingError beyond the limits, ServerFaultError where a page repeats.
     """
     from mcp_types import PaginatedRequestParams
 
-    tools: list[dict[str, Any]] = []
+    tools: list[Json] = []
     cursors: set[str] = set()
     cursor: str | None = None
     for _ in range(MAX_PAGES):

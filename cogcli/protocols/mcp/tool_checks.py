@@ -17,6 +17,7 @@ from cogcli.base.jsonvalue import NotJson, to_plain_json
 from cogcli.base.problems import suggestion
 from cogcli.base.schema import validator
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.mcp.session import McpLink
 from cogcli.protocols.mcp.traffic import required_methods
@@ -31,7 +32,7 @@ def require_size(request: InvocationRequest) -> None:
         raise RequestMappingError("request.size", text, left=False)
 
 
-def tool_of(link: McpLink, request: InvocationRequest) -> dict[str, Any]:
+def tool_of(link: McpLink, request: InvocationRequest) -> Json:
     """The tool that a call names. Raises RejectedError for an unknown one, ServerFaultError for one listed twice."""
     found = [tool for tool in link.tools if tool["name"] == request.operation]
     if len(found) == 1:
@@ -49,7 +50,7 @@ def tool_of(link: McpLink, request: InvocationRequest) -> dict[str, Any]:
 _SCHEMAS = (("inputSchema", "input"), ("outputSchema", "output"))
 
 
-def require_patterns(tool: dict[str, Any]) -> None:
+def require_patterns(tool: Json) -> None:
     """Raise RejectedError for a tool with a pattern that cannot be applied: its arguments could not be checked. A lock
     makes such a tool ineligible (`wire.pattern`)."""
     for member, _ in _SCHEMAS:
@@ -60,7 +61,7 @@ def require_patterns(tool: dict[str, Any]) -> None:
             )
 
 
-def unusable_schema_notices(tool: dict[str, Any]) -> Iterator[str]:
+def unusable_schema_notices(tool: Json) -> Iterator[str]:
     """A notice per schema that cannot be applied; the call is made without that check."""
     for member, word in _SCHEMAS:
         schema = tool.get(member)
@@ -68,7 +69,7 @@ def unusable_schema_notices(tool: dict[str, Any]) -> Iterator[str]:
             yield f"the {word} schema of tool `{tool['name']}` cannot be applied: nothing was checked by it"
 
 
-def require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None:
+def require_arguments(tool: Json, request: InvocationRequest) -> None:
     """Raises RequestMappingError `request.value` for arguments that break the tool's input schema."""
     problems = _violation_text(tool.get("inputSchema"), request.payload)
     if problems:
@@ -84,16 +85,14 @@ def _violation_text(schema: Any, value: Any) -> str:
     return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)
 
 
-def plain_reply(
-    request: InvocationRequest, reply: dict[str, Any], tool: dict[str, Any]
-) -> dict[str, Any]:
+def plain_reply(request: InvocationRequest, reply: Json, tool: Json) -> Json:
     """A copy of a reply as plain JSON.
 
     Raises ResponseMappingError `response.not-json`, `response.size`; ServerFaultError for what breaks the tool's own
     output schema.
     """
     try:
-        result: dict[str, Any] = to_plain_json(reply)
+        result: Json = to_plain_json(reply)
     except NotJson as error:
         raise ResponseMappingError(
             "response.not-json", f"the reply holds {error}", left=True
@@ -111,7 +110,7 @@ def plain_reply(
     return result
 
 
-def body_of(result: dict[str, Any], mode: str) -> Any:
+def body_of(result: Json, mode: str) -> Any:
     """The body of a result by `response_mode`. Content blocks are not changed: a link is data and is never fetched.
 
     Raises RejectedError where the tool failed, or demands input that this client never gives.
@@ -139,11 +138,11 @@ def body_of(result: dict[str, Any], mode: str) -> Any:
     return single if isinstance(single, dict) else {"text": text, "content": content}
 
 
-def result_usage(result: dict[str, Any], body: Any) -> ModelUsage:
+def result_usage(result: Json, body: Any) -> ModelUsage:
     """The usage of a tool's result: of `_meta.usage`, else of `usage` at the top of the body."""
     meta = result.get("_meta")
     return usage_of(body, meta.get("usage") if isinstance(meta, dict) else None)
 
 
-def _is_text(block: dict[str, Any]) -> bool:
+def _is_text(block: Json) -> bool:
     return block.get("type") == "text" and isinstance(block.get("text"), str)

@@ -23,6 +23,7 @@ from cogcli.base.errors import RejectedError, ServiceResolutionError
 from cogcli.base.json_pointer import DocumentFault, found_at
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import Reply, Seen, json_reply
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest
@@ -42,7 +43,7 @@ _PREFER: Final = re.compile(r"(?:^|[,;\s])code=(\d{3})(?:$|[,;\s])")
 class DocumentMock:
     """The mock server of one document, its paths below `base`."""
 
-    def __init__(self, value: dict[str, Any], base: str = "") -> None:
+    def __init__(self, value: Json, base: str = "") -> None:
         """Raises DocumentFault where the document cannot be used."""
         self._base = base.rstrip("/")
         self._value = add_examples(value)
@@ -96,7 +97,7 @@ class DocumentMock:
             return _problem(500, f"reply {status} of {operation.title}: {lost}")
         return Reply(number, {"Content-Type": media_type}, (body,))
 
-    def _body(self, schema: Any, declared: dict[str, Any]) -> bytes:
+    def _body(self, schema: Any, declared: Json) -> bytes:
         """The body of a reply; `schema` is None where it holds no JSON."""
         if "example" in declared:
             value = declared["example"]
@@ -145,7 +146,7 @@ DOCUMENT_PATHS: Final = ("openapi.json", "openapi.yaml", "swagger.json", "v3/api
 """The paths at which servers commonly publish their document."""
 
 
-def download(request: DocumentRequest) -> dict[str, Any]:
+def download(request: DocumentRequest) -> Json:
     tried = []
     # Below the base path first, then at the root of the host.
     parts = urlsplit(_base(request.service))
@@ -179,7 +180,7 @@ def _base(service: Service) -> str:
     return document.server
 
 
-def _mock(value: dict[str, Any], service: Service) -> DocumentMock:
+def _mock(value: Json, service: Service) -> DocumentMock:
     return DocumentMock(value, urlsplit(service.settings.get("base_url") or "").path)
 
 

@@ -23,6 +23,7 @@ from cogcli.base.schema.sample import NoSample, sample
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import ObservedExchange, Reply, Seen, json_reply
 from cogcli.protocols.exchange_checks import Check, Judge, schema_check
 from cogcli.protocols.http import reply_body
@@ -37,7 +38,7 @@ PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -326
 class RpcMock:
     """The mock server of one document, on every path."""
 
-    def __init__(self, value: dict[str, Any]) -> None:
+    def __init__(self, value: Json) -> None:
         """Raises DocumentFault where the document cannot be used."""
         self._value = value
         self._document = OpenRpcDocument(add_examples(value))
@@ -55,7 +56,7 @@ class RpcMock:
         answer = self._answer(asked)
         return Reply(204) if answer is None else json_reply(answer)
 
-    def _answer(self, call: Any) -> dict[str, Any] | None:
+    def _answer(self, call: Any) -> Json | None:
         """The answer to one call, None for a notification."""
         if not isinstance(call, dict) or not isinstance(call.get("method"), str):
             return _error(None, INVALID, "this is not a call")
@@ -114,8 +115,8 @@ def param_faults(method: RpcMethod, params: Any) -> list[RequestFault]:
     return faults
 
 
-def _error(id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]:
-    error: dict[str, Any] = {"code": code, "message": message}
+def _error(id: Any, code: int, message: str, data: Any = None) -> Json:
+    error: Json = {"code": code, "message": message}
     return {"jsonrpc": "2.0", "id": id, "error": {**error, **({"data": data} if data else {})}}
 
 
@@ -170,7 +171,7 @@ def _value(data: bytes) -> Any:
 _DISCOVER: Final = {"jsonrpc": "2.0", "method": "rpc.discover", "params": [], "id": 1}
 
 
-def discover(request: DocumentRequest) -> dict[str, Any]:
+def discover(request: DocumentRequest) -> Json:
     settings = request.service.settings
     reply = request.exchange("POST", settings.get("url") or settings["base_url"], _DISCOVER)
     try:

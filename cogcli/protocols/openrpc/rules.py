@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 from cogcli.protocols.http.rules import (
     SHORT,
@@ -68,8 +69,8 @@ def _case(
     return RuleCase(answering, call._replace(protocol="openrpc"), path=_PATH, **wanted)
 
 
-def _call(seen: Sequence[Seen]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(seen[0].body)
+def _call(seen: Sequence[Seen]) -> Json:
+    found: Json = json.loads(seen[0].body)
     return found
 
 

@@ -28,6 +28,7 @@ from cogcli.base.errors import (
 from cogcli.base.extras import extra_of, install_line
 from cogcli.base.jsonvalue import NotJson, kind_of, to_plain_json
 from cogcli.base.refusal import Refused
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.pythoncall import module_access
 from cogcli.protocols.pythoncall.module_access import Code
 from cogcli.protocols.pythoncall.readable_files import Reads, confine
@@ -66,7 +67,7 @@ def resolve_function(code: Code, name: str) -> PythonFunction:
     return _signature_of(f"{code.module}.{name}", function)
 
 
-def require_arguments(operation: PythonFunction, payload: dict[str, Any]) -> None:
+def require_arguments(operation: PythonFunction, payload: Json) -> None:
     """Raise RequestMappingError `request.value` where the payload does not fit the signature."""
     given = payload.keys()
     missing = operation.required - (given & operation.named)
@@ -81,8 +82,8 @@ def require_arguments(operation: PythonFunction, payload: dict[str, Any]) -> Non
 
 
 def call_function(
-    operation: PythonFunction, payload: dict[str, Any], deadline: float, reads: Reads | None = None
-) -> dict[str, Any]:
+    operation: PythonFunction, payload: Json, deadline: float, reads: Reads | None = None
+) -> Json:
     """A copy of what the function returns, an object of plain JSON. With `reads`, a shipped one reads these files only.
 
     Raises what it met of ours (ReadRefused for another file, the errors of its requests), RejectedError for what it
@@ -164,7 +165,7 @@ def _signature_of(name: str, function: FunctionType) -> PythonFunction:
     return PythonFunction(name, function, required, names, takes_rest, is_async)
 
 
-def _result(operation: PythonFunction, payload: dict[str, Any], deadline: float) -> Any:
+def _result(operation: PythonFunction, payload: Json, deadline: float) -> Any:
     try:
         if operation.is_async:
             import asyncio
@@ -219,7 +220,7 @@ def _import_failure(error: ImportError, module: str) -> ServiceResolutionError:
     return ServiceResolutionError("service.module", text, left=False)
 
 
-def _json_object(result: Any, operation: PythonFunction) -> dict[str, Any]:
+def _json_object(result: Any, operation: PythonFunction) -> Json:
     name = f"`{operation.name}`"
     try:
         body = to_plain_json(result)

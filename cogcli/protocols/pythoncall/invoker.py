@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
 from cogcli.base.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
 from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import (
     CallLimits,
     CallMeta,
@@ -48,7 +49,7 @@ class SideOutput:
 
     def __init__(self) -> None:
         self.text = ""
-        self.files: list[dict[str, Any]] = []
+        self.files: list[Json] = []
 
 
 class PythonCall:
@@ -98,7 +99,7 @@ class PythonCall:
 
     def _call_in_thread(
         self, code: Code, request: InvocationRequest, limits: CallLimits, side: SideOutput
-    ) -> dict[str, Any]:
+    ) -> Json:
         # Modules may print while they are imported, and values while they are converted.
         with capture_output() as tail:
             token = ACCESS.set(self._access_of(request.service, limits, side.files))
@@ -120,9 +121,7 @@ class PythonCall:
             raise ResponseMappingError("response.size", problem, left=True)
         return body
 
-    def _access_of(
-        self, service: Service, limits: CallLimits, files: list[dict[str, Any]]
-    ) -> HostAccess:
+    def _access_of(self, service: Service, limits: CallLimits, files: list[Json]) -> HostAccess:
         """What one call may reach: no store for what a project brings that is not trusted. The secret is read when the
         function asks for it."""
         ref = service.settings.get("auth_ref") if service.trusted else None
@@ -138,7 +137,7 @@ class PythonCall:
 
     def _call_in_worker(
         self, code: Code, request: InvocationRequest, limits: CallLimits, side: SideOutput
-    ) -> dict[str, Any]:
+    ) -> Json:
         module_access.require_allowed(code)
         from cogcli.protocols.pythoncall.worker_pool import WorkerPool
         from cogcli.protocols.pythoncall.worker_process import WorkerRequest

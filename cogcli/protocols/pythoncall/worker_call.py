@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import Any
 
 from cogcli.base.errors import RejectedError, ResponseMappingError, RuntimeErrorBase
 from cogcli.base.host_access import ACCESS, HostAccess
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.pythoncall import function_call
 from cogcli.protocols.pythoncall.function_call import PythonFunction
 from cogcli.protocols.pythoncall.module_access import Code
@@ -16,11 +16,11 @@ from cogcli.protocols.pythoncall.readable_files import Reads
 
 
 def call(
-    request: dict[str, Any],
-    payload: dict[str, Any],
+    request: Json,
+    payload: Json,
     operations: dict[tuple[str, ...], PythonFunction],
     entered: Callable[[], None],
-) -> tuple[bytes, list[dict[str, Any]]]:
+) -> tuple[bytes, list[Json]]:
     """The JSON of what the function of a request gives, and the files that it wrote.
 
     `entered` is called before the function is. `operations` keeps the functions found. Raises the errors of a call, and
@@ -46,7 +46,7 @@ def call(
             lambda: is_online,
         )
     write_roots = tuple(map(tuple, request["write_roots"]))
-    files: list[dict[str, Any]] = []
+    files: list[Json] = []
     access = HostAccess(write_roots=write_roots, files=files)
     token = ACCESS.set(reads.allow(access) if reads else access)
     try:
@@ -68,7 +68,7 @@ def no_wall_error(service_id: str, missing: str) -> RejectedError:
     return error
 
 
-def error_payload(error: BaseException) -> dict[str, Any]:
+def error_payload(error: BaseException) -> Json:
     """The `error` member of a frame; an exception that is not ours is the function's, raised outside its call."""
     if isinstance(error, RuntimeErrorBase):
         left = error.left is not False

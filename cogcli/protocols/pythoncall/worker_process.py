@@ -35,6 +35,7 @@ from cogcli.base.file_roots import Roots
 from cogcli.base.search_path import NAME as SEARCH_PATH
 from cogcli.base.search_path import relative_folders
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallLimits, inherited_variables
 from cogcli.protocols.pythoncall import worker_main as program
 from cogcli.protocols.pythoncall.module_access import Code
@@ -68,8 +69,8 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}")
 class WorkerReply(NamedTuple):
     """What a function gave, and the files that it wrote: path, size and hash of each."""
 
-    body: dict[str, Any]
-    files: list[dict[str, Any]]
+    body: Json
+    files: list[Json]
 
 
 class WorkerRequest(NamedTuple):
@@ -180,7 +181,7 @@ class Worker:
             raise ValueError("the reply is not an object")
         return WorkerReply(body, _files_of(answer.get("files", [])))
 
-    def _next_answer(self, deadline: float) -> dict[str, Any]:
+    def _next_answer(self, deadline: float) -> Json:
         answer = loads(self._channel.read_frame(_MAX_HEAD, deadline))
         if type(answer) is not dict or answer.get("n") != self._calls:
             raise ValueError("it belongs to no call")
@@ -252,7 +253,7 @@ def _import_paths(environ: Mapping[str, str]) -> list[str]:
     return [place for place in sys.path if os.path.isabs(place) and place not in dropped]
 
 
-def _files_of(answer: Any) -> list[dict[str, Any]]:
+def _files_of(answer: Any) -> list[Json]:
     """The files in a worker's answer. Raises ValueError for a malformed one."""
     if type(answer) is not list or len(answer) > MOST_FILES or not all(map(_is_file, answer)):
         raise ValueError("it does not say which files were written")
