@@ -90,6 +90,16 @@ def test_a_memory_that_cannot_be_written_changes_nothing_of_the_run(
     desk.run("replay", "@last").assert_ok()
 
 
+def test_the_calls_of_a_run_are_counted(desk: Project) -> None:
+    made = desk.run("agent", "invoke", "requests/allowed.json", "--json").assert_ok().json
+    with closing(sqlite3.connect(memory(desk))) as store:
+        (calls,) = store.execute("SELECT calls FROM interaction").fetchone()
+    log = EventLog(desk.episode)
+    of_root = [event for _, event in log if event.payload.get("capability")]
+    ended = [event for event in of_root if event.event_type == "step.completed"]
+    assert calls == len(ended) > 0, made
+
+
 WRITER = """
 import sqlite3, sys
 store = sqlite3.connect(sys.argv[1], isolation_level=None)

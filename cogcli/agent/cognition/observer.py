@@ -42,7 +42,7 @@ class Observer:
         self._gates: list[Json] = []
         self._learned: list[Edge] = []
         self.calls = 0
-        """The number of calls."""
+        """How many steps of the root run made a call, of a capability or of a skill."""
         self.denial = ""
         """The rule of the last denial, else its reason."""
         self.post_gate_failed = False
@@ -67,9 +67,11 @@ class Observer:
 
     def _close(self, event: Event) -> None:
         closing = read_record(StepFinished, event.payload)
+        called, is_done = called_by(closing.json), closing.step_status == "done"
         if event.run_id == self._root:
             self._closings[event.step_id or ""] = closing
-        if closing.step_status == "done" and (called := called_by(closing.json)):
+            self.calls += bool(called and (is_done or closing.attempts))
+        if called and is_done:
             self._learn(event, called, closing.output)
         code = closing.error.code if closing.error else ""
         answered = any(each.status == "success" for each in closing.attempts or ())
