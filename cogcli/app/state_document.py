@@ -21,7 +21,7 @@ from cogcli.episode.refusals import open_episode, renamed_folder_error, unreadab
 
 if TYPE_CHECKING:
     from cogcli.episode.manifest import FileStatus
-    from cogcli.report.lineage import Declared
+    from cogcli.report.lineage import DeclaredPlaces
 
 _STATE_LIMIT: Final = 1 << 30
 
@@ -120,7 +120,7 @@ def first_difference(left: Any, right: Any) -> str | None:
     return (found[0].path or ".") if found else None
 
 
-def declared_specs(directory: Path | None, events: Iterable[Event]) -> Declared:
+def declared_specs(directory: Path | None, events: Iterable[Event]) -> DeclaredPlaces:
     """What the skill of an episode declares, as far as the episode keeps its specs."""
     from cogcli.report.lineage import NOTHING, declared_places
 

@@ -155,9 +155,9 @@ class EventPrinter:
 
 
 def _export_object(context: CommandContext, shown: TracedEpisode) -> dict[str, Any]:
-    from cogcli.report.trace_export import exported
+    from cogcli.report.trace_export import render_trace
 
-    return exported(shown.events, shown.flags.format, io=shown.flags.io)
+    return render_trace(shown.events, shown.flags.format, io=shown.flags.io)
 
 
 def _export(context: CommandContext, shown: TracedEpisode) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.protocols import PROTOCOLS
-from cogcli.report.trace_spans import is_count, json_text, microseconds_of, some
+from cogcli.report.trace_spans import drop_empty, is_count, json_text, microseconds_of
 
 _VERBS: Final = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"))
 _URL: Final = re.compile(
@@ -29,14 +29,15 @@ class AttemptSpan(NamedTuple):
 
 
 class RetryWait(NamedTuple):
-    """When the intent of a repeated attempt was written, and how long was waited before; in microseconds."""
+    """The time when a repeated attempt's write-ahead record was written, and the wait before it. Both in
+    microseconds."""
 
     at: int
     waited: int
 
 
 def attempt_span(attempt: AttemptMade, protocol: str, *, io: bool) -> AttemptSpan | None:
-    """The span of an attempt; None where nothing went over a wire and no model was used."""
+    """Return the span of an attempt. None if it sent nothing over a wire and used no model."""
     if attempt.usage is None and not attempt.method and not attempt.url:
         return None
     attributes: dict[str, Any] = {}
@@ -49,14 +50,16 @@ def attempt_span(attempt: AttemptMade, protocol: str, *, io: bool) -> AttemptSpa
         attributes["url.full"] = attempt.url
         attributes["cogcli.request"] = json_text(attempt.request)
         attributes["cogcli.reply"] = json_text(attempt.reply)
-    return AttemptSpan(name, some(attributes))
+    return AttemptSpan(name, drop_empty(attributes))
 
 
-def bounds(
+def attempt_times(
     made: Sequence[AttemptMade], start: int, end: int, repeats: Sequence[RetryWait]
 ) -> list[tuple[int, int]]:
-    """Begin and end of each attempt in microseconds, always within the step: as recorded, else as the write-ahead
-    records around it show."""
+    """Return the start and end of each attempt in microseconds, always within the step.
+
+    Times that are not recorded are taken from the write-ahead records around the attempt.
+    """
     found = []
     begins = [start, *(repeat.at for repeat in repeats)]
     ends = [repeat.at - repeat.waited for repeat in repeats]
@@ -77,7 +80,7 @@ def bounds(
 
 
 def _add_exchange(attributes: dict[str, Any], attempt: AttemptMade, protocol: str) -> str:
-    """Add what went over the wire; the name of the span."""
+    """Add attributes of the exchange on the wire. Return the name of the span."""
     method = attempt.method or ""
     place = _URL.match(attempt.url or "")
     path = (place and place[3]) or "/"
@@ -102,7 +105,7 @@ def _add_exchange(attributes: dict[str, Any], attempt: AttemptMade, protocol: st
 
 
 def _remote_method(attempt: AttemptMade, protocol: str) -> str:
-    """The method of a remote procedure call, recorded as such or inside the JSON-RPC request; empty for other calls."""
+    """Return the method of a remote procedure call, from the record or the JSON-RPC request. Empty for other calls."""
     if attempt.method and attempt.method not in _VERBS:
         return attempt.method
     body, row = object_of((attempt.request or {}).get("body")), PROTOCOLS.get(protocol)
@@ -110,7 +113,7 @@ def _remote_method(attempt: AttemptMade, protocol: str) -> str:
 
 
 def _add_chat(attributes: dict[str, Any], attempt: AttemptMade, usage: dict[str, Any]) -> str:
-    """Add what a model was asked and used; the name of the span."""
+    """Add attributes of the model request and its token usage. Return the name of the span."""
     model, finish = attempt.model or "", attempt.finish_reason
     attributes["gen_ai.operation.name"] = "chat"
     attributes["gen_ai.request.model"] = model

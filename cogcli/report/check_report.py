@@ -1,4 +1,4 @@
-"""What a check found, in one model for all its reports: cases in groups, problems with their places, tables
+"""The result of a check as one model for all report formats: cases in groups, problems with their places, tables
 (docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from cogcli.report.humanize import count_of
 
 
 class CaseFailure(NamedTuple):
-    """Why a case failed: a code, the sentence, and all that is known."""
+    """The reason why a case failed: a code, one sentence, and the full text."""
 
     code: str
     message: str
@@ -20,7 +20,7 @@ class CaseFailure(NamedTuple):
 
 
 class ReportCase(NamedTuple):
-    """One thing that was checked. `notes` do not fail it."""
+    """One item that was checked. `notes` do not fail it."""
 
     group: str
     name: str
@@ -30,14 +30,14 @@ class ReportCase(NamedTuple):
 
 
 class MarkdownTable(NamedTuple):
-    """The header of a table with the line below it, and its rows, whose cells hold no markup."""
+    """The two header lines of a table, and its rows. Cells hold no markup."""
 
     header: tuple[str, str]
     rows: tuple[str, ...]
 
 
 class CheckReport(NamedTuple):
-    """The result of one command. Each problem comes with the column just after its end, 0 where that is not known."""
+    """The result of one command. Each problem has the column just after its end, or 0 if that is unknown."""
 
     command: str
     seconds: float
@@ -46,11 +46,11 @@ class CheckReport(NamedTuple):
     summary: str = ""
     tables: tuple[MarkdownTable, ...] = ()
     shipped: frozenset[str] = frozenset()
-    """The files among those with problems that are not the user's own."""
+    """The files with problems that are shipped with cogcli, not written by the user."""
 
 
 def markdown(report: CheckReport, *, limit: int | None = None) -> str:
-    """A heading, the summary, and each table with at most `limit` rows, then how many more there are."""
+    """Return a heading, the summary, and each table with at most `limit` rows and the number of further rows."""
     lines = [f"# cogcli {report.command}", *(["", report.summary] if report.summary else [])]
     for header, rows in report.tables:
         lines += ["", *header, *rows[:limit]]
@@ -62,28 +62,31 @@ def markdown(report: CheckReport, *, limit: int | None = None) -> str:
 def problems_summary(
     problems: Sequence[Problem], shipped: Collection[str] | None = None, fixable: int = 0
 ) -> str:
-    """The sums of problems: `1 error, 2 warnings.`; with the names of the files that are `shipped` apart from them:
-    `1 error, 0 warnings in your files, 1 fixable with --fix; shipped: 2 warnings.`"""
+    """Return the counts of problems, such as `1 error, 2 warnings.`
+
+    With `shipped` files their problems are counted separately: `1 error, 0 warnings in your files, 1 fixable with
+    --fix; shipped: 2 warnings.`
+    """
     if shipped is None or not problems:
-        return f"{_sums(problems)}."
+        return f"{_count_text(problems)}."
     theirs = [problem for problem in problems if problem.file in shipped]
-    own = _sums([problem for problem in problems if problem.file not in shipped])
+    own = _count_text([problem for problem in problems if problem.file not in shipped])
     with_fix = f", {fixable} fixable with --fix" if fixable else ""
-    return f"{own} in your files{with_fix}; shipped: {_sums(theirs) if theirs else 'none'}."
+    return f"{own} in your files{with_fix}; shipped: {_count_text(theirs) if theirs else 'none'}."
 
 
-def _sums(problems: Sequence[Problem]) -> str:
+def _count_text(problems: Sequence[Problem]) -> str:
     errors = sum(problem.severity == "E" for problem in problems)
     return f"{count_of(errors, 'error')}, {count_of(len(problems) - errors, 'warning')}"
 
 
 def severity_word(problem: Problem, *, as_error: bool) -> str:
-    """`error` or `warning`; a problem of severity R is an error only where `as_error`."""
+    """Return `error` or `warning`. A problem of severity R is an error only with `as_error`."""
     return "error" if problem.severity in ("ER" if as_error else "E") else "warning"
 
 
 def problems_table(problems: Sequence[Problem], *, place: str = "place") -> MarkdownTable:
-    """A row per problem, under this name for where it is."""
+    """Return a table with one row per problem. `place` is the header of the location column."""
     header = (f"| severity | code | {place} | problem |", "| --- | --- | --- | --- |")
     return MarkdownTable(header, tuple(map(_problem_row, problems)))
 
@@ -98,12 +101,13 @@ _ENTITIES = str.maketrans({char: f"&#{ord(char)};" for char in "&<>|[]*_\\"})
 
 
 def cell(text: str) -> str:
-    """The text of a cell as it is; only code spans keep their meaning."""
+    """Return the text of a table cell with markup escaped. Only code spans keep their meaning."""
     return visible(text).translate(_ENTITIES)
 
 
 def concise(problem: Problem, *, as_error: bool = True) -> str:
-    """`FILE:23:13: error[ref.unwritten] message`; a problem of severity R is a warning where not `as_error`."""
+    """Return a line such as `FILE:23:13: error[ref.unwritten] message`. Without `as_error` a problem of severity R is a
+    warning."""
     word = severity_word(problem, as_error=as_error)
     place = f"{problem.file}:{problem.line}:{problem.column}: " if problem.file else ""
     hint = f" ({'; '.join(problem.hint.split(chr(10)))})" if problem.hint else ""

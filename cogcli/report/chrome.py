@@ -1,7 +1,7 @@
-"""A trace in the Trace Event Format of Chrome and Perfetto: complete events, a lane per overlapping step.
+"""A trace in the Trace Event Format of Chrome and Perfetto: complete events, one lane per overlapping step.
 
-On a lane only a span and what is inside it may overlap. So a span lies on its parent's lane where that is free, else on
-the first lane where nothing is under way.
+On one lane a span may overlap only with spans inside it. So a span uses its parent's lane if that is free, otherwise
+the first free lane.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from cogcli.report.trace_spans import Trace, TraceSpan
 
 _PROCESS: Final = 1
 _MOST_LANES: Final = 256
-"""No run of ours has so many calls at once; a forged log may, and its last lane is then crowded."""
+"""A real run never needs more lanes. A forged log may; its further spans share the last lane."""
 
 
 def chrome(trace: Trace) -> dict[str, Any]:
-    """The object that `chrome://tracing` and ui.perfetto.dev open."""
+    """Return the object that `chrome://tracing` and ui.perfetto.dev open."""
     lanes = lanes_of(trace.spans)
-    names = [_name("process_name", 0, "cogcli")]
+    names = [_metadata_event("process_name", 0, "cogcli")]
     count = max(lanes.values(), default=-1) + 1
-    names += [_name("thread_name", lane, f"lane {lane}") for lane in range(count)]
+    names += [_metadata_event("thread_name", lane, f"lane {lane}") for lane in range(count)]
     spans = [
         {
             "ph": "X", "name": span.name, "cat": "cogcli", "pid": _PROCESS, "tid": lanes[span.id],
@@ -44,20 +44,20 @@ def chrome(trace: Trace) -> dict[str, Any]:
 
 
 def lanes_of(spans: list[TraceSpan]) -> dict[str, int]:
-    """The lane of each span, from 0."""
+    """Return the lane of each span, numbered from 0."""
     placed: dict[str, int] = {}
     under_way: list[list[TraceSpan]] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         for lane in under_way:
             while lane and lane[-1].end <= span.start:
                 lane.pop()
-        number = _lane(span, placed, under_way)
+        number = _find_lane(span, placed, under_way)
         under_way[number].append(span)
         placed[span.id] = number
     return placed
 
 
-def _lane(span: TraceSpan, placed: dict[str, int], under_way: list[list[TraceSpan]]) -> int:
+def _find_lane(span: TraceSpan, placed: dict[str, int], under_way: list[list[TraceSpan]]) -> int:
     own = placed.get(span.parent)
     around = under_way[own][-1] if own is not None and under_way[own] else None
     if (
@@ -81,5 +81,5 @@ def _arguments(span: TraceSpan) -> dict[str, Any]:
     )
 
 
-def _name(kind: str, lane: int, text: str) -> dict[str, Any]:
+def _metadata_event(kind: str, lane: int, text: str) -> dict[str, Any]:
     return {"ph": "M", "name": kind, "pid": _PROCESS, "tid": lane, "args": {"name": text}}

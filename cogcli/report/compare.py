@@ -1,8 +1,8 @@
-"""The differences of two episodes (docs/reference/command-line.md#views), times, ids and tags left out.
+"""The differences between two episodes (docs/reference/command-line.md#views). Times, ids and tags are not compared.
 
-1. Steps are compared by their ids: status, then error, then what they gave, then what they were given.
-2. Inputs, bindings, pinned specs and outputs are compared by name, the first episode's order first; of agents' runs
-   also the decision and every layer of every turn.
+1. Steps are matched by id. Their status is compared first, then the error, the output and the input.
+2. Inputs, bindings, pinned specs and outputs are matched by name, in the first episode's order. For agent runs the
+   decision and every layer of every turn are compared too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ONE_A_LINE: Final = ("bindings", "decision", "turns")
 
 
 class Side(NamedTuple):
-    """One of the two episodes."""
+    """One of the two compared episodes."""
 
     id: str
     status: str
@@ -35,24 +35,24 @@ class Side(NamedTuple):
     outputs: dict[str, Any]
     specs: dict[str, Any]
     decision: dict[str, Any] = NOTHING
-    """Of an agent's run what was decided and for whom."""
+    """For an agent's run: the decision and the user it was made for."""
     turns: dict[str, str] = NOTHING
-    """Of an agent's run each layer of each turn in words."""
+    """For an agent's run: each layer of each turn as text."""
 
 
 class DiffLine(NamedTuple):
-    """One thing of both or of either episode; `how` is one of `=`, `~`, `-`, `+`."""
+    """One compared item. `how` is one of `=`, `~`, `-`, `+`."""
 
     how: str
     name: str
     before: Any = None
     after: Any = None
     what: str = ""
-    """Of a step that ended alike: what of it differs."""
+    """The differing part of a step whose status is the same."""
 
 
 class EpisodeDiff(NamedTuple):
-    """All that was compared, by area."""
+    """All compared items, by area."""
 
     before: Side
     after: Side
@@ -70,7 +70,7 @@ class EpisodeDiff(NamedTuple):
 
 
 def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
-    """An episode as far as it is compared; its events are gone through once."""
+    """Return the compared parts of an episode. Its events are read once."""
     fold = History()
     for event in events:
         fold.apply(event)
@@ -100,34 +100,34 @@ def _with_turns(side: Side, fold: History, started: RunStarted) -> Side:
 
 
 def compare(before: Side, after: Side) -> EpisodeDiff:
-    """The differences of two episodes."""
+    """Return the differences between two episodes."""
     steps = [{step.id: step for step in side.run.own} for side in (before, after)]
     statuses = [{id: step.status for id, step in own.items()} for own in steps]
     areas = {
-        "inputs": _named(before.inputs, after.inputs),
-        "specs": _named(before.specs, after.specs),
-        "bindings": _named(*_bindings(before.run, after.run)),
-        "steps": _by_name(
-            statuses[0], statuses[1], lambda id, *_: _step(steps[0][id], steps[1][id])
+        "inputs": _diff_values(before.inputs, after.inputs),
+        "specs": _diff_values(before.specs, after.specs),
+        "bindings": _diff_values(*_used_bindings(before.run, after.run)),
+        "steps": _diff_by_name(
+            statuses[0], statuses[1], lambda id, *_: _diff_step(steps[0][id], steps[1][id])
         ),
-        "outputs": _named(before.outputs, after.outputs),
+        "outputs": _diff_values(before.outputs, after.outputs),
     }
     if before.turns or after.turns:
-        areas["decision"] = _named(before.decision, after.decision)
-        areas["turns"] = _named(before.turns, after.turns)
+        areas["decision"] = _diff_values(before.decision, after.decision)
+        areas["turns"] = _diff_values(before.turns, after.turns)
     return EpisodeDiff(before, after, areas)
 
 
-def _named(before: dict[str, Any], after: dict[str, Any]) -> list[DiffLine]:
-    return _by_name(
+def _diff_values(before: dict[str, Any], after: dict[str, Any]) -> list[DiffLine]:
+    return _diff_by_name(
         before, after, lambda name, a, b: DiffLine(SAME if equal(a, b) else CHANGED, name, a, b)
     )
 
 
-def _by_name(
+def _diff_by_name(
     before: dict[str, Any], after: dict[str, Any], both: Callable[[str, Any, Any], DiffLine]
 ) -> list[DiffLine]:
-    """A line per name: what `both` makes of two values, or that one of them is not there."""
+    """Return one line per name: the result of `both` for two values, or a line for a value that only one side has."""
     changes = []
     for name in dict.fromkeys([*before, *after]):
         if name in before and name in after:
@@ -138,16 +138,18 @@ def _by_name(
     return changes
 
 
-def _bindings(*runs: RunHistory) -> list[dict[str, str]]:
-    """Of each run the last binding used for each capability, of the root's steps; none of a capability whose results
-    another run took over, which has called nothing to compare with."""
+def _used_bindings(*runs: RunHistory) -> list[dict[str, str]]:
+    """Return for each run the last binding of each capability that a root step used.
+
+    A capability whose result a run reused is left out, since that run made no call to compare.
+    """
     taken = {step.uses for run in runs for step in run.own if step.reused}
     return [
         {s.uses: s.binding for s in run.own if s.binding and s.uses not in taken} for run in runs
     ]
 
 
-def _step(one: StepHistory, other: StepHistory) -> DiffLine:
+def _diff_step(one: StepHistory, other: StepHistory) -> DiffLine:
     codes = [step.error.code if step.error else None for step in (one, other)]
     if one.status != other.status:
         return DiffLine(CHANGED, one.id, one.status, other.status)
@@ -164,7 +166,7 @@ def _step(one: StepHistory, other: StepHistory) -> DiffLine:
 
 
 def comparison_object(difference: EpisodeDiff) -> dict[str, Any]:
-    """The comparison for programs; of each area what differs."""
+    """Return the comparison as JSON, with only the differences of each area."""
     before, after = difference.before, difference.after
     words = {CHANGED: "changed", GONE: "removed", NEW: "added"}
     changes = {
@@ -187,7 +189,8 @@ def comparison_object(difference: EpisodeDiff) -> dict[str, Any]:
 
 
 def lines(difference: EpisodeDiff, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
-    """What went from where to where, then a line per area that has differences; of the steps all."""
+    """Return a heading with both episodes, then one line per area with differences. The area `steps` lists all
+    steps."""
     found: list[StyledLine] = [[(fit(_head(difference, glyphs), width), "bold")]]
     for area, changes in difference.areas.items():
         shown = changes if area == "steps" else [change for change in changes if change.how != SAME]
@@ -223,8 +226,8 @@ def _row(area: str, words: list[str], width: int | None) -> StyledLine:
 
 
 def _fitting(area: str, changes: list[DiffLine], glyphs: Glyphs, width: int | None) -> list[str]:
-    """Every change; where they do not fit, those that differ come first and the others are counted."""
-    words = [_worded(area, change, glyphs) for change in changes]
+    """Return the text of every change. If they do not fit, return the differing ones and the number of the others."""
+    words = [_change_text(area, change, glyphs) for change in changes]
     if width is None or area != "steps" or cells("   ".join(words)) <= width - 12:
         return words
     same = sum(change.how == SAME for change in changes)
@@ -232,7 +235,7 @@ def _fitting(area: str, changes: list[DiffLine], glyphs: Glyphs, width: int | No
     return [*differing, *([f"= {same} others" if differing else f"= all {same}"] if same else [])]
 
 
-def _worded(area: str, change: DiffLine, glyphs: Glyphs) -> str:
+def _change_text(area: str, change: DiffLine, glyphs: Glyphs) -> str:
     lead = f"{change.how} {change.name}"
     if change.how == SAME or area == "specs":
         return lead
@@ -252,7 +255,7 @@ def _arrow(change: DiffLine, glyphs: Glyphs) -> str:
 
 
 def _excerpt(value: Any) -> str:
-    """A value in a few characters: texts quoted, others as JSON."""
+    """Return a value in a few characters: texts quoted, others as JSON."""
     import orjson
 
     if isinstance(value, str):

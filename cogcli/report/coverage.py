@@ -1,10 +1,10 @@
-"""What of skills ran: their steps, branches and error paths, by the events of runs
+"""Coverage of skills: which steps, branches and error paths ran, from the events of runs
 (docs/reference/test-case.md#coverage).
 
-1. A step ran if it was begun, in any run. A branch is each outcome of a condition, each case of a router with its
-   default, and a loop with rounds and without.
-2. An error path is a repeat by the step's `retry`, a fallback to another binding, what stands in for a step that is
-   skipped (`otherwise`), and the refusal of a gate.
+1. A step ran if it started in any run. A branch is each outcome of a condition, each case of a router with its default,
+   and a loop with rounds and without.
+2. An error path is a repeat by the step's `retry`, a fallback to another binding, the `otherwise` output of a skipped
+   step, and the refusal of a gate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS: Final = ("steps", "branches", "error_paths")
 
 
 class Arm(NamedTuple):
-    """One thing of a skill that runs or does not: a step, a branch, an error path; `name` says which in words."""
+    """A part of a skill that runs or does not: a step, a branch or an error path. `name` describes it."""
 
     kind: str
     step: str
@@ -33,13 +33,13 @@ class Arm(NamedTuple):
 
 
 class Coverage:
-    """The arms of skills, and those that ran; `add` takes the runs of one case."""
+    """The arms of skills, and which of them ran. `add` takes the runs of one case."""
 
     def __init__(self) -> None:
         self._arms: dict[str, dict[Arm, bool]] = {}
 
     def add(self, catalog: Catalog, fold: History, skill_id: str) -> None:
-        """Take the runs of an episode of a skill into account, nested ones, too; none where nothing ran."""
+        """Add the runs of an episode of a skill, nested runs included. `fold` may hold no run."""
         self._add(catalog, skill_id, ())
         for run in fold.runs.values():
             self._add(catalog, run.skill, tuple(run.steps.values()))
@@ -53,7 +53,7 @@ class Coverage:
                 arms[arm] = arms.get(arm, False) or ran
 
     def to_payload(self) -> list[dict[str, Any]]:
-        """By skill, sorted: of each kind how many there are, how many ran, and which did not."""
+        """Return one entry per skill, sorted: per kind the total, the number that ran, and the missing ones."""
         return [
             {"skill": skill, **{kind: _counted(arms, kind) for kind in KINDS}}
             for skill, arms in sorted(self._arms.items())
@@ -67,12 +67,12 @@ def _counted(arms: dict[Arm, bool], kind: str) -> dict[str, Any]:
 
 
 def _step_of(view: StepHistory) -> str:
-    """The id of the step in its own run that a view is of, or is a part of."""
+    """Return the id of the step that a step history is of, within its own run. Items and gates belong to their step."""
     return StepPath(StepPath(view.id).name).root_step
 
 
 def _arms(catalog: Catalog, step: Step, views: list[StepHistory]) -> Iterator[tuple[Arm, bool]]:
-    """The arms of a step, each with whether these views of it took it."""
+    """Yield the arms of a step, each with whether one of these histories took it."""
     own = [view for view in views if StepPath(view.id).is_step]
     parts = [view for view in views if view not in own]
     began = [
@@ -132,7 +132,7 @@ def _error_arms(
 
 
 def skill_line(entry: dict[str, Any]) -> str:
-    """`steps 3/3, branches 1/2, error paths 0/1` of an entry of `to_payload`."""
+    """Return `steps 3/3, branches 1/2, error paths 0/1` for an entry of `to_payload`."""
     return ", ".join(
         f"{kind.replace('_', ' ')} {entry[kind]['ran']}/{entry[kind]['total']}"
         for kind in KINDS

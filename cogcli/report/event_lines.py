@@ -11,17 +11,17 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 
 _ABORT = "ABORT"
-"""Stands in the log for a signal where somebody closed the run; no line shows it."""
+"""The recorded `signal` after `resume --abort`. Lines do not show it."""
 
 
 class EventLines:
-    """Events as `TIME event_type key=value ...`, one line each."""
+    """Renders events as `TIME event_type key=value ...`, one line each."""
 
     def __init__(self) -> None:
         self._uses: dict[tuple[str | None, str | None], str] = {}
 
     def line(self, event: Event) -> str:
-        """The line of one event, without its newline."""
+        """Return the line of one event, without a newline."""
         payload = object_of(event.payload)
         place = (event.run_id, event.step_id)
         if isinstance(uses := payload.get("uses"), str):
@@ -51,7 +51,7 @@ def _pairs(event: Event, payload: dict[str, Any], uses: str | None) -> Iterator[
             value = named[word] if word in named else payload.get(word)
             if value != _ABORT:
                 yield word, value
-    else:  # another tool's
+    else:  # an event of another tool
         status = next(
             (s for n in ("step_status", "status", "outcome") if (s := payload.get(n))), None
         )

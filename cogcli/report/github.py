@@ -10,11 +10,11 @@ from cogcli.base.terminal_text import visible
 from cogcli.report.check_report import CheckReport, severity_word
 
 PER_KIND: Final = 10
-"""GitHub shows no more of a kind for one step."""
+"""GitHub shows at most this many annotations of a kind for one step."""
 
 
 def github(report: CheckReport) -> str:
-    """A line per problem, errors first, at most ten of a kind, then how many more there are."""
+    """Return a line per problem, errors first, at most ten of a kind, then the number of further ones."""
     of_kind: dict[str, list[str]] = {"error": [], "warning": []}
     for problem, end in report.problems:
         word = severity_word(problem, as_error=False)
@@ -36,5 +36,6 @@ def _annotation(word: str, problem: Problem, end: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text without a character that ends the command, moves the cursor of a log or turns its direction."""
+    """Return the text without characters that end the command, move the cursor of a log or change the text
+    direction."""
     return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))

@@ -1,4 +1,4 @@
-"""Steps and what they wait for, as text, Mermaid or DOT; of an episode with the status of each step."""
+"""Steps and their dependencies as text, Mermaid or DOT, with the status of each step for an episode."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cogcli.report.styled_text import CUT_OFF, IN_DOUBT, WAITS, Glyphs, StyledLi
 
 
 class Node(NamedTuple):
-    """One step, or what stands around the steps of an agent; `status` is empty where nothing ran."""
+    """One step, or a node around an agent's steps. `status` is empty if nothing ran."""
 
     id: str
     uses: str
     after: tuple[str, ...]
     status: str = ""
     is_step: bool = True
-    """False for a turn of an agent, and for what it decided."""
+    """False for an agent's turn and for its decision."""
 
 
 class GraphView(NamedTuple):
@@ -28,14 +28,14 @@ class GraphView(NamedTuple):
 
     @property
     def edges(self) -> list[tuple[str, str]]:
-        """From each step to those that wait for it; to and from known steps only."""
+        """Pairs of a step and a step that depends on it. Unknown steps are left out."""
         known = {node.id for node in self.nodes}
         return [
             (before, node.id) for node in self.nodes for before in node.after if before in known
         ]
 
     def as_object(self) -> dict[str, Any]:
-        """The graph for programs."""
+        """Return the graph as JSON."""
         nodes = [
             {"id": node.id, "uses": node.uses, "status": node.status or None} for node in self.nodes
         ]
@@ -47,13 +47,13 @@ class GraphView(NamedTuple):
 
 
 def head(graph: GraphView, glyphs: Glyphs, width: int | None) -> StyledLine:
-    """What is drawn, and how many steps it has."""
+    """Return a line with the title and the number of steps."""
     steps = count_of(sum(node.is_step for node in graph.nodes), "step")
     return [(fit(f"{visible(graph.title)} {glyphs.dot} {steps}", width), "bold")]
 
 
 def text(graph: GraphView, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
-    """A line per step, with those it waits for."""
+    """Return one line per step, with its dependencies."""
     names = [visible(node.id) for node in graph.nodes]
     uses = [visible(node.uses) for node in graph.nodes]
     name, use = max(map(cells, names), default=0), max(map(cells, uses), default=0)
@@ -75,11 +75,11 @@ _COLOURS: Final = {
     "skipped": ("#f1f1f1", "#777777"), "running": ("#e3f2fd", "#1565c0"), "pending": ("#ffffff", "#777777"),
     "waits": ("#fff4e5", "#b26a00"),
 }  # fmt: skip
-"""Fill and border by status; the status also stands in the label."""
+"""Fill and border by status. The label names the status too."""
 
 
 def mermaid(graph: GraphView) -> str:
-    """A Mermaid flowchart. Names of nodes are ours, texts are quoted and escaped."""
+    """Return a Mermaid flowchart. Node names are generated, texts are quoted and escaped."""
     number: dict[str, str] = {}
     lines = ["flowchart TD"]
     for n, node in enumerate(graph.nodes):
@@ -95,7 +95,7 @@ def mermaid(graph: GraphView) -> str:
 
 
 def dot(graph: GraphView) -> str:
-    """A Graphviz digraph; every text is quoted."""
+    """Return a Graphviz digraph. Every text is quoted."""
     lines = [
         f"digraph {_for_dot(graph.title)} {{",
         "    node [shape=box, style=filled, fillcolor=white];",
@@ -119,7 +119,7 @@ def _class(node: Node) -> str:
 
 
 def _for_mermaid(value: str) -> str:
-    """Mermaid reads `#code;` as a character, and quotes end a label."""
+    """Return a text escaped for a Mermaid label, where `#code;` stands for a character and quotes end a label."""
     safe = "".join(c if c.isalnum() or c in " .:_-/" else f"#{ord(c)};" for c in visible(value))
     return safe or " "
 

@@ -1,5 +1,7 @@
-"""A graph as text in layers (docs/reference/command-line.md#views): a row of steps, lines down to those that wait for
-them. Lines that only cross are drawn with a gap; where they meet they join.
+"""A graph as text in layers (docs/reference/command-line.md#views): a row of steps, with lines down to their
+dependents.
+
+Crossing lines are drawn with a gap; lines that meet are joined.
 """
 
 from __future__ import annotations
@@ -10,11 +12,11 @@ from typing import Final, NamedTuple
 
 from cogcli.base.terminal_text import cells, shorten_middle, visible
 from cogcli.report.graph import GraphView, Node
-from cogcli.report.layering import Layering, layered
+from cogcli.report.layering import Layering, lay_out
 from cogcli.report.styled_text import ASCII, Glyphs, StyledLine, style_of
 
 MOST: Final = 120
-"""Steps of a graph that is drawn; a larger one is listed."""
+"""The largest number of steps that is drawn. A larger graph is listed."""
 _GAP: Final = 3
 _LONGEST: Final = 36
 _N, _E, _S, _W = 1, 2, 4, 8
@@ -25,7 +27,7 @@ _JOINTS: Final = {
 
 
 class _Net(NamedTuple):
-    """Edges between two layers that share one horizontal line: the columns where they leave and where they arrive."""
+    """Edges between two layers that share one horizontal line: the columns where they start and end."""
 
     sources: tuple[int, ...]
     targets: tuple[int, ...]
@@ -44,13 +46,16 @@ class _Net(NamedTuple):
 
 
 def layers(graph: GraphView, glyphs: Glyphs, *, width: int) -> list[StyledLine] | None:
-    """The drawing; None where it has no room. What the steps call goes beside their names, else below, else away."""
+    """Return the drawing, or None if it does not fit.
+
+    The text of `uses` is placed next to the step names, else below them, else left out.
+    """
     if len(graph.nodes) > MOST or len({node.id for node in graph.nodes}) < len(graph.nodes):
         return None
     for texts in (_beside, _below, _alone):
         found = {node.id: texts(node, glyphs) for node in graph.nodes}
         sizes = {id: float(max(map(cells, lines))) for id, lines in found.items()}
-        placed = layered(sizes, graph.edges, gap=_GAP, passing=1)
+        placed = lay_out(sizes, graph.edges, gap=_GAP, passing=1)
         right = max((placed.centre[id] + size / 2 for id, size in sizes.items()), default=0)
         if right + 2 <= width - 1:
             return list(_lines(graph, found, placed, glyphs))
@@ -85,7 +90,7 @@ def _lines(
         for row in range(max((len(texts[id]) for id in layer if id in texts), default=1)):
             yield _node_row(layer, row, nodes, texts, left, placed, glyphs)
         if number + 1 < len(placed.layers):
-            yield from _channel(_nets(number, placed, texts, left), glyphs)
+            yield from _channel(_find_nets(number, placed, texts, left), glyphs)
 
 
 def _node_row(
@@ -115,10 +120,10 @@ def _column(id: str, placed: Layering) -> int:
     return 2 + int(placed.centre[id])
 
 
-def _nets(
+def _find_nets(
     number: int, placed: Layering, texts: dict[str, list[str]], left: dict[str, int]
 ) -> list[_Net]:
-    """The lines from one layer to the next. Steps of which each waits for all the same ones share a line."""
+    """Return the lines from one layer to the next. Steps with the same set of dependents share a line."""
     pairs: dict[str, list[str]] = {}
     for route in placed.routes.values():
         for one, other in pairwise(route):
@@ -138,7 +143,7 @@ def _net(
     placed: Layering,
     spans: dict[str, tuple[int, int]],
 ) -> _Net:
-    """The columns of a net; a single edge goes straight down wherever its ends overlap."""
+    """Return the columns of a net. A single edge goes straight down if its ends overlap."""
     ends = [
         spans.get(id, (_column(id, placed), _column(id, placed))) for id in (sources[0], targets[0])
     ]  # fmt: skip
@@ -152,8 +157,8 @@ def _net(
 
 
 def _channel(nets: list[_Net], glyphs: Glyphs) -> Iterator[StyledLine]:
-    """The rows between two layers: one for each horizontal line, or one of verticals alone."""
-    tracks = _tracks(nets)
+    """Yield the rows between two layers: one for each horizontal line, or a single row of verticals."""
+    tracks = _assign_rows(nets)
     height = max(tracks, default=0) + 1
     for row in range(height):
         drawn: dict[int, int] = {}
@@ -162,7 +167,7 @@ def _channel(nets: list[_Net], glyphs: Glyphs) -> Iterator[StyledLine]:
             for column, arms in _arms(net, track, row):
                 own[column] = own.get(column, 0) | arms
             for column, arms in own.items():
-                drawn[column] = _both(drawn.get(column, 0), arms)
+                drawn[column] = _combine_arms(drawn.get(column, 0), arms)
         text = "".join(
             _joint(drawn.get(column, 0), glyphs) for column in range(max(drawn, default=0) + 1)
         )
@@ -170,7 +175,7 @@ def _channel(nets: list[_Net], glyphs: Glyphs) -> Iterator[StyledLine]:
 
 
 def _arms(net: _Net, track: int, row: int) -> Iterator[tuple[int, int]]:
-    """The arms that a net draws in a row, by column."""
+    """Yield the arms that a net draws in a row, each with its column."""
     for column in net.sources:
         if row <= track:
             yield column, _N | (_S if row < track or net.is_straight else 0)
@@ -182,16 +187,17 @@ def _arms(net: _Net, track: int, row: int) -> Iterator[tuple[int, int]]:
             yield column, (_E if column < net.last else 0) | (_W if column > net.first else 0)
 
 
-def _both(one: int, other: int) -> int:
-    """Two nets at one place: where one only passes sideways the other is drawn, and the line has a gap there."""
+def _combine_arms(one: int, other: int) -> int:
+    """Return the arms drawn where two nets share a place. If one only passes sideways, the other is drawn and the line
+    has a gap."""
     for arms, instead in ((one, other), (other, one)):
         if arms == _E | _W and instead & (_N | _S):
             return instead
     return one | other
 
 
-def _tracks(nets: list[_Net]) -> list[int]:
-    """The row of each net: apart from those that it overlaps, and above those that arrive where it leaves."""
+def _assign_rows(nets: list[_Net]) -> list[int]:
+    """Return the row of each net: different for nets that overlap, and above the nets that end where it starts."""
     tracks = [0] * len(nets)
     bent = [n for n, net in enumerate(nets) if not net.is_straight]
     order: list[int] = []

@@ -1,4 +1,4 @@
-"""The steps of an episode as a graph, and of an agent's run the turns that they belong to."""
+"""The steps of an episode as a graph, with the turns of an agent's run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cogcli.report.tree import decision_text
 
 
 def graph_of(fold: History) -> GraphView:
-    """The graph of an episode's root run."""
+    """Return the graph of an episode's root run."""
     root = fold.root
     if root is None:
         return GraphView("", ())
@@ -22,7 +22,7 @@ def graph_of(fold: History) -> GraphView:
 
 
 def _with_turns(fold: History, steps: list[Node]) -> list[Node]:
-    """The turns one after the other, each before its first steps; last the decision, or what it waits for."""
+    """Return the turns in sequence, each before its first steps, and last the decision or the pending request."""
     nodes: list[Node] = []
     before: tuple[str, ...] = ()
     for turn in fold.turns.turns:
@@ -33,12 +33,12 @@ def _with_turns(fold: History, steps: list[Node]) -> list[Node]:
             step._replace(after=step.after or before) for step in steps if step.id in turn.steps
         ]
     if text := decision_text(fold):
-        status = _OF_DECISION.get(text.partition(":")[0], WAITS)
+        status = _NODE_STATUS.get(text.partition(":")[0], WAITS)
         nodes.append(Node("decision", text, before, status, is_step=False))
     return nodes
 
 
-_OF_DECISION: Final = {
+_NODE_STATUS: Final = {
     "completed": "done", "refused": "vetoed", "denied": "vetoed", "failed": "failed", "aborted": "skipped"
 }  # fmt: skip
-"""The status of a node by that of a decision; others wait."""
+"""The status of a node by the status of a decision. Any other decision waits."""

@@ -1,5 +1,7 @@
-"""The page as HTML: one file without script, network or style attribute (docs/reference/command-line.md#page). Every
-text is made visible and escaped where the template writes it, once; drawings are escaped where they are drawn."""
+"""The HTML page: one file without script, network access or style attributes (docs/reference/command-line.md#page).
+
+The template escapes every text once, with control characters made visible. Drawings are escaped where they are made.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,10 @@ from cogcli.report.styled_text import style_of
 from cogcli.report.svg import page_file, style_sheet
 
 LARGEST: Final = 2_000_000
-"""Bytes that a page may have; values are cut shorter until it fits."""
+"""The largest page in bytes. Values are cut shorter until the page fits."""
 _LEAST: Final = 64
 _ROOM: Final = 8_000_000
-"""Bytes of values that are given out at first."""
+"""Bytes available for values in the first attempt."""
 
 
 def html_page(
@@ -35,8 +37,10 @@ def html_page(
     events: int,
     comparison: PageComparison | None = None,
 ) -> bytes:
-    """The page of what `build` gives for a limit of values: 4 KB each, less where the page would be too large. A first
-    guess comes from the number of `events`."""
+    """Return the page of the data that `build` returns for a limit on values.
+
+    The limit is 4 KB per value, less if the page would be too large. The first estimate uses the number of `events`.
+    """
     style = style_sheet("colours", "page", "drawing")
     digest = b64encode(sha256(style.encode()).digest()).decode()
     template = _template()
@@ -53,7 +57,7 @@ def html_page(
 
 @cache
 def _template() -> Template:
-    """The template, compiled once: that takes longer than most pages."""
+    """Return the template, compiled once: compiling takes longer than most pages."""
     environment = Environment(
         autoescape=True,
         loader=FunctionLoader(page_file),
@@ -68,10 +72,10 @@ def _template() -> Template:
 
 
 def _words(text: str) -> Markup:
-    """A sentence of ours, what stands in backticks as code."""
+    """Return a sentence as markup, with text in backticks as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(visible_block(text)))))  # noqa: S704
 
 
 def _visible(value: Any) -> Any:
-    """Control and bidi characters of a text as `\\x1b`, before it is escaped."""
+    """Return a text with control and bidi characters as `\\x1b`, before it is escaped. Other values are unchanged."""
     return visible_block(value) if type(value) is str else value

@@ -1,4 +1,4 @@
-"""Durations, times, sizes and ids in the words of the screens."""
+"""Durations, times, sizes and ids as short text for screens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def duration(ms: int | None) -> str:
-    """`18ms`, `1.84s`, `2m05s`, `3h12m`; nothing for nothing."""
+    """Return `18ms`, `1.84s`, `2m05s` or `3h12m`. Empty for None."""
     if ms is None:
         return ""
     if ms < 1000:
@@ -25,18 +25,18 @@ def duration(ms: int | None) -> str:
 
 
 def short_episode(id: str) -> str:
-    """`ep_` and twelve characters."""
+    """Return `ep_` and twelve characters of an episode id."""
     return id[:15] if id.startswith("ep_") else id[:20]
 
 
 def short_trace(id: str) -> str:
-    """Eight characters of a generated trace id, a given one whole."""
+    """Return the first eight characters of a generated trace id, or a user's own trace id whole."""
     generated = len(id) == 32 and not set(id) - set("0123456789abcdef")
     return id[:8] if generated else id
 
 
 def seconds_of(timestamp: str) -> float | None:
-    """Unix time of an RFC 3339 UTC text, None if it is none."""
+    """Return the Unix time of an RFC 3339 UTC text, or None if the text is not one."""
     from calendar import timegm
 
     try:
@@ -48,13 +48,13 @@ def seconds_of(timestamp: str) -> float | None:
 
 
 def milliseconds_between(start: str, end: str) -> int | None:
-    """The time from one timestamp to another."""
+    """Return the milliseconds from one timestamp to another, at least 0. None if one is invalid."""
     first, last = seconds_of(start), seconds_of(end)
     return None if first is None or last is None else max(0, round((last - first) * 1000))
 
 
 def fuzzy_time(timestamp: str, now: str) -> str:
-    """`today 22:58`, `yesterday 09:12`, `14 Nov 09:12`, `2025-11-14`, in the user's time zone."""
+    """Return `today 22:58`, `yesterday 09:12`, `14 Nov 09:12` or `2025-11-14`, in the user's time zone."""
     at, current = seconds_of(timestamp), seconds_of(now)
     if at is None or current is None:
         return timestamp
@@ -73,7 +73,7 @@ _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
 def size(count: int) -> str:
-    """`512 B`, `61 kB`, `12 MB`."""
+    """Return a number of bytes as `512 B`, `61 kB` or `12 MB`."""
     value = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000 or unit == "GB":
@@ -83,10 +83,10 @@ def size(count: int) -> str:
 
 
 def error_text(error: StepError | RunError | None) -> str:
-    """`code: message`, as far as an error has them; empty of none."""
+    """Return `code: message` of an error, without a part that is missing. Empty for None."""
     return ": ".join(text for text in (error.code, error.message) if text) if error else ""
 
 
 def count_of(count: int, word: str, plural: str = "") -> str:
-    """`1 step`, `2 steps`."""
+    """Return a count with its noun: `1 step`, `2 steps`."""
     return f"{count} {word if count == 1 else plural or word + 's'}"

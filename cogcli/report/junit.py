@@ -1,4 +1,4 @@
-"""Checks as JUnit XML: a suite per group, a case per file or check (docs/reference/command-line.md#reports)."""
+"""Checks as JUnit XML: one suite per group, one case per file or check (docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 
 
 def junit(report: CheckReport) -> str:
-    """The document as text, cases grouped in the order of first cases."""
+    """Return the document as text. Suites are in the order of their first cases."""
     cases, seconds = report.cases, f"{report.seconds:.3f}"
     root = ET.Element(
-        "testsuites", {"name": f"cogcli {report.command}", **_sums(cases), "time": seconds}
+        "testsuites", {"name": f"cogcli {report.command}", **_case_counts(cases), "time": seconds}
     )
     for suite in dict.fromkeys(case.group for case in cases):
         own = [case for case in cases if case.group == suite]
         element = ET.SubElement(
-            root, "testsuite", {"name": _line(suite), **_sums(own), "skipped": "0"}
+            root, "testsuite", {"name": _line(suite), **_case_counts(own), "skipped": "0"}
         )
         for case in own:
-            _add(element, case)
+            _add_case(element, case)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _sums(cases: Sequence[ReportCase]) -> dict[str, str]:
+def _case_counts(cases: Sequence[ReportCase]) -> dict[str, str]:
     failed = sum(bool(case.failures) for case in cases)
     return {"tests": str(len(cases)), "failures": str(failed), "errors": "0"}
 
 
-def _add(suite: ET.Element, case: ReportCase) -> None:
+def _add_case(suite: ET.Element, case: ReportCase) -> None:
     named = {"classname": _line(case.group), "name": _line(case.name)}
     element = ET.SubElement(
         suite, "testcase", named | ({"file": _line(case.file)} if case.file else {})

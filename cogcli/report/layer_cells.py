@@ -29,7 +29,7 @@ _RESULT: Final = {"done": "ok"}
 
 
 def cells_of(fold: History) -> list[dict[str, Any]]:
-    """An object per turn; a layer that a turn has not reached is null."""
+    """Return one object per turn. A layer that the turn has not reached is null."""
     return [_turn_object(fold, turn) for turn in fold.turns.turns]
 
 
@@ -65,7 +65,7 @@ def _perception(turn: TurnHistory) -> dict[str, Any] | None:
 
 
 def _attention(turn: TurnHistory) -> dict[str, Any] | None:
-    """What has the attention, an event of the turn by its type; and the highest salience."""
+    """Return the events in focus, by type if known, and the highest salience."""
     writes = turn.writes_of("attention", AttentionWrites)
     if writes is None:
         return None
@@ -88,7 +88,7 @@ def _intent(turn: TurnHistory) -> dict[str, Any] | None:
 
 
 def _context(turn: TurnHistory) -> dict[str, Any] | None:
-    """How much was compiled: blocks, tokens, what was left out or kept from the model."""
+    """Return the size of the compiled context: blocks, tokens, omissions, and names withheld from the model."""
     context = turn.context
     if context is None:
         return None
@@ -106,7 +106,7 @@ def _judgment(turn: TurnHistory) -> dict[str, Any] | None:
 
 
 def _policy_gate(turn: TurnHistory) -> dict[str, Any] | None:
-    """The strictest of what was said of the turn: by the layer, of each call, and by the agent itself."""
+    """Return the strictest verdict on the turn: from the layer, from each call, and from the agent itself."""
     found: list[tuple[str | None, str | None]] = []
     if writes := turn.writes_of("policy_gate", PolicyGateWrites):
         found.append((writes.verdict, next(iter(writes.obligations), None)))
@@ -138,7 +138,7 @@ def _consolidation(turn: TurnHistory) -> dict[str, Any] | None:
 
 
 def _reflection(turn: TurnHistory, limits: dict[str, float]) -> dict[str, Any] | None:
-    """Whether the goal is met, and what is left of the run's budget that is nearest to its end."""
+    """Return whether the goal is met, and the remaining share of the run's scarcest budget."""
     found = turn.reflection
     if found is None:
         return None
@@ -151,11 +151,11 @@ def _reflection(turn: TurnHistory, limits: dict[str, float]) -> dict[str, Any] |
     return {"goal_met": found.goal_met, "budget_remaining": remaining}
 
 
-# -- for people --------------------------------------------------------------------------------------------------------
+# -- text output -------------------------------------------------------------------------------------------------------
 
 
 def rows(fold: History) -> list[dict[str, Any]]:
-    """A row per turn and layer, its cell as text."""
+    """Return one row per turn and layer, with its cell as text."""
     return [
         {"turn": cells["turn"], "layer": layer, "cell": text}
         for cells in cells_of(fold)
@@ -164,7 +164,7 @@ def rows(fold: History) -> list[dict[str, Any]]:
 
 
 def lines(fold: History, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
-    """The turns one below the other, a line per layer."""
+    """Return the turns one below the other, with one line per layer."""
     found: list[StyledLine] = []
     for turn, cells in zip(fold.turns.turns, cells_of(fold), strict=True):
         found.append([(f"{glyphs.sign(turn.step.status)} turn {turn.number}", "bold")])
@@ -174,7 +174,7 @@ def lines(fold: History, glyphs: Glyphs, *, width: int | None) -> list[StyledLin
 
 
 def _texts(cells: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each cell in words; of a layer that was skipped why, of one that was not reached nothing."""
+    """Yield each cell as text. For a skipped layer the text is the reason; a layer that was not reached has none."""
     for layer, word in _WORDED.items():
         cell = cells[layer]
         skipped = cells["skipped"].get(layer)

@@ -1,7 +1,7 @@
-"""A graph in layers, for drawings as text and as SVG: each node below all that it waits for, few crossings, each node
-near its neighbours. Units are those of the given widths.
+"""The layout of a graph in layers, for text and SVG: each node below its dependencies, few crossings, each node near
+its neighbours. Units are those of the given widths.
 
-1. Edges that lead back, as only a forged log has them, count for nothing.
+1. Backward edges are ignored. Only a forged log has them.
 2. An edge over several layers passes an empty place in each layer between.
 3. The same graph gives the same drawing.
 """
@@ -17,19 +17,20 @@ _SWEEPS = 8
 
 
 class Layering(NamedTuple):
-    """Nodes by layer from left to right, the centre of each, and for each edge the places that it passes, its ends
-    included."""
+    """Nodes by layer from left to right, the centre of each, and for each edge the places that it passes, including its
+    ends."""
 
     layers: list[list[str]]
     centre: dict[str, float]
     routes: dict[tuple[str, str], list[str]]
 
 
-def layered(
+def lay_out(
     widths: Mapping[str, float], edges: Iterable[tuple[str, str]], *, gap: float, passing: float
 ) -> Layering:
-    """Place nodes of these widths, `gap` apart; an edge that passes a layer takes `passing` of its width."""
-    kept = _forward(list(widths), edges)
+    """Place nodes of these widths, `gap` apart, and return the layout. An edge that passes a layer takes the width
+    `passing`."""
+    kept = _drop_cycles(list(widths), edges)
     depth = _depths(list(widths), kept)
     layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for id in widths:
@@ -46,8 +47,8 @@ def layered(
     return Layering(layers, _centres(layers, sizes, above, below, gap), routes)
 
 
-def _forward(ids: list[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The edges without those that close a circle, in the order of their ends."""
+def _drop_cycles(ids: list[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the edges without those that close a cycle, in the order of their ends."""
     after: dict[str, list[str]] = {id: [] for id in ids}
     for a, b in dict.fromkeys(edges):
         if a in after and b in after and a != b:
@@ -72,7 +73,7 @@ def _ranks(ids: list[str], after: dict[str, list[str]]) -> dict[str, int]:
 
 
 def _depths(ids: list[str], edges: list[tuple[str, str]]) -> dict[str, int]:
-    """The layer of each node: one below the lowest that it waits for."""
+    """Return the layer of each node: one below the lowest of its dependencies."""
     before: dict[str, list[str]] = {id: [] for id in ids}
     for a, b in edges:
         before[b].append(a)
@@ -101,7 +102,7 @@ def _route(edge: tuple[str, str], depth: dict[str, int], layers: list[list[str]]
 def _order(
     layers: list[list[str]], above: dict[str, list[str]], below: dict[str, list[str]]
 ) -> None:
-    """Sort each layer by where the neighbours of its nodes are, down and up in turn."""
+    """Sort each layer by the positions of its nodes' neighbours, alternating down and up."""
     place = {id: n for layer in layers for n, id in enumerate(layer)}
     for sweep in range(_SWEEPS):
         near, order = (below, layers[::-1]) if sweep % 2 else (above, layers)
@@ -122,8 +123,8 @@ def _centres(
     layers: list[list[str]], sizes: dict[str, float], above: dict[str, list[str]],
     below: dict[str, list[str]], gap: float,
 ) -> dict[str, float]:  # fmt: skip
-    """The centres, each as near to the mean of its neighbours as the others of its layer let it; the leftmost node
-    begins at 0."""
+    """Return the centres, each as close to the mean of its neighbours as the others in its layer allow. The leftmost
+    node starts at 0."""
     centre: dict[str, float] = {}
     for layer in layers:
         at = 0.0
@@ -135,13 +136,13 @@ def _centres(
         for layer in order:
             wanted = [_mean_of(centre, near)(id) for id in layer]
             spaces = [(sizes[a] + sizes[b]) / 2 + gap for a, b in pairwise(layer)]
-            centre.update(zip(layer, _spaced(wanted, spaces), strict=True))
+            centre.update(zip(layer, _space_out(wanted, spaces), strict=True))
     left = min((centre[id] - sizes[id] / 2 for id in centre), default=0.0)
     return {id: at - left for id, at in centre.items()}
 
 
-def _spaced(wanted: list[float], spaces: list[float]) -> list[float]:
-    """The places nearest to the wanted ones (least squares) that are `spaces` apart, in this order."""
+def _space_out(wanted: list[float], spaces: list[float]) -> list[float]:
+    """Return the places closest to the wanted ones (least squares) that are `spaces` apart, in this order."""
     offsets = [0.0]
     for space in spaces:
         offsets.append(offsets[-1] + space)

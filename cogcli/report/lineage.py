@@ -1,9 +1,10 @@
-"""Which step wrote what, who read it, and what was never written (docs/reference/command-line.md#views).
+"""The writers and readers of each target, and the targets that were never written
+(docs/reference/command-line.md#views).
 
-1. Only the root run: a nested skill reads and writes in a state of its own, summed up by its step.
+1. Only the root run counts: a nested skill reads and writes its own state, and its step sums that up.
 2. The closing event of a step sums up its gates, items and rounds, whose own events are left out.
-3. A reader of a part of a target, or of something around it, is a reader of the target.
-4. What a step would have written is known from the specs that the episode keeps, where it keeps them.
+3. A reader of a part of a target, or of a place around it, is a reader of the target.
+4. The targets of a step that never wrote are known only if the episode keeps its specs.
 """
 
 from __future__ import annotations
@@ -24,31 +25,31 @@ from cogcli.report.styled_text import Glyphs, StyledLine
 COLUMNS: Final = ("target", "written_by", "never", "read_by", "required")
 
 
-class Declared(NamedTuple):
+class DeclaredPlaces(NamedTuple):
     """What a skill declares: the targets of each step, in order, and its required outputs."""
 
     writes: dict[str, list[str]]
     required: frozenset[str]
 
 
-NOTHING: Final = Declared({}, frozenset())
+NOTHING: Final = DeclaredPlaces({}, frozenset())
 
 
-def declared_places(document: Any, skill_id: str) -> Declared:
-    """What a skill declares, from the document of specs that an episode keeps; nothing where that is none."""
+def declared_places(document: Any, skill_id: str) -> DeclaredPlaces:
+    """Return the declarations of a skill from an episode's document of specs. Empty if the document has none."""
     try:
         spec = document["specs"][f"skill:{skill_id}"]["spec"]
         writes = {
             step["id"]: [*map(str, (step.get("output") or {}).values())] for step in spec["steps"]
         }
         required = (name for name, field in spec["outputs"].items() if field.get("required"))
-        return Declared(writes, frozenset(required))
+        return DeclaredPlaces(writes, frozenset(required))
     except (KeyError, TypeError, AttributeError):
         return NOTHING
 
 
 class TracedWrite(NamedTuple):
-    """One write of a step; `items` counts those of a list."""
+    """One write of a step. `items` is the length of a list."""
 
     seq: int
     step: str
@@ -58,20 +59,20 @@ class TracedWrite(NamedTuple):
 
 
 class StepFlow(NamedTuple):
-    """What a step read and wrote."""
+    """The reads and writes of a step."""
 
     reads: list[str]
     writes: list[TracedWrite]
 
 
 class TargetFlow(NamedTuple):
-    """One place in the state. `required` is None for what is not a declared output."""
+    """One place in the state. `required` is None if the place is not a declared output."""
 
     name: str
     writes: list[TracedWrite]
     readers: list[str]
     never: str
-    """Why nothing is there; empty if something is."""
+    """The reason why the target was never written. Empty if it was."""
     required: bool | None
 
 
@@ -83,26 +84,26 @@ class Lineage:
         self.writes: list[TracedWrite] = []
         self.missing: list[str] = []
         self._reads: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-        """What was read, and by which step, under the first two parts of its place."""
+        """Reads by the first two parts of their place, each with its step."""
         root: str | None = None
         for number, event in enumerate(events):
             root = event.run_id if number == 0 else root
             if event.run_id == root:
-                self._take(number, event, read_payload(event))
+                self._add_event(number, event, read_payload(event))
         for id, step in self.steps.items():
             for name in dict.fromkeys(step.reads):
                 self._reads.setdefault(tuple(_parts(name)[:2]), []).append((name, id))
 
-    def _take(self, number: int, event: Event, payload: Payload) -> None:
+    def _add_event(self, number: int, event: Event, payload: Payload) -> None:
         match payload:
             case RunTerminated():
                 self.missing = payload.required_missing
             case StepStarted() | StepFinished():
                 id = payload.step_id or event.step_id
                 if id and StepPath(id).is_step:
-                    self._take_step(number, id, payload)
+                    self._add_step(number, id, payload)
 
-    def _take_step(self, number: int, id: str, payload: StepStarted | StepFinished) -> None:
+    def _add_step(self, number: int, id: str, payload: StepStarted | StepFinished) -> None:
         step = self.steps.setdefault(id, StepFlow([], []))
         if payload.reads:
             step.reads[:] = payload.reads
@@ -115,7 +116,7 @@ class Lineage:
             self.writes.append(done)
 
     def readers(self, target: str) -> list[str]:
-        """The steps that read a target, a part of it or something around it."""
+        """Return the steps that read a target, a part of it or a place around it."""
         place = _parts(target)
         if len(place) == 1:
             near = [
@@ -124,14 +125,14 @@ class Lineage:
                 if head[0] == place[0]
                 for entry in entries
             ]
-        else:  # whoever reads it reads something that begins alike, or the whole namespace
+        else:  # a reader's place has the same first two parts, or is the whole namespace
             near = [*self._reads.get((place[0],), ()), *self._reads.get((place[0], place[1]), ())]
         found = {id for name, id in near if overlap(target, name)}
         return [id for id in self.steps if id in found] if found else []
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether one place is the other, or inside it."""
+    """Return whether the places are the same, or one is inside the other."""
     return all(x == y for x, y in zip(_parts(one), _parts(other), strict=False))
 
 
@@ -139,8 +140,8 @@ def _parts(place: str) -> list[str]:
     return place.replace("[", ".").split(".")
 
 
-def targets(fold: History, flow: Lineage, declared: Declared = NOTHING) -> list[TargetFlow]:
-    """Every target, in plan order of the steps that wrote it or would have."""
+def targets(fold: History, flow: Lineage, declared: DeclaredPlaces = NOTHING) -> list[TargetFlow]:
+    """Return every target, in plan order of the steps that wrote it or would have written it."""
     found: dict[str, list[TracedWrite]] = {}
     for write in flow.writes:
         found.setdefault(write.target, []).append(write)
@@ -161,7 +162,7 @@ def targets(fold: History, flow: Lineage, declared: Declared = NOTHING) -> list[
 
     order = {step.id: n for n, step in enumerate(fold.root.own)} if fold.root else {}
     placed = [(writes[0].step, target(name, writes, "")) for name, writes in found.items()]
-    placed += [(id, target(name, [], _why_never(fold, id))) for name, id in never.items()]
+    placed += [(id, target(name, [], _explain_never(fold, id))) for name, id in never.items()]
     return [one for _, one in sorted(placed, key=lambda entry: order.get(entry[0], len(order)))]
 
 
@@ -172,7 +173,7 @@ _NEVER: Final = {
 }  # fmt: skip
 
 
-def _why_never(fold: History, step_id: str) -> str:
+def _explain_never(fold: History, step_id: str) -> str:
     if not step_id:
         return "never written: no step wrote it"
     step = fold.root.steps.get(step_id) if fold.root else None
@@ -180,11 +181,11 @@ def _why_never(fold: History, step_id: str) -> str:
 
 
 def rows(found: list[TargetFlow]) -> list[dict[str, Any]]:
-    """The targets as rows of a table."""
+    """Return the targets as rows of a table."""
     return [
         {
             "target": target.name,
-            "written_by": [_by(write) for write in target.writes],
+            "written_by": [_writer_text(write) for write in target.writes],
             "never": target.never or None,
             "read_by": target.readers,
             "required": target.required,
@@ -194,12 +195,12 @@ def rows(found: list[TargetFlow]) -> list[dict[str, Any]]:
 
 
 def lineage(found: list[TargetFlow], glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
-    """One line per target: who wrote it, who read it."""
+    """Return one line per target with its writers and readers."""
     texts = [
         (
             visible(target.name),
-            visible(target.never or f"written by {', '.join(map(_by, target.writes))}"),
-            visible(_read(target, glyphs)),
+            visible(target.never or f"written by {', '.join(map(_writer_text, target.writes))}"),
+            visible(_readers_text(target, glyphs)),
         )
         for target in found
     ]
@@ -216,14 +217,14 @@ def lineage(found: list[TargetFlow], glyphs: Glyphs, *, width: int | None) -> li
     return lines
 
 
-def _by(write: TracedWrite) -> str:
-    """`risks (append, 7 items)`."""
+def _writer_text(write: TracedWrite) -> str:
+    """Return a writer as text, such as `risks (append, 7 items)`."""
     facts = [] if write.strategy == "overwrite" else [write.strategy]
     facts += [count_of(write.items, "item")] if write.items is not None else []
     return f"{write.step} ({', '.join(facts)})" if facts else write.step
 
 
-def _read(target: TargetFlow, glyphs: Glyphs) -> str:
+def _readers_text(target: TargetFlow, glyphs: Glyphs) -> str:
     parts = [f"read by {', '.join(target.readers)}"] if target.readers else []
     if target.required:
         parts.append(f"required {glyphs.sign('failed' if target.never else 'done')}")

@@ -12,7 +12,7 @@ _LATEST: Final = 2**64 - 1
 
 
 def otlp(trace: Trace) -> dict[str, Any]:
-    """The one object that a collector takes."""
+    """Return the object that a collector accepts."""
     scope = {"scope": {"name": "cogcli"}, "spans": [_span(trace.id, span) for span in trace.spans]}
     resource = {"attributes": _attributes(trace.resource)}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}

@@ -1,5 +1,7 @@
-"""One episode as a page (docs/reference/command-line.md#page): what its log holds, in the order in which a reader asks.
-Pure: the same episode gives the same page."""
+"""One episode as a page (docs/reference/command-line.md#page): the content of its log in a reader's order.
+
+Pure: the same episode gives the same page.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from cogcli.episode.history import History
 from cogcli.episode.run_history import RunHistory
 from cogcli.report.event_lines import EventLines
 from cogcli.report.humanize import duration, short_trace, size
-from cogcli.report.lineage import Declared, Lineage, rows, targets
+from cogcli.report.lineage import DeclaredPlaces, Lineage, rows, targets
 from cogcli.report.page_drawings import lineage_of, timeline_of
 from cogcli.report.page_error import PageError, error_of
 from cogcli.report.page_log import PageLog
@@ -31,57 +33,57 @@ _SEVERITIES: Final = {"error": "failed", "warning": "warning", "info": "skipped"
 
 
 class PageSource(NamedTuple):
-    """An episode as it was read and verified."""
+    """An episode after reading and verification."""
 
     name: str
     status: str
     events: Sequence[Event]
     fold: History
     unfinished: UnfinishedState
-    declared: Declared
+    declared: DeclaredPlaces
     specs: dict[str, Any]
-    """The pinned specs by `kind:id`, each with its `file`; nothing where the episode does not keep them."""
+    """The pinned specs by `kind:id`, each with its `file`. Empty if the episode does not keep them."""
     findings: Sequence[dict[str, Any]]
     level: str
     proves: str
     files: Sequence[dict[str, Any]]
-    """The files that the manifest names; none before the episode is sealed."""
+    """The files in the manifest. Empty before the episode is sealed."""
     head: str
     explained: Sequence[dict[str, Any]]
-    """Of a governed run why each decision was made."""
+    """For a governed run: the reason for each decision."""
     meaning: str
-    """What the code of the run's error means."""
+    """The meaning of the run's error code."""
     warnings: Sequence[str]
-    """What could not be read."""
+    """Messages about unreadable parts."""
     next: Sequence[str]
-    """Commands that continue with the run or look closer."""
+    """Commands that continue the run or show more."""
     sealed: bool = True
-    """Whether all of it was written; False for a run that ended while its process died."""
+    """Whether all files were written. False for a run that ended while its process died."""
     fault: str = ""
-    """The first file that disagrees with the others, and how; empty if all agree."""
+    """The first file that disagrees with the others, and how. Empty if all agree."""
     fault_status: str = ""
     """With a fault: `altered` or `unsealed`."""
 
     @property
     def shown_status(self) -> str:
-        """The status of the page: that of the log, unless the files disagree."""
+        """The status on the page: that of the log, unless the files disagree."""
         return (
             f"{self.fault_status}, the log says {self.status}" if self.fault_status else self.status
         )
 
     @property
     def is_open(self) -> bool:
-        """Whether the run has not ended, or not been sealed."""
+        """Whether the run has not ended, or is not sealed."""
         return self.unsealed or self.status in ("running", "pending", "interrupted")
 
     @property
     def unsealed(self) -> bool:
-        """Whether the run has ended without a manifest: a crash while sealing."""
+        """Whether the run has ended without a manifest, because of a crash during sealing."""
         return not self.sealed and self.status not in ("running", "pending", "interrupted")
 
 
 class PageEvent(NamedTuple):
-    """One event as a line: its place in the log, the milliseconds since the run began, its type and words."""
+    """One event as a line: its position in the log, its time of day, its type and its details."""
 
     number: int
     time: str
@@ -90,7 +92,7 @@ class PageEvent(NamedTuple):
 
 
 class PageApproval(NamedTuple):
-    """A request to a person, and the answer."""
+    """A request to a person, and its answer."""
 
     what: str
     step: str
@@ -100,7 +102,7 @@ class PageApproval(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Everything that the template shows of one episode."""
+    """All data of one episode that the template shows."""
 
     anchor: str
     title: str
@@ -114,7 +116,7 @@ class Page(NamedTuple):
     chips: list[str]
     notice_title: str
     notices: list[tuple[str, str]]
-    """What keeps the run from ending, or could not be read; a word and a sentence each."""
+    """Conditions that keep the run from ending, and unreadable parts. A word and a sentence each."""
     error: PageError | None
     next: list[str]
     decision: str
@@ -134,14 +136,14 @@ class Page(NamedTuple):
     proves: str
     level_tone: str
     findings: list[tuple[str, str, str]]
-    """Tone, code and message."""
+    """Tone, code and message of each finding."""
     files: list[tuple[str, str, str]]
-    """Name, size and hash."""
+    """Name, size and hash of each file."""
     hashes: list[tuple[str, str]]
 
 
 def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
-    """The page of an episode; `prefix` keeps the anchors of several apart."""
+    """Return the page of an episode. `prefix` keeps the anchors of several episodes distinct."""
     fold, log = source.fold, PageLog(source.events)
     run = fold.root or RunHistory("")
     steps = StepPages(log, limit, {each["seq"]: each for each in source.explained}, prefix)
@@ -199,7 +201,7 @@ def _facts(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
 
 
 def _clock(timestamp: str) -> str:
-    """`2026-11-20 22:54:22 UTC` of a timestamp as our logs have them; others as they are."""
+    """Return `2026-11-20 22:54:22 UTC` for a timestamp in cogcli's format. Other timestamps are unchanged."""
     return f"{timestamp[:10]} {timestamp[11:19]} UTC" if timestamp[10:11] == "T" else timestamp
 
 

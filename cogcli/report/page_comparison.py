@@ -1,4 +1,4 @@
-"""Several episodes side by side, as `diff` compares them: each with the first."""
+"""Several episodes next to each other: `diff` compares each with the first."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cogcli.report.page_values import json_text
 from cogcli.report.styled_text import UNICODE
 
 _WHOLE: Final = ("steps", "outputs")
-"""Areas that are shown in full; of the others what differs."""
+"""Areas that are shown in full. Other areas show only differences."""
 _LONGEST: Final = 200
 
 
 class PageRow(NamedTuple):
-    """One thing of all episodes, a cell each; `differs` from the first."""
+    """One item, with a cell per episode. `differs` means that a cell is not equal to the first one."""
 
     name: str
     cells: list[str]
@@ -24,14 +24,14 @@ class PageRow(NamedTuple):
 
 
 class PageComparison(NamedTuple):
-    """The areas in order, each with its rows; `heads` names the episodes."""
+    """The areas in order, each with its rows. `heads` holds the episode ids."""
 
     heads: list[str]
     areas: list[tuple[str, list[PageRow]]]
 
 
 def comparison_of(sides: Sequence[Side]) -> PageComparison | None:
-    """The comparison of two episodes or more; None of one."""
+    """Return the comparison of two episodes or more, or None for one."""
     if len(sides) < 2:
         return None
     first = sides[0]
@@ -61,7 +61,7 @@ def _run_rows(sides: Sequence[Side]) -> list[PageRow]:
 
 
 def _row(area: str, name: str, found: list[dict[str, DiffLine]], sides: Sequence[Side]) -> PageRow:
-    """The first episode stands in each comparison as what was before."""
+    """Return the row of one item. The first episode is the `before` side of each comparison."""
     differs = any(name in lines and lines[name].how != SAME for lines in found)
     cells = []
     for lines, side in zip(found, sides, strict=True):

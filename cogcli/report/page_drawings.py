@@ -1,4 +1,4 @@
-"""The two drawings of a page: the bars of a run on a time axis, and how its values came about."""
+"""The two drawings of a page: the bars of a run on a time axis, and the flow of its values."""
 
 from __future__ import annotations
 
@@ -10,30 +10,33 @@ from cogcli.episode.run_history import StepHistory
 from cogcli.report.graph import Node
 from cogcli.report.history_graph import graph_of
 from cogcli.report.humanize import count_of, duration
-from cogcli.report.lineage import Declared, Lineage, TargetFlow
+from cogcli.report.lineage import DeclaredPlaces, Lineage, TargetFlow
 from cogcli.report.svg import Arrow, Box, graph_svg, named, timeline_svg
 from cogcli.report.timeline import bars
 
 MOST_BOXES: Final = 60
-"""Boxes that a drawing of values may have; of a larger run the table alone says it."""
+"""The most boxes in a drawing of values. A larger run has only the table."""
 
 
 def timeline_of(fold: History, name: str) -> str:
-    """The timeline; empty where nothing began."""
+    """Return the timeline as SVG, or an empty string if no step started."""
     found = bars(fold, turns=True)
     total = fold.ms or 0
     if not found:
         return ""
     longest = max(found, key=lambda bar: bar.ms)
-    told = f"{count_of(len(found), 'bar')} within {duration(total)}; "
-    told += f"the longest is {longest.step.name}, {duration(longest.ms)}"
-    return timeline_svg(found, total, name=name, title="Timeline of the run", description=told)
+    description = f"{count_of(len(found), 'bar')} within {duration(total)}; "
+    description += f"the longest is {longest.step.name}, {duration(longest.ms)}"
+    return timeline_svg(
+        found, total, name=name, title="Timeline of the run", description=description
+    )
 
 
 def lineage_of(
-    fold: History, flow: Lineage, targets: list[TargetFlow], declared: Declared, name: str
+    fold: History, flow: Lineage, targets: list[TargetFlow], declared: DeclaredPlaces, name: str
 ) -> str:
-    """Steps in layers, with what they read and wrote; empty if it would be too large, or no step is known."""
+    """Return the steps in layers with their reads and writes, as SVG. Empty if the drawing would be too large, or no
+    step is known."""
     graph = graph_of(fold)
     steps = {step.id: step for step in fold.root.own} if fold.root else {}
     reads = [name for id in steps if id in flow.steps for name in flow.steps[id].reads]
@@ -45,7 +48,7 @@ def lineage_of(
     boxes += [_step_box(node, steps.get(node.id), flow) for node in graph.nodes]
     boxes += map(_output_box, outputs)
     arrows = [Arrow(before, after, carries=False) for before, after in graph.edges]
-    arrows += _values(steps, flow, targets, declared)
+    arrows += _value_arrows(steps, flow, targets, declared)
     by_ends = {(arrow.start, arrow.end): arrow for arrow in arrows}
     start = ", ".join(inputs) or "no input"
     end = ", ".join(each.name for each in outputs) or "no output"
@@ -82,10 +85,13 @@ def _step_box(node: Node, step: StepHistory | None, flow: Lineage) -> Box:
     return Box(node.id, tuple(line for line in lines if line), node.status)
 
 
-def _values(
-    steps: dict[str, StepHistory], flow: Lineage, targets: list[TargetFlow], declared: Declared
+def _value_arrows(
+    steps: dict[str, StepHistory],
+    flow: Lineage,
+    targets: list[TargetFlow],
+    declared: DeclaredPlaces,
 ) -> Iterator[Arrow]:
-    """From each given value to its readers, from who wrote a value to who read it, and to the outputs."""
+    """Yield arrows from each given value to its readers, from writers to readers, and to the outputs."""
     for id in steps:
         for name in flow.steps[id].reads if id in flow.steps else ():
             if _is_given(name):

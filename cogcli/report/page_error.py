@@ -1,5 +1,7 @@
-"""The error of a run as a page shows it: code, sentence, where, the reply, what to do. The framed line is that
-of the pinned specs, so that it is what ran, whatever the file says today."""
+"""The error of a run as a page shows it: code, sentence, place, reply, and what to do next.
+
+The framed line is from the pinned specs that ran, even if the file has changed since.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from cogcli.report.page_values import json_text
 
 
 class PageFrame(NamedTuple):
-    """Lines of a pinned spec, and the marks below the last."""
+    """Lines of a pinned spec, and the marks below the last line."""
 
     file: str
     lines: list[str]
@@ -35,7 +37,7 @@ _REPLY = 600
 
 
 def error_of(run: RunHistory, specs: dict[str, Any], meaning: str) -> PageError | None:
-    """The error of a run; None where it has none."""
+    """Return the error of a run, or None without one."""
     error = run.error
     if error is None:
         return None
@@ -62,7 +64,7 @@ def _reply(step: StepHistory) -> str:
 
 
 def _frame(run: RunHistory, error: RunError, specs: dict[str, Any]) -> PageFrame | None:
-    """The value of a pinned spec that the message names in backticks, with the keys around it."""
+    """Return the value of a pinned spec that the message names in backticks, with the keys around it."""
     named = re.findall(r"`([^`\n]+)`", error.message)
     for key in (f"binding:{error.binding}", f"skill:{run.skill}"):
         pinned = object_of(specs.get(key))
@@ -78,7 +80,7 @@ def _frame(run: RunHistory, error: RunError, specs: dict[str, Any]) -> PageFrame
 
 
 def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every text of a spec with its path."""
+    """Yield every text of a spec with its path."""
     if isinstance(value, str) and path:
         yield path, value
     pairs = (

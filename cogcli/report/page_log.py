@@ -1,5 +1,5 @@
-"""What a page shows of a log besides its runs and steps: decisions, approvals, questions to a model, and the lines of
-the log that hold the values of each step."""
+"""Parts of a log that a page shows in addition to runs and steps: decisions, approvals, model requests, and the lines
+that hold the values of each step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cogcli.declarations.typed_payload import read_payload
 
 
 class AnsweredAsk(NamedTuple):
-    """A request to a person and the answer to it; `answer` is empty before there is one."""
+    """A request to a person and its answer. `answer` is empty while it is open."""
 
     asked_at: str
     request: Approval
@@ -34,7 +34,7 @@ class AnsweredAsk(NamedTuple):
 
 
 class ModelCall(NamedTuple):
-    """A question to a model and the answer; None before there is one."""
+    """A request to a model and its answer. The answer is None while it is pending."""
 
     request: ModelRequested
     line: int
@@ -42,21 +42,21 @@ class ModelCall(NamedTuple):
 
 
 class PageLog:
-    """The log, gone through once. Lines count from 1, as in `events.jsonl`."""
+    """An index of the log, read once. Lines count from 1, as in `events.jsonl`."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.decisions: dict[str, list[tuple[Event, GateDecided | PolicyDecided]]] = {}
-        """By step what gates, rules and persons decided of it."""
+        """By step: the decisions of gates, rules and people."""
         self.approvals: dict[str, AnsweredAsk] = {}
         self.model_calls: dict[str, ModelCall] = {}
         self.begun: dict[tuple[str | None, str], int] = {}
-        """By run and step the line that holds its input."""
+        """By run and step: the line that holds the step's input."""
         self.ended: dict[tuple[str | None, str], int] = {}
-        """The same for its output, attempts and error."""
+        """By run and step: the line that holds its output, attempts and error."""
         for line, event in enumerate(events, start=1):
-            self._take(line, event, read_payload(event))
+            self._add_event(line, event, read_payload(event))
 
-    def _take(self, line: int, event: Event, payload: Payload) -> None:
+    def _add_event(self, line: int, event: Event, payload: Payload) -> None:
         match payload:
             case StepStarted():
                 self.begun[event.run_id, event.step_id or payload.step_id] = line
@@ -87,6 +87,6 @@ class PageLog:
 
 
 def _owner(step: str) -> str:
-    """The step whose call was decided about: that of a gate is the step which the gate belongs to."""
+    """Return the step whose call was decided about. For a gate it is the guarded step."""
     path = StepPath(step)
     return path.owner if path.in_call else step

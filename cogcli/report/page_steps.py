@@ -1,4 +1,4 @@
-"""The steps of a run as a page shows them: what each was given, asked, got and gave, and what was decided of it."""
+"""The steps of a run as a page shows them: input, attempts, output and decisions of each."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cogcli.report.styled_text import UNICODE, style_of
 from cogcli.report.tree import flow
 
 MOST_STEPS: Final = 1000
-"""Steps that are shown in full; what failed comes before what did not."""
+"""The number of steps after which steps with status `done` are hidden."""
 _MOST_PARTS: Final = 20
-"""Items of a loop that are listed, those that were not done first."""
+"""The number of listed items of a loop. Those that are not done come first."""
 
 
 class PageAttempt(NamedTuple):
@@ -30,7 +30,7 @@ class PageAttempt(NamedTuple):
 
 
 class PageDecision(NamedTuple):
-    """A decision about the call of a step: what was said, the stages it passed, what was read and compared."""
+    """A decision about the call of a step: verdict, stages, and the values that were read and compared."""
 
     step: str
     capability: str
@@ -42,17 +42,17 @@ class PageDecision(NamedTuple):
 
 
 class PageParts(NamedTuple):
-    """The items or rounds of a step: how many ended how, and those that were not done."""
+    """The items or rounds of a step: counts by status, and a list with unfinished ones first."""
 
     total: str
     counts: list[tuple[str, int]]
     listed: list[tuple[str, str, str]]
-    """Name, status and error of each that is listed."""
+    """Name, status and error of each listed item."""
     hidden: int
 
 
 class PageStep(NamedTuple):
-    """One step and what is shown under it."""
+    """One step with its details."""
 
     anchor: str
     id: str
@@ -74,7 +74,7 @@ class PageStep(NamedTuple):
 
 
 class StepPages:
-    """Builds the steps of one page; `explained` says by the `seq` of a decision why it was made."""
+    """Builds the steps of one page. `explained` holds by `seq` of a decision the reason for it."""
 
     def __init__(
         self, log: PageLog, limit: ValueLimit, explained: Mapping[int, dict[str, Any]], prefix: str
@@ -85,10 +85,10 @@ class StepPages:
         self._prefix = prefix
         self._count = 0
         self.hidden = 0
-        """Steps that are too many to show."""
+        """The number of steps beyond the limit."""
 
     def steps(self, branches: Sequence[Branch]) -> list[PageStep]:
-        """The steps of these branches."""
+        """Return the steps of these branches."""
         found = []
         for branch in branches:
             if self._count >= MOST_STEPS and branch.step.status == "done":
@@ -144,7 +144,7 @@ class StepPages:
     def decision(
         self, step_id: str, event: Event, payload: GateDecided | PolicyDecided
     ) -> PageDecision:
-        """What was decided of a call, and why."""
+        """Return a decision about a call, with its reason."""
         explained = {} if event.seq is None else self._explained.get(event.seq, {})
         by_policy = payload if isinstance(payload, PolicyDecided) else None
         verdict = payload.verdict or payload.decision
@@ -165,7 +165,7 @@ _DECIDED: Final = {"allow": "done", "audit": "warning"}
 
 
 def _explanations(explained: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Which comparison decided, with threshold and value."""
+    """Yield the comparisons that decided, with threshold and value."""
     flips = {(each["path"], each["rule"]): each["text"] for each in explained.get("flips", ())}
     for each in explained.get("compared", ()):
         flip = flips.get((each["path"], each["rule"]))
@@ -177,7 +177,7 @@ def _explanations(explained: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _facts_of_decision(
     payload: GateDecided | PolicyDecided, explained: dict[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """What was read, matched and demanded; the stages in order."""
+    """Yield the values that were read, the matched rules and obligations, and the stages in order."""
     by_policy = payload if isinstance(payload, PolicyDecided) else None
     if by_policy and isinstance(by_policy.reads, dict):
         for path, value in by_policy.reads.items():
@@ -200,7 +200,7 @@ def _facts_of_decision(
 
 
 def _matches(payload: PolicyDecided) -> Iterator[tuple[str, str]]:
-    """The rules that matched, what they demand, and what rules in shadow mode would have said."""
+    """Yield the rules that matched, their obligations, and the verdicts of rules in shadow mode."""
     for name, words in (("matched", payload.matched), ("obligations", payload.obligations)):
         if words:
             yield name, ", ".join(words)

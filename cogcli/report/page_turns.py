@@ -1,4 +1,4 @@
-"""The turns of an agent's run as a page shows them: layers, what the model was asked and answered, and its context."""
+"""The turns of an agent's run as a page shows them: layers, model requests with their answers, and the context."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class PageBlock(NamedTuple):
     tokens: int
     trust: str
     note: str
-    """Whether it was cut."""
+    """`cut` if the content was cut, otherwise empty."""
     content: PageValue | None
 
 
 class PageModelCall(NamedTuple):
-    """A question to a model, and what it answered."""
+    """A request to a model, and the model's answer."""
 
     title: str
     facts: str
@@ -49,13 +49,13 @@ class PageTurn(NamedTuple):
     calls: list[PageModelCall]
     blocks: list[PageBlock]
     omitted: list[str]
-    """What the context had no room for, or may not hold, with the reason."""
+    """Entries that did not fit into the context or were withheld, with the reason."""
     steps: list[str]
     response: str
 
 
 def turns_of(fold: History, log: PageLog, limit: ValueLimit) -> list[PageTurn]:
-    """The turns in order; none of a run without an agent."""
+    """Return the turns in order. Empty for a run without an agent."""
     rows = layer_cells.rows(fold)
     return [
         PageTurn(

@@ -1,4 +1,4 @@
-"""Values as a page shows them: readable, cut at so many bytes, and then with the file that holds all of it."""
+"""Values as a page shows them: readable, cut at a number of bytes, with the file that holds the full value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cogcli.base.terminal_text import truncate_bytes
 
 
 class PageValue(NamedTuple):
-    """A value under a word; `more` says what was cut off and where it stands."""
+    """A value under a label. `more` gives the omitted size and where the full value is."""
 
     word: str
     text: str
@@ -17,12 +17,12 @@ class PageValue(NamedTuple):
 
 
 class ValueLimit(NamedTuple):
-    """Bytes of one value that are shown."""
+    """The number of bytes shown of one value."""
 
     bytes: int
 
     def value(self, word: str, value: Any, where: str) -> PageValue | None:
-        """A value as JSON, a text as it is; None for none. `where` is the file that holds it."""
+        """Return a value as JSON, a text unchanged, or None for an empty value. `where` is the file that holds it."""
         if value is None or value in ("", {}, []):
             return None
         text = value if isinstance(value, str) else json_text(value)
@@ -30,7 +30,7 @@ class ValueLimit(NamedTuple):
         return PageValue(word, head, f"{more}; all of it: {where}" if more else "")
 
     def members(self, values: dict[str, Any], where: str) -> list[PageValue]:
-        """Each member of an object by its name, empty ones included."""
+        """Return each member of an object by name, empty ones included."""
         return [
             self.value(name, value, where) or PageValue(name, json_text(value))
             for name, value in values.items()
@@ -38,7 +38,7 @@ class ValueLimit(NamedTuple):
 
 
 def json_text(value: Any) -> str:
-    """JSON in declared order, indented; short ones, and lists of scalars, on one line."""
+    """Return JSON in declared order, indented. Short values and lists of scalars are on one line."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     plain = isinstance(value, list) and not any(isinstance(each, dict | list) for each in value)
     return (
@@ -49,5 +49,5 @@ def json_text(value: Any) -> str:
 
 
 def line_of(number: int | None) -> str:
-    """The place of an event in the log."""
+    """Return the place of an event in the log as text."""
     return f"events.jsonl, line {number}" if number else "events.jsonl"

@@ -18,9 +18,9 @@ _UNRESERVED: Final = frozenset(
 
 
 def sarif(report: CheckReport, rules: Mapping[str, tuple[str, str]], *, version: str) -> str:
-    """A document of one run with a result per problem.
+    """Return a SARIF document of one run with a result per problem.
 
-    `rules` give meaning and cure of a code; the codes that occur become the rules of the run.
+    `rules` holds the meaning and the cure of each code. The codes that occur become the rules of the run.
     """
     codes = list(dict.fromkeys(problem.code for problem, _ in report.problems))
     driver = {
@@ -72,7 +72,7 @@ def _place(problem: Problem, end: int) -> dict[str, Any]:
 
 
 def _artifact(file: str) -> dict[str, str]:
-    """A relative URI; a file outside of what was checked has an absolute one."""
+    """Return a relative URI, or an absolute one for a file outside the checked directory."""
     path = file.replace("\\", "/")
     uri = "".join(
         chr(byte) if byte in _UNRESERVED else f"%{byte:02X}"

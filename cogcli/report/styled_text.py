@@ -1,5 +1,5 @@
-"""A rendered line as spans of text and style: what pure renderings hand to whoever prints; the signs and colours of
-statuses (docs/reference/command-line.md#colour)."""
+"""Rendered lines as spans of text and style, and the signs and colours of statuses. Pure renderers return them to the
+printing code (docs/reference/command-line.md#colour)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from cogcli.base.terminal_text import cells, pad, truncate, visible
 
 StyledSpan = tuple[str, str]
-"""Text, and one of the words of `SGR` or the empty string."""
+"""Text, and a key of `SGR` or an empty string."""
 StyledLine = list[StyledSpan]
 
 SGR = {
@@ -19,16 +19,16 @@ SGR = {
 CUT_OFF = "cut off"
 IN_DOUBT = "in doubt"
 WAITS = "waits"
-"""What a step that has not ended is called when no process drives its run any more."""
+"""Statuses of a step that has not ended although no process drives its run any more."""
 
 
 def plain_text(line: StyledLine) -> str:
-    """The line without styles or trailing spaces."""
+    """Return the line without styles or trailing spaces."""
     return "".join([text for text, _ in line]).rstrip()
 
 
 def coloured_text(line: StyledLine) -> str:
-    """The line with terminal colours."""
+    """Return the line with terminal colours."""
     return "".join(
         [
             f"\x1b[{SGR[style]}m{text}\x1b[0m" if style and text.strip() else text
@@ -40,7 +40,7 @@ def coloured_text(line: StyledLine) -> str:
 def named_rows(
     rows: Iterable[tuple[str, str]], *, indent: str = "  ", style: str = "dim", least: int = 0
 ) -> list[StyledLine]:
-    """A line per name and text, the texts in one column behind names of at least `least` columns.
+    """Return one line per name and text. Texts are in one column after names of at least `least` columns.
 
     Control characters in texts are made visible.
     """
@@ -50,12 +50,12 @@ def named_rows(
 
 
 def fit(text: str, width: int | None, used: int = 0) -> str:
-    """The text as far as it fits behind `used` columns; all of it where there is no width."""
+    """Return as much of the text as fits after `used` columns. Without a width return all of it."""
     return text if width is None else truncate(text, width - used)
 
 
 def fit_line(line: StyledLine, width: int | None) -> StyledLine:
-    """The line as far as it fits; all of it where there is no width."""
+    """Return as much of the line as fits. Without a width return all of it."""
     if width is None:
         return line
     kept: StyledLine = []
@@ -68,9 +68,9 @@ def fit_line(line: StyledLine, width: int | None) -> StyledLine:
 
 
 def fold_prose(line: StyledLine, width: int) -> list[StyledLine]:
-    """The line as lines of at most `width` columns, broken at blanks; below the first one they are indented.
+    """Return the line as lines of at most `width` columns, broken at blanks, with a hanging indent.
 
-    A word that is wider than the terminal stays whole, and so does a line with a command: what a user copies must run.
+    A word wider than the terminal stays whole. So does a line with a command, since a copied command must run.
     """
     text = plain_text(line)
     if cells(text) <= width:
@@ -95,13 +95,13 @@ def fold_prose(line: StyledLine, width: int) -> list[StyledLine]:
 
 
 _COMMAND = r"(?:^|[\s:])(?:cogcli|pip install|export|curl) \S|: --[a-z]"
-"""The pattern of a command, or of a flag to add to one."""
+"""The pattern of a command, or of a flag to add to a command."""
 _DEEPEST = 26
-"""Columns of the widest indent of a text that goes on below."""
+"""The widest hanging indent in columns."""
 
 
 def _hanging_indent(line: StyledLine) -> int:
-    """Where a text goes on: below its first span if that is a sign or a name in front of it."""
+    """Return the indent of continuation lines: below the text if the line starts with a sign or a name."""
     (first, style), *rest = line
     if rest and first.endswith(" ") and cells(first) <= _DEEPEST:
         return cells(first)
@@ -109,7 +109,7 @@ def _hanging_indent(line: StyledLine) -> int:
 
 
 def _words(line: StyledLine) -> Iterator[StyledSpan]:
-    """The words of a line, each with the blanks behind it; the first one with those in front."""
+    """Yield the words of a line, each with the blanks after it. The first word includes its leading blanks."""
     import re
 
     begins = True
@@ -120,12 +120,12 @@ def _words(line: StyledLine) -> Iterator[StyledSpan]:
 
 
 def width(line: StyledLine) -> int:
-    """Columns of the whole line."""
+    """Return the number of columns of the line."""
     return sum(cells(text) for text, _ in line)
 
 
 class Glyphs:
-    """One set of signs: characters, or words for terminals that cannot show them. Boxes and bars follow suit."""
+    """One set of signs: characters, or words for terminals that cannot show them, with matching boxes and bars."""
 
     __slots__ = ("arrow", "branch", "dot", "ellipsis", "last", "parallel", "pipe", "signs")
 
@@ -146,11 +146,11 @@ class Glyphs:
         self.ellipsis = ellipsis
 
     def sign(self, status: str) -> str:
-        """The sign of a step status or outcome."""
+        """Return the sign of a step status or outcome."""
         return self.signs[_STATUS.get(status, "pending")]
 
     def outcome(self, status: str) -> str:
-        """The sign of a whole run: one that is pending waits for a person."""
+        """Return the sign of a whole run. A pending run waits for a person."""
         return self.sign("waits" if status == "pending" else status)
 
 
@@ -170,10 +170,10 @@ STYLES = {
 
 
 def outcome_style(status: str) -> str:
-    """The colour word of a whole run."""
+    """Return the colour word of a whole run."""
     return style_of("waits" if status == "pending" else status)
 
 
 def style_of(status: str) -> str:
-    """The colour word of a status; never alone in carrying meaning."""
+    """Return the colour word of a status. Colour never carries meaning alone."""
     return STYLES[_STATUS.get(status, "pending")]

@@ -1,5 +1,7 @@
-"""Drawings of a run as SVG: its steps in layers, and its bars on a time axis. Geometry stands in attributes, colour in
-classes of `page_files/drawing.css`; every text is made visible and escaped here, once.
+"""Drawings of a run as SVG: its steps in layers, and its bars on a time axis.
+
+Geometry is in attributes, colour in classes of `page_files/drawing.css`. Every text is made visible and escaped here,
+once.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ from typing import Final, NamedTuple
 from cogcli.base.terminal_text import cells, shorten_middle, visible
 from cogcli.report.graph import GraphView
 from cogcli.report.humanize import count_of, duration
-from cogcli.report.layering import Layering, layered
+from cogcli.report.layering import Layering, lay_out
 from cogcli.report.styled_text import UNICODE, style_of
 from cogcli.report.timeline import Bar, label_of, unit_of
 
 _CELL: Final = 7.3
-"""Pixels of one column of a text, at most; a drawing cannot measure."""
+"""The largest width of one text column in pixels. An SVG cannot measure its text."""
 _LINE: Final = 18
 _PAD: Final = 12
 _GAP: Final = 26
@@ -26,11 +28,11 @@ _LONGEST: Final = 34
 _ROW: Final = 26
 _BAR: Final = 12
 MOST_BARS: Final = 150
-"""Bars that a timeline shows; what began later is counted."""
+"""The number of bars in a timeline. Later ones are only counted."""
 
 
 class Box(NamedTuple):
-    """What stands for a step: its lines, the first in bold. `is_place` draws a value that goes in or comes out."""
+    """The box of a step: its lines, the first in bold. `is_place` marks an input or output value."""
 
     id: str
     lines: tuple[str, ...]
@@ -39,7 +41,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """From one box to one that waits for it; `carries` says whether a value goes along it."""
+    """An arrow from one box to a dependent one. `carries` means that a value flows along it."""
 
     start: str
     end: str
@@ -47,17 +49,17 @@ class Arrow(NamedTuple):
 
 
 def style_sheet(*names: str) -> str:
-    """The style sheets of these names, one after the other."""
+    """Return the style sheets of these names, concatenated."""
     return "\n".join(page_file(f"{name}.css").strip() for name in names)
 
 
 def page_file(name: str) -> str:
-    """The text of a file of `page_files`."""
+    """Return the text of a file in `page_files`."""
     return (files("cogcli.report") / "page_files" / name).read_text(encoding="utf-8")
 
 
 def standalone(drawing: str) -> str:
-    """A drawing as a file of its own, with its colours."""
+    """Return a drawing as a file of its own, with its colours."""
     head, mark, rest = drawing.partition(">")
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n{head} xmlns="http://www.w3.org/2000/svg"{mark}'
@@ -66,12 +68,12 @@ def standalone(drawing: str) -> str:
 
 
 def named(id: str, status: str) -> str:
-    """The name of a step, with the sign of its status where it has one."""
+    """Return the name of a step, with the sign of its status if it has one."""
     return f"{UNICODE.sign(status)} {id}" if status else id
 
 
 def svg_file(graph: GraphView) -> str:
-    """A graph as an SVG file: steps in layers, with the status of each where something ran."""
+    """Return a graph as an SVG file: steps in layers, with the status of each step that ran."""
     boxes = [
         Box(
             node.id,
@@ -81,14 +83,14 @@ def svg_file(graph: GraphView) -> str:
         for node in graph.nodes
     ]
     arrows = [Arrow(*edge) for edge in graph.edges]
-    told = count_of(len(boxes), "step")
-    return standalone(graph_svg(boxes, arrows, title=graph.title, description=told))
+    description = count_of(len(boxes), "step")
+    return standalone(graph_svg(boxes, arrows, title=graph.title, description=description))
 
 
 def graph_svg(
     boxes: Sequence[Box], arrows: Iterable[Arrow], *, name: str = "graph", title: str, description: str
 ) -> str:  # fmt: skip
-    """Boxes in layers, with arrows between them. `name` is that of the drawing in its page."""
+    """Return boxes in layers with arrows between them, as SVG. `name` identifies the drawing in its page."""
     lines = {
         box.id: [shorten_middle(visible(line), _LONGEST) for line in box.lines] for box in boxes
     }
@@ -96,7 +98,7 @@ def graph_svg(
         id: max(map(cells, texts), default=1) * _CELL + 2 * _PAD for id, texts in lines.items()
     }
     carried = {(arrow.start, arrow.end): arrow.carries for arrow in arrows}
-    placed = layered(widths, carried, gap=_GAP, passing=2)
+    placed = lay_out(widths, carried, gap=_GAP, passing=2)
     heights = [max(_height(lines.get(id, ())) for id in layer) for layer in placed.layers]
     tops = [sum(heights[:n]) + n * _BETWEEN for n in range(len(heights))]
     middle = {
@@ -147,7 +149,7 @@ def _box(box: Box, lines: Sequence[str], centre: float, middle: float, width: fl
 def _arrow(
     route: list[str], placed: Layering, middle: dict[str, float], size: dict[str, int], high: float, *, carries: bool
 ) -> str:  # fmt: skip
-    """A curve from the lower edge of the first place to the upper edge of the last."""
+    """Return a curve from the lower edge of the first place to the upper edge of the last."""
     points = []
     for n, id in enumerate(route):
         x, y = placed.centre[id], middle[id]
@@ -173,8 +175,11 @@ def _arrow(
 def timeline_svg(
     bars: Sequence[Bar], total: int, *, name: str, title: str, description: str
 ) -> str:
-    """Bars on a time axis. Their places are shares of the width, so that the texts keep their size at any; names stand
-    left of the drawing and times right of it, in its margins."""
+    """Return bars on a time axis, as SVG.
+
+    Positions are shares of the width, so that texts keep their size at any width. Names are in the left margin, times
+    in the right one.
+    """
     total = max(1, total, *(bar.end_ms for bar in bars[:MOST_BARS]))
     unit = unit_of(total)
     shown = bars[:MOST_BARS]
@@ -218,7 +223,7 @@ def _svg(
 
 
 def _tone(status: str) -> str:
-    """The class of a status; a step that nothing ran for has none."""
+    """Return the class of a status. A step that did not run has none."""
     return (style_of(status) or "dim") if status else ""
 
 
@@ -228,5 +233,5 @@ def _class(*names: str) -> str:
 
 
 def _n(value: float) -> str:
-    """A number of pixels, as short as it can be said."""
+    """Return a number of pixels in its shortest form."""
     return f"{value:.1f}".removesuffix(".0")

@@ -15,12 +15,12 @@ COLUMNS = ("step_id", "uses", "status", "started_at", "ms", "binding", "reads", 
 
 
 def columns(fold: History) -> tuple[str, ...]:
-    """The keys of the rows; those of an agent's run say of which turn a step is."""
+    """Return the keys of the rows. For an agent's run they include the turn of a step."""
     return (*COLUMNS, "turn") if fold.turns.turns else COLUMNS
 
 
 def rows(fold: History, *, only: str = "") -> list[dict[str, Any]]:
-    """One row per step; gates, items, rounds and nested steps below theirs."""
+    """Return one row per step. Gates, items, rounds and nested steps follow their step."""
     turns = {step: turn.number for turn in fold.turns.turns for step in turn.steps}
     return [
         row | ({"turn": turns[branch.step.id]} if branch.step.id in turns else {})
@@ -46,14 +46,14 @@ def _rows(branches: list[Branch]) -> Iterator[dict[str, Any]]:
 
 
 _VALUES = 4
-"""How many values of full length a member may show."""
+"""The room of one member, as a number of values of full length."""
 
 
 def sections(event: Event, most: int | None = None) -> list[str]:
-    """An event in full: a head line and `a.b.c: value` lines, nothing empty.
+    """Return an event in full: a head line and `a.b.c: value` lines, without empty values.
 
-    Of each value at most so many bytes, of each member of the payload as many as of four values; what is left out is
-    counted.
+    With `most` each value has at most that many bytes, and each payload member four times as many. The omitted bytes
+    are counted.
     """
     head = f"{event.seq if event.seq is not None else '-'} {event.event_type or event.phase}"
     lines = [visible(f"{head} {event.step_id or ''}".rstrip())]
@@ -67,7 +67,7 @@ def sections(event: Event, most: int | None = None) -> list[str]:
 
 
 def _member(member: str, leaves: Iterable[tuple[str, str]], most: int | None) -> list[str]:
-    """The lines of one member, as far as there is room, and how many bytes follow."""
+    """Return the lines of one member that fit, and the number of further bytes."""
     lines: list[str] = []
     room, left = (most or 0) * _VALUES, 0
     for name, value in leaves:

@@ -1,7 +1,7 @@
-"""A run as bars on a time axis (docs/reference/command-line.md#views): the steps that began, in plan order.
+"""A run as bars on a time axis (docs/reference/command-line.md#views): the steps that started, in plan order.
 
-A column of the axis stands for the same time in every row. Where the width is too small, columns stand for more time;
-below a few columns only names and times are left.
+A column stands for the same time in every row. If the width is small, a column stands for more time. Below a few
+columns only names and times are shown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MINUTE: Final = 60_000
 
 
 class Bar(NamedTuple):
-    """When a step began, counted from the start of the run, and how long it took so far."""
+    """The start of a step, counted from the start of the run, and its duration so far."""
 
     step: StepHistory
     start_ms: int
@@ -33,13 +33,15 @@ class Bar(NamedTuple):
 
     @property
     def end_ms(self) -> int:
-        """When it ended."""
+        """The end of the step, counted from the start of the run."""
         return self.start_ms + self.ms
 
 
 def bars(fold: History, *, only: str = "", turns: bool = False) -> list[Bar]:
-    """The steps of the run that began; of one step, with all that is inside it. With `turns` each turn of an agent's
-    run before its steps."""
+    """Return bars for the steps that started, or for one step and everything inside it.
+
+    With `turns` each turn of an agent's run comes before its steps.
+    """
     found = []
     grouped = fold.grouped(only) if turns else fold.branches(only)
     marks = {turn.step.id for turn in fold.turns.turns}
@@ -56,7 +58,7 @@ def bars(fold: History, *, only: str = "", turns: bool = False) -> list[Bar]:
 
 
 def _with_steps_of(branches: list[Branch], turns: set[str]) -> list[StepHistory]:
-    """The top of each branch, and of a turn its steps."""
+    """Return the top step of each branch, and for a turn its steps too."""
     parts = [
         (branch.step, *(one.step for one in branch.below if branch.step.id in turns))
         for branch in branches
@@ -69,7 +71,7 @@ def _inside(branches: list[Branch]) -> list[StepHistory]:
 
 
 def rows(fold: History, *, only: str = "") -> list[dict[str, Any]]:
-    """The bars as rows of a table."""
+    """Return the bars as rows of a table."""
     return [
         {"step_id": step.id, "status": step.status, "start_ms": start, "ms": ms}
         for step, start, ms in bars(fold, only=only)
@@ -77,19 +79,19 @@ def rows(fold: History, *, only: str = "") -> list[dict[str, Any]]:
 
 
 class _Axis(NamedTuple):
-    """`unit` milliseconds between two ticks, which are `tick` columns apart; `columns` in all."""
+    """The axis: `unit` milliseconds between two ticks, which are `tick` columns apart, and `columns` in total."""
 
     unit: int
     tick: int
     columns: int
 
     def at(self, ms: int) -> int:
-        """The column of a moment."""
+        """Return the column of a moment."""
         return round(ms * self.tick / self.unit)
 
 
 class _Widths(NamedTuple):
-    """The columns of the parts of a line next to its bar."""
+    """The widths of the parts of a line around its bar, in columns."""
 
     sign: int
     name: int
@@ -110,7 +112,7 @@ class _Widths(NamedTuple):
 def timeline(
     fold: History, glyphs: Glyphs, *, width: int | None, only: str = ""
 ) -> list[StyledLine]:
-    """The axis and one line per bar."""
+    """Return the axis and one line per bar."""
     found = bars(fold, only=only, turns=True)
     if not found:
         return []
@@ -118,8 +120,8 @@ def timeline(
     widths = _Widths(
         max(cells(glyphs.sign(bar.step.status)) for bar in found),
         max(map(cells, names)),
-        max(cells(_took(bar)) for bar in found),
-        max(cells(_ended_how(bar)) for bar in found),
+        max(cells(_duration_text(bar)) for bar in found),
+        max(cells(_unfinished_status(bar)) for bar in found),
     )
     first, last = _span(found, fold, only)
     room = None if width is None else width - widths.before_bar - widths.after_bar
@@ -127,18 +129,18 @@ def timeline(
     axis = _axis(max(1, last - first), room, tick)
     if axis is None and width is not None:
         return [
-            _narrow(bar, name, glyphs, widths.sign, width)
+            _narrow_line(bar, name, glyphs, widths.sign, width)
             for bar, name in zip(found, names, strict=True)
         ]
     lines = [] if axis is None else [_head(widths.before_bar, axis, first)]
     for bar, name in zip(found, names, strict=True):
-        drawn = f"  {_drawn(bar, axis, first, glyphs)}" if axis else ""
+        drawn = f"  {_draw_bar(bar, axis, first, glyphs)}" if axis else ""
         lines.append(_bar_line(bar, name, drawn, glyphs, widths))
     return lines
 
 
 def _span(found: list[Bar], fold: History, only: str) -> tuple[int, int]:
-    """The first and the last moment of the axis: those of the run, or with `only` those of the bars."""
+    """Return the first and the last moment of the axis: those of the run, or with `only` those of the bars."""
     last = max(bar.end_ms for bar in found)
     if only:
         return min(bar.start_ms for bar in found), last
@@ -146,34 +148,34 @@ def _span(found: list[Bar], fold: History, only: str) -> tuple[int, int]:
 
 
 def _bar_line(bar: Bar, name: str, drawn: str, glyphs: Glyphs, widths: _Widths) -> StyledLine:
-    style, ending = style_of(bar.step.status), _ended_how(bar)
+    style, ending = style_of(bar.step.status), _unfinished_status(bar)
     return [
         (f"  {pad(glyphs.sign(bar.step.status), widths.sign)} ", style),
         (pad(name, widths.name), ""),
         (drawn, style),
-        (f"  {_took(bar):>{widths.took}}", ""),
+        (f"  {_duration_text(bar):>{widths.took}}", ""),
         (f"  {ending}" if ending else "", style),
     ]
 
 
-def _took(bar: Bar) -> str:
+def _duration_text(bar: Bar) -> str:
     return duration(bar.ms) + ("…" if bar.step.status == "running" else "")
 
 
-def _ended_how(bar: Bar) -> str:
-    """What became of a step that did not end by itself."""
+def _unfinished_status(bar: Bar) -> str:
+    """Return the status of a step that did not end by itself, or an empty string."""
     return bar.step.status if bar.step.status in (CUT_OFF, IN_DOUBT, WAITS) else ""
 
 
-def _narrow(bar: Bar, name: str, glyphs: Glyphs, sign: int, width: int) -> StyledLine:
-    """The line of a bar where there is no room for an axis."""
-    room = max(1, width - sign - 5 - cells(_took(bar)))
+def _narrow_line(bar: Bar, name: str, glyphs: Glyphs, sign: int, width: int) -> StyledLine:
+    """Return the line of a bar without an axis, for a narrow screen."""
+    room = max(1, width - sign - 5 - cells(_duration_text(bar)))
     lead = (f"  {pad(glyphs.sign(bar.step.status), sign)} ", style_of(bar.step.status))
-    return [lead, (shorten_middle(name, room), ""), (f"  {_took(bar)}", "")]
+    return [lead, (shorten_middle(name, room), ""), (f"  {_duration_text(bar)}", "")]
 
 
 def _axis(total: int, room: int | None, tick: int) -> _Axis | None:
-    """The axis of a run; None where there is no room for one."""
+    """Return the axis of a run, or None if it does not fit."""
     if room is not None and room < _LEAST:
         return None
     unit = unit_of(total)
@@ -185,7 +187,7 @@ def _axis(total: int, room: int | None, tick: int) -> _Axis | None:
 
 
 def unit_of(total: int) -> int:
-    """The time between two ticks, so that there are at most five: 1, 2 or 5 with zeros; minutes and hours as such."""
+    """Return the time between two ticks, with at most five ticks: 1, 2 or 5 times a power of ten, in milliseconds."""
     units = (step * 10**zeros for zeros in count() for step in (1, 2, 5))
     found: int = next(unit for unit in units if total <= unit * _TICKS)
     return found
@@ -207,7 +209,7 @@ def label_of(ms: int, unit: int) -> str:
     return f"{ms / 1000:.1f}s" if ms and unit % 1000 else f"{ms // 1000}s"
 
 
-def _drawn(bar: Bar, axis: _Axis, first: int, glyphs: Glyphs) -> str:
+def _draw_bar(bar: Bar, axis: _Axis, first: int, glyphs: Glyphs) -> str:
     block = "#" if glyphs is ASCII else "█"
     start = min(axis.at(bar.start_ms - first), axis.columns - 1)
     length = max(1, min(round(bar.ms * axis.tick / axis.unit), axis.columns - start))

@@ -1,10 +1,10 @@
-"""A log as spans of one trace (docs/reference/protocols.md#export): what every export of traces shares.
+"""A log as spans of one trace (docs/reference/protocols.md#export), the basis of every trace export.
 
 1. Pure: the same events give the same spans.
 2. A span's id comes from the event that opens it, so that it was known when an attempt's `traceparent` was sent.
-3. A step that ended without ever beginning is a span of no length where it failed, else a moment of its run.
-4. What is open at the end of the log, or when a run is resumed, ends there with `cogcli.incomplete`.
-5. Inputs and outputs are exported on request only: a trace leaves the machine.
+3. A step that ended without a start is a span of no length if it failed, otherwise a moment of its run.
+4. A span that is open at the end of the log, or when a run is resumed, ends there with `cogcli.incomplete`.
+5. Inputs and outputs are exported on request only, since a trace leaves the machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cogcli.declarations.events import (
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.typed_payload import read_payload
 from cogcli.protocols import PROTOCOLS
-from cogcli.report.attempts import RetryWait, attempt_span, bounds
+from cogcli.report.attempts import RetryWait, attempt_span, attempt_times
 from cogcli.report.chrome import chrome
 from cogcli.report.otlp import otlp
 from cogcli.report.trace_spans import (
@@ -37,11 +37,11 @@ from cogcli.report.trace_spans import (
     OpenSpans,
     Trace,
     TraceSpan,
+    drop_empty,
     duration_of,
     is_count,
     json_text,
     microseconds_of,
-    some,
 )
 from cogcli.report.turn_spans import TurnSpans
 
@@ -49,21 +49,23 @@ _BAD: Final = ("failed", "vetoed")
 _BAD_OUTCOMES: Final = ("error", "vetoed")
 
 
-def exported(events: Iterable[Event], format: str | None, *, io: bool = False) -> dict[str, Any]:
-    """The spans of a whole log as an object of a format, `chrome` or else OTLP."""
+def render_trace(
+    events: Iterable[Event], format: str | None, *, io: bool = False
+) -> dict[str, Any]:
+    """Return the spans of a whole log as an object of a format: `chrome`, otherwise OTLP."""
     trace = trace_spans(events, io=io)
     return chrome(trace) if format == "chrome" else otlp(trace)
 
 
 def trace_spans(events: Iterable[Event], *, io: bool = False) -> Trace:
-    """The spans of a whole log; with `io` also what was passed in and out."""
-    fold = _Fold(io)
+    """Return the spans of a whole log. With `io` they include inputs and outputs."""
+    fold = _TraceFold(io)
     for event in events:
         fold.apply(event)
-    return fold.ended()
+    return fold.finish()
 
 
-class _Fold:
+class _TraceFold:
     def __init__(self, io: bool) -> None:
         self._io = io
         self._open = OpenSpans()
@@ -94,13 +96,15 @@ class _Fold:
             case LayerCompleted():
                 self._layer(event, payload)
             case CallRetried():
-                self._retried(event, payload)
+                self._add_retry(event, payload)
             case _ if names := payload.event.attributes:
                 if payload.event.reopens:
                     self._open.cut_off(before)
-                self._add_moment(event, _recorded(event, (*names, "reason") if self._io else names))
+                self._add_moment(
+                    event, _recorded_attributes(event, (*names, "reason") if self._io else names)
+                )
 
-    def ended(self) -> Trace:
+    def finish(self) -> Trace:
         self._open.end()
         for run in self._open.runs.values():
             if "cogcli.outcome" not in run.attributes:
@@ -132,17 +136,17 @@ class _Fold:
             self._resource["service.version"] = version
         parent = self._around_run(event, payload.parent_run_id or "")
         title = f"{operation} {name}".rstrip()
-        self._open.runs[run_id] = self._open.open(event, parent, title, some(attributes))
+        self._open.runs[run_id] = self._open.open(event, parent, title, drop_empty(attributes))
 
     def _around_run(self, event: Event, parent_run: str) -> str:
-        """The id of the span around a run that begins; empty for the first run of the log."""
+        """Return the id of the span around a run that starts. Empty for the first run of the log."""
         if not self._open.runs:
             return ""
         parent = parent_run if parent_run in self._open.runs else next(iter(self._open.runs))
         return self._open.near(parent, event.step_id or "").id
 
     def _run(self, event: Event) -> TraceSpan:
-        """The run of an event; a log may lack its start."""
+        """Return the span of an event's run. A log may lack the start of a run, then the span starts here."""
         run_id = event.run_id or ""
         run = self._open.runs.get(run_id)
         if run is None:
@@ -186,7 +190,7 @@ class _Fold:
         if span is None or not span.is_open:
             if status == "skipped":
                 self._add_moment(
-                    event, {"cogcli.step.id": step_id, **_recorded(event, ("reason",))}
+                    event, {"cogcli.step.id": step_id, **_recorded_attributes(event, ("reason",))}
                 )
                 return
             span = self._open_step(event, payload, place)
@@ -212,7 +216,7 @@ class _Fold:
             if self._io:
                 attributes["gen_ai.tool.call.arguments"] = json_text(payload.input)
         parent = self._open.near(run_id, step_id).id
-        span = self._open.open(event, parent, f"execute_tool {uses}", some(attributes))
+        span = self._open.open(event, parent, f"execute_tool {uses}", drop_empty(attributes))
         self._open.steps[place] = span
         return span
 
@@ -231,7 +235,7 @@ class _Fold:
             "mcp.method.name": row.called_method if row else "",
             "gen_ai.tool.call.result": json_text(payload.output) if self._io else "",
         }
-        span.attributes.update(some(attributes))
+        span.attributes.update(drop_empty(attributes))
         if payload.step_status in _BAD:
             self._fail(span, payload.error, payload.reason or payload.step_status)
         span.close(self._open.now)
@@ -240,7 +244,7 @@ class _Fold:
     def _add_attempts(
         self, span: TraceSpan, made: list[AttemptMade], protocol: str, service: str
     ) -> None:
-        times = bounds(made, span.start, span.end, self._repeats.pop(span.id, []))
+        times = attempt_times(made, span.start, span.end, self._repeats.pop(span.id, []))
         for number, (attempt, (begin, end)) in enumerate(zip(made, times, strict=True), start=1):
             spoken = protocol if attempt.service_id == service else ""
             shown = attempt_span(attempt, spoken, io=self._io)
@@ -256,14 +260,14 @@ class _Fold:
 
     # -- moments and layers ------------------------------------------------------------------------------------------
 
-    def _retried(self, event: Event, payload: CallRetried) -> None:
+    def _add_retry(self, event: Event, payload: CallRetried) -> None:
         attributes = {
-            **_recorded(event, payload.event.attributes),
+            **_recorded_attributes(event, payload.event.attributes),
             "cogcli.binding.id": payload.binding,
             "cogcli.service.id": payload.service,
             "error.type": read_record(StepError, payload.error).code,
         }
-        span = self._add_moment(event, some(attributes))
+        span = self._add_moment(event, drop_empty(attributes))
         waited = payload.wait_ms * 1000 if is_count(payload.wait_ms) else 0
         self._repeats.setdefault(span.id, []).append(RetryWait(self._open.now, waited))
 
@@ -285,8 +289,8 @@ class _Fold:
         span.close(self._open.now)
 
 
-def _recorded(event: Event, names: tuple[str, ...]) -> Attributes:
-    """The named members of a payload that an attribute can hold."""
+def _recorded_attributes(event: Event, names: tuple[str, ...]) -> Attributes:
+    """Return the named members of a payload that an attribute can hold."""
     payload = object_of(event.payload)
     values = ((name, payload.get(name)) for name in names)
     return {

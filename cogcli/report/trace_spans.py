@@ -1,4 +1,4 @@
-"""The spans of a trace, each with what happened within it, and values of a log as spans hold them.
+"""The spans of a trace with the moments inside them, and log values converted for spans.
 
 Times are microseconds since 1970.
 """
@@ -22,7 +22,7 @@ Attributes = dict[str, Any]
 
 
 class Moment(NamedTuple):
-    """Something that happened within a span."""
+    """An event within a span."""
 
     name: str
     at: int
@@ -30,7 +30,7 @@ class Moment(NamedTuple):
 
 
 class TraceSpan:
-    """One operation with a beginning and an end."""
+    """One operation with a start and an end."""
 
     __slots__ = (
         "attributes", "end", "error", "id", "is_open", "kind", "message", "moments", "name", "parent", "start",
@@ -39,7 +39,7 @@ class TraceSpan:
     def __init__(self, id: str, parent: str, name: str, start: int, attributes: Attributes) -> None:
         self.id = id
         self.parent = parent
-        """The id of the span around it, empty for the outermost one."""
+        """The id of the span around it, empty for the outermost span."""
         self.name = name
         self.kind = INTERNAL
         self.start = start
@@ -47,23 +47,23 @@ class TraceSpan:
         self.attributes = attributes
         self.moments: list[Moment] = []
         self.error = ""
-        """The code of what went wrong, empty where nothing did."""
+        """The code of the error, empty without one."""
         self.message = ""
         self.is_open = True
 
     def close(self, at: int) -> None:
-        """End it at a time, never before it began."""
+        """End the span at a time, but not before its start."""
         self.end = max(self.start, at)
         self.is_open = False
 
     def cut_off(self, at: int) -> None:
-        """End it where it is open: no event says when it ended."""
+        """End the span if it is open, and mark it incomplete: no event records its end."""
         if self.is_open:
             self.close(at)
             self.attributes["cogcli.incomplete"] = True
 
     def fail(self, code: str, message: str = "") -> None:
-        """Note the error that it ended with."""
+        """Note the error that the span ended with."""
         self.error, self.message = code, message
         self.attributes["error.type"] = code
 
@@ -77,29 +77,29 @@ class Trace(NamedTuple):
 
 
 class OpenSpans:
-    """The spans of a log while it is read, in the order in which they were opened; `now` is the time of the event
-    read."""
+    """The spans of a log while it is read, in the order in which they were opened. `now` is the time of the present
+    event."""
 
     def __init__(self) -> None:
         self.now = 0
         self.count = 0
-        """Events read so far."""
+        """The number of events read so far."""
         self.spans: list[TraceSpan] = []
         self.runs: dict[str, TraceSpan] = {}
         self.steps: dict[tuple[str, str], TraceSpan] = {}
         self.around: dict[str, TraceSpan] = {}
-        """By run the span within it that is around its steps."""
+        """By run: the span within it that encloses its steps."""
         self.openings: dict[str, str] = {}
-        """Span id -> the id of the event that opened it: attempts are named by it."""
+        """By span id: the id of the event that opened it. Ids of attempt spans are made from it."""
         self._used: set[str] = set()
 
     def open(
         self, event: Event, parent: str, name: str, attributes: Attributes, *, part: str = ""
     ) -> TraceSpan:
-        """A span that begins with this event; `part` keeps several of one event apart."""
+        """Open and return a span that starts with this event. `part` distinguishes several spans of one event."""
         opening = (text_of(event.id) or f"{event.episode_id}/{self.count}") + part
         id = span_of(opening)
-        if id in self._used:  # a log that names two events alike; a span must not be its own parent
+        if id in self._used:  # a log with two equal event ids: a span must not be its own parent
             opening = f"{opening}/{event.episode_id}/{self.count}"
             id = span_of(opening)
         span = TraceSpan(id, parent, name, self.now, attributes)
@@ -113,7 +113,7 @@ class OpenSpans:
         self.spans.append(span)
 
     def near(self, run_id: str, step_id: str) -> TraceSpan:
-        """The span that is open around something of a step: the step's, its owner's, a turn's part, else the run's."""
+        """Return the open span around an event of a step: that of the step, its owner, a part of a turn, or the run."""
         while step_id:
             span = self.steps.get((run_id, step_id))
             if span is not None and span.is_open:
@@ -123,12 +123,12 @@ class OpenSpans:
         return around if around is not None and around.is_open else self.runs[run_id]
 
     def cut_off(self, at: int) -> None:
-        """End the steps that were open when a run stopped: they begin anew, if at all."""
+        """End the steps that were open when a run stopped. A resume opens new spans."""
         for span in self.steps.values():
             span.cut_off(at)
 
     def end(self) -> None:
-        """End whatever is open at the end of the log."""
+        """End all spans that are open at the end of the log."""
         for span in self.spans:
             span.cut_off(self.now)
 
@@ -139,7 +139,7 @@ _WHOLE: Final = 2**53
 
 
 def microseconds_of(timestamp: Any) -> int | None:
-    """Microseconds since 1970 of an RFC 3339 text, None if it is none."""
+    """Return microseconds since 1970 for an RFC 3339 text, or None if the text is not one."""
     try:
         at = datetime.fromisoformat(timestamp)
     except (TypeError, ValueError):
@@ -148,21 +148,21 @@ def microseconds_of(timestamp: Any) -> int | None:
 
 
 def duration_of(metrics: Any) -> int:
-    """Microseconds that something took, as its closing event measured it."""
+    """Return the duration in a closing event's metrics, in microseconds. 0 if there is none."""
     ms = object_of(metrics).get("duration_ms")
     return ms * 1000 if is_count(ms) else 0
 
 
 def is_count(value: Any) -> TypeGuard[int]:
-    """Whether it is a whole number that every reader can hold."""
+    """Return whether the value is a whole number that every reader can represent."""
     return type(value) is int and 0 <= value < _WHOLE
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON, the empty text for nothing."""
+    """Return compact JSON, or an empty text for None."""
     return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def some(attributes: Attributes) -> Attributes:
-    """The attributes that say something."""
+def drop_empty(attributes: Attributes) -> Attributes:
+    """Return the attributes without empty texts and None."""
     return {name: value for name, value in attributes.items() if value not in ("", None)}

@@ -1,8 +1,8 @@
-"""A run as a tree: each step with its time, what it read and wrote; nested runs under their step
+"""A run as a tree: each step with its time, reads and writes, and nested runs under their step
 (docs/reference/command-line.md#views).
 
-Rows never fold: where the width is too small the flow is cut or dropped first, then the other columns from the
-right, then names are shortened in the middle. Without a width nothing is cut and no boxes are drawn.
+Rows never wrap. If the width is too small, the flow is cut or dropped first, then the other columns from the right,
+then names are shortened in the middle. Without a width nothing is cut and no boxes are drawn.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LEAST_FLOW = 12
 
 
 class _Row(NamedTuple):
-    """One step's row before its columns are measured; `detail` are the lines below it."""
+    """One step's row before its columns are measured. `detail` holds the lines below it."""
 
     prefix: str
     sign: str
@@ -58,7 +58,7 @@ class _Row(NamedTuple):
 def header(
     fold: History, glyphs: Glyphs, *, status: str, now: str, width: int | None
 ) -> StyledLine:
-    """The first line: skill, outcome, time, ids."""
+    """Return the first line: skill, outcome, time, ids."""
     run = fold.root or RunHistory("")
     dot = f" {glyphs.dot} "
     skill = f"{run.skill or 'no skill'} {run.version}".rstrip()
@@ -84,7 +84,8 @@ def tree(
     only: str = "",
     full: bool = False,
 ) -> list[StyledLine]:
-    """The tree of all runs, or of one step and what is inside it; with `full` all items and rounds of loops."""
+    """Return the tree of all runs, or of one step and its parts. With `full` all items and rounds of loops are
+    shown."""
     root = fold.root
     if root is None:
         return []
@@ -105,7 +106,7 @@ def tree(
 
 
 def decision_text(fold: History) -> str:
-    """What an agent's run decided, or waits for, in one line; empty of another run."""
+    """Return an agent's decision, or the request it waits for, in one line. Empty for another run."""
     made, asks = fold.turns.decision, fold.asks.open
     words = [made.status, made.outcome, made.status_reason] if made else []
     if not made and asks and fold.turns.started:
@@ -117,7 +118,7 @@ def decision_text(fold: History) -> str:
 
 
 def run_error(fold: History) -> str:
-    """The error of the run as one line; empty where it has none, or one of its steps shows the same."""
+    """Return the error of the run as one line. Empty without one, or if one of its steps shows the same error."""
     root = fold.root
     if root is None or root.error is None:
         return ""
@@ -131,10 +132,10 @@ def run_error(fold: History) -> str:
 
 
 def footer(fold: History, glyphs: Glyphs) -> StyledLine:
-    """The sums: tokens, calls, the slowest step."""
+    """Return the totals: tokens, calls, the slowest step."""
     parts = []
     calls, tokens_in, tokens_out = total_usage(fold.branches())
-    for turn in fold.turns.turns:  # questions to a model are no calls of capabilities
+    for turn in fold.turns.turns:  # model requests are not calls of capabilities
         tokens_in, tokens_out = (
             tokens_in + turn.model_use.tokens_in,
             tokens_out + turn.model_use.tokens_out,
@@ -151,34 +152,36 @@ def footer(fold: History, glyphs: Glyphs) -> StyledLine:
     return [(f" {glyphs.dot} ".join(visible(part) for part in parts), "dim")]
 
 
-_ENDED: Final = {"ok": "done", "error": "failed"}
-"""Statuses of actions in the words of steps, where they differ."""
+_STEP_STATUS: Final = {"ok": "done", "error": "failed"}
+"""The step status for statuses of actions that have another word."""
 
 
 def _with_actions(
     branches: list[Branch], root: RunHistory, actions: list[dict[str, Any]], *, alone: bool
 ) -> list[Branch]:
-    """The steps with their actions below them, and last the actions of no step where `alone`."""
+    """Return the steps with their actions below them. With `alone`, actions without a step come last."""
     of_step: dict[Any, list[Branch]] = {}
     known = {step.id for step in root.own}
     for action in actions:
         step_id = action.get("step_id")
-        of_step.setdefault(step_id if step_id in known else None, []).append(_action(root, action))
+        of_step.setdefault(step_id if step_id in known else None, []).append(
+            _action_branch(root, action)
+        )
     steps = [Branch(run, step, below + of_step.get(step.id, [])) for run, step, below in branches]
     return steps + (of_step.get(None, []) if alone else [])
 
 
-def _action(root: RunHistory, action: dict[str, Any]) -> Branch:
+def _action_branch(root: RunHistory, action: dict[str, Any]) -> Branch:
     shown = StepHistory(action["id"], action.get("tool") or action["id"])
     ended, took = action.get("result_status", ""), action.get("duration_ms")
-    shown.status = _ENDED.get(ended, ended)
+    shown.status = _STEP_STATUS.get(ended, ended)
     shown.ms = None if took is None else round(took)
     shown.writes = [name for name in action.get("result_artifacts", ()) if isinstance(name, str)]
     return Branch(root, shown, [])
 
 
 class _Style(NamedTuple):
-    """How rows are drawn; with `full` all parts of loops are."""
+    """The style of rows. With `full` all parts of loops are drawn."""
 
     glyphs: Glyphs
     boxes: bool
@@ -187,13 +190,13 @@ class _Style(NamedTuple):
 
 
 _FEWEST_FOLDED: Final = 4
-"""So many items or rounds are folded, fewer are not."""
+"""The smallest number of items or rounds that is folded."""
 _MOST_UNFOLDED: Final = 20
-"""Items and rounds of one loop that are shown because they did not simply end well."""
+"""The largest number of items and rounds of one loop that are shown because they failed or were vetoed."""
 
 
 def _fold_parts(step: StepHistory, below: list[Branch]) -> tuple[list[Branch], str]:
-    """What is shown below a step, and in words how many items or rounds it began and how many of them are left out."""
+    """Return the branches shown below a step, and a text that counts its items or rounds and the hidden ones."""
     parts = [branch.step for branch in below if StepPath(branch.step.id).loop.endswith("#")]
     if len(parts) < _FEWEST_FOLDED:
         return below, ""
@@ -228,7 +231,7 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
         more = (
             turn_lines(turn)
             if turn
-            else [*step.notices, *_ruling(step), *map(_file_line, step.files)]
+            else [*step.notices, *_ruling_lines(step), *map(_file_line, step.files)]
         )
         through = _turn_flow(turn) if turn else flow(run, step, glyphs)
         more += [folded] if folded else []
@@ -244,7 +247,7 @@ def _file_line(file: WrittenFile) -> str:
     return f"wrote {file.path}, {size(file.size_bytes)}"
 
 
-def _ruling(step: StepHistory) -> list[str]:
+def _ruling_lines(step: StepHistory) -> list[str]:
     return [f"policy: {step.ruling}"] if step.ruling else []
 
 
@@ -253,7 +256,7 @@ def _turn_flow(turn: TurnHistory) -> str:
 
 
 def turn_lines(turn: TurnHistory) -> list[str]:
-    """What the layers of a turn came to: context, critic, how many layers it passed."""
+    """Return the results of a turn's layers: context, critic, and the number of layers."""
     found = []
     if turn.context:
         redacted = [each.capability for each in turn.context.redactions]
@@ -278,7 +281,7 @@ def turn_lines(turn: TurnHistory) -> list[str]:
 
 
 def flow(run: RunHistory, step: StepHistory, glyphs: Glyphs) -> str:
-    """What went through a step: `vars.html → vars.text`, or why nothing did."""
+    """Return the data flow of a step, such as `vars.html → vars.text`, or the reason why there is none."""
     if step.status == "skipped":
         return skip_reason(run, step)
     if step.status == "pending":
@@ -296,13 +299,13 @@ def flow(run: RunHistory, step: StepHistory, glyphs: Glyphs) -> str:
 
 
 def skip_reason(run: RunHistory, step: StepHistory) -> str:
-    """`skipped, needs score`."""
+    """Return why a step was skipped, such as `skipped, needs score`."""
     if step.reason == "dependency":
         before = [run.steps[id] for id in step.depends_on if id in run.steps]
         culprits = (one.id for one in before if one.status not in ("done", "pending"))
         return f"skipped, needs {next(culprits, 'a step that failed')}"
     if step.reason == "degraded" and step.detail:
-        return f"skipped, {step.detail}"  # a gate, or whoever left out an effect in doubt
+        return f"skipped, {step.detail}"  # the reason of a gate, or of the person who skipped an effect in doubt
     words = {
         "condition": "skipped, its condition is false",
         "degraded": "skipped, a gate degraded it",
@@ -311,20 +314,20 @@ def skip_reason(run: RunHistory, step: StepHistory) -> str:
 
 
 def loop_text(loop: LoopHistory, *, running: bool) -> str:
-    """`34/120 done, 2 failed  ~40s left`; without a total `3 rounds done`."""
+    """Return the progress of a loop: `34/120 done, 2 failed  ~40s left`, without a total `3 rounds done`."""
     done = loop.counts.get("done", 0)
     words = [
         f"{done}/{loop.total} done" if loop.total is not None else f"{count_of(done, 'round')} done"
     ]
     words += [f"{n} {word}" for word in _OTHER_ENDS if (n := loop.counts.get(word, 0))]
     left = loop.left_ms if running else None
-    return ", ".join(words) + ("" if left is None else f"  ~{_rough(left)} left")
+    return ", ".join(words) + ("" if left is None else f"  ~{_rough_duration(left)} left")
 
 
 _OTHER_ENDS: Final = ("failed", "vetoed", "skipped")
 
 
-def _rough(ms: int) -> str:
+def _rough_duration(ms: int) -> str:
     seconds = -(-ms // 1000)
     return (
         f"{seconds}s"
@@ -336,7 +339,7 @@ def _rough(ms: int) -> str:
 
 
 class _Columns(NamedTuple):
-    """The widths of columns; 0 for one that is left out. `flow`: whether the flow is shown."""
+    """The widths of columns, 0 for a column that is left out. `flow` is whether the flow is shown."""
 
     name: int
     uses: int
@@ -346,7 +349,7 @@ class _Columns(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Columns up to the end of the time."""
+        """The columns up to the end of the time."""
         return self.name + (self.uses + 2 if self.uses else 0) + (self.time + 2 if self.time else 0)
 
 

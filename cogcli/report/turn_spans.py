@@ -1,9 +1,9 @@
 """The spans of an agent's turns within a trace: turn > layer > step, and the compiler with its stages
 (docs/reference/protocols.md#export).
 
-1. A layer is logged when it is through: it began where what was logged before it ended.
-2. The layer `action` begins with the plan, so that the steps hang below it.
-3. The stages of the compiler have no times of their own: they stand at its beginning, in order.
+1. A layer is logged when it ends: it started at the end of the part logged before it.
+2. The layer `action` starts with the plan, so that the steps are below it.
+3. The stages of the compiler have no times of their own: they are placed at its start, in order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import PlanCreated
 from cogcli.declarations.layer_records import ContextDocument, RecordedReply
 from cogcli.declarations.reading import read_record
-from cogcli.report.trace_spans import CLIENT, Attributes, OpenSpans, TraceSpan, json_text, some
+from cogcli.report.trace_spans import (
+    CLIENT,
+    Attributes,
+    OpenSpans,
+    TraceSpan,
+    drop_empty,
+    json_text,
+)
 
 _ACTION: Final = "action"
 _LAST: Final = "reflection"
@@ -37,7 +44,7 @@ _PARTS: Final = (
     PlanJudged,
     ResultJudged,
 )
-"""The events that are parts of a turn's spans."""
+"""The events that belong to a turn's spans."""
 
 
 class TurnSpans:
@@ -51,10 +58,10 @@ class TurnSpans:
         self._action: TraceSpan | None = None
         self._since = 0
         self._asked: dict[str, int] = {}
-        """By call of a model: when it was asked."""
+        """By model call: the time of the request."""
 
     def apply(self, event: Event, payload: Payload, run: TraceSpan, before: int) -> bool:
-        """Take an event of a turn into account; False for any other. `before` is the time of the event before it."""
+        """Add an event of a turn. Return False for any other event. `before` is the time of the previous event."""
         number = getattr(payload, "turn", None)
         if type(number) is not int or not isinstance(payload, _PARTS):
             return False
@@ -73,12 +80,12 @@ class TurnSpans:
             case ModelAnswered():
                 self._answer(event, payload, turn)
             case PlanJudged():
-                turn.attributes |= some({"cogcli.critic.verify": payload.verdict})
+                turn.attributes |= drop_empty({"cogcli.critic.verify": payload.verdict})
             case ResultJudged():
-                turn.attributes |= some({"cogcli.critic.score": payload.verdict})
+                turn.attributes |= drop_empty({"cogcli.critic.score": payload.verdict})
         if not isinstance(
             payload, ModelRequested | ModelAnswered
-        ):  # a layer begins before its questions
+        ):  # a layer starts before its model requests
             self._since = self._open.now
         return True
 
@@ -89,7 +96,7 @@ class TurnSpans:
 
     def _answer(self, event: Event, payload: ModelAnswered, turn: TraceSpan) -> None:
         reply = read_record(RecordedReply, payload.reply)
-        attributes: Attributes = some(
+        attributes: Attributes = drop_empty(
             {
                 "gen_ai.operation.name": "chat",
                 "gen_ai.request.model": reply.model,
@@ -110,7 +117,7 @@ class TurnSpans:
         span.close(self._open.now)
 
     def _begin(self, event: Event, number: int, run: TraceSpan, before: int) -> TraceSpan:
-        """The span of a turn that begins with the event before this one."""
+        """Open and return the span of a turn that starts at the time of the previous event."""
         for span in (self._action, self._turn):
             if span is not None:
                 span.cut_off(before)
@@ -122,9 +129,9 @@ class TurnSpans:
         return turn
 
     def _part(self, event: Event, turn: TraceSpan, name: str, attributes: Attributes) -> TraceSpan:
-        """A part of a turn, from the end of what was before it."""
+        """Open and return a part of a turn that starts at the end of the previous part."""
         span = self._open.open(
-            event, turn.id, name, some({**attributes, "cogcli.turn": self._number})
+            event, turn.id, name, drop_empty({**attributes, "cogcli.turn": self._number})
         )
         span.start = self._since
         return span
@@ -134,7 +141,7 @@ class TurnSpans:
         attributes = {"cogcli.layer": name, "cogcli.skipped": payload.skipped}
         if name == _ACTION and self._action is not None:
             span, self._action = self._action, None
-            span.attributes |= some(attributes)
+            span.attributes |= drop_empty(attributes)
             self._open.around[event.run_id or ""] = turn
         else:
             span = self._part(event, turn, f"cogcli.layer {name}", attributes)
@@ -151,7 +158,7 @@ class TurnSpans:
         span.close(self._open.now)
         context = read_record(ContextDocument, payload.context)
         for stage, digest in context.context_ledger.stage_hashes.items():
-            attributes = some({"cogcli.stage": stage, "cogcli.stage.hash": digest})
+            attributes = drop_empty({"cogcli.stage": stage, "cogcli.stage.hash": digest})
             one = self._open.open(
                 event, span.id, f"cogcli.stage {stage}", attributes, part=f"/{stage}"
             )

@@ -1,9 +1,9 @@
 """The state of a run that no process drives any more: open requests, calls in doubt, steps that were cut off.
 
-1. A step that was running when its process ended never ended itself. It is `in doubt` where its call may have had an
-   effect that nobody may repeat unasked, else `cut off`: whoever continues with the run begins it again.
-2. Of a run that waits for a person, what asks `waits`, and so does every step around it.
-3. An answer closes a request; of several requests of one step the latest counts.
+1. A step that was running when its process ended has no closing event. It is `in doubt` if its call may have had an
+   effect that must not be repeated without a decision, otherwise `cut off`: a resume starts it again.
+2. If a run waits for a person, the step with the request has the status `waits`, and so does every step around it.
+3. An answer closes a request. The latest of several requests of one step counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALIVE: Final = "running"
 
 
 class UnfinishedState(NamedTuple):
-    """What keeps a run from ending. Steps are those that call something."""
+    """The requests and steps that keep a run from ending. Steps are those that make a call."""
 
     asks: tuple[Ask, ...] = ()
     doubtful: tuple[StepHistory, ...] = ()
@@ -29,9 +29,10 @@ class UnfinishedState(NamedTuple):
 
 
 def unfinished_state(fold: History, status: str) -> UnfinishedState:
-    """What keeps a run of this status from ending; empty while it runs, and for another tool's log.
+    """Return the requests and steps that keep a run of this status from ending. Empty while it runs, and for another
+    tool's log.
 
-    Its steps that seem to run get the status that they have now: waits, in doubt or cut off.
+    Sets the status of its seemingly running steps to waits, in doubt or cut off.
     """
     if status == ALIVE or not fold.chained:
         return UnfinishedState()
@@ -65,7 +66,7 @@ def _status_now(step: StepHistory, *, waiting: bool) -> str:
 def describe(
     unfinished: UnfinishedState, now: str, when: Callable[[str], str]
 ) -> list[tuple[str, str]]:
-    """A status word and a sentence for each of them, with times as `when` shows them."""
+    """Return a status word and a sentence for each request and step. `when` formats times."""
     rows = [(WAITS, _request_text(ask, now, when)) for ask in unfinished.asks]
     for step in unfinished.doubtful:
         what = "may have happened before the run stopped: look at the other side"
@@ -78,7 +79,7 @@ def describe(
 
 
 def is_expired(ask: Ask, now: str) -> bool:
-    """Whether it is too late for a yes: then the request is made anew when the run goes on."""
+    """Return whether an approval comes too late. Then a resume makes the request again."""
     until, current = seconds_of(ask.expires_at), seconds_of(now)
     return until is not None and current is not None and until <= current
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from cogcli.declarations.envelope import Event
-from cogcli.report.lineage import Declared
+from cogcli.report.lineage import DeclaredPlaces
 
 ROOT, CHILD = "run_000000000000000a", "run_000000000000000b"
 EPISODE = "ep_01M7XJXW876C0000000000000A"
-DECLARED = Declared(
+DECLARED = DeclaredPlaces(
     {
         "fetch": ["vars.html"], "clean": ["vars.text"], "risks": ["working.risks"],
         "entities": ["working.entities"], "score": ["vars.score"], "report": ["outputs.report"],

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.report.layering import Layering, layered
+from cogcli.report.layering import Layering, lay_out
 
 IDS = [f"n{number}" for number in range(9)]
 graphs = st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(IDS)), max_size=24)
@@ -15,7 +15,7 @@ graphs = st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(IDS)), max_siz
 
 def drawn(edges: list[tuple[str, str]]) -> Layering:
     widths = {id: 20.0 + 7 * number for number, id in enumerate(IDS)}
-    return layered(widths, edges, gap=5, passing=2)
+    return lay_out(widths, edges, gap=5, passing=2)
 
 
 @given(graphs)

@@ -10,7 +10,7 @@ from fakes.risk_review import DECLARED, Log, risk_review
 from cogcli.episode.history import history_of
 from cogcli.report.lineage import (
     NOTHING,
-    Declared,
+    DeclaredPlaces,
     Lineage,
     declared_places,
     lineage,
@@ -22,13 +22,15 @@ from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
 from cogcli.report.why import causes, known_places, why
 
 
-def shown(events: list[Any], declared: Declared = DECLARED, columns: int | None = 88) -> list[str]:
+def shown(
+    events: list[Any], declared: DeclaredPlaces = DECLARED, columns: int | None = 88
+) -> list[str]:
     found = targets(history_of(events), Lineage(events), declared)
     return [plain_text(line) for line in lineage(found, UNICODE, width=columns)]
 
 
 def told(
-    reference: str, events: list[Any] | None = None, declared: Declared = DECLARED
+    reference: str, events: list[Any] | None = None, declared: DeclaredPlaces = DECLARED
 ) -> list[str]:
     log = risk_review() if events is None else events
     return [
@@ -165,7 +167,7 @@ def test_what_a_skill_declares_is_read_from_the_specs_of_the_episode() -> None:
         "outputs": {"text": {"type": "string", "required": True}, "more": {"type": "string"}},
     }
     document = {"specs": {"skill:a.b": {"spec": spec}}}
-    assert declared_places(document, "a.b") == Declared(
+    assert declared_places(document, "a.b") == DeclaredPlaces(
         {"a": ["outputs.text"], "b": []}, frozenset(["text"])
     )
     for odd in (None, [], {"specs": 3}, {"specs": {"skill:a.b": {"spec": {"steps": 1}}}}):
