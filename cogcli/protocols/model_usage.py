@@ -9,11 +9,28 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.jsonvalue import MAX_INTEGER, kind_of
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallMeta
 
 _LONGEST_NAME: Final = 128
 _MOST_NOTICES: Final = 8
 _LONGEST_KEY: Final = 40
+
+
+class ReplyChoice(Record):
+    """One of the answers of a reply."""
+
+    finish_reason: str | None = None
+
+
+class ReportedReply(ReplyChoice):
+    """The members at the top of a reply that are about its model."""
+
+    choices: list[ReplyChoice]
+    model: str | None = None
+    usage: Json | None = None
 
 
 class ModelUsage(NamedTuple):
@@ -35,29 +52,23 @@ class ModelUsage(NamedTuple):
         )
 
 
-def usage_of(body: Any, usage: Any = None) -> ModelUsage:
+def usage_of(body: Any, usage: Json | None = None) -> ModelUsage:
     """The usage of a reply. Never raises: these members are written by the service and may be of any form.
 
     `usage` is a usage object from outside the body; where it holds a valid count, that of the body is ignored.
     """
-    model, reason, own = None, None, None
-    if isinstance(body, dict):
-        choices = body.get("choices")
-        first = choices[0] if isinstance(choices, list) and choices else None
-        reason = (
-            first.get("finish_reason") if isinstance(first, dict) else body.get("finish_reason")
-        )
-        model, own = body.get("model"), body.get("usage")
+    reply = read_record(ReportedReply, body)
     counts, refused = _token_counts(usage)
     if counts is None:
-        counts, more = _token_counts(own)
+        counts, more = _token_counts(reply.usage)
         refused = (*refused, *more)
-    return ModelUsage(counts, _name(model), _name(reason), refused[:_MOST_NOTICES])
+    reason = reply.choices[0].finish_reason if reply.choices else reply.finish_reason
+    return ModelUsage(counts, _name(reply.model), _name(reason), refused[:_MOST_NOTICES])
 
 
-def _token_counts(usage: Any) -> tuple[dict[str, int] | None, tuple[str, ...]]:
+def _token_counts(usage: Json | None) -> tuple[dict[str, int] | None, tuple[str, ...]]:
     """The valid `*_tokens` counts of a usage object, None without one, and a notice per invalid one. Null is absent."""
-    if not isinstance(usage, dict):
+    if usage is None:
         return None, ()
     counts: dict[str, int] = {}
     refused = []
@@ -76,5 +87,5 @@ def _token_counts(usage: Any) -> tuple[dict[str, int] | None, tuple[str, ...]]:
     return counts or None, tuple(refused)
 
 
-def _name(value: Any) -> str | None:
-    return value if isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME else None
+def _name(value: str | None) -> str | None:
+    return value if value and len(value) <= _LONGEST_NAME else None

@@ -21,6 +21,8 @@ from cogcli.base.errors import (
 )
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.system import Clock
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.failures import OVERLOADED, failure
@@ -32,6 +34,7 @@ from cogcli.protocols.mcp.traffic import (
     fault_of,
     names_no_session,
 )
+from cogcli.protocols.rpc_messages import RpcError, read_answer
 from cogcli.protocols.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -115,13 +118,18 @@ def _of_code(code: int, message: str, data: Any, *, left: bool) -> RuntimeErrorB
     return RejectedError("call.rejected", text, left=left)
 
 
+class CapabilityDemand(Record):
+    """The data of an error about a capability that this client lacks."""
+
+    requiredCapabilities: Json
+
+
 def _capability_hint(code: int, data: Any) -> str:
     """A hint naming the client capabilities that a server demands; empty for another code."""
-    is_wanting = code == MISSING_CAPABILITY and isinstance(data, dict)
-    wanted = data.get("requiredCapabilities") if is_wanting else None
-    if not isinstance(wanted, dict) or not wanted:
+    wanted = read_record(CapabilityDemand, data).requiredCapabilities
+    if code != MISSING_CAPABILITY or not wanted:
         return ""
-    return f"the tool needs a client with {', '.join(sorted(map(str, wanted)))}; this one has none"
+    return f"the tool needs a client with {', '.join(sorted(wanted))}; this one has none"
 
 
 def _validation_text(error: Any) -> str:
@@ -238,8 +246,7 @@ class Refusals(NamedTuple):
             value = loads(reply.body)
         except JsonRefused:
             value = None
-        error = value.get("error") if isinstance(value, dict) and "jsonrpc" in value else None
-        rpc_error = error if isinstance(error, dict) and type(error.get("code")) is int else None
+        rpc_error = _rpc_error(value)
         if in_session and 400 <= reply.status < 500 and _is_lost(reply.status, rpc_error):
             return LOST
         if rpc_error is not None and reply.status not in (*_CREDENTIALS, *OVERLOADED):
@@ -257,11 +264,18 @@ class Refusals(NamedTuple):
         return fault_of(refused)
 
 
-def _is_lost(status: int, rpc_error: Json | None) -> bool:
+def _rpc_error(value: Any) -> RpcError | None:
+    """The error with a code in a JSON-RPC answer; None for any other value."""
+    answer = read_answer(value)
+    has_code = answer.error is not None and answer.error.code is not None
+    return answer.error if "jsonrpc" in answer.json and has_code else None
+
+
+def _is_lost(status: int, rpc_error: RpcError | None) -> bool:
     """Whether an answer in a session means that the server does not know it; a bare 404 does."""
     if status in _CREDENTIALS:
         return False
     if rpc_error is None:
         return status == 404
-    message = str(rpc_error.get("message") or "")
-    return rpc_error["code"] in _SESSION_CODES and (status == 404 or names_no_session(message))
+    is_unknown = status == 404 or names_no_session(rpc_error.message or "")
+    return rpc_error.code in _SESSION_CODES and is_unknown

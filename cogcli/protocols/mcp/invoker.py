@@ -42,12 +42,10 @@ from cogcli.protocols.mcp.errors import NOT_READY, translate_error
 from cogcli.protocols.mcp.pins import Pins, read_locked, require_locked
 from cogcli.protocols.mcp.session import McpLink, Portal, Session
 from cogcli.protocols.mcp.tool_checks import (
-    body_of,
     plain_reply,
     require_arguments,
     require_patterns,
     require_size,
-    result_usage,
     tool_of,
     unusable_schema_notices,
 )
@@ -288,14 +286,14 @@ def _response(
     request: InvocationRequest, result: Json, tool: Json, meta: CallMeta
 ) -> InvocationResponse:
     try:
-        result = plain_reply(request, result, tool)
-        body = body_of(result, request.response_mode)
+        plain = plain_reply(request, result, tool)
+        body = plain.body(request.response_mode)
     except RuntimeErrorBase as error:
         # What is not JSON or too large is not recorded.
         kept = error.code not in ("response.not-json", "response.size")
         error.record = (meta if kept else meta._replace(reply=None)).to_payload()
         raise
-    return InvocationResponse(body, result_usage(result, body).add_to(meta))
+    return InvocationResponse(body, plain.usage(body).add_to(meta))
 
 
 def call_tool(

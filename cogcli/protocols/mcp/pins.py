@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Final
@@ -32,7 +32,7 @@ _LIMIT: Final = 8 * 1024 * 1024
 _NODES: Final = 500_000
 
 
-def find_changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def find_changed_fields(old: Json, new: Json) -> list[str]:
     """The members in which two definitions differ, in the order of `MEMBERS`."""
     return [name for name in MEMBERS if canonical(old.get(name)) != canonical(new.get(name))]
 
@@ -43,7 +43,7 @@ class Pins:
     def __init__(self, state_dir: str) -> None:
         self._folder = os.path.join(state_dir, "pins", "mcp") if state_dir else ""
 
-    def require_same(self, service_id: str, server: Any, tool: Mapping[str, Any]) -> None:
+    def require_same(self, service_id: str, server: Any, tool: Json) -> None:
         """Pin a tool at its first use; raise SafetyScopeError where it differs from its pin."""
         if not self._folder:
             return
@@ -82,7 +82,7 @@ class Pins:
             raise _unreadable_pin(service_id, name, f"{path} is not a pin")
         return tool
 
-    def _write(self, path: str, server: Any, tool: Mapping[str, Any]) -> None:
+    def _write(self, path: str, server: Any, tool: Json) -> None:
         members = {name: tool[name] for name in MEMBERS if name in tool}
         document = {
             "schema": SCHEMA,
@@ -93,7 +93,7 @@ class Pins:
         write_atomic(path, canonical(document) + b"\n")
 
     @contextmanager
-    def _locked(self, tool: Mapping[str, Any], path: str) -> Iterator[None]:
+    def _locked(self, tool: Json, path: str) -> Iterator[None]:
         """Hold the lock on the pins of this server. Raises SafetyScopeError where nothing can be written."""
         folder = os.path.dirname(path)
         try:
@@ -107,7 +107,7 @@ class Pins:
             ) from error
 
 
-def require_locked(service_id: str, locked: list[Json], tool: Mapping[str, Any]) -> None:
+def require_locked(service_id: str, locked: list[Json], tool: Json) -> None:
     """Raise RejectedError for a tool that is not in the lock, SafetyScopeError for one that differs from it."""
     known = {entry["name"]: entry for entry in locked}
     if tool["name"] not in known:
@@ -116,7 +116,7 @@ def require_locked(service_id: str, locked: list[Json], tool: Mapping[str, Any])
     require_unchanged(service_id, known[tool["name"]], tool)
 
 
-def require_unchanged(service_id: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def require_unchanged(service_id: str, old: Json, new: Json) -> None:
     """Raise SafetyScopeError naming the fields in which a tool differs from the accepted one."""
     fields = find_changed_fields(old, new)
     if fields:

@@ -16,12 +16,10 @@ from cogcli.base.errors import (
 from cogcli.base.jsonvalue import NotJson, to_plain_json
 from cogcli.base.problems import suggestion
 from cogcli.base.schema import validator
-from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.mcp.session import McpLink
-from cogcli.protocols.mcp.traffic import required_methods
-from cogcli.protocols.model_usage import ModelUsage, usage_of
+from cogcli.protocols.mcp.tool_result import ToolResult, read_result
 
 
 def require_size(request: InvocationRequest) -> None:
@@ -64,8 +62,7 @@ def require_patterns(tool: Json) -> None:
 def unusable_schema_notices(tool: Json) -> Iterator[str]:
     """A notice per schema that cannot be applied; the call is made without that check."""
     for member, word in _SCHEMAS:
-        schema = tool.get(member)
-        if isinstance(schema, dict) and not validator.is_usable(schema):
+        if member in tool and not validator.is_usable(tool[member]):
             yield f"the {word} schema of tool `{tool['name']}` cannot be applied: nothing was checked by it"
 
 
@@ -77,15 +74,15 @@ def require_arguments(tool: Json, request: InvocationRequest) -> None:
         raise RequestMappingError("request.value", text, left=False)
 
 
-def _violation_text(schema: Any, value: Any) -> str:
+def _violation_text(schema: Json | None, value: Any) -> str:
     """How a value breaks a server's schema; empty if it fits, or if the schema cannot be applied."""
-    found = validator.errors(schema, value) if isinstance(schema, dict) else []
+    found = [] if schema is None else validator.errors(schema, value)
     if any(message == validator.UNUSABLE for _, message in found):
         return ""
     return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)
 
 
-def plain_reply(request: InvocationRequest, reply: Json, tool: Json) -> Json:
+def plain_reply(request: InvocationRequest, reply: Json, tool: Json) -> ToolResult:
     """A copy of a reply as plain JSON.
 
     Raises ResponseMappingError `response.not-json`, `response.size`; ServerFaultError for what breaks the tool's own
@@ -101,48 +98,10 @@ def plain_reply(request: InvocationRequest, reply: Json, tool: Json) -> Json:
     if size > cap:
         text = f"the reply has {size:,} bytes, at most {cap:,} are allowed"
         raise ResponseMappingError("response.size", text, left=True)
-    structured = result.get("structuredContent")
-    if structured is None or result.get("isError") is True:
-        return result
-    if problems := _violation_text(tool.get("outputSchema"), structured):
+    read = read_result(result)
+    if read.structuredContent is None or read.isError:
+        return read
+    if problems := _violation_text(tool.get("outputSchema"), read.structuredContent):
         text = f"the reply breaks the tool's own output schema: {problems}"
         raise ServerFaultError("call.server-error", text, left=True)
-    return result
-
-
-def body_of(result: Json, mode: str) -> Any:
-    """The body of a result by `response_mode`. Content blocks are not changed: a link is data and is never fetched.
-
-    Raises RejectedError where the tool failed, or demands input that this client never gives.
-    """
-    content = [block for block in result.get("content") or [] if isinstance(block, dict)]
-    text = "\n".join(block["text"] for block in content if _is_text(block))
-    if result.get("resultType") == "input_required":
-        methods = ", ".join(f"`{method}`" for method in required_methods(result)) or "more input"
-        text = f"the tool asks for {methods}, which is never given"
-        raise RejectedError("call.rejected", text, left=True)
-    if result.get("isError") is True:
-        reason = text.strip() or "it gives no reason"
-        raise RejectedError("call.rejected", f"the tool failed: {reason}", left=True)
-    structured = result.get("structuredContent")
-    if mode == "text":
-        return {"text": text}
-    if mode == "raw":
-        return {"structured": structured, "text": text, "content": content}
-    if structured is not None:
-        return structured
-    try:
-        single = loads(text) if len(content) == 1 and _is_text(content[0]) else None
-    except JsonRefused:
-        single = None
-    return single if isinstance(single, dict) else {"text": text, "content": content}
-
-
-def result_usage(result: Json, body: Any) -> ModelUsage:
-    """The usage of a tool's result: of `_meta.usage`, else of `usage` at the top of the body."""
-    meta = result.get("_meta")
-    return usage_of(body, meta.get("usage") if isinstance(meta, dict) else None)
-
-
-def _is_text(block: Json) -> bool:
-    return block.get("type") == "text" and isinstance(block.get("text"), str)
+    return read

@@ -25,6 +25,8 @@ from cogcli.base.errors import (
     TransportError,
 )
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.value_types import Json
+from cogcli.protocols.mcp.tool_result import demanded_methods
 
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
@@ -268,7 +270,7 @@ class GuardedRead(Stream):
         message = item.message
         if isinstance(message, JSONRPCResponse):
             self._add_defaults(message.result)
-            for method in required_methods(message.result):
+            for method in demanded_methods(message.result):
                 self._traffic.note(refusal_of(method))
             exchange = self._traffic.of(message.id)
             content = message.result.get("content")
@@ -283,7 +285,7 @@ class GuardedRead(Stream):
                 exchange.fault = exchange.fault or LOST
         return item
 
-    def _add_defaults(self, result: dict[str, Any]) -> None:
+    def _add_defaults(self, result: Json) -> None:
         """Add the members that a result of the newest protocol may leave out: the SDK would refuse it without them."""
         self._is_newest = self._is_newest or "supportedVersions" in result
         if self._is_newest:
@@ -321,16 +323,6 @@ def _show_name(name: object) -> str:
     """A foreign name, or how long it is: half a secret could not be masked."""
     text = str(name)
     return text if len(text) <= _MAX_NAME else f"a name of {len(text):,} characters"
-
-
-def required_methods(result: Mapping[str, Any]) -> list[str]:
-    """The methods that a result of `input_required` demands, each once; empty for another result."""
-    wanted = result.get("inputRequests") if result.get("resultType") == "input_required" else None
-    requests = list(wanted.values()) if isinstance(wanted, dict) else []
-    methods = [
-        request.get("method") for request in requests[:MAX_NOTICES] if isinstance(request, dict)
-    ]
-    return list(dict.fromkeys(method for method in methods if isinstance(method, str)))
 
 
 def read_frame(data: bytes) -> JSONRPCMessage | McpFault:

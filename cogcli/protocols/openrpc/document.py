@@ -22,6 +22,7 @@ from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.binding_spec import Binding
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import ObservedExchange, Reply, Seen, json_reply
@@ -31,6 +32,7 @@ from cogcli.protocols.live_document import DocumentKind, DocumentRequest, docume
 from cogcli.protocols.openapi.document import add_examples
 from cogcli.protocols.openapi.judge import RequestFault, breaches, join_faults
 from cogcli.protocols.openrpc.reply import result_of
+from cogcli.protocols.rpc_messages import RpcCall, read_answer
 
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 
@@ -56,25 +58,25 @@ class RpcMock:
         answer = self._answer(asked)
         return Reply(204) if answer is None else json_reply(answer)
 
-    def _answer(self, call: Any) -> Json | None:
+    def _answer(self, value: Any) -> Json | None:
         """The answer to one call, None for a notification."""
-        if not isinstance(call, dict) or not isinstance(call.get("method"), str):
+        call = read_record(RpcCall, value)
+        if call.method is None:
             return _error(None, INVALID, "this is not a call")
-        id = call.get("id")
         try:
-            method = self._document.method(call["method"])
+            method = self._document.method(call.method)
         except DocumentFault as fault:
-            return _error(id, UNKNOWN, fault.message)
-        faults = param_faults(method, call.get("params", {}))
+            return _error(call.id, UNKNOWN, fault.message)
+        faults = param_faults(method, call.params)
         if faults:
             told = [fault._asdict() for fault in faults]
-            return _error(id, PARAMS, f"{faults[0].pointer}: {faults[0].message}", told)
-        if "id" not in call:
+            return _error(call.id, PARAMS, f"{faults[0].pointer}: {faults[0].message}", told)
+        if call.is_notification:
             return None
         try:
-            return {"jsonrpc": "2.0", "id": id, "result": self._result(method)}
+            return {"jsonrpc": "2.0", "id": call.id, "result": self._result(method)}
         except NoSample as lost:
-            return _error(id, INTERNAL, f"result of {method.name}: {lost}")
+            return _error(call.id, INTERNAL, f"result of {method.name}: {lost}")
 
     def _result(self, method: RpcMethod) -> Any:
         for item in self._value["methods"]:
@@ -131,33 +133,32 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
 
 def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]:
     """The checks of an exchange, in display order."""
-    call = _value(exchange.seen.body)
-    faults = param_faults(method, call.get("params", {}) if isinstance(call, dict) else None)
+    sent = _value(exchange.seen.body)
+    call = read_record(RpcCall, sent)
+    # A value that is no object has the fault of parameters that are none.
+    faults = param_faults(method, call.params if call.json is sent else None)
     parameters = Check("parameters match their schemas", not faults, join_faults(faults))
     checks = [_request(exchange, call, method), parameters]
     if method.is_notification:
         taken = 200 <= exchange.status < 300
         return [*checks, Check("the notification is taken", taken, f"{exchange.status}")]
-    answer = _value(exchange.reply)
-    if isinstance(answer, dict) and "result" in answer:
-        result = schema_check("result matches its schema", method.result, answer["result"])
+    answer = read_answer(_value(exchange.reply))
+    if "result" in answer.json:
+        result = schema_check("result matches its schema", method.result, answer.result)
         return [*checks, Check("the answer has a result", True), result]
-    error = answer.get("error") if isinstance(answer, dict) else None
-    found = f"RPC error {error.get('code')}" if isinstance(error, dict) else "it holds none"
+    found = f"RPC error {answer.error.code}" if answer.error else "it holds none"
     return [*checks, Check("the answer has a result", False, found)]
 
 
-def _request(exchange: ObservedExchange, call: Any, method: RpcMethod) -> Check:
+def _request(exchange: ObservedExchange, call: RpcCall, method: RpcMethod) -> Check:
     name = "request matches the method"
-    if (
-        exchange.seen.method != "POST"
-        or not isinstance(call, dict)
-        or call.get("method") != method.name
-    ):
+    if exchange.seen.method != "POST" or call.method != method.name:
         sent = f"{exchange.seen.method} {exchange.seen.path}"
         return Check(name, False, f"{sent}, expected POST of {method.name}")
-    wrong = ("id" in call) is method.is_notification
-    said = f"it {'has' if 'id' in call else 'lacks'} an id" if wrong else f"POST {method.name}"
+    wrong = call.is_notification is not method.is_notification
+    said = (
+        f"it {'lacks' if call.is_notification else 'has'} an id" if wrong else f"POST {method.name}"
+    )
     return Check(name, not wrong, said)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from cogcli.base.errors import RejectedError, ServerFaultError
 from cogcli.base.jsonvalue import preview
 from cogcli.protocols.http.failures import quote
+from cogcli.protocols.rpc_messages import RpcAnswer, read_answer
 from cogcli.protocols.secrets import Secrets
 
 INTERNAL: Final = -32603
@@ -48,20 +49,19 @@ def _fault(value: Any, id: int) -> str:
     """Why a value is not an answer to this call, empty if it is one."""
     if not isinstance(value, dict):
         return f"{preview(value)}, expected an object"
-    if value.get("jsonrpc") != "2.0":
+    answer = read_answer(value)
+    if answer.jsonrpc != "2.0":
         return 'no `jsonrpc: "2.0"`'
     if ("result" in value) == ("error" in value):
         return "both `result` and `error`" if "result" in value else "neither `result` nor `error`"
-    error = value.get("error")
-    if "error" in value and not (
-        isinstance(error, dict)
-        and type(error.get("code")) is int
-        and isinstance(error.get("message"), str)
-    ):
+    error = answer.error
+    if "error" in value and not (error and error.is_complete):
         return "its `error` has no whole number as `code` and text as `message`"
-    answered = value.get("id")
-    if type(answered) is int and answered == id:
-        return ""
-    if answered is None and error is not None and error["code"] in _UNREAD:
-        return ""
-    return f"its id is {preview(answered)}, expected {id}"
+    return "" if _is_about(answer, id) else f"its id is {preview(answer.id)}, expected {id}"
+
+
+def _is_about(answer: RpcAnswer, id: int) -> bool:
+    """Whether the answer is about this call, or about a request that could not be read."""
+    if answer.id is None:
+        return answer.error is not None and answer.error.code in _UNREAD
+    return type(answer.id) is int and answer.id == id

@@ -1,0 +1,48 @@
+"""JSON-RPC messages of other programs as records: a member of another type counts as absent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+
+
+class RpcCall(Record):
+    """A call or, without an id, a notification."""
+
+    method: str | None = None
+    params: Any = NOTHING
+    id: Any = None
+
+    @property
+    def is_notification(self) -> bool:
+        """Whether it is not answered."""
+        return "id" not in self.json
+
+
+class RpcError(Record):
+    """The error of an answer."""
+
+    code: int | None = None
+    message: str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has the members that the protocol requires."""
+        return self.code is not None and self.message is not None
+
+
+class RpcAnswer(Record):
+    """An answer, with a result or an error."""
+
+    jsonrpc: str
+    id: Any = None
+    result: Any = None
+    error: RpcError | None = None
+
+
+def read_answer(value: Any) -> RpcAnswer:
+    """The answer in a JSON value; an empty one for a value that is no object."""
+    return read_record(RpcAnswer, value)
