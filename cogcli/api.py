@@ -1,8 +1,9 @@
-"""cogcli from Python: open a project, list and run its skills, resume runs, read episodes (docs/reference/api.md).
+"""cogcli from Python: open a project, list and run its skills, resume runs, read episodes
+(docs/reference/api.md).
 
-The use cases are those of the commands. Nothing here prints, asks, exits or changes the process; what a command would
-refuse is raised as CogcliError, whose `code` `cogcli explain` knows. How a run ended is no exception: see `SkillRun`.
-"""
+The use cases are those of the commands. Nothing here prints, prompts, exits or changes the process.
+Each error of a command is raised as CogcliError; `cogcli explain` describes its `code`. A run that
+fails raises nothing: `SkillRun` holds its outcome."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ Listener = Callable[[Event], None]
 
 
 class RunFailed(Exception):
-    """Raised by `SkillRun.require` for a run that did not end `ok` or `partial`; `run` is that run."""
+    """The error that `SkillRun.require` raises for a run that ended neither `ok` nor `partial`.
+    `run` is that run."""
 
     def __init__(self, run: SkillRun) -> None:
         error = run.error or {}
@@ -69,7 +71,7 @@ class RunFailed(Exception):
 
 
 class OpenApproval(NamedTuple):
-    """An open question of a run that waits. `input` is what would be sent, secrets masked."""
+    """An approval that a run waits for. `input` is the input of the call, with secrets masked."""
 
     approval_id: str
     capability: str
@@ -82,20 +84,21 @@ class OpenApproval(NamedTuple):
 
 
 class Episode:
-    """A run on disk, finished or not. It is read anew by each call."""
+    """A run on disk, finished or not. Each method reads the files again."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.id = directory.name
 
     def events(self) -> Iterator[Event]:
-        """The events in the order of the log. Raises CogcliError `episode.unreadable`."""
+        """Return the events in the order of the log. Raise CogcliError `episode.unreadable`."""
         return iterate_shown_events(self.directory)
 
     @property
     def state(self) -> dict[str, Any]:
-        """The document of `state.json`, large values read from their files. Raises CogcliError `episode.unreadable`,
-        also for a run that has none yet."""
+        """Return the document of `state.json`, with large values read from their files.
+
+        Raise CogcliError `episode.unreadable`, also if the run has no `state.json` yet."""
         data = read_stored_state(self.directory)
         if data is None:
             raise EnvironmentRefusal("episode.unreadable", f"`{self.id}` has no state.json yet")
@@ -103,12 +106,14 @@ class Episode:
 
     @property
     def waits_for(self) -> list[OpenApproval]:
-        """The approvals that the run waits for; empty for one that waits for none."""
-        return [_approval(event) for event in LogIndex(self.events()).open_requests]
+        """Return the approvals that the run waits for; an empty list if it waits for none."""
+        return [_approval_from_event(event) for event in LogIndex(self.events()).open_requests]
 
     def findings(self, *, key: str | None = None, head: str | None = None) -> list[dict[str, Any]]:
-        """What `cogcli verify` finds: objects with `severity`, `code`, `file`, `line`, `message`. Nothing was altered
-        where none has the severity `error`."""
+        """Return the findings of `cogcli verify`: objects with `severity`, `code`, `file`, `line`
+        and `message`.
+
+        If no finding has the severity `error`, the episode is unaltered."""
         trusted = Trusted(key, head, find_key(os.environ))
         return [finding._asdict() for finding in verify_episode(self.directory, trusted).findings]
 
@@ -117,10 +122,13 @@ class Episode:
 
 
 class SkillRun(NamedTuple):
-    """How a run ended. `status` is `ok`, `partial`, `error`, `vetoed`, `pending` or `aborted`; `exit_code` is that of
-    the command; `outputs` are those of the skill where it is `ok` or `partial`, else None; `error` is the object of the
-    envelope (`code`, `message`, `step`, ...); `warnings` are objects with `code` and `message`, such as the one that a
-    project which is not trusted was left out."""
+    """How a run ended.
+
+    `status` is `ok`, `partial`, `error`, `vetoed`, `pending` or `aborted`. `exit_code` is that of
+    the command. `outputs` are the outputs of the skill if the status is `ok` or `partial`, else
+    None. `error` is the object of the envelope (`code`, `message`, `step`, ...). `warnings` are
+    objects with `code` and `message`, for example for a project that was left out because it is not
+    trusted."""
 
     status: str
     exit_code: int
@@ -131,7 +139,7 @@ class SkillRun(NamedTuple):
     warnings: tuple[dict[str, Any], ...] = ()
 
     def require(self) -> dict[str, Any]:
-        """The outputs. Raises RunFailed for a run without any."""
+        """Return the outputs. Raise RunFailed if the run has none."""
         if self.status not in ("ok", "partial"):
             raise RunFailed(self)
         return self.outputs or {}
@@ -139,8 +147,10 @@ class SkillRun(NamedTuple):
 
 @contextmanager
 def _with_hint() -> Iterator[None]:
-    """A refusal from inside has its hint as a note, which a traceback shows below the message. Only here: before, a
-    hint may still be reworded, and what is secret in it is not masked yet."""
+    """Add the hint of an error to it as a note, which a traceback shows below the message.
+
+    The note is added only here: earlier the hint may still change, and its secrets are not masked
+    yet."""
     try:
         yield
     except CogcliError as error:
@@ -150,12 +160,12 @@ def _with_hint() -> Iterator[None]:
 
 
 class Project:
-    """The project that a directory is in, or the shipped skills alone where it is in none.
+    """The project that contains a directory; if there is none, the shipped skills alone.
 
-    `registry` are more registry roots, `runs_dir` is where episodes are written. An instance may be used by several
-    threads: each run has settings of its own. Whether a project may start code is decided as for the commands, by
-    `cogcli config trust` or `COGCLI_TRUST_PROJECT`. Raises UsageError where there is no such directory.
-    """
+    `registry` are more registry roots; `runs_dir` is the folder of the episodes. Several threads
+    may use one instance: each run has its own settings. Trust is decided as for the commands, by
+    `cogcli config trust` or `COGCLI_TRUST_PROJECT`. Raises UsageError if the directory does not
+    exist."""
 
     def __init__(
         self,
@@ -187,12 +197,14 @@ class Project:
 
     @_with_hint()
     def skills(self, *, usable: bool = False) -> list[dict[str, Any]]:
-        """The rows of `cogcli skills ls --json`, by id; with `usable` only those that can run here."""
+        """Return the rows of `cogcli skills ls --json`, sorted by id; with `usable` only the skills
+        that can run here."""
         return list_specs(whole_view(self._settings()), "skills", usable=usable)
 
     @_with_hint()
     def skill(self, skill_id: str) -> dict[str, Any]:
-        """The object of `cogcli skills show`: inputs, outputs, steps. Raises CogcliError `skill.not-found`."""
+        """Return the object of `cogcli skills show`: inputs, outputs, steps. Raise CogcliError
+        `skill.not-found`."""
         return spec_details(self._settings(), "skills", skill_id)
 
     @_with_hint()
@@ -207,17 +219,20 @@ class Project:
     ) -> SkillRun:
         """Run a skill to its end, or until it waits for a person; blocks meanwhile.
 
-        `on_event` is called with each event after it is on disk, in this thread. `control.cancel("SIGINT")`, from
-        another thread, stops the run as Ctrl-C does. Raises CogcliError for what is wrong before it begins; then
-        nothing ran and nothing was written.
-        """
-        settings, given = self._given_run(skill_id, _plain("inputs", inputs or {}), options)
+        `on_event` is called in this thread with each event that is on disk.
+        `control.cancel("SIGINT")`, from another thread, stops the run as Ctrl-C does. Raise
+        CogcliError if the run cannot start; then nothing ran and nothing was written."""
+        settings, given = self._given_run(
+            skill_id, _to_plain_input("inputs", inputs or {}), options
+        )
         environment = environment_of(settings)
         catalog = environment.open_registry().reach(skill_id, pack=given.request.pack_ref)
         prepared = prepare_given(catalog, given, environment.environ)
         warnings = _warnings(untrusted_warning(settings, "skill", skill_id))
         warnings += [problem.to_payload() for problem in prepared.warnings]
-        return _run_of(launch(environment, prepared, listener=on_event, control=control), warnings)
+        return _run_from_result(
+            launch(environment, prepared, listener=on_event, control=control), warnings
+        )
 
     def _given_run(
         self, skill_id: str, inputs: dict[str, Any], options: Options
@@ -226,7 +241,7 @@ class Project:
         settings = self._settings(
             **{name: value for name, value in options.items() if OPTIONS[name].setting}
         )
-        given = {**options, "frame": _plain("frame", options.get("frame", {}))}
+        given = {**options, "frame": _to_plain_input("frame", options.get("frame", {}))}
         request = RunRequest(
             skill_id=skill_id,
             inputs=inputs,
@@ -250,10 +265,12 @@ class Project:
         on_event: Listener | None = None,
         control: Control | None = None,
     ) -> SkillRun:
-        """Continue a run that waits or was cut off, in its own episode. `approve` and `reject` hold ids of approvals,
-        capabilities or gates; `by` is who decides, `NAME` or `NAME:ROLE`; `timeout` is a new limit of time, in seconds
-        from now on; `head` is the hash that the log ends with, for a log that you know and that is not known to be
-        yours. Raises CogcliError as the command does."""
+        """Continue a run that waits or was interrupted, in its own episode.
+
+        `approve` and `reject` hold ids of approvals, capabilities or gates. `by` is the approver,
+        `NAME` or `NAME:ROLE`. `timeout` is a new time limit in seconds from now on. `head` is the
+        hash of the last event; it vouches for a log that another machine or user wrote. Raise
+        CogcliError as the command does."""
         request = ResumeRequest(
             tuple(approve), tuple(reject), by, reason, abort=abort, head=head, timeout=timeout
         )
@@ -266,14 +283,14 @@ class Project:
         result = resume.resume(
             settings, directory, request, listener=on_event or _ignore, control=inner
         )
-        return _run_of(result, warnings)
+        return _run_from_result(result, warnings)
 
     # -- episodes -----------------------------------------------------------------------------------------------------
 
     @_with_hint()
     def episode(self, name: str | os.PathLike[str] | Episode = "@last") -> Episode:
-        """An episode by id, prefix, `@last`, `@failed`, trace id or directory. Raises CogcliError `episode.unknown`,
-        `episode.ambiguous`."""
+        """Return an episode by id, prefix, `@last`, `@failed`, trace id or directory. Raise
+        CogcliError `episode.unknown` or `episode.ambiguous`."""
         if isinstance(name, Episode):
             return name
         return Episode(episodes.find(self._settings(), os.fspath(name)))
@@ -283,7 +300,7 @@ class Project:
         self, *, skill: str | None = None, outcome: str | None = None, tags: Mapping[str, str] | None = None,
         trace_id: str | None = None, limit: int | None = 20,
     ) -> list[EpisodeRow]:  # fmt: skip
-        """Rows of episodes, newest first, at most `limit`."""
+        """Return the rows of the episodes, newest first, at most `limit`."""
         wanted = EpisodeFilter(
             skill, (outcome,) if outcome else (), trace_id, tuple((tags or {}).items())
         )
@@ -291,7 +308,8 @@ class Project:
 
 
 def _require_fitting(options: Mapping[str, Any]) -> None:
-    """Raise UsageError `usage.flag` for an unknown option, `usage.value` for a value that it does not take."""
+    """Raise UsageError `usage.flag` for an unknown option, `usage.value` for a value that it does
+    not accept."""
     for name, value in options.items():
         option = OPTIONS.get(name)
         if option is None:
@@ -302,8 +320,9 @@ def _require_fitting(options: Mapping[str, Any]) -> None:
             raise UsageError("usage.value", found, expected=option.type.expected)
 
 
-def _plain(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run is given, as plain JSON that shares nothing with it. Raises UsageError `input.json`."""
+def _to_plain_input(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the input of a run as plain JSON that shares nothing with it. Raise UsageError
+    `input.json`."""
     try:
         plain: dict[str, Any] = to_plain_json(dict(value))
     except (NotJson, TypeError, ValueError) as error:
@@ -320,7 +339,7 @@ def _warnings(error: CogcliError | None) -> list[dict[str, Any]]:
     return [] if error is None else [{"code": error.code, "message": error.message}]
 
 
-def _run_of(result: RunResult, warnings: Sequence[dict[str, Any]]) -> SkillRun:
+def _run_from_result(result: RunResult, warnings: Sequence[dict[str, Any]]) -> SkillRun:
     outputs = result.outputs if result.status in ("ok", "partial") else None
     episode = Episode(Path(result.directory))
     return SkillRun(
@@ -334,7 +353,7 @@ def _run_of(result: RunResult, warnings: Sequence[dict[str, Any]]) -> SkillRun:
     )
 
 
-def _approval(event: Event) -> OpenApproval:
+def _approval_from_event(event: Event) -> OpenApproval:
     asked = event.payload
     return OpenApproval(
         asked["approval_id"], asked["capability"], asked["step_id"], asked["reason"], asked.get("input"),

@@ -1,5 +1,8 @@
-"""What the Python functions behind services may import of us; everything else here may change
-(docs/reference/sdk.md). Importing this loads no library: each function imports what it needs."""
+"""The functions and types of cogcli that the Python functions behind services may import
+(docs/reference/sdk.md).
+
+Everything outside this module may change. Importing it loads no library: each function imports what
+it needs."""
 
 from __future__ import annotations
 
@@ -64,11 +67,12 @@ _SECONDS: Final = 20.0
 
 
 def compile_expression(text: str, names: Iterable[str]) -> Callable[[Mapping[str, Any]], Any]:
-    """A function from values to the value of an expression over these names (docs/reference/execution.md#expressions).
+    """Return a function that computes an expression over named values
+    (docs/reference/execution.md#expressions).
 
-    A name without a value is missing, as a path that leads nowhere: null where it is compared with null, else an error.
-    Raises Refused `bad-data` for a text outside the language, and when it is called for what cannot be evaluated.
-    """
+    A name without a value is missing: it is null if it is compared with null, else an error. Raise
+    Refused `bad-data` for a text outside the language. The returned function raises it if the
+    expression cannot be evaluated."""
     from cogcli.base import expressions
 
     try:
@@ -95,8 +99,8 @@ def _look_up_in(values: Mapping[str, Any]) -> Lookup:
 
 
 def evaluate(text: str, values: Mapping[str, Any]) -> Any:
-    """The value of an expression over named values: `evaluate("row.total > 100", {"row": row})`. Raises as
-    `compile_expression`."""
+    """Return the value of an expression over named values: `evaluate("row.total > 100", {"row":
+    row})`. Raise the errors of `compile_expression`."""
     return compile_expression(text, values)(values)
 
 
@@ -113,13 +117,12 @@ def fetch(
     most: int = 4 * 1024 * 1024,
     name: str = "",
 ) -> Reply:
-    """The reply to a request, read whole, within 20 seconds and the time of the call.
+    """Return the reply to a request, read whole, within 20 seconds and the time limit of the call.
 
-    Addresses are judged as those of the function's service are, of each redirect anew; only a GET is redirected, so
-    many times, never from https to http. No header of one host goes to another. `name` stands for the address in
-    messages, where that is a secret. Raises the errors of a call: of the connection, the size, and each status that is
-    no success.
-    """
+    Each address, also of a redirect, is judged by the `network` setting of the function's service.
+    Only GET requests follow redirects, at most `redirects`, never from https to http. No header of
+    one host is sent to another. If the address is a secret, messages show `name` instead. Raise the
+    errors of a call: connection, size, and each status that is no success."""
     from cogcli.protocols.http import fetch as http
 
     limits = {"redirects": redirects, "most": most}
@@ -129,25 +132,28 @@ def fetch(
 
 
 def seconds_left() -> float:
-    """The time that one operation of this call may still take, at most 20 seconds."""
+    """Return the seconds that one operation of this call may still take, at most 20."""
     deadline = ACCESS.get().deadline
     return _SECONDS if deadline is None else max(0.001, min(_SECONDS, deadline - time.monotonic()))
 
 
 def secret() -> str:
-    """What `auth_ref` of the function's service names, masked wherever it would be shown; empty where it names nothing.
-    Raises ServiceResolutionError `env.missing`."""
+    """Return the secret that `auth_ref` of the function's service names; empty if it names none.
+
+    The secret is masked in all output. Raise ServiceResolutionError `env.missing`."""
     read = ACCESS.get().secret
     return read() if read else ""
 
 
 def unreachable(message: str, *, left: bool) -> TransportError:
-    """The error of a service that gave no answer; `left`: whether what it was asked may have reached it."""
+    """Return the error of a service that gave no answer. `left`: whether the request may have
+    reached it."""
     return TransportError("call.transport", message, left=left)
 
 
 def address_refusal(host: str) -> str:
-    """Why the public network has no such host, as far as its name or address tells; empty where it may have it."""
+    """Return why a host is not in the public network, judged by its name or address alone; empty if
+    it may be."""
     from cogcli.base.addresses import literal_refusal
 
     return literal_refusal(host, "public")
@@ -157,11 +163,11 @@ def address_refusal(host: str) -> str:
 
 
 def open_store(name: str, versions: Sequence[Sequence[str]]) -> AbstractContextManager[Database]:
-    """The SQLite file of this name in the project's store, made where there is none, closed at the end.
+    """Open the SQLite file of this name in the project's store, and close it at the end.
 
-    `versions` as in `Database`. Its refusals, also of what is done inside, are errors of the call: `memory.damaged`,
-    `memory.busy`, `env.disk`. Raises Refused `unsupported` where the run has no store.
-    """
+    A missing file is created. `versions` is as in `Database`. Database errors, also those inside
+    the `with` block, become errors of the call: `memory.damaged`, `memory.busy`, `env.disk`. Raise
+    Refused `unsupported` if the run has no store."""
     from cogcli.stores.function_store import open_database
 
     directory = ACCESS.get().store_dir
@@ -171,7 +177,7 @@ def open_store(name: str, versions: Sequence[Sequence[str]]) -> AbstractContextM
 
 
 def has_store(name: str) -> bool:
-    """Whether anything is where a store of this name is, damaged or not; so that looking leaves no file."""
+    """Whether a file of this store exists, damaged or not. The check creates no file."""
     directory = ACCESS.get().store_dir
     return bool(directory) and os.path.lexists(os.path.join(directory, name))
 
@@ -180,7 +186,7 @@ def has_store(name: str) -> bool:
 
 
 def outside_roots(path: str) -> str:
-    """Why a file of this path is not read, by `files.roots`; empty where it may be."""
+    """Return why a file outside `files.roots` may not be read; empty if the path is inside."""
     roots = ACCESS.get().roots
     if not roots:
         return ""
@@ -190,19 +196,21 @@ def outside_roots(path: str) -> str:
 
 
 def credential_refusal(real: str) -> str:
-    """Why a file of a path without links is not read: it usually holds credentials, and the user did not type it as an
-    input of the run; empty where it may be."""
+    """Return why a file may not be read: it usually holds credentials, and the user did not type
+    its path as an input.
+
+    The path contains no links. Empty if the file may be read."""
     return "" if real in ACCESS.get().typed else credential_reason(real)
 
 
 def open_for_reading(path: str, most: int) -> BinaryIO:
-    """A regular file of at most so many bytes, opened to be read.
+    """Open a regular file of at most `most` bytes for reading.
 
-    Links are followed before the path is judged, the last one not when it is opened; no open waits for a pipe or
-    touches a device. Raises Refused `bad-data` for what is not there, no regular file or outside of `files.roots`,
-    `too-large`; SafetyScopeError `safety.scope` in a run that may reach a network for a file that usually holds
-    credentials, unless the user typed its path.
-    """
+    The path is judged after its links are followed; a link put there later is not followed. Opening
+    never waits for a pipe and never touches a device. Raise Refused `bad-data` for a path that is
+    missing, no regular file or outside `files.roots`, and `too-large` for a larger file. Raise
+    SafetyScopeError `safety.scope` if the run may reach a network and the file usually holds
+    credentials, unless the user typed its path."""
     _require_name(path)
     if why := outside_roots(path):
         raise Refused("bad-data", why, "add its folder to `files.roots`, if it may be read")
@@ -228,8 +236,11 @@ def _require_name(path: str) -> None:
 
 
 def writable_path(path: str) -> str:
-    """Where a file of this path may be written, its folders with links followed: below a root of `files.write_roots`,
-    without any below the working directory. Raises Refused `bad-data`, also for a link and what is no regular file."""
+    """Return the path where a file may be written, with the links of its folders followed.
+
+    The path must be below a root of `files.write_roots`, or below the working directory if there
+    are no roots. Raise Refused `bad-data` for any other path, a link, or anything that is no
+    regular file."""
     from cogcli.base.file_roots import roots_of, written_path
 
     _require_name(path)
@@ -240,8 +251,10 @@ def writable_path(path: str) -> str:
 
 
 def write_file(path: str, data: bytes, *, replace: bool = False) -> str:
-    """Write a file whole, or not at all; returns where. Raises Refused as `writable_path`, and `bad-data` where a file
-    is there that is not to be replaced, and for what the system refuses."""
+    """Write a file whole or not at all, and return its path.
+
+    Raise Refused as `writable_path` does, and `bad-data` if the file exists and `replace` is false,
+    or if the system refuses the write."""
     from cogcli.base.files import write_atomic
 
     real = writable_path(path)
@@ -257,7 +270,7 @@ def write_file(path: str, data: bytes, *, replace: bool = False) -> str:
     if ACCESS.get().files is not None:
         from hashlib import sha256
 
-        _note_file(real, len(data), sha256(data).hexdigest())
+        _record_file(real, len(data), sha256(data).hexdigest())
     return real
 
 
@@ -265,12 +278,12 @@ _MOST_FILES = 100
 
 
 def artifact(path: str) -> str:
-    """Record a file that this call wrote: its path, size and hash stand in `result_artifacts` of the step and in
-    `outcomes.artifacts` of `state.json` (docs/reference/sdk.md#artifact). Returns its path without links.
+    """Record a file that this call wrote, and return its path without links.
 
-    Call it once the file is complete; the hash is that of its bytes at this moment. Raises Refused `bad-data` for what
-    is no regular file or cannot be read, `too-large` for more than 100 files of a call.
-    """
+    Its path, size and hash are added to `result_artifacts` of the step and to `outcomes.artifacts`
+    of `state.json` (docs/reference/sdk.md#artifact). Call it once the file is complete: the hash
+    covers its bytes at this moment. Raise Refused `bad-data` for anything that is no regular file
+    or cannot be read, `too-large` for more than 100 files of a call."""
     from cogcli.base.files import FileRefused, measure_regular
 
     _require_name(path)
@@ -280,24 +293,24 @@ def artifact(path: str) -> str:
         size, digest = measure_regular(real)
     except FileRefused as refused:
         raise Refused("bad-data", f"{os.path.basename(path)}: {refused.message}") from None
-    _note_file(real, size, digest)
+    _record_file(real, size, digest)
     return real
 
 
 def _shown_path(real: str) -> str:
-    """The path of a file without links, relative to the working directory where it lies below that."""
+    """Return a path without links, relative to the working directory if it is below it."""
     return real.removeprefix(os.path.join(os.path.realpath(os.getcwd()), ""))
 
 
 def _require_room(real: str) -> None:
-    """Raise Refused `too-large` if the call has recorded as many other files as it may."""
+    """Raise Refused `too-large` if the call has already recorded the maximum number of other files."""
     path = _shown_path(real)
     if sum(each["path"] != path for each in ACCESS.get().files or ()) >= _MOST_FILES:
         raise Refused("too-large", f"a call records at most {_MOST_FILES} files")
 
 
-def _note_file(real: str, size: int, digest: str) -> None:
-    """Record a file in the place of its earlier version."""
+def _record_file(real: str, size: int, digest: str) -> None:
+    """Record a file; an earlier record of the same path is replaced."""
     files = ACCESS.get().files
     if files is not None:
         path = _shown_path(real)
@@ -317,13 +330,13 @@ def call_confined(
     about: str = "",
     read: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The result of `module:name`, an object of JSON, called in a confined process with `content` and the arguments.
+    """Call `module:name` with `content` and the arguments in a confined process; return its result,
+    a JSON object.
 
-    The process is behind the wall of the machine, keeps the limits also where there is none, and reads the files and
-    folders `read` alone (docs/reference/service.md#isolation). `about` begins the messages. Raises Refused as the
-    function does, `too-large` where it passes a limit or breaks, and ModuleNotFoundError for a library that is not
-    installed.
-    """
+    The process runs behind the wall of the machine; its limits hold even if the machine has no
+    wall. It can read only the files and folders `read` (docs/reference/service.md#isolation).
+    Messages begin with `about`. Raise Refused as the function does, `too-large` if it passes a
+    limit or crashes, and ModuleNotFoundError for a library that is not installed."""
     from cogcli.base.wall import confined_call
 
     return confined_call.call_function(
@@ -341,8 +354,10 @@ def run_behind_wall(
     environ: Mapping[str, str] | None = None,
     required: bool = True,
 ) -> ProgramEnd:
-    """How a program ended that ran behind the wall, with `content` as its standard input. It reads `read`, and writes
-    in the folder `scratch`. Raises Refused `unsupported` where the machine has no wall and one is `required`."""
+    """Run a program behind the wall with `content` as its standard input, and return how it ended.
+
+    It can read `read` and write in the folder `scratch`. Raise Refused `unsupported` if a wall is
+    `required` and the machine has none."""
     from cogcli.base.wall import confined_call
 
     return confined_call.run_program(
@@ -360,11 +375,12 @@ def run_behind_wall(
 
 
 def schema_errors(schema: Any, value: Any) -> list[tuple[str, str]]:
-    """The breaches of a JSON Schema of 2020-12 by a value, as (slash path, message): at most 20, none if it fits.
+    """Return at most 20 breaches of a JSON Schema of 2020-12 by a value, as (slash path, message);
+    none if it fits.
 
-    Nothing is fetched, and patterns run in time linear in the text. Raises Refused `bad-data` for what is no schema, or
-    one that cannot be applied, and `too-large` for a check that would take too long.
-    """
+    Nothing is fetched, and patterns run in time linear in the text. Raise Refused `bad-data` for a
+    schema that is invalid or cannot be applied, and `too-large` for a check that would take too
+    long."""
     from cogcli.base.schema import validator
 
     if wrong := validator.invalid(schema):
@@ -383,8 +399,9 @@ def schema_errors(schema: Any, value: Any) -> list[tuple[str, str]]:
 
 
 def pattern_refusal(pattern: str, *, backtracking: bool = False) -> str:
-    """Why `schema_errors` cannot run a pattern in time linear in the text, or Python's `re` where `backtracking`; empty
-    if it can."""
+    """Return why a pattern cannot run in time linear in the text; empty if it can.
+
+    The engine is that of `schema_errors`, or Python's `re` with `backtracking`."""
     from cogcli.base.schema import patterns
 
     return patterns.refusal(pattern, backtracking=backtracking)
@@ -394,7 +411,7 @@ def pattern_refusal(pattern: str, *, backtracking: bool = False) -> str:
 
 
 class CatalogField(NamedTuple):
-    """An input or output. `has_default`: it may be left out though it is required."""
+    """An input or output. `has_default`: a caller may omit it even if it is required."""
 
     type: str
     required: bool
@@ -403,8 +420,8 @@ class CatalogField(NamedTuple):
 
 
 class CatalogItem(NamedTuple):
-    """A skill or capability as its file declares it. `channel` is of skills alone, `calls` names what their steps
-    use."""
+    """A skill or capability as its file declares it. Only skills have a `channel`, and `calls`: the
+    capabilities and skills that their steps use."""
 
     id: str
     name: str
@@ -418,8 +435,8 @@ class CatalogItem(NamedTuple):
 
 
 class SkillProblem(NamedTuple):
-    """What `cogcli validate` says of a skill; `severity` is E for an error, W for a warning, R for what only this
-    machine lacks."""
+    """One problem that `cogcli validate` reports for a skill. `severity` is E for an error, W for a
+    warning, R for a requirement that only this machine lacks."""
 
     code: str
     severity: str
@@ -429,36 +446,43 @@ class SkillProblem(NamedTuple):
 
 
 def skills() -> list[CatalogItem]:
-    """The skills of the registry of the run, by id; those with errors in their file are left out. Raises Refused
-    `unsupported` where no registry is known: in a worker process, and outside of a run."""
+    """Return the skills of the run's registry, sorted by id, without those whose files have errors.
+
+    Raise Refused `unsupported` if no registry is known: in a worker process, and outside of a run.
+    """
     from cogcli.specs.skill import list_targets
 
     return [
-        _item(skill, channel=_channel(skill.file), calls=tuple(list_targets(skill)))
+        _catalog_item(
+            skill, channel=_channel_from_path(skill.file), calls=tuple(list_targets(skill))
+        )
         for _, skill in sorted(_registry().skills().items())
     ]
 
 
 def capabilities() -> list[CatalogItem]:
-    """The capabilities of the registry of the run, by id. Raises as `skills`."""
-    return [_item(one) for _, one in sorted(_registry().capabilities().items())]
+    """Return the capabilities of the run's registry, sorted by id. Raise Refused as `skills` does."""
+    return [_catalog_item(one) for _, one in sorted(_registry().capabilities().items())]
 
 
 def skill_problems(text: str) -> list[SkillProblem]:
-    """What is wrong with the text of a `skill.yaml`, checked against the registry of the run as if it lay in its
-    channel `local`; nothing is written. Raises as `skills`."""
+    """Return the problems of a `skill.yaml` text, checked against the run's registry as if its file
+    were in channel `local`.
+
+    Nothing is written. Raise Refused as `skills` does."""
     from cogcli.specs.checks import check
 
     registry = _registry()
-    folder, slug = _place_of(text)
+    folder, slug = _folders_from_id(text)
     root = [layer.root for layer in registry.layers if not layer.host][-1]
     path = f"{root}/skills/local/{folder}/{slug}/skill.yaml"
     catalog = registry.files([path], contents={path: text.encode("utf-8", "surrogatepass")})
     return [SkillProblem(p.code, p.severity, p.line, p.message, p.hint) for p in check(catalog)]
 
 
-def _place_of(text: str) -> tuple[str, str]:
-    """The folders of the id that a skill's text names first; any others where it names none."""
+def _folders_from_id(text: str) -> tuple[str, str]:
+    """Return the two folders (domain, slug) that the first id of a skill's text names; placeholders
+    if it names none."""
     import re
 
     found = re.search(
@@ -476,24 +500,24 @@ def _registry() -> Registry:
     return registry
 
 
-def _channel(file: str) -> str:
+def _channel_from_path(file: str) -> str:
     parts = file.split("/")
     return parts[-4] if len(parts) > 3 and parts[-1] == "skill.yaml" else ""
 
 
-def _item(spec: Any, **more: Any) -> CatalogItem:
+def _catalog_item(spec: Any, **more: Any) -> CatalogItem:
     metadata: Mapping[str, Any] = spec.metadata
-    tags, uses = (_texts(metadata.get(key)) for key in ("tags", "use_cases"))
+    tags, uses = (_declared_texts(metadata.get(key)) for key in ("tags", "use_cases"))
     name = getattr(spec, "name", "") or spec.id
-    described = spec.description, _fields(spec.inputs), _fields(spec.outputs)
+    described = spec.description, _catalog_fields(spec.inputs), _catalog_fields(spec.outputs)
     return CatalogItem(spec.id, name, *described, tags, uses, **more)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _declared_texts(value: Any) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
-def _fields(fields: Fields) -> dict[str, CatalogField]:
+def _catalog_fields(fields: Fields) -> dict[str, CatalogField]:
     return {
         name: CatalogField(field.type, field.required, field.description, field.default is not None)
         for name, field in fields.items()

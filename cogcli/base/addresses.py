@@ -1,11 +1,12 @@
-"""Which network addresses a service may be reached at (docs/reference/service.md#addresses). Pure rules;
-nothing here looks a name up.
+"""Which network addresses a service may be reached at (docs/reference/service.md#addresses). Pure
+rules; nothing here looks a name up.
 
-1. `public` is what is globally routable. `private` adds loopback, 10/8, 172.16/12, 192.168/16 and fc00::/7.
-2. Never, whatever is asked: link-local, 100.64/10, unspecified, multicast, reserved, and fd00:ec2::254 (metadata).
+1. `public` means globally routable addresses. `private` adds loopback, 10/8, 172.16/12, 192.168/16
+   and fc00::/7.
+2. Never allowed, under any setting: link-local, 100.64/10, unspecified, multicast, reserved, and
+   fd00:ec2::254 (metadata).
 3. An address that stands for an IPv4 one (mapped, NAT64, 6to4) is judged as that one.
-4. `only HOST ...` is `public`, and of that these hosts alone (`base/allowed_hosts`).
-"""
+4. `only HOST ...` means those public hosts alone (`base/allowed_hosts`)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _PRIVATE: Final = tuple(
 )
 _METADATA: Final = ipaddress.ip_address("fd00:ec2::254")
 _UNICAST: Final = ipaddress.IPv6Network("2000::/3")
-"""All of IPv6 that is given out for global use."""
+"""All of IPv6 that is assigned for global use."""
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _NUMBERS: Final = re.compile(r"(?:0x)?[0-9a-f]+(?:\.(?:0x)?[0-9a-f]+){0,3}")
 """The forms in which systems take an IPv4 address (`127.1`, `0x7f.1`, `2130706433`, `017700000001`), and words like
@@ -39,7 +40,8 @@ _NUMBERS: Final = re.compile(r"(?:0x)?[0-9a-f]+(?:\.(?:0x)?[0-9a-f]+){0,3}")
 
 
 def refusal(address: str, network: str) -> str:
-    """Why an address may not be connected to, in words that follow its text; empty if it may."""
+    """Return why an address may not be connected to, as words that follow its text; empty if it
+    may."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) if found in _NAT64 else None
@@ -48,20 +50,20 @@ def refusal(address: str, network: str) -> str:
         any(found.version == net.version and found in net for net in _PRIVATE)
         and found != _METADATA
     ):
-        return "" if network == "private" else f"is {_kind(found)}, not public"
+        return "" if network == "private" else f"is {_forbidden_kind(found)}, not public"
     given_out = found.version == 4 or found in _UNICAST
     if given_out and found.is_global and not (found.is_multicast or found.is_reserved):
         return ""
-    return f"is {_kind(found)}"
+    return f"is {_forbidden_kind(found)}"
 
 
 def literal(host: str) -> str | None:
-    """The address that a host name spells out, or None if it has to be looked up."""
+    """Return the address that a host name spells out, or None if the name needs a look-up."""
     text = host.strip("[]").removesuffix(".")
     try:
         return str(ipaddress.ip_address(text.partition("%")[0]))
     except ValueError:
-        text = _plain(text)
+        text = _normalize_host(text)
     if not _NUMBERS.fullmatch(text):
         return None
     try:
@@ -71,21 +73,23 @@ def literal(host: str) -> str | None:
 
 
 def literal_refusal(host: str, network: str) -> str:
-    """`refusal` for what is known before any look-up: addresses written out, and `localhost`."""
-    name = _plain(host)
+    """Return the `refusal` that is known before any look-up: for written addresses and for
+    `localhost`."""
+    name = _normalize_host(host)
     address = "127.0.0.1" if name == "localhost" or name.endswith(".localhost") else literal(host)
     return refusal(address, network) if address is not None else ""
 
 
-def _plain(host: str) -> str:
-    """A host name in the plain letters, digits and dots that it may be written with otherwise: `%31`, `１`, `。`."""
+def _normalize_host(host: str) -> str:
+    """Return a host name in plain letters, digits and dots, without other spellings: `%31`, `１`,
+    `。`."""
     if not host.isascii() or "%" in host:
         host = normalize("NFKC", unquote(host)).replace("\u3002", ".")
     return host.lower().removesuffix(".")
 
 
-def _kind(address: _Address) -> str:
-    """The word for what an address is, where that keeps it from being used."""
+def _forbidden_kind(address: _Address) -> str:
+    """Return the word for the property of an address that forbids its use."""
     if address == _METADATA:
         return "a metadata address"
     for word in ("unspecified", "loopback", "link_local", "multicast"):

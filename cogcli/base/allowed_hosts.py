@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 ANY: Final = "HOST"
-"""Stands for a host that is not known before the run."""
+"""The placeholder for a host that is unknown before the run."""
 FLAG: Final = "--allow-host"
 _MOST_NAMED: Final = 5
 ONLY: Final = "only"
@@ -18,13 +18,15 @@ _HOST: Final = r"[a-z0-9](?:[a-z0-9_.-]{0,251}[a-z0-9])?"
 
 
 def only_hosts(hosts: Iterable[str]) -> str:
-    """The network of a call that reaches these public hosts alone, each `HOST` or `HOST:PORT`."""
+    """Return the network setting that allows these public hosts alone, each `HOST` or `HOST:PORT`."""
     return " ".join((ONLY, *hosts))
 
 
 def host_refusal(host: str, port: int | None, network: str) -> str:
-    """Why a network does not hold a host, in words that follow its name; empty if it does. Without a port the one of
-    its scheme is meant."""
+    """Return why a network setting does not allow a host, as words that follow its name; empty if
+    it does.
+
+    Without a port the default port of the scheme is meant."""
     kind, *hosts = network.split(" ")
     named = f"{host}:{port}" if port else host
     if kind != ONLY or allows_host(named, hosts):
@@ -33,8 +35,8 @@ def host_refusal(host: str, port: int | None, network: str) -> str:
 
 
 def allows_host(named: str, hosts: Sequence[str]) -> bool:
-    """Whether a `HOST` or `HOST:PORT` is one of `hosts`. One of these without a port stands for the ports of http and
-    https."""
+    """Whether `hosts` allows a `HOST` or `HOST:PORT`. An entry without a port allows the default
+    ports of http and https."""
     wanted, port = _split_port(named)
     for each in hosts:
         host, allowed = _split_port(each)
@@ -46,8 +48,10 @@ def allows_host(named: str, hosts: Sequence[str]) -> bool:
 
 
 def parse_host(text: str) -> str:
-    """The `HOST` or `HOST:PORT` of a text, in one form. Raises ValueError, which says what is wrong, for an address
-    with more parts, and for a host that is not public."""
+    """Return the `HOST` or `HOST:PORT` in a text, normalized.
+
+    Raise ValueError with the reason for an address with other parts, and for a host that is not
+    public."""
     host, port = _split_port(text)
     if not re.fullmatch(_HOST, host) or (port and not 0 < int(port) < 65536):
         raise ValueError(
@@ -59,14 +63,16 @@ def parse_host(text: str) -> str:
 
 
 def allow_hint(hosts: Iterable[str]) -> str:
-    """The lines of a hint that say how these hosts may be called."""
+    """Return the hint lines that show how to allow these hosts."""
     flags = " ".join(f"{FLAG} {host}" for host in hosts)
     return f"allow it for one run: {flags}\nor trust the project: cogcli config trust"
 
 
 def name_hosts(hint: str, values: Any) -> str:
-    """A hint for a host that is not known, with the public hosts of the URLs that are whole texts in a JSON value; the
-    same hint if there is none, or more than can be meant."""
+    """Return a hint with the public hosts of URLs in a JSON value filled in.
+
+    Only texts that are whole URLs count. The hint stays unchanged if the value has no such URL, or
+    too many."""
     if f"{FLAG} {ANY}\n" not in hint:
         return hint
     hosts = list(dict.fromkeys(_hosts_in(values)))
@@ -79,7 +85,7 @@ def _hosts_in(value: Any) -> Iterator[str]:
         for member in value.values() if isinstance(value, dict) else value:
             yield from _hosts_in(member)
     elif isinstance(value, str) and value.lower().startswith(("http://", "https://")):
-        from urllib.parse import urlsplit  # needed where a call was refused, and nowhere else
+        from urllib.parse import urlsplit  # imported here because only refused calls need it
 
         try:
             parts = urlsplit(value)
@@ -102,8 +108,10 @@ def _literal_refusal(host: str) -> str:
 
 
 def _split_port(text: str) -> tuple[str, str]:
-    """The host in lower case, and the port or nothing. A name that is not ASCII is no host that is allowed: which one
-    it stands for depends on the version of IDNA."""
+    """Return the host in lower case, and the port or "".
+
+    A name that is not ASCII is never allowed: the host that it means depends on the version of
+    IDNA."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not port.isascii() or not port.isdigit():
         host, port = text.strip(), ""

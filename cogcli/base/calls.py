@@ -1,5 +1,5 @@
-"""What the engine and its capability runner exchange: chains of bindings, attempts, answers, and the cancellation of a
-call."""
+"""The values that the engine and its capability runner exchange: binding chains, attempts, answers,
+cancellations."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 from cogcli.base.errors import TransportError
 
 HARMLESS: Final = ("none", "idempotent")
-"""Effect classes whose calls may be repeated without asking anybody."""
+"""Effect classes whose calls may be repeated without an approval."""
 
 NOT_BEGUN: Final = "no time was left for the call: nothing was sent"
 
 STEP_SECONDS: Final = 60.0
-"""What a step may take where neither it nor the options of the run say so, nor one attempt takes longer."""
+"""The default time limit of a step, in seconds. A longer limit of one attempt extends it."""
 
 
 class Member(NamedTuple):
@@ -30,14 +30,14 @@ class Member(NamedTuple):
     retry_backoff_base: float = 1.0
     retry_backoff_factor: float = 2.0
     start_seconds: float = 0.0
-    """Seconds that the service's program may take to start, beside the call's own time."""
+    """Seconds that the service's program may take to start, in addition to the call's own time."""
     fallback_on: str = "any"
-    """After which of the errors that fall back the next one is tried: `any`, or `unanswered` for those without a reply
-    that could be read."""
+    """The errors after which the next binding is tried: `any`, or `unanswered` for errors without a
+    readable reply."""
 
     @property
     def limit(self) -> float:
-        """The seconds after which a call is given up, whatever it waits for."""
+        """Return the seconds after which a call is given up, including all waiting."""
         return self.timeout_seconds + self.start_seconds
 
     def to_payload(self) -> dict[str, Any]:
@@ -51,7 +51,8 @@ class Member(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """A binding of a chain that is not called, and why; its place is before that member."""
+    """A binding of a chain that is not called, with the reason and its position: before which
+    member."""
 
     binding_id: str
     service_id: str | None
@@ -61,8 +62,8 @@ class PassedOver(NamedTuple):
 
 
 class BindingChain(NamedTuple):
-    """The bindings a capability may be called through, in order, and why these
-    (docs/reference/binding.md#selection)."""
+    """The bindings through which a capability may be called, in order, and the explanation of this
+    choice (docs/reference/binding.md#selection)."""
 
     members: tuple[Member, ...]
     explanation: dict[str, Any]
@@ -70,22 +71,22 @@ class BindingChain(NamedTuple):
 
     @property
     def binding_ids(self) -> list[str]:
-        """The whole chain as it was named, those passed over too."""
+        """Return the ids of the whole chain as it was declared, including those passed over."""
         ids = [member.binding_id for member in self.members]
         for each in reversed(self.passed_over):
             ids.insert(each.before, each.binding_id)
         return ids
 
     def to_payload(self) -> dict[str, Any]:
-        """The chain as `run.started` records it: the explanation, its members and those passed over."""
+        """The chain as `run.started` records it: explanation, members, and bindings passed over."""
         payload = {**self.explanation, "members": [member.to_payload() for member in self.members]}
         if self.passed_over:
             payload["passed_over"] = [each._asdict() for each in self.passed_over]
         return payload
 
 
-def recorded_chain(payload: Mapping[str, Any]) -> BindingChain:
-    """The chain that `run.started` records: the inverse of `BindingChain.to_payload`."""
+def chain_from_payload(payload: Mapping[str, Any]) -> BindingChain:
+    """Return the chain that `run.started` records: the inverse of `BindingChain.to_payload`."""
     explanation = {
         name: value for name, value in payload.items() if name not in ("members", "passed_over")
     }
@@ -95,7 +96,8 @@ def recorded_chain(payload: Mapping[str, Any]) -> BindingChain:
 
 
 class Cancellation:
-    """The signal that nobody waits for a call any more. Set once, from any thread."""
+    """The signal that a call is given up: its result is not needed any more. Set once, from any
+    thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -119,35 +121,35 @@ class Cancellation:
             self.stayed = self._staying
             callbacks, self._callbacks = list(self._callbacks.values()), {}
         for callback in callbacks:
-            with suppress(Exception):  # closing what is closed already
+            with suppress(Exception):  # the callback closed something that was closed already
                 callback()
 
     def stay(self, why: str) -> None:
-        """From here on nothing of the call has left, for this reason; with an empty one it may leave."""
+        """Record why the call has not left yet; with an empty reason it may leave."""
         with self._lock:
             self._staying = why
 
     @contextmanager
     def staying(self, why: str) -> Iterator[None]:
-        """While inside, nothing of the call has left: `why` says what it still waits for. Raises TransportError at the
-        end where the call was given up inside: it must not leave any more.
+        """Inside, the call counts as not left; `why` is what it waits for.
 
-        After an error inside it still has not left. The waiter often gives up at that very moment, as both have the
-        same deadline, and must not take the call for one in doubt."""
+        At the end, raise TransportError if the call was given up inside: it must not leave any
+        more. After an error inside it still counts as not left. The waiter often gives up at that
+        very moment, since both have the same deadline, and must not treat the call as in doubt."""
         self.stay(why)
         yield
         self.leave()
 
     def leave(self) -> None:
-        """From here on the call may leave. Raises TransportError where it was given up while it could not have: it must
-        not leave any more."""
+        """Let the call leave. Raise TransportError if it was given up before."""
         self.stay("")
         if self.stayed:
             raise TransportError("call.transport", self.stayed, left=False)
 
     @contextmanager
     def on_cancel(self, callback: Callable[[], None]) -> Iterator[None]:
-        """While inside, `callback` runs when the call is given up, at once if it was before. It must not block."""
+        """Inside, run `callback` when the call is given up, or at once if it was before. It must
+        not block."""
         token = object()
         with self._lock:
             late = self._set
@@ -163,10 +165,10 @@ class Cancellation:
 
 
 class Attempt(NamedTuple):
-    """One wire attempt, as a worker is asked to make it. `input` is the worker's own copy.
+    """One wire attempt that a worker has to make. `input` is the worker's own copy.
 
-    `traceparent` is the W3C header that names the attempt's span (docs/reference/protocols.md#export).
-    """
+    `traceparent` is the W3C header that names the attempt's span
+    (docs/reference/protocols.md#export)."""
 
     capability_id: str
     member: Member
@@ -182,19 +184,21 @@ class Attempt(NamedTuple):
 
 
 class ServiceNotice(NamedTuple):
-    """A server that was started, by a call of this run and step; without them one that was stopped."""
+    """A server that started or stopped. Only a started one names the run and step whose call
+    started it."""
 
     service_id: str
     protocol: str
     run_id: str = ""
     step_id: str = ""
     reason: str = ""
-    """Why a server was stopped before the end of the run."""
+    """Why a server stopped before the end of the run."""
 
 
 class Answer(NamedTuple):
-    """What an attempt gave: the capability's outputs, checked; usage as reported; what went over the wire. `record`
-    holds members for the attempt's element in `attempts[]` (docs/reference/protocols.md#record), not yet masked."""
+    """The result of an attempt: the capability's checked outputs, and the usage that the service
+    reports. `record` holds members for the attempt's element in `attempts[]`
+    (docs/reference/protocols.md#record), not yet masked."""
 
     output: dict[str, Any]
     usage: Mapping[str, int] | None = None

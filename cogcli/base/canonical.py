@@ -1,5 +1,5 @@
-"""Canonical JSON bytes, SHA-256 digests of logical objects, and the trace and span ids of the W3C and OpenTelemetry
-derived from ours (docs/reference/protocols.md#export)."""
+"""Canonical JSON bytes, SHA-256 digests of logical objects, and W3C trace and span ids derived from
+cogcli's ids (docs/reference/protocols.md#export)."""
 
 from __future__ import annotations
 
@@ -14,32 +14,35 @@ _TRACE: Final = re.compile(r"(?!0{32})[0-9a-f]{32}")
 
 
 def canonical(value: Any) -> bytes:
-    """Compact UTF-8 JSON with sorted keys: equal values give equal bytes. Raises TypeError on non-JSON."""
+    """Return compact UTF-8 JSON with sorted keys: equal values give equal bytes. Raise TypeError
+    for values that are not JSON."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def compact(value: Any) -> bytes:
-    """Compact UTF-8 JSON with keys in their own order, where that order says something."""
+    """Return compact UTF-8 JSON with keys in their own order, for values whose order has a meaning."""
     return orjson.dumps(value)
 
 
 def digest(data: bytes | memoryview) -> str:
-    """`sha256:` and 64 hex digits."""
+    """Return `sha256:` and the 64 hex digits of the data's hash."""
     return f"sha256:{sha256(data).hexdigest()}"
 
 
 def digest_of(value: Any) -> str:
-    """The digest of a value's canonical bytes."""
+    """Return the digest of a value's canonical bytes."""
     return digest(canonical(value))
 
 
 @lru_cache(maxsize=16)
 def trace_of(trace_id: str) -> str:
-    """32 lower hex digits: the trace id itself where it is that, else the first 16 bytes of its sha256."""
+    """Return a W3C trace id of 32 lower hex digits: the trace id itself if it has that form, else
+    the first 16 bytes of its SHA-256."""
     return trace_id if _TRACE.fullmatch(trace_id) else sha256(trace_id.encode()).hexdigest()[:32]
 
 
 def span_of(event_id: str, attempt: int | None = None) -> str:
-    """16 lower hex digits: 8 bytes of sha256 over the id of the event that opens the span, `/N` for its attempt N."""
+    """Return a span id of 16 lower hex digits: 8 bytes of SHA-256 over the id of the event that
+    opens the span and `/attempt`."""
     name = event_id if attempt is None else f"{event_id}/{attempt}"
     return sha256(name.encode()).hexdigest()[:16]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
-from cogcli.base.calls import HARMLESS, Answer, Attempt, BindingChain, recorded_chain
+from cogcli.base.calls import HARMLESS, Answer, Attempt, BindingChain, chain_from_payload
 from cogcli.base.errors import BindingResolutionError, CogcliError, EffectInDoubtError
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.redact import Redactor
@@ -102,7 +102,7 @@ class ReplaySink:
             raise BindingResolutionError(
                 "binding.none", f"capability `{capability_id}`: none was pinned"
             )
-        return recorded_chain(pinned.json)
+        return chain_from_payload(pinned.json)
 
     def attempt(self, attempt: Attempt) -> Answer:
         raise AssertionError("a replay takes every answer from its dispatcher")

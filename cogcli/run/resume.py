@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from cogcli.base.calls import Answer, Attempt, BindingChain, recorded_chain
+from cogcli.base.calls import Answer, Attempt, BindingChain, chain_from_payload
 from cogcli.base.errors import EnvironmentRefusal, RunTimeoutError, UsageError
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.redact import Redactor
@@ -388,7 +388,7 @@ def recorded_chains(started: Event) -> dict[str, BindingChain]:
     `episode.unreadable`."""
     recorded = start_of(started).json.get("selection") or {}
     try:
-        chains = {id: recorded_chain(each) for id, each in recorded.items()}
+        chains = {id: chain_from_payload(each) for id, each in recorded.items()}
     except (AttributeError, KeyError, TypeError) as error:
         text = "this log does not record the chosen bindings"
         raise EnvironmentRefusal("episode.unreadable", text) from error

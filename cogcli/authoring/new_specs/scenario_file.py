@@ -18,7 +18,7 @@ from cogcli.authoring.new_specs.operation_words import operation_words
 from cogcli.authoring.openapi_checks import verify_bindings
 from cogcli.authoring.scenario_sources import ScenarioSource
 from cogcli.authoring.verification.check_result import PASSED, CheckResult
-from cogcli.base.api_documents.loader import described
+from cogcli.base.api_documents.loader import load_described
 from cogcli.base.api_documents.openapi import OpenApiDocument
 from cogcli.base.errors import UsageError
 from cogcli.base.json_pointer import DocumentFault
@@ -154,7 +154,7 @@ def _examples(binding: Binding, service: Service) -> Json:
     with suppress(
         DocumentFault
     ):  # none, of another protocol, or one with faults, which the call tells
-        document, value = described(service, OpenApiDocument), described(service, dict)
+        document, value = load_described(service, OpenApiDocument), load_described(service, dict)
         if document is not None and value is not None:
             operation = document.operation(binding.operation, binding.metadata.method)
             entry = next(

@@ -1,8 +1,8 @@
-"""Differences between two documents of one service, and whether they break calls that fitted before.
+"""Differences between two versions of a service's document, and whether they break existing calls.
 
-1. Compatible: every request that was valid is still valid, and every reply fits the old schema of replies.
-2. Every other change is breaking, also one that cannot be proved compatible (docs/reference/spec-files.md#schemas).
-"""
+1. Compatible: every request that was valid is still valid, and every new reply fits the old schema.
+2. Every other change is breaking, also if its compatibility cannot be proved
+   (docs/reference/spec-files.md#schemas)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from cogcli.base.schema.containment import covers
 from cogcli.base.schema.normalizer import normalize
 
 _SENT_AS_TEXT: Final = frozenset(("string", "integer", "number", "boolean", "null"))
-"""The types of a parameter of openapi that is sent as one text, or, with null, not at all."""
+"""The types of an OpenAPI parameter that is sent as one text, or not at all if it is null."""
 
 
 class ContractChange(NamedTuple):
-    """One operation or method that differs: `added`, `removed` or `changed`; `fields` of a changed one."""
+    """One operation or method that was `added`, `removed` or `changed`. Only a changed one has
+    `fields`."""
 
     name: str
     change: str
@@ -36,10 +37,11 @@ class FieldChange(NamedTuple):
     breaking: bool
 
 
-def openapi_changes(
+def find_openapi_changes(
     before: OpenApiDocument | None, after: OpenApiDocument
 ) -> tuple[ContractChange, ...]:
-    """The operations that differ, by name; `(servers)` where the address of calls differs."""
+    """Return the operations that differ, sorted by name; `(servers)` stands for a changed server
+    address."""
     old = {entry.title: entry for entry in before.entries} if before else {}
     new = {entry.title: entry for entry in after.entries}
     moved: list[ContractChange] = []
@@ -53,19 +55,19 @@ def openapi_changes(
                 before.operation_of(old[name]), after.operation_of(new[name])
             )
 
-    return (*moved, *_changes(old, new, find_changes))
+    return (*moved, *_compare_items(old, new, find_changes))
 
 
-def openrpc_changes(
+def find_openrpc_changes(
     before: OpenRpcDocument | None, after: OpenRpcDocument
 ) -> tuple[ContractChange, ...]:
-    """The methods that differ, by name."""
+    """Return the methods that differ, sorted by name."""
     old = {name: before.method(name) for name in before.names} if before else {}
     new = {name: after.method(name) for name in after.names}
-    return tuple(_changes(old, new, lambda name: _method_fields(old[name], new[name])))
+    return tuple(_compare_items(old, new, lambda name: _method_fields(old[name], new[name])))
 
 
-def _changes(
+def _compare_items(
     old: Mapping[str, Any],
     new: Mapping[str, Any],
     find_changes: Callable[[str], Iterator[FieldChange]],
@@ -110,7 +112,7 @@ def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[
 
 
 def _reply_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldChange]:
-    """Changes of replies of success; those of failures are never mapped."""
+    """Yield the changes of success replies; failure replies are never mapped to outputs."""
     for status in sorted({*old, *new}):
         if not status.startswith("2") and status != "default":
             continue
@@ -147,8 +149,9 @@ def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[FieldChange]:
 def _value_fields(
     name: str, old: Any, new: Any, *, accepts: Callable[[Any, Any], bool] | None = None
 ) -> Iterator[FieldChange]:
-    """The changes of one value of a request, a parameter or a body: both have `required` and `schema`. `accepts` says
-    whether a new schema takes whatever an old one took; without it, as JSON."""
+    """Yield the changes of one request value: a parameter or a body, each with `required` and
+    `schema`. `accepts` decides whether the new schema takes every value of the old one; by default
+    values are compared as JSON."""
     if old is None and new is None:
         return
     if old is None:
@@ -171,13 +174,14 @@ def _value_fields(
 
 
 def _accepts_as_text(wide: Any, narrow: Any) -> bool:
-    """`_is_covered` for values outside a body: a number is sent as text, which any text takes."""
+    """Whether `wide` takes every value of `narrow` outside a body, where numbers are sent as text."""
     ready = normalize(wide) if types_of(narrow) <= _SENT_AS_TEXT else None
     return (ready is not None and ready.schema == {"type": "string"}) or _is_covered(wide, narrow)
 
 
 def _is_covered(wide: Any, narrow: Any) -> bool:
-    """Whether it is proved that every value of `narrow` fits `wide`; None is the schema of no JSON."""
+    """Whether every value of `narrow` provably fits `wide`. None is the schema of a reply without
+    JSON."""
     if wide is None or narrow is None:
         return wide is narrow
     return covers(wide, narrow).verdict == "yes"

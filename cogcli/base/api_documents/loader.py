@@ -1,9 +1,9 @@
 """Reading API documents: the file of `spec_ref` (docs/reference/service.md#documents).
 
-1. A document is a regular file inside the layer of its service, JSON or YAML, at most 4 MiB, read strictly.
+1. A document is a regular file inside the layer of its service, JSON or YAML, at most 4 MiB, read
+   strictly.
 2. Each `$ref` resolves inside the document. Nothing is ever fetched.
-3. A process reads a file once, again only after it has changed.
-"""
+3. A process reads a file again only after it has changed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def with_position(fault: DocumentFault, path: str) -> DocumentFault:
 
 
 class Identity(NamedTuple):
-    """One file in one state."""
+    """One state of a file, identified by path, inode, size and change time."""
 
     path: str
     device: int
@@ -71,14 +71,14 @@ class Identity(NamedTuple):
 
 
 def identity_of(service: DescribedService) -> Identity | None:
-    """The file of a service's document in its present state, None without `spec_ref`.
+    """Return the identity of a service's document now; None without `spec_ref`.
 
-    Raises DocumentFault `wire.document` for one that is missing, outside its layer or no regular file.
-    """
+    Raise DocumentFault `wire.document` for a file that is missing, outside its layer or not
+    regular."""
     filename = service.settings.get("spec_ref")
     if filename is None:
         return None
-    path = _path_of(service, filename)
+    path = _find_document(service, filename)
     try:
         found = os.stat(path)
     except OSError as error:
@@ -87,10 +87,11 @@ def identity_of(service: DescribedService) -> Identity | None:
     return Identity(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _path_of(service: DescribedService, filename: str) -> str:
-    """The document's path: beside the service's file, else below its layer's root, which no link may leave."""
+def _find_document(service: DescribedService, filename: str) -> str:
+    """Return the path of a document: next to the service's file, else below its layer's root, which
+    no link may leave."""
     root = os.path.realpath(service.root)
-    paths = _candidates(service, filename, root)
+    paths = _candidate_paths(service, filename, root)
     for path in paths:
         if _is_inside(path, root) and os.path.exists(path):
             return path
@@ -107,14 +108,14 @@ def _path_of(service: DescribedService, filename: str) -> str:
     raise DocumentFault("wire.document", f"document {filename} does not exist", hint)
 
 
-def _candidates(service: DescribedService, filename: str, root: str) -> list[str]:
+def _candidate_paths(service: DescribedService, filename: str, root: str) -> list[str]:
     beside = os.path.realpath(os.path.dirname(service.file)) if service.file else root
     folders = [folder for folder in (beside, root) if _is_inside(folder, root)]
     return [os.path.realpath(os.path.join(folder, filename)) for folder in folders]
 
 
 def document_digest(service: DescribedService) -> str | None:
-    """The digest of the bytes of a service's document, None without one that can be read."""
+    """Return the digest of the bytes of a service's document; None if it has no readable one."""
     try:
         identity = identity_of(service)
         return None if identity is None else _digest(identity)
@@ -131,26 +132,28 @@ def _digest(identity: Identity) -> str | None:
 
 
 def place_of(service: DescribedService) -> str | None:
-    """The path of a service's document, or the one to write it to: in an existing folder, else beside the service's
-    file; None without `spec_ref`.
+    """Return the path of a service's document; if the file is missing, the path to write it to.
 
-    Raises DocumentFault `wire.document` for a name that leads out of the layer.
-    """
+    The write path is in an existing folder, else next to the service's file. None without
+    `spec_ref`. Raise DocumentFault `wire.document` for a name that leads out of the layer."""
     filename = service.settings.get("spec_ref")
     if filename is None:
         return None
     try:
-        return _path_of(service, filename)
+        return _find_document(service, filename)
     except DocumentFault:
         root = os.path.realpath(service.root)
-        paths = [path for path in _candidates(service, filename, root) if _is_inside(path, root)]
+        paths = [
+            path for path in _candidate_paths(service, filename, root) if _is_inside(path, root)
+        ]
         if not paths or any(map(os.path.lexists, paths)):
             raise
         return next((path for path in paths if os.path.isdir(os.path.dirname(path))), paths[0])
 
 
 def _similar_names_hint(filename: str, folders: Iterable[str]) -> str:
-    """A hint naming documents in these directories with a name similar to that of a missing one, endings ignored."""
+    """Return a hint with documents in these folders whose names resemble the missing one, ignoring
+    endings."""
     stems: dict[str, str] = {}
     for folder in folders:
         with suppress(OSError):
@@ -170,7 +173,8 @@ def _is_inside(path: str, root: str) -> bool:
 
 
 def read_document(path: str) -> dict[str, Any]:
-    """The mapping in a document, each `$ref` checked. Raises DocumentFault `wire.document`."""
+    """Return the mapping in a document after checking each `$ref`. Raise DocumentFault
+    `wire.document`."""
     name = os.path.basename(path)
     try:
         data = read_regular(path, limit=MAX_BYTES)
@@ -180,10 +184,9 @@ def read_document(path: str) -> dict[str, Any]:
 
 
 def parse_document(data: bytes, name: str) -> dict[str, Any]:
-    """The mapping in the bytes of a document, each `$ref` checked; the ending of `name` decides between JSON and YAML.
+    """Return the mapping in the bytes of a document after checking each `$ref`.
 
-    Raises DocumentFault `wire.document`.
-    """
+    The ending of `name` selects JSON or YAML. Raise DocumentFault `wire.document`."""
     if name.endswith(".json") or (
         not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{"
     ):
@@ -222,7 +225,8 @@ NAMING_KEYS: Final = frozenset(
 
 
 def check_references(document: dict[str, Any]) -> None:
-    """Raises DocumentFault `wire.document` at the first `$ref` that leads outside or does not resolve."""
+    """Raise DocumentFault `wire.document` at the first `$ref` that leads outside or does not
+    resolve."""
     for place, target in _references(document, (), filename=False):
         where = f"`{pointer_text(place)}`"
         if not target.startswith("#/"):
@@ -240,7 +244,7 @@ def check_references(document: dict[str, Any]) -> None:
 
 
 def _references(value: Any, place: Pointer, *, filename: bool) -> Iterator[tuple[Pointer, str]]:
-    """Every reference with its place; `filename`: whether the keys of `value` are free names."""
+    """Yield every reference with its place. `filename`: whether the keys of `value` are free names."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _references(item, (*place, str(index)), filename=False)
@@ -255,7 +259,8 @@ def _references(value: Any, place: Pointer, *, filename: bool) -> Iterator[tuple
 
 
 def resolve(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict[str, Any], Pointer]:
-    """`value`, or what its `$ref` resolves to, as a mapping, and its place. Raises DocumentFault `wire.document`."""
+    """Return `value`, or the target of its `$ref`, as a mapping, and its place. Raise DocumentFault
+    `wire.document`."""
     seen: set[Pointer] = set()
     while isinstance(value, dict) and isinstance(value.get("$ref"), str):
         if place in seen:
@@ -293,7 +298,8 @@ def require_list(value: Any, place: Pointer) -> list[Any]:
 
 @lru_cache(maxsize=32)
 def load(identity: Identity) -> dict[str, Any] | DocumentFault:
-    """The document in a file, or its fault. Cached: a process reads each state of a file once."""
+    """Return the document in a file, or its fault. Cached: each state of a file is read once per
+    process."""
     try:
         return read_document(identity.path)
     except DocumentFault as fault:
@@ -303,8 +309,9 @@ def load(identity: Identity) -> dict[str, Any] | DocumentFault:
 _D = TypeVar("_D")
 
 
-def described(service: DescribedService, parse: Callable[[dict[str, Any]], _D]) -> _D | None:
-    """The document of a service as `parse` reads it, None without `spec_ref`. Raises DocumentFault `wire.document`."""
+def load_described(service: DescribedService, parse: Callable[[dict[str, Any]], _D]) -> _D | None:
+    """Return the document of a service, converted by `parse`; None without `spec_ref`. Raise
+    DocumentFault `wire.document`."""
     identity = identity_of(service)
     if identity is None:
         return None
@@ -318,7 +325,7 @@ def described(service: DescribedService, parse: Callable[[dict[str, Any]], _D]) 
 
 @lru_cache(maxsize=32)
 def _parsed(identity: Identity, parse: Callable[[dict[str, Any]], Any]) -> Any:
-    """The document, or why it is none."""
+    """Return the parsed document or its fault, cached per file state and parser."""
     value = load(identity)
     if isinstance(value, DocumentFault):
         return value

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from cogcli.base.api_documents.loader import (
     DescribedService,
-    described,
+    load_described,
     optional_mapping,
     require_list,
     require_mapping,
@@ -50,14 +50,15 @@ class Body(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """One security scheme: `header` is that of its credentials, None for a scheme that is not supported."""
+    """One security scheme. `header` is the header of its credentials, None for an unsupported
+    scheme."""
 
     name: str
     header: str | None
 
 
 class Entry(NamedTuple):
-    """The names of an operation."""
+    """One operation in the index of a document: its id, method and path."""
 
     id: str
     method: str
@@ -85,7 +86,7 @@ class OpenApiOperation(NamedTuple):
     deprecated: bool
     security: tuple[tuple[Scheme, ...], ...]
     undescribed: frozenset[str] = frozenset()
-    """The keys of `responses` that name no content at all: nothing is known about these replies."""
+    """The keys of `responses` without any content: nothing is known about these replies."""
 
     @property
     def title(self) -> str:
@@ -97,7 +98,8 @@ class OpenApiDocument:
     """One document. `server` is its only absolute server URL, None if it has none or several."""
 
     def __init__(self, value: dict[str, Any]) -> None:
-        """Raises DocumentFault `wire.document` for another version, wrong structure, repeated operation ids."""
+        """Raise DocumentFault `wire.document` for an unsupported version, a wrong structure or a
+        repeated operation id."""
         self._value = value
         version = value.get("openapi")
         if not isinstance(version, str) or not version.startswith(_VERSIONS):
@@ -109,18 +111,18 @@ class OpenApiDocument:
         self.version = version
         self._bundler = SchemaBundler(value, is_openapi_30=version.startswith("3.0."))
         self._paths = optional_mapping(value.get("paths"), ("paths",))
-        self.server = _server(value)
+        self.server = _single_server(value)
         self.entries: tuple[Entry, ...] = tuple(self._entries())
         self.names = tuple(entry.title for entry in self.entries)
         self._by_id = self._index_ids()
         self._operations: dict[tuple[str, str], OpenApiOperation] = {}
 
     def operation(self, name: str, method: str | None) -> OpenApiOperation:
-        """The operation of an operationId, else of a path; `method` is the binding's.
+        """Return the operation with this operationId, else the one at this path with the binding's
+        `method`.
 
-        Raises DocumentFault `wire.operation` for an unknown name, `wire.method` for a method that the name lacks or
-        that cannot be called, `wire.document` for a malformed operation.
-        """
+        Raise DocumentFault `wire.operation` for an unknown name, `wire.method` for a method that is
+        missing or cannot be called, `wire.document` for a malformed operation."""
         entry = self._by_id.get(name)
         if entry is None:
             entry = self._entry_at_path(name, method)
@@ -133,7 +135,7 @@ class OpenApiDocument:
         return self.operation_of(entry)
 
     def operation_of(self, entry: Entry) -> OpenApiOperation:
-        """The operation of an entry of this document. Raises DocumentFault `wire.document` for a malformed one."""
+        """Return the operation of an entry. Raise DocumentFault `wire.document` if it is malformed."""
         key = (entry.path, entry.method)
         found = self._operations.get(key)
         if found is None:
@@ -238,7 +240,7 @@ class OpenApiDocument:
         return Body(required, schema, media_type if "*" not in media_type else "application/json")
 
     def _responses(self, value: Any, place: Pointer) -> tuple[dict[str, Any], list[str]]:
-        """The schemas by status, and the statuses that name no content."""
+        """Return the schemas by status, and the statuses without content."""
         found: dict[str, Any] = {}
         undescribed = []
         for status, item in optional_mapping(value, place).items():
@@ -254,7 +256,8 @@ class OpenApiDocument:
     def _json_schema(
         self, content: dict[str, Any], place: Pointer, *, is_request: bool
     ) -> tuple[Any, str]:
-        """The schema of a content's JSON and its media type, `application/json` preferred; None, "" without JSON."""
+        """Return the schema of the JSON content and its media type, `application/json` preferred;
+        None and "" without JSON."""
         types = {name.partition(";")[0].strip().lower(): name for name in content}
         suffixed = [name for name in types if name.endswith("+json")]
         preferred = ("application/json", *suffixed, "application/*", "*/*")
@@ -299,8 +302,9 @@ class OpenApiDocument:
         return Scheme(name, None)
 
 
-def _server(value: dict[str, Any]) -> str | None:
-    """The only absolute server URL, its variables at their defaults; None with several or none."""
+def _single_server(value: dict[str, Any]) -> str | None:
+    """Return the only absolute server URL, with variables at their defaults; None if there is none
+    or several."""
     absolute = []
     for index, raw in enumerate(require_list(value.get("servers"), ("servers",))):
         server = require_mapping(raw, ("servers", str(index)))
@@ -313,6 +317,7 @@ def _server(value: dict[str, Any]) -> str | None:
     return absolute[0] if len(absolute) == 1 else None
 
 
-def openapi_of(service: DescribedService) -> OpenApiDocument | None:
-    """The document of a service, None without `spec_ref`. Raises DocumentFault `wire.document`."""
-    return described(service, OpenApiDocument)
+def load_openapi(service: DescribedService) -> OpenApiDocument | None:
+    """Return the OpenAPI document of a service; None without `spec_ref`. Raise DocumentFault
+    `wire.document`."""
+    return load_described(service, OpenApiDocument)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.base.api_documents.loader import DescribedService, described, resolve
+from cogcli.base.api_documents.loader import DescribedService, load_described, resolve
 from cogcli.base.json_pointer import DocumentFault, Pointer, pointer_text
 from cogcli.base.jsonvalue import preview
 from cogcli.base.problems import list_known, suggestion
@@ -66,7 +66,7 @@ META_SCHEMA: Final[dict[str, Any]] = {
         ),
     },
 }  # fmt: skip
-"""The meta-schema of OpenRPC 1.3 and 1.4 documents, of the parts that a call depends on."""
+"""The meta-schema of OpenRPC 1.3 and 1.4, reduced to the parts that a call depends on."""
 
 _VERSIONS: Final = ("1.3.", "1.4.")
 
@@ -81,8 +81,8 @@ class RpcParam(NamedTuple):
 
 
 class RpcMethod(NamedTuple):
-    """One method, its parameters in the order of the document. `result` is the schema of its result, None for a
-    notification, which has no answer."""
+    """One method, with its parameters in document order. `result` is the schema of its result; None
+    for a notification, which gets no answer."""
 
     name: str
     params: tuple[RpcParam, ...]
@@ -96,7 +96,8 @@ class OpenRpcDocument:
     """One document and the methods that it declares."""
 
     def __init__(self, value: dict[str, Any]) -> None:
-        """Raises DocumentFault `wire.document` for another version, wrong structure, repeated methods."""
+        """Raise DocumentFault `wire.document` for an unsupported version, a wrong structure or a
+        repeated method."""
         version = value.get("openrpc")
         if not isinstance(version, str) or not version.startswith(_VERSIONS):
             message = f"`openrpc` is {preview(version)}, expected 1.3 or 1.4"
@@ -120,11 +121,11 @@ class OpenRpcDocument:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all methods, in order."""
+        """Return the names of all methods, in document order."""
         return tuple(self._methods)
 
     def method(self, name: str) -> RpcMethod:
-        """The method of a name. Raises DocumentFault `wire.operation` for an unknown one."""
+        """Return the method with this name. Raise DocumentFault `wire.operation` if it is unknown."""
         found = self._methods.get(name)
         if found is None:
             hint = suggestion(name, self._methods) or list_known(self._methods)
@@ -134,8 +135,8 @@ class OpenRpcDocument:
     def _method(self, raw: dict[str, Any], place: Pointer) -> RpcMethod:
         result = None
         if "result" in raw:
-            described, at = self._resolve_item(raw["result"], (*place, "result"), "descriptor")
-            result = self._bundler.bundle(described["schema"], (*at, "schema"))
+            descriptor, at = self._resolve_item(raw["result"], (*place, "result"), "descriptor")
+            result = self._bundler.bundle(descriptor["schema"], (*at, "schema"))
         return RpcMethod(
             raw["name"],
             tuple(self._params(raw, place)),
@@ -159,7 +160,8 @@ class OpenRpcDocument:
             yield RpcParam(name, param.get("required") is True, schema, deprecated)
 
     def _resolve_item(self, item: Any, place: Pointer, kind: str) -> tuple[dict[str, Any], Pointer]:
-        """An item, or what its `$ref` resolves to, checked there because the meta-schema does not follow references."""
+        """Return an item, or the checked target of its `$ref`, which the meta-schema does not
+        follow."""
         raw, at = resolve(self._value, item, place)
         if raw is not item:
             _require_shape(raw, at, kind)
@@ -167,13 +169,14 @@ class OpenRpcDocument:
 
 
 def _require_shape(value: dict[str, Any], place: Pointer, kind: str = "") -> None:
-    """Raises DocumentFault `wire.document` at the first breach of the meta-schema."""
+    """Raise DocumentFault `wire.document` at the first breach of the meta-schema."""
     schema = {"$ref": f"#/$defs/{kind}", "$defs": META_SCHEMA["$defs"]} if kind else META_SCHEMA
     for where, message in errors(schema, value)[:1]:
         at = (*place, *(where.split("/") if where else ()))
         raise DocumentFault("wire.document", f"`{pointer_text(at)}`: {message}", pointer=at)
 
 
-def openrpc_of(service: DescribedService) -> OpenRpcDocument | None:
-    """The document of a service, None without `spec_ref`. Raises DocumentFault `wire.document`."""
-    return described(service, OpenRpcDocument)
+def load_openrpc(service: DescribedService) -> OpenRpcDocument | None:
+    """Return the OpenRPC document of a service; None without `spec_ref`. Raise DocumentFault
+    `wire.document`."""
+    return load_described(service, OpenRpcDocument)

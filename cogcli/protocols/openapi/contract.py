@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from cogcli.base.api_documents.loader import identity_of, with_position
-from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, load_openapi
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.lookup import members
@@ -42,7 +42,7 @@ _RAW: Final = {
 def document_findings(service: Service) -> Iterator[ContractFinding]:
     """`wire.document`: a document that cannot be used."""
     try:
-        document = openapi_of(service)
+        document = load_openapi(service)
     except DocumentFault as fault:
         yield document_finding(fault, ("spec_ref",))
         return
@@ -58,7 +58,7 @@ def openapi_findings(
 ) -> Iterator[ContractFinding | OperationContract]:
     """The findings about operation, locations and credentials, then the operation's contract."""
     try:
-        document = openapi_of(service)
+        document = load_openapi(service)
     except DocumentFault:
         return
     if document is None:

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from cogcli.base.api_documents.changes import openapi_changes
+from cogcli.base.api_documents.changes import find_openapi_changes
 from cogcli.base.api_documents.loader import DATA_KEYS, NAMING_KEYS, resolve
-from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, load_openapi
 from cogcli.base.errors import RejectedError, ServiceResolutionError
 from cogcli.base.json_pointer import DocumentFault, found_at
 from cogcli.base.schema.sample import NoSample, sample
@@ -171,7 +171,7 @@ def _base(service: Service) -> str:
     if written:
         return written
     try:
-        document = openapi_of(service)
+        document = load_openapi(service)
         if document is None or document.server is None:
             raise DocumentFault("wire.document", "it has no base_url", "write base_url in its file")
     except DocumentFault as fault:
@@ -184,4 +184,6 @@ def _mock(value: Json, service: Service) -> DocumentMock:
     return DocumentMock(value, urlsplit(service.settings.get("base_url") or "").path)
 
 
-KIND: Final = DocumentKind("operation", OpenApiDocument, openapi_changes, download, judge_of, _mock)
+KIND: Final = DocumentKind(
+    "operation", OpenApiDocument, find_openapi_changes, download, judge_of, _mock
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.base.api_documents.openapi import OpenApiOperation, openapi_of
+from cogcli.base.api_documents.openapi import OpenApiOperation, load_openapi
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols.http import headers, reply_body
@@ -83,7 +83,7 @@ class OpenApi:
 
     def _outgoing(self, request: InvocationRequest) -> OutgoingRequest:
         try:
-            document = openapi_of(request.service)
+            document = load_openapi(request.service)
             method: str | None = request.binding.metadata.method
             operation = None if document is None else document.operation(request.operation, method)
             if operation is None:

@@ -7,7 +7,7 @@ import re
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, load_openapi
 from cogcli.base.schema.validator import errors
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.binding_spec import Binding
@@ -173,7 +173,7 @@ def match_route(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:
     """The judge of a binding's calls by its service's document; None without one. Raises DocumentFault."""
-    document = openapi_of(service)
+    document = load_openapi(service)
     if document is None:
         return None
     operation = document.operation(binding.operation, binding.metadata.method)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from cogcli.base.api_documents.openapi import openapi_of
+from cogcli.base.api_documents.openapi import load_openapi
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
@@ -18,7 +18,7 @@ def path_keys(service: Service, binding: Binding) -> frozenset[str]:
     Empty where the document, or the operation in it, cannot be used: then nothing is sent.
     """
     try:
-        document = openapi_of(service)
+        document = load_openapi(service)
         if document is None:
             return frozenset(names_in(binding.operation)) & binding.request.keys()
         operation = document.operation(binding.operation, binding.metadata.method)

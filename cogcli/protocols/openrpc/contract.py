@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cogcli.base.api_documents.openrpc import openrpc_of
+from cogcli.base.api_documents.openrpc import load_openrpc
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
@@ -24,7 +24,7 @@ from cogcli.protocols.contract_finding import (
 def document_findings(service: Service) -> Iterator[ContractFinding]:
     """`wire.document`: a document that cannot be used."""
     try:
-        openrpc_of(service)
+        load_openrpc(service)
     except DocumentFault as fault:
         yield document_finding(fault, ("spec_ref",))
 
@@ -34,7 +34,7 @@ def openrpc_findings(
 ) -> Iterator[ContractFinding | OperationContract]:
     """The findings about method and parameters, then the method's contract."""
     try:
-        document = openrpc_of(service)
+        document = load_openrpc(service)
         method = document.method(binding.operation) if document else None
     except DocumentFault as fault:
         if fault.code != "wire.document":  # told at the service

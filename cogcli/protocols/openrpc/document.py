@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.base.api_documents.changes import openrpc_changes
+from cogcli.base.api_documents.changes import find_openrpc_changes
 from cogcli.base.api_documents.loader import MAX_BYTES, resolve
-from cogcli.base.api_documents.openrpc import OpenRpcDocument, RpcMethod, openrpc_of
+from cogcli.base.api_documents.openrpc import OpenRpcDocument, RpcMethod, load_openrpc
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.base.strict_json import JsonRefused, loads
@@ -124,7 +124,7 @@ def _error(id: Any, code: int, message: str, data: Any = None) -> Json:
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:
     """The judge of a binding's calls by its service's document; None without one. Raises DocumentFault."""
-    document = openrpc_of(service)
+    document = load_openrpc(service)
     if document is None:
         return None
     method = document.method(binding.operation)
@@ -189,5 +189,10 @@ def discover(request: DocumentRequest) -> Json:
 
 
 KIND: Final = DocumentKind(
-    "method", OpenRpcDocument, openrpc_changes, discover, judge_of, lambda value, _: RpcMock(value)
+    "method",
+    OpenRpcDocument,
+    find_openrpc_changes,
+    discover,
+    judge_of,
+    lambda value, _: RpcMock(value),
 )

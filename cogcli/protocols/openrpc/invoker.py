@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.base.api_documents.openrpc import RpcMethod, openrpc_of
+from cogcli.base.api_documents.openrpc import RpcMethod, load_openrpc
 from cogcli.base.errors import RequestMappingError, RuntimeErrorBase
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols.http import headers, reply_body
@@ -110,7 +110,7 @@ def _find_method(request: InvocationRequest) -> RpcMethod | None:
     if not METHOD_NAME.fullmatch(request.operation):
         raise RequestMappingError("request.value", "the operation is not a method name", left=False)
     try:
-        document = openrpc_of(request.service)
+        document = load_openrpc(request.service)
         return None if document is None else document.method(request.operation)
     except DocumentFault as fault:
         raise document_failure(request.service, fault) from fault

@@ -18,7 +18,7 @@ import pytest
 from support.mcp_calls import Caller, is_alive, pids, service
 from support.waiting import wait_until
 
-from cogcli.base.calls import Cancellation, Member, recorded_chain
+from cogcli.base.calls import Cancellation, Member, chain_from_payload
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.declarations.service_spec import Service, ServiceMetadata
 from cogcli.protocols.live.runner import start_seconds
@@ -467,7 +467,7 @@ def test_a_start_may_take_as_long_as_the_service_says(
     member = Member("b", "tools", "mcp", 30.0, start_seconds=found)
     assert member.limit == 30.0 + seconds
     assert ("start_seconds" in member.to_payload()) is (seconds > 0)
-    assert recorded_chain({"members": [member.to_payload()]}).members == (member,)
+    assert chain_from_payload({"members": [member.to_payload()]}).members == (member,)
 
 
 def test_a_server_without_trust_is_never_started(own: Caller) -> None:

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from cogcli.base.api_documents.changes import ContractChange, openapi_changes, openrpc_changes
+from cogcli.base.api_documents.changes import (
+    ContractChange,
+    find_openapi_changes,
+    find_openrpc_changes,
+)
 from cogcli.base.api_documents.openapi import OpenApiDocument
 from cogcli.base.api_documents.openrpc import OpenRpcDocument
 
@@ -63,11 +67,11 @@ def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 def api(path: str, value: Any) -> tuple[ContractChange, ...]:
-    return openapi_changes(OpenApiDocument(API), OpenApiDocument(changed(API, path, value)))
+    return find_openapi_changes(OpenApiDocument(API), OpenApiDocument(changed(API, path, value)))
 
 
 def rpc(path: str, value: Any) -> tuple[ContractChange, ...]:
-    return openrpc_changes(OpenRpcDocument(RPC), OpenRpcDocument(changed(RPC, path, value)))
+    return find_openrpc_changes(OpenRpcDocument(RPC), OpenRpcDocument(changed(RPC, path, value)))
 
 
 LIST, LANG = "paths ~notes get", "paths ~notes get parameters 0"
@@ -133,7 +137,7 @@ def test_a_number_that_is_sent_as_text_may_become_any_text(
         operation = {"operationId": "one", "parameters": [parameter], "responses": {}}
         return OpenApiDocument({**API, "paths": {"/notes/{id}": {"get": operation}}})
 
-    (change,) = openapi_changes(document(old), document(new))
+    (change,) = find_openapi_changes(document(old), document(new))
     assert change == ContractChange("one", "changed", (f"{where}.id",), breaking)
 
 
@@ -144,9 +148,9 @@ def test_operations_come_go_and_move() -> None:
     assert gone == (ContractChange("POST /notes", "removed", breaking=True),)
     moved = deepcopy(API)
     moved["paths"]["/memos"] = moved["paths"].pop("/notes")
-    told = openapi_changes(OpenApiDocument(API), OpenApiDocument(moved))
+    told = find_openapi_changes(OpenApiDocument(API), OpenApiDocument(moved))
     assert ContractChange("list", "changed", ("GET /notes -> GET /memos",), breaking=True) in told
-    assert openapi_changes(None, OpenApiDocument(API)) == (
+    assert find_openapi_changes(None, OpenApiDocument(API)) == (
         ContractChange("POST /notes", "added"),
         ContractChange("list", "added"),
     )
@@ -187,4 +191,4 @@ def test_methods_come_and_go() -> None:
         ContractChange("add", "removed", breaking=True),
         ContractChange("plus", "added"),
     )
-    assert openrpc_changes(OpenRpcDocument(RPC), OpenRpcDocument(RPC)) == ()
+    assert find_openrpc_changes(OpenRpcDocument(RPC), OpenRpcDocument(RPC)) == ()

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from document_service import service_with
 
-from cogcli.base.api_documents.openapi import OpenApiDocument, openapi_of
+from cogcli.base.api_documents.openapi import OpenApiDocument, load_openapi
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.declarations.service_spec import Service
 from cogcli.specs.request_locations import RequestLocation, locate_keys
@@ -80,19 +80,19 @@ components:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> OpenApiDocument:
-    document = openapi_of(service_with(tmp_path, NOTES))
+    document = load_openapi(service_with(tmp_path, NOTES))
     assert document is not None
     return document
 
 
 def fault(tmp_path: Path, text: str, name: str = "api.yaml") -> DocumentFault:
     with pytest.raises(DocumentFault) as caught:
-        openapi_of(service_with(tmp_path, text, name=name))
+        load_openapi(service_with(tmp_path, text, name=name))
     return caught.value
 
 
 def test_a_service_without_a_document_has_none() -> None:
-    assert openapi_of(Service(id="s", kind="openapi", root="/nowhere")) is None
+    assert load_openapi(Service(id="s", kind="openapi", root="/nowhere")) is None
 
 
 def test_the_only_absolute_server_counts_its_variables_at_their_defaults(
@@ -103,7 +103,7 @@ def test_the_only_absolute_server_counts_its_variables_at_their_defaults(
 
 def test_of_several_absolute_servers_none_is_chosen(tmp_path: Path) -> None:
     more = NOTES.replace("{url: /relative}", "{url: 'http://a.example'}")
-    document = openapi_of(service_with(tmp_path, more))
+    document = load_openapi(service_with(tmp_path, more))
     assert document is not None
     assert document.server is None
 
@@ -261,7 +261,7 @@ components: {schemas: {B: {type: boolean}}}
 
 
 def test_the_dialect_of_3_0_is_translated(tmp_path: Path) -> None:
-    document = openapi_of(service_with(tmp_path, OLD))
+    document = load_openapi(service_with(tmp_path, OLD))
     assert document is not None
     operation = document.operation("a", None)
     assert operation.parameters[0].schema == {
@@ -326,7 +326,7 @@ def test_what_is_wrong_has_its_place_in_the_document(
 def test_a_document_of_another_name_is_suggested(tmp_path: Path) -> None:
     service = service_with(tmp_path, NOTES, name="notes.yaml")
     with pytest.raises(DocumentFault) as caught:
-        openapi_of(service.replace(settings={"spec_ref": "docs/note.json"}))
+        load_openapi(service.replace(settings={"spec_ref": "docs/note.json"}))
     assert caught.value.hint == "did you mean `docs/notes.yaml`?"
 
 
@@ -348,7 +348,7 @@ components:
       example: {$ref: what it likes}
     B: {}
 """
-    assert openapi_of(service_with(tmp_path, text)) is not None
+    assert load_openapi(service_with(tmp_path, text)) is not None
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ def test_json_documents_are_read_strictly(tmp_path: Path, data: str) -> None:
 def test_a_json_document_is_read_whatever_it_is_called(tmp_path: Path) -> None:
     data = orjson.dumps({"openapi": "3.1.0", "paths": {}}).decode()
     for name in ("api.json", "api", "api.yaml"):
-        assert openapi_of(service_with(tmp_path, data, name=name)) is not None
+        assert load_openapi(service_with(tmp_path, data, name=name)) is not None
 
 
 def test_a_document_of_more_than_four_mebibytes_is_refused(tmp_path: Path) -> None:
@@ -374,7 +374,7 @@ def test_a_document_larger_than_a_spec_file_is_read(tmp_path: Path) -> None:
     paths = "".join(
         f"  /path/{n}/{'x' * 20}:\n    get: {{operationId: op{n}}}\n" for n in range(6000)
     )
-    document = openapi_of(service_with(tmp_path, f"openapi: 3.1.0\npaths:\n{paths}"))
+    document = load_openapi(service_with(tmp_path, f"openapi: 3.1.0\npaths:\n{paths}"))
     assert document is not None
     assert document.operation("op5999", None).path.startswith("/path/5999/")
 
@@ -388,7 +388,7 @@ def test_a_document_is_inside_the_layer_of_its_service(tmp_path: Path, named: st
     (tmp_path / "outside.yaml").write_text("openapi: 3.1.0\npaths: {}\n")
     os.symlink(tmp_path / "outside.yaml", root / "docs" / "link.yaml")
     with pytest.raises(DocumentFault) as caught:
-        openapi_of(Service(id="s", kind="openapi", settings={"spec_ref": named}, root=str(root)))
+        load_openapi(Service(id="s", kind="openapi", settings={"spec_ref": named}, root=str(root)))
     assert caught.value.code == "wire.document"
     assert named in caught.value.message
 
@@ -410,7 +410,7 @@ def test_a_missing_document_is_told_from_one_outside_the_layer(
     os.symlink(tmp_path / "outside.yaml", root / "link.yaml")
     file = str(root / "services" / "local" / "s.yaml")
     with pytest.raises(DocumentFault, match=f"document {named} {said}"):
-        openapi_of(
+        load_openapi(
             Service(id="s", kind="openapi", file=file, settings={"spec_ref": named}, root=str(root))
         )
 
@@ -423,10 +423,10 @@ def test_a_document_beside_the_service_file_is_preferred(tmp_path: Path) -> None
         )
     settings: dict[str, Any] = {"spec_ref": "api.yaml"}
     file = str(tmp_path / "services/local/s.yaml")
-    near = openapi_of(
+    near = load_openapi(
         Service(id="s", kind="openapi", settings=settings, root=str(tmp_path), file=file)
     )
-    far = openapi_of(Service(id="s", kind="openapi", settings=settings, root=str(tmp_path)))
+    far = load_openapi(Service(id="s", kind="openapi", settings=settings, root=str(tmp_path)))
     assert near is not None
     assert far is not None
     assert (near.operation("a", None).id, far.operation("a", None).id) == ("near", "far")
@@ -434,7 +434,7 @@ def test_a_document_beside_the_service_file_is_preferred(tmp_path: Path) -> None
 
 def test_a_document_is_read_once_until_its_file_changes(tmp_path: Path) -> None:
     service = service_with(tmp_path, NOTES)
-    first = openapi_of(service)
-    assert openapi_of(service) is first
+    first = load_openapi(service)
+    assert load_openapi(service) is first
     service_with(tmp_path, NOTES + "\n# changed\n")
-    assert openapi_of(service) is not first
+    assert load_openapi(service) is not first

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from document_service import service_with
 
-from cogcli.base.api_documents.openrpc import OpenRpcDocument, RpcParam, openrpc_of
+from cogcli.base.api_documents.openrpc import OpenRpcDocument, RpcParam, load_openrpc
 from cogcli.base.json_pointer import DocumentFault
 
 MATHS = """
@@ -30,7 +30,7 @@ components:
 
 
 def opened(root: Path, text: str) -> OpenRpcDocument:
-    document = openrpc_of(service_with(root, text, kind="openrpc"))
+    document = load_openrpc(service_with(root, text, kind="openrpc"))
     assert document is not None
     return document
 
@@ -93,6 +93,6 @@ def test_an_unusable_document_is_told_at_its_place(tmp_path: Path, text: str, sa
 def test_version_1_4_is_read_from_json(tmp_path: Path) -> None:
     value = {"openrpc": "1.4.1", "info": {"title": "a", "version": "1"}, "methods": []}
     service = service_with(tmp_path, orjson.dumps(value).decode(), kind="openrpc", name="api.json")
-    document = openrpc_of(service)
+    document = load_openrpc(service)
     assert document is not None
     assert document.names == ()
