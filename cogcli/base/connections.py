@@ -1,13 +1,16 @@
-"""Sockets that keep to one exchange's bounds: the network backend below the HTTP library's pool.
+"""Sockets bounded by one exchange: the network backend below the HTTP library's pool.
 
-1. An exchange belongs to the thread that makes it; whatever socket that thread uses meanwhile obeys the exchange.
-2. Every look-up, connect, TLS handshake, read and write ends at the exchange's deadline: dripping bytes win no time.
-3. A name is looked up once, its addresses are judged, and one of those is connected to: nothing is looked up again.
+1. An exchange belongs to the thread that makes it; every socket that this thread uses meanwhile
+   obeys it.
+2. Every look-up, connect, TLS handshake, read and write ends at the exchange's deadline; a slow
+   trickle of bytes does not extend it.
+3. A name is looked up once, its addresses are judged, and one of those is connected to: nothing is
+   looked up again.
 4. `left` is set before the first byte of a request is written.
 5. Giving up shuts the socket down, from any thread, without waiting.
 
-The library's exceptions are not raised here but for one: after a failed write it may still find an answer to read.
-"""
+Only one exception of the library is raised here: after a failed write the library may still read an
+answer."""
 
 from __future__ import annotations
 
@@ -34,74 +37,79 @@ MAX_HEAD: Final = 64 * 1024
 GIVEN_UP: Final = "the call was given up"
 PROXY_HINT: Final = "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names it; NO_PROXY, or `use_env_proxy = false`, goes past it"
 _HEAD_CHUNK: Final = 4 * 1024
-"""What is read at once while headers are awaited: body bytes that come along stay few."""
+"""Bytes per read while headers are awaited; small, so that few bytes of the body are read with
+them."""
 
 Resolve = Callable[[str, int], list[tuple[Any, ...]]]
-"""`(family, type, protocol, name, address)` for a host and a port, as the system's look-up gives it."""
+"""A function that returns `(family, type, protocol, name, address)` tuples for a host and a port.
+"""
 
 
 def resolve_name(host: str, port: int) -> list[tuple[Any, ...]]:
-    """The system's answer for a name. Raises OSError."""
+    """Return the addresses that the system finds for a name. Raise OSError."""
     return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
 class ResolvedAddress(NamedTuple):
-    """One judged address."""
+    """An address that a look-up returned and the network setting allows."""
 
     family: int
     address: tuple[Any, ...]
 
 
 class SocketExchange:
-    """One request and its reply: how long it may take, whether it left, and the way to end it early."""
+    """One request and its reply: its deadline, whether the request left, and a way to end it early."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
         self.left = False
         self.head: int | None = 0
-        """Bytes read before the body; None from where the body begins."""
+        """Bytes read before the body; None once the body begins."""
         self._given_up = False
         self._socket: socket.socket | None = None
         self._asked: threading.Event | None = None
 
-    def rest(self, limit: float | None = None) -> float:
-        """Seconds that the next operation may take. Raises CallTimeoutError once there are none."""
-        rest = self._deadline - time.monotonic()
+    def seconds_left(self, limit: float | None = None) -> float:
+        """Return the seconds that the next operation may take. Raise CallTimeoutError if none
+        remain."""
+        seconds_left = self._deadline - time.monotonic()
         if limit is not None:
-            rest = min(rest, limit)
-        if rest <= 0:
-            raise self.late()
-        return rest
+            seconds_left = min(seconds_left, limit)
+        if seconds_left <= 0:
+            raise self.timeout_error()
+        return seconds_left
 
     def use(self, sock: socket.socket) -> None:
-        """This socket is the one to shut down. Raises TransportError where nobody waits any more."""
+        """Register the socket that `give_up` shuts down. Raise TransportError if the exchange was
+        given up."""
         self._socket = sock
         if self._given_up:
             shut_down(sock)
-            raise self.lost(GIVEN_UP)
+            raise self.transport_error(GIVEN_UP)
 
     def wait(self, answered: threading.Event, limit: float) -> None:
-        """Until another thread answered. Raises CallTimeoutError, TransportError where nobody waits any more."""
+        """Wait until another thread answers. Raise CallTimeoutError, or TransportError if the
+        exchange was given up."""
         self._asked = answered
-        if not self._given_up and not answered.wait(self.rest(limit)):
-            raise self.late()
+        if not self._given_up and not answered.wait(self.seconds_left(limit)):
+            raise self.timeout_error()
         if self._given_up:
-            raise self.lost(GIVEN_UP)
+            raise self.transport_error(GIVEN_UP)
 
     def give_up(self) -> None:
-        """End the exchange now. Safe from any thread, any number of times."""
+        """End the exchange now. It may be called from any thread, any number of times."""
         self._given_up = True
         if self._socket is not None:
             shut_down(self._socket)
         if self._asked is not None:
             self._asked.set()
 
-    def late(self) -> CallTimeoutError:
-        """The error of an exchange whose time is over."""
+    def timeout_error(self) -> CallTimeoutError:
+        """Return the error of an exchange that passed its deadline."""
         return CallTimeoutError("call.timeout", "no answer in time", left=self.left)
 
-    def lost(self, what: str) -> TransportError:
-        """The error of an exchange that broke off."""
+    def transport_error(self, what: str) -> TransportError:
+        """Return the error of an exchange that broke off."""
         return TransportError("call.transport", what, left=self.left)
 
 
@@ -109,8 +117,8 @@ _mine = threading.local()
 
 
 @contextmanager
-def limit_sockets(exchange: SocketExchange) -> Iterator[None]:
-    """While inside, this thread's sockets keep to an exchange."""
+def bound_sockets(exchange: SocketExchange) -> Iterator[None]:
+    """Inside, the sockets of this thread obey an exchange."""
     _mine.exchange = exchange
     try:
         yield
@@ -120,19 +128,20 @@ def limit_sockets(exchange: SocketExchange) -> Iterator[None]:
 
 def _current() -> SocketExchange:
     exchange: SocketExchange | None = getattr(_mine, "exchange", None)
-    if exchange is None:  # the library closing what it keeps: nothing waits for that
+    if exchange is None:  # the library closes idle connections outside of any exchange
         return SocketExchange(time.monotonic() + CONNECT_SECONDS)
     return exchange
 
 
 def shut_down(sock: socket.socket) -> None:
-    """Wake whoever reads or writes. The plain socket's way: TLS would say goodbye and wait."""
+    """Wake the threads that read or write this socket. It uses the plain socket: TLS would send a
+    farewell and wait."""
     with suppress(OSError):
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 class SocketStream:
-    """A connected socket as the library's pool wants it."""
+    """A connected socket with the interface that the library's pool expects."""
 
     def __init__(self, sock: socket.socket, name: str, write_failed: type[Exception]) -> None:
         self._socket = sock
@@ -144,13 +153,13 @@ class SocketStream:
         exchange.use(self._socket)
         if exchange.head is not None:
             max_bytes = min(max_bytes, _HEAD_CHUNK)
-        self._socket.settimeout(exchange.rest())
+        self._socket.settimeout(exchange.seconds_left())
         try:
             data = self._socket.recv(max_bytes)
         except TimeoutError as error:
-            raise exchange.late() from error
+            raise exchange.timeout_error() from error
         except OSError as error:
-            raise exchange.lost(f"{self._name}: {_error_line(error)}") from error
+            raise exchange.transport_error(f"{self._name}: {_error_line(error)}") from error
         if exchange.head is not None:
             exchange.head += len(data)
             if exchange.head > MAX_HEAD + _HEAD_CHUNK:
@@ -162,12 +171,12 @@ class SocketStream:
         exchange.use(self._socket)
         view = memoryview(buffer)
         while view:
-            self._socket.settimeout(exchange.rest())
+            self._socket.settimeout(exchange.seconds_left())
             exchange.left = True
             try:
                 view = view[self._socket.send(view) :]
             except TimeoutError as error:
-                raise exchange.late() from error
+                raise exchange.timeout_error() from error
             except OSError as error:
                 raise self._write_failed(_error_line(error)) from error
 
@@ -181,7 +190,7 @@ class SocketStream:
         timeout: float | None = None,
     ) -> SocketStream:
         exchange, name = _current(), self._name
-        if server_hostname and server_hostname not in name:  # the way through a proxy is open
+        if server_hostname and server_hostname not in name:  # the tunnel through the proxy is open
             name = f"{server_hostname} through {name}"
         with ExitStack() as opened:
             opened.callback(self._socket.close)
@@ -191,20 +200,22 @@ class SocketStream:
                 )
                 opened.callback(secured.close)
                 exchange.use(secured)
-                secured.settimeout(exchange.rest())
+                secured.settimeout(exchange.seconds_left())
                 secured.do_handshake()
             except TimeoutError as error:
-                raise exchange.late() from error
+                raise exchange.timeout_error() from error
             except (OSError, ValueError) as error:  # ssl.SSLError among them
-                raise exchange.lost(f"{name}: TLS failed: {_error_line(error)}") from error
+                raise exchange.transport_error(
+                    f"{name}: TLS failed: {_error_line(error)}"
+                ) from error
             opened.pop_all()
         return SocketStream(secured, name, self._write_failed)
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable":
             if self._socket.fileno() < 0:
-                return True  # like an idle socket with something to read: it is closed
-            if not hasattr(select, "poll"):  # Windows, where `select` takes any socket
+                return True  # report it as readable, so that the pool closes it
+            if not hasattr(select, "poll"):  # on Windows `select` takes any socket
                 return bool(select.select([self._socket], [], [], 0)[0])
             poll = select.poll()
             poll.register(self._socket, select.POLLIN)
@@ -215,7 +226,9 @@ class SocketStream:
 
 
 class Backend:
-    """Opens sockets to judged addresses. `network` None judges nothing: the way to a proxy the user named."""
+    """A network backend that opens sockets to allowed addresses only.
+
+    With `network` None it allows every address: for a proxy that the user named."""
 
     def __init__(
         self, network: str | None, write_failed: type[Exception], resolve: Resolve = resolve_name
@@ -241,17 +254,19 @@ class Backend:
             raise
 
     def _connect(self, host: str, port: int, name: str) -> SocketStream:
-        """A connection to the first address that takes it; errors call it `name`."""
+        """Return a connection to the first address that accepts it; error messages show `name`."""
         exchange = _current()
         failure: TransportError | CallTimeoutError | None = None
         for place in allowed_addresses(
-            self._found(host, port, name, exchange), host, self._network
+            self._resolve_allowed(host, port, name, exchange), host, self._network
         ):
             try:
-                return SocketStream(_connected(place, exchange, name), name, self._write_failed)
+                return SocketStream(
+                    _connect_socket(place, exchange, name), name, self._write_failed
+                )
             except TransportError as error:
                 failure = failure or error
-        raise failure or exchange.lost(f"{name}: no address found")
+        raise failure or exchange.transport_error(f"{name}: no address found")
 
     def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Any = None
@@ -259,12 +274,14 @@ class Backend:
         raise SafetyScopeError("safety.scope", "local sockets are not called", left=False)
 
     def sleep(self, seconds: float) -> None:
-        """Do nothing: the pool makes no retries, so it never waits for one."""
+        """Do nothing: the pool makes no retries, so it never needs to wait."""
 
-    def _found(
+    def _resolve_allowed(
         self, host: str, port: int, name: str, exchange: SocketExchange
     ) -> list[ResolvedAddress]:
-        """What a name stands for. The look-up has no time limit of its own: a thread waits for it in our place."""
+        """Return the allowed addresses of a name.
+
+        The system's look-up has no time limit, so that a thread of its own runs it."""
         address = addresses.literal(host)
         if address is not None:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -283,7 +300,7 @@ class Backend:
         exchange.wait(done, CONNECT_SECONDS)
         (found,) = answer
         if isinstance(found, Exception):
-            raise exchange.lost(
+            raise exchange.transport_error(
                 f"{name.removesuffix(f':{port}')}: the name is not known"
             ) from found
         return [ResolvedAddress(row[0], row[4]) for row in found]
@@ -292,7 +309,8 @@ class Backend:
 def allowed_addresses(
     places: list[ResolvedAddress], host: str, network: str | None
 ) -> list[ResolvedAddress]:
-    """The addresses that may be connected to. Raises SafetyScopeError where a name has others only."""
+    """Return the addresses that may be connected to. Raise SafetyScopeError if the name has only
+    forbidden ones."""
     if network is None:
         return places
     refusals = [(addresses.refusal(str(place.address[0]), network), place) for place in places]
@@ -310,32 +328,34 @@ def allowed_addresses(
 
 
 def too_long_head() -> ResponseMappingError:
-    """The error for a reply whose headers do not end."""
+    """Return the error of a reply whose headers exceed the limit."""
     text = f"the reply's headers have more than {MAX_HEAD:,} bytes"
     return ResponseMappingError("response.size", text, left=True)
 
 
-def _connected(place: ResolvedAddress, exchange: SocketExchange, name: str) -> socket.socket:
-    """A socket that is connected to an address. Raises TransportError, CallTimeoutError."""
+def _connect_socket(place: ResolvedAddress, exchange: SocketExchange, name: str) -> socket.socket:
+    """Return a socket that is connected to an address. Raise TransportError or CallTimeoutError."""
     with ExitStack() as opened:
         sock = socket.socket(place.family, socket.SOCK_STREAM)
         opened.callback(sock.close)
         try:
             exchange.use(sock)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.settimeout(exchange.rest(CONNECT_SECONDS))
+            sock.settimeout(exchange.seconds_left(CONNECT_SECONDS))
             sock.connect(place.address)
         except TimeoutError as error:
-            exchange.rest()
-            raise exchange.lost(f"{name}: no connection within {CONNECT_SECONDS:g} s") from error
+            exchange.seconds_left()
+            raise exchange.transport_error(
+                f"{name}: no connection within {CONNECT_SECONDS:g} s"
+            ) from error
         except OSError as error:
-            raise exchange.lost(f"{name}: {_error_line(error)}") from error
+            raise exchange.transport_error(f"{name}: {_error_line(error)}") from error
         opened.pop_all()
     return sock
 
 
 def _error_line(error: Exception) -> str:
-    """One short line for an operating system's or TLS's error."""
+    """Return one short line for an error of the operating system or of TLS."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -40,12 +40,12 @@ _IGNORED = dict.fromkeys(
         0xFEFF,
     )
 )
-"""Characters that a file system, or a reader, does not see in a name."""
+"""Characters of a name that a file system ignores or a reader cannot see."""
 
 
 def credential_reason(real: str) -> str:
     """Return why a path without links usually holds credentials; empty if its names do not say so."""
-    names = [_plain(part) for part in real.split(os.sep) if part]
+    names = [_normalize_name(part) for part in real.split(os.sep) if part]
     if _CREDENTIAL_FOLDERS.intersection(names):
         return "the folder usually holds credentials"
     name = names[-1] if names else ""
@@ -59,7 +59,8 @@ def credential_reason(real: str) -> str:
 
 
 def credential_error(path: str, reason: str) -> SafetyScopeError:
-    """The error for a file that is not read in a run that may reach a network, since it usually holds credentials."""
+    """Return the error for a file that a run with network access must not read, since it usually
+    holds credentials."""
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in path[:_SHOWN])
     return SafetyScopeError(
         "safety.scope",
@@ -71,7 +72,7 @@ def credential_error(path: str, reason: str) -> SafetyScopeError:
 
 def is_user_folder(name: str) -> bool:
     """Whether a name is a spelling of `.git`, `.hg`, `.svn` or `.cogcli`."""
-    plain = _plain(name)
+    plain = _normalize_name(name)
     if plain in _USER_FOLDERS:
         return True
     short, tilde, number = plain.partition("~")
@@ -79,11 +80,11 @@ def is_user_folder(name: str) -> bool:
 
 
 def has_user_folder(names: Iterable[str]) -> bool:
-    """Whether one of the parts of a path is such a folder."""
+    """Whether one of these parts of a path is a user folder (`is_user_folder`)."""
     return any(map(is_user_folder, names))
 
 
-def _plain(name: str) -> str:
-    """A name as the file system of macOS or Windows may read it: lower case, no invisible characters, no stream, no dot
-    or space at its end."""
+def _normalize_name(name: str) -> str:
+    """Return a name as macOS or Windows may read it: lower case, without invisible characters,
+    stream, or final dots and spaces."""
     return name.translate(_IGNORED).partition(":")[0].casefold().rstrip(". ")

@@ -1,22 +1,24 @@
-"""Every error a user can meet: its class, stable code and exit code. Imports nothing: every command loads it.
+"""Every error that a user can see: its class, stable code and exit code.
 
-`FAILURES` is the failure model as one table (docs/reference/execution.md#errors): an error is raised with one
-of the codes of its class, and exit code, `retryable` and `falls_back` follow from the code alone.
-"""
+The module imports nothing, because every command loads it.
+
+`FAILURES` is the failure model as one table (docs/reference/execution.md#errors): an error is
+raised with one of the codes of its class, and exit code, `retryable` and `falls_back` follow from
+the code alone."""
 
 from __future__ import annotations
 
 OK, NO, USAGE, ENVIRONMENT, VETOED, PENDING, TRANSIENT, BUG = 0, 1, 2, 3, 4, 5, 6, 70
 ABORTED = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 143, "ABORT": OK}
-"""By what ended a run; one that a person closed was ended as asked."""
+"""Exit codes by the reason that ended a run. A run that a person aborted ended as intended."""
 
 
 class CogcliError(Exception):
-    """An error with a stable code, shown to the user in five parts (docs/reference/command-line.md#errors).
+    """An error with a stable code, shown to the user in five parts
+    (docs/reference/command-line.md#errors).
 
-    `message` is one sentence without the code; `where`, `expected` and `found` may be empty; `next` holds commands
-    that can be pasted.
-    """
+    `message` is one sentence without the code; `where`, `expected` and `found` may be empty; `next`
+    holds commands that the user can paste."""
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class CogcliError(Exception):
 
     @property
     def exit_code(self) -> int:
-        """The process exit code of this error's code."""
+        """Return the process exit code of this error's code."""
         return exit_code(self.code)
 
 
@@ -57,7 +59,7 @@ class UsageError(CogcliError):
 
 
 class EnvironmentRefusal(CogcliError):
-    """The environment, the project or an episode is unusable for the command."""
+    """The command cannot use the environment, the project or an episode."""
 
 
 class PathAbsent(CogcliError):
@@ -65,8 +67,9 @@ class PathAbsent(CogcliError):
 
 
 class RuntimeErrorBase(CogcliError):
-    """What can go wrong in a run (docs/reference/execution.md#errors). Identifiers are filled in where they become
-    known. `left`: whether a first byte of the request may have gone out; None where no request was made."""
+    """An error of a run (docs/reference/execution.md#errors). The code that knows an identifier
+    fills it in. `left`: whether a first byte of the request may have gone out; None if no request
+    was made."""
 
     def __init__(
         self, code: str, message: str, *, hint: str = "", left: bool | None = None
@@ -140,7 +143,7 @@ class InputMappingError(RuntimeErrorBase):
 
 
 class ReferenceResolutionError(RuntimeErrorBase):
-    """A reference leads nowhere; names the failing segment and the keys present."""
+    """A reference leads to no value. The message names the failing segment and the existing keys."""
 
 
 class ExpressionError(RuntimeErrorBase):
@@ -168,7 +171,7 @@ class ResponseMappingError(RuntimeErrorBase):
 
 
 class ProtocolRoutingError(RuntimeErrorBase):
-    """No invoker speaks the binding's protocol."""
+    """No invoker implements the binding's protocol."""
 
 
 class TransportError(RuntimeErrorBase):
@@ -188,7 +191,7 @@ class RunTimeoutError(RuntimeErrorBase):
 
 
 class OverloadedError(RuntimeErrorBase):
-    """The service says it is overloaded."""
+    """The service reports that it is overloaded."""
 
 
 class ServerFaultError(RuntimeErrorBase):
@@ -200,11 +203,11 @@ class RejectedError(RuntimeErrorBase):
 
 
 class EffectInDoubtError(RuntimeErrorBase):
-    """An effect may have happened and no answer says so."""
+    """An effect may have happened, and no answer confirms or denies it."""
 
 
 class OutputMappingError(RuntimeErrorBase):
-    """What a step produced cannot be written to its targets."""
+    """The output of a step cannot be written to its targets."""
 
 
 class FinalOutputValidationError(RuntimeErrorBase):
@@ -232,7 +235,7 @@ class PolicyDeniedError(RuntimeErrorBase):
 
 
 class PolicyApprovalError(RuntimeErrorBase):
-    """The policy of a run asks for a person, or an approval does not hold for what is about to be done."""
+    """The policy of a run requires an approval, or an existing approval does not cover the call."""
 
 
 class BudgetExceededError(RuntimeErrorBase):
@@ -240,7 +243,8 @@ class BudgetExceededError(RuntimeErrorBase):
 
 
 class AgentError(RuntimeErrorBase):
-    """An agent found no plan that may run, or no room for what it has to know (docs/reference/agent-run.md#ends)."""
+    """An agent found no plan that may run, or its context is too small for required items
+    (docs/reference/agent-run.md#ends)."""
 
 
 class ModelAccessError(RuntimeErrorBase):
@@ -248,11 +252,11 @@ class ModelAccessError(RuntimeErrorBase):
 
 
 class InternalError(RuntimeErrorBase):
-    """A bug of ours."""
+    """A bug in cogcli."""
 
 
 def out_of_memory(detail: str = "") -> InternalError:
-    """The error for a MemoryError."""
+    """Return the error that reports a MemoryError."""
     hint = "raise the limit of memory (ulimit -v), or make fewer calls at once (--max-workers)"
     return InternalError("internal", ": ".join(filter(None, ("out of memory", detail))), hint=hint)
 
@@ -290,7 +294,7 @@ FAILURES: tuple[FailureRow, ...] = (
         "input.unknown input.missing input.type input.enum input.schema frame.field",
         USAGE,
     ),
-    # Of these any code of the static checks: `exit_code` answers for all that stand in no row.
+    # These classes also take any code of the static checks, which has no row: see `exit_code`.
     FailureRow("specs", InvalidSkillSpecError, "", ENVIRONMENT),
     FailureRow("specs", InvalidCapabilitySpecError, "", ENVIRONMENT),
     FailureRow("specs", CapabilityNotFoundError, "capability.not-found", ENVIRONMENT),
@@ -388,8 +392,8 @@ FAILURE_OF: dict[str, FailureRow] = {code: row for row in FAILURES for code in r
 
 
 def error_from_payload(payload: dict[str, object]) -> RuntimeErrorBase:
-    """The error in an event's `error` object. A code without a row, or of no error of runs, gives InternalError with
-    that code."""
+    """Return the error in an event's `error` object. A code without a row of runs gives
+    InternalError with that code."""
     code = str(payload.get("code") or "internal")
     row = FAILURE_OF.get(code)
     cls = row.cls if row and issubclass(row.cls, RuntimeErrorBase) else InternalError
@@ -401,7 +405,7 @@ def error_from_payload(payload: dict[str, object]) -> RuntimeErrorBase:
 
 
 def exit_code(code: str) -> int:
-    """The exit code of an error code. A code without a row is one of specs
+    """Return the exit code of an error code. A code without a row is a code of spec checks
     (docs/reference/failures.md#codes-of-checks-and-findings), an environment error."""
     row = FAILURE_OF.get(code)
     return row.exit if row else ENVIRONMENT

@@ -1,5 +1,6 @@
-"""The functions of expressions (docs/reference/execution.md#functions). Each is total: it gives a JSON value, or raises
-ExpressionError `expr.type` or `expr.limit`; its time is linear in its arguments, but for sorting."""
+"""The functions of expressions (docs/reference/execution.md#functions). Each returns a JSON value,
+or raises ExpressionError `expr.type` or `expr.limit`. Except for sorting, its time is linear in its
+arguments."""
 
 from __future__ import annotations
 
@@ -13,12 +14,13 @@ from cogcli.base.errors import ExpressionError
 from cogcli.base.jsonvalue import MAX_INTEGER, equal, kind_of
 
 MAX_TEXT: Final = 1_000_000
-"""Characters of a text that `join` gives."""
+"""The most characters of a text that `join` returns."""
 _MAX_DIGITS: Final = 15
 
 
 class Function(NamedTuple):
-    """One function: what computes it, the least and the most arguments, and how it is written, for messages."""
+    """One function: its implementation, its least and most number of arguments, and its notation in
+    messages."""
 
     call: Callable[..., Any]
     least: int
@@ -34,16 +36,16 @@ def contains(container: Any, part: Any) -> bool:
     if kind in ("object", "text") and kind_of(part) == "text":
         return part in container
     found = f"found {kind_of(part)} in {kind}"
-    raise _mistake(f"looks into a list, or for a text into an object or a text, {found}")
+    raise _type_error(f"looks into a list, or for a text into an object or a text, {found}")
 
 
-def _mistake(message: str) -> ExpressionError:
+def _type_error(message: str) -> ExpressionError:
     return ExpressionError("expr.type", message)
 
 
 def _require(kinds: tuple[str, ...], value: Any) -> Any:
     if kind_of(value) not in kinds:
-        raise _mistake(f"takes {' or '.join(kinds)}, found {kind_of(value)}")
+        raise _type_error(f"takes {' or '.join(kinds)}, found {kind_of(value)}")
     return value
 
 
@@ -74,37 +76,42 @@ def _join(items: Any, separator: Any = "") -> str:
 
 def _word(item: Any) -> str:
     if kind_of(item) not in ("text", "number"):
-        raise _mistake(f"takes a list of texts and numbers, found {kind_of(item)} in it")
+        raise _type_error(f"takes a list of texts and numbers, found {kind_of(item)} in it")
     return item if isinstance(item, str) else repr(item)
 
 
 def _round(number: Any, digits: Any = 0) -> Any:
-    """Half away from zero, of the number as it is written; without digits an integer."""
+    """Round half away from zero, in the decimal notation of the number. Without `digits` return an
+    integer."""
     _require(("number",), number)
     if type(digits) is not int or not 0 <= digits <= _MAX_DIGITS:
-        raise _mistake(f"takes 0 to {_MAX_DIGITS} digits")
+        raise _type_error(f"takes 0 to {_MAX_DIGITS} digits")
     if abs(number) > MAX_INTEGER or isinstance(number, int):
         return number
-    from decimal import ROUND_HALF_UP, Context, Decimal  # a tenth of a short run, for one function
+    from decimal import (
+        ROUND_HALF_UP,
+        Context,
+        Decimal,
+    )  # importing decimal takes a tenth of a short run
 
     places = Decimal(1).scaleb(-digits)
     rounded = Decimal(repr(number)).quantize(places, ROUND_HALF_UP, Context(prec=60))
     return float(rounded) + 0.0 if digits else int(rounded)  # never -0.0
 
 
-def _ordered(items: Any) -> list[Any]:
-    """The list, whose members can be put in an order: all numbers, or all texts."""
+def _require_sortable(items: Any) -> list[Any]:
+    """Return the list if its members can be sorted: all numbers, or all texts."""
     kinds = {kind_of(item) for item in _require(("list",), items)}
     if not (kinds <= {"number"} or kinds <= {"text"}):
-        raise _mistake(f"takes numbers or texts, found {' and '.join(sorted(kinds))}")
+        raise _type_error(f"takes numbers or texts, found {' and '.join(sorted(kinds))}")
     return list(items)
 
 
-def _extreme(choose: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+def _make_extreme(choose: Callable[[list[Any]], Any]) -> Callable[..., Any]:
     def extreme(*values: Any) -> Any:
-        items = _ordered(values[0] if len(values) == 1 else list(values))
+        items = _require_sortable(values[0] if len(values) == 1 else list(values))
         if not items:
-            raise _mistake("takes a list that is not empty")
+            raise _type_error("takes a list that is not empty")
         return choose(items)
 
     return extreme
@@ -119,10 +126,10 @@ def _all(items: Any) -> bool:
 
 
 def _sum(items: Any) -> Any:
-    """Exact for integers, correctly rounded for others."""
+    """Add numbers: exactly for integers, correctly rounded for others."""
     for item in _require(("list",), items):
         if kind_of(item) != "number":
-            raise _mistake(f"takes a list of numbers, found {kind_of(item)} in it")
+            raise _type_error(f"takes a list of numbers, found {kind_of(item)} in it")
     if all(type(item) is int for item in items):
         total = sum(items)
         if abs(total) <= MAX_INTEGER:
@@ -136,7 +143,7 @@ def _sum(items: Any) -> Any:
 
 
 def _sorted(items: Any) -> list[Any]:
-    return sorted(_ordered(items))
+    return sorted(_require_sortable(items))
 
 
 _TIME: Final = re.compile(
@@ -148,7 +155,8 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 
 def _date(text: Any) -> Any:
-    """Seconds since 1970 in UTC of an ISO 8601 date (its first moment) or time; without a zone it is UTC."""
+    """Return the seconds since 1970 in UTC of an ISO 8601 date (its first moment) or time. A time
+    without a zone is UTC."""
     match = _TIME.fullmatch(_require(("text",), text))
     numbers = [int(part or 0) for part in match.groups()[:6]] if match else []
     try:
@@ -156,7 +164,7 @@ def _date(text: Any) -> Any:
     except (TypeError, ValueError):
         moment = None
     if match is None or moment is None:
-        raise _mistake(
+        raise _type_error(
             f"takes a date or time as 2026-01-31 or 2026-01-31T09:00:00Z, found `{text[:40]}`"
         )
     away = int(match["hours"] or 0) * 3600 + int(match["minutes"] or 0) * 60
@@ -177,8 +185,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "startswith": Function(_starts_with, 2, 2, "startswith(text, prefix)"),
     "join": Function(_join, 1, 2, "join(list, separator)"),
     "round": Function(_round, 1, 2, "round(number, digits)"),
-    "min": Function(_extreme(min), 1, _ANY_NUMBER, "min(list) or min(a, b)"),
-    "max": Function(_extreme(max), 1, _ANY_NUMBER, "max(list) or max(a, b)"),
+    "min": Function(_make_extreme(min), 1, _ANY_NUMBER, "min(list) or min(a, b)"),
+    "max": Function(_make_extreme(max), 1, _ANY_NUMBER, "max(list) or max(a, b)"),
     "any": Function(_any, 1, 1, "any(list)"),
     "all": Function(_all, 1, 1, "all(list)"),
     "sum": Function(_sum, 1, 1, "sum(list)"),

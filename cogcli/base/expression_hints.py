@@ -1,4 +1,4 @@
-"""What to write instead of what other languages have and expressions do not."""
+"""Advice for syntax of other languages that expressions do not have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INFIX: Final = {
     "eq": "`==`", "ne": "`!=`", "neq": "`!=`", "gt": "`>`", "ge": "`>=`", "gte": "`>=`",
     "lt": "`<`", "le": "`<=`", "lte": "`<=`",
 }  # fmt: skip
-"""Words that stand between two values elsewhere, and what to write."""
+"""Infix words of other languages, and what to write instead."""
 _FOREIGN: Final = re.compile(
     rf"""{_TEXT}|(?P<braces>\$\{{+|\{{\{{|\$\.?(?={_PATH}\.))|(?P<symbol>&&|\|\||===|!==|=~|!~|=>|\?\?|\?\.|<>|[!=<>]=|[!=?;`“”‘’])"""
     rf"""|\b(?P<word>AND|OR|NOT|IN|IS)\b|(?<![\w.'"])(?P<infix>{"|".join(_INFIX)})\b(?!\s*\()"""
@@ -63,7 +63,7 @@ _NO_CLOCK: Final = ("now", "today", "utcnow", "currentdate", "currenttime")
 
 
 def foreign_value(name: str) -> str:
-    """What to write for a name that other languages have for a value; empty for any other."""
+    """Return what to write instead of a value name of another language; empty for any other name."""
     if name.lower() in _NO_CLOCK:
         return "give the time as an input: an expression reads no clock"
     instead = _NO_VALUES.get(name.lower(), "")
@@ -71,7 +71,7 @@ def foreign_value(name: str) -> str:
 
 
 def foreign_function(name: str, arguments: list[str]) -> str:
-    """What to write for a call of a function that is not there; empty where nothing is known."""
+    """Return what to write instead of a call of an unknown function; empty if there is no advice."""
     folded, first = name.lower().replace("_", ""), arguments[0] if arguments else "x"
     forms = {
         _IS_THERE: f"write {first} is not null", _IS_NULL: f"write {first} is null",
@@ -89,8 +89,9 @@ _ARITHMETIC: Final = "arithmetic belongs into a capability"
 
 
 def foreign_operator(text: str) -> tuple[int, str, str]:
-    """The first sign of another language in a text: its offset, the sign, and what to write for it; an empty sign
-    where there is none."""
+    """Return the first operator of another language in a text: offset, operator, and what to write.
+
+    The operator is empty if there is none."""
     for found in _FOREIGN.finditer(text):
         sign = found["braces"] or found["symbol"] or found["word"] or ""
         if found["braces"]:
@@ -115,15 +116,15 @@ def foreign_operator(text: str) -> tuple[int, str, str]:
     return 0, "", ""
 
 
-def function_meant(name: str) -> list[str]:
-    """The functions that a name may have meant, likeliest first."""
+def similar_functions(name: str) -> list[str]:
+    """Return the functions that a misspelled name may mean, likeliest first."""
     folded = name.lower().replace("_", "")
     known = _OTHER_NAMES.get(folded, folded)
     return [known] if known in FUNCTIONS else did_you_mean(folded, FUNCTIONS)
 
 
 def hint_for(node: ast.expr) -> str:
-    """What to write instead of a part of Python's syntax that is not in the language; empty without advice."""
+    """Return what to write instead of Python syntax outside the language; empty without advice."""
     if isinstance(node, ast.IfExp):
         return f"write {_CHOICE}"
     if isinstance(node, ast.Set):
@@ -153,5 +154,5 @@ def _filter_hint(node: ast.BinOp, filtered: ast.Name | ast.Call) -> str:
     if isinstance(filtered, ast.Call) and ast.unparse(filtered.func) == "default" and filtered.args:
         return f"write {left} or {ast.unparse(filtered.args[0])[:60]}"
     named = filtered.func if isinstance(filtered, ast.Call) else filtered
-    meant = function_meant(named.id) if isinstance(named, ast.Name) else []
+    meant = similar_functions(named.id) if isinstance(named, ast.Name) else []
     return f"write {meant[0]}({left})" if meant else "nothing is filtered by `|`"

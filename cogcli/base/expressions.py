@@ -1,11 +1,12 @@
-"""The expression language (docs/reference/execution.md#expressions): part of Python's syntax, read by its own
-parser, never by eval.
+"""The expression language (docs/reference/execution.md#expressions): part of Python's syntax, read
+by its own parser, never by eval.
 
-1. Only what `_COMPILE` lists is in the language; everything else is refused when the expression is read.
+1. Only what `_COMPILE` lists is in the language; everything else is refused when the expression is
+   read.
 2. Values are compared without coercion: `1 == 1.0`, but `true` is not 1 and `"10"` is not 10.
-3. A path that leads nowhere is an error, but counts as null as an operand of `is null`, `is not null`, `== null` and
-   `!= null`, and as an operand of `or` that is not the last.
-4. What is called by name is a function of `expression_functions.FUNCTIONS`; an error names the part that failed.
+3. A path that leads nowhere is an error, but counts as null as an operand of `is null`, `is not
+   null`, `== null` and `!= null`, and as an operand of `or` that is not the last.
+4. A call names a function of `expression_functions.FUNCTIONS`; an error names the part that failed.
 """
 
 from __future__ import annotations
@@ -22,24 +23,26 @@ from cogcli.base.expression_functions import FUNCTIONS, contains
 from cogcli.base.expression_hints import (
     foreign_function,
     foreign_operator,
-    function_meant,
     hint_for,
+    similar_functions,
 )
 from cogcli.base.jsonvalue import NotJson, equal, kind_of, to_plain_json
-from cogcli.base.problems import meant_hint
-from cogcli.base.python_syntax import syntax_tree
+from cogcli.base.problems import suggestion_hint
+from cogcli.base.python_syntax import parse_python
 from cogcli.base.refs import MAX_SEGMENTS, MISSING, READABLE, Reference
 
 MAX_LENGTH: Final = 2000
 MAX_DEPTH: Final = 50
 Lookup = Callable[[Reference], Any]
-"""The value a reference leads to, or MISSING."""
+"""A function that returns the value of a reference, or MISSING."""
 Evaluate = Callable[[Lookup], Any]
 
 
 class ExpressionFault(ValueError):
-    """A text outside the language. `column` is 1-based in the text; `name` is set where something is not a path; `hint`
-    says what to write instead, where that is known."""
+    """A text outside the language.
+
+    `column` is 1-based in the text. `name` is set if a word is not a path. `hint` advises what to
+    write instead, if anything is known."""
 
     def __init__(self, message: str, column: int = 1, name: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -49,7 +52,8 @@ class ExpressionFault(ValueError):
 
 
 class Mention(NamedTuple):
-    """A reference with its 0-based place in the text. `lenient`: leading nowhere counts as null there."""
+    """A reference with its 0-based place in the text. `lenient`: a missing value counts as null
+    there."""
 
     reference: Reference
     offset: int
@@ -57,19 +61,20 @@ class Mention(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """A read expression: what evaluates it, and the references in it, in order and without repeats."""
+    """A compiled expression: its evaluator, and its references in order without repeats."""
 
     text: str
     evaluate: Evaluate
     references: tuple[Reference, ...]
     path: Reference | None
-    """The reference, where the whole expression is one."""
+    """The reference, if the whole expression is one."""
     mentions: tuple[Mention, ...]
-    """Every place where a reference stands."""
+    """Every place of a reference in the text."""
 
 
 def evaluate(expression: Expression, lookup: Lookup, *, missing_is_null: bool = False) -> Any:
-    """The value of an expression. Raises ExpressionError `expr.missing`, `expr.type` or `expr.limit`."""
+    """Return the value of an expression. Raise ExpressionError `expr.missing`, `expr.type` or
+    `expr.limit`."""
     if missing_is_null and expression.path is not None:
         value = lookup(expression.path)
         return None if value is MISSING else value
@@ -78,14 +83,14 @@ def evaluate(expression: Expression, lookup: Lookup, *, missing_is_null: bool = 
 
 @lru_cache(maxsize=1024)
 def read_expression(text: str, loop_names: frozenset[str] = frozenset()) -> Expression:
-    """The expression a text is. Raises ExpressionFault."""
+    """Parse and compile the text of an expression. Raise ExpressionFault."""
     if len(text) > MAX_LENGTH:
         raise ExpressionFault(f"longer than {MAX_LENGTH} characters")
     source = _SourceText(text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree: ast.expr = syntax_tree(source.python, "eval").body
+            tree: ast.expr = parse_python(source.python, "eval").body
     except SyntaxError as error:
         offset, sign, hint = foreign_operator(text)
         if sign:
@@ -118,7 +123,7 @@ _OPERATORS: Final = frozenset(("and", "or", "not", "in", "is"))
 
 
 class _SourceText:
-    """A text and what Python reads in its place: `a.0` is written as `a[0]`."""
+    """A text and the Python source that is parsed instead: `a.0` becomes `a[0]`."""
 
     def __init__(self, text: str) -> None:
         # To Python a carriage return ends a line, which would make columns differ.
@@ -143,14 +148,14 @@ class _SourceText:
             yield piece
 
     def offset(self, line: int, column: int) -> int:
-        """Where in the text a 1-based line and 0-based column of what Python reads stands."""
+        """Return the offset in the text of a 1-based line and 0-based column of the Python source."""
         lines = self.python.split("\n")
         place = sum(len(before) + 1 for before in lines[: line - 1]) + max(column, 0)
         place -= sum(added < place for added in self._added)
         return self._indent + min(place, max(self._length - 1, 0))
 
     def start(self, node: ast.expr) -> int:
-        """Where in the text a node starts; Python counts bytes."""
+        """Return the offset in the text of the start of a node. Python counts columns in bytes."""
         if self._is_plain:
             return self._indent + min(node.col_offset, max(self._length - 1, 0))
         line = self.python.split("\n")[node.lineno - 1]
@@ -164,7 +169,7 @@ _NAMES: Final = {"true": True, "false": False, "null": None, "none": None}
 
 
 class _ExpressionParser:
-    """Compiles a tree of the language to closures, collecting references."""
+    """Compiles the syntax tree of an expression to closures, and collects its references."""
 
     def __init__(self, loop_names: frozenset[str], source: _SourceText) -> None:
         self._loop_names = loop_names
@@ -178,7 +183,7 @@ class _ExpressionParser:
         return ExpressionFault(message, self._source.start(node) + 1, name, hint)
 
     def placed(self, node: ast.expr, compute: Callable[..., Any]) -> Callable[..., Any]:
-        """`compute`, whose errors say which part of the expression they are about."""
+        """Wrap `compute`, so that its errors name their part of the expression."""
 
         def placed(*values: Any) -> Any:
             try:
@@ -191,11 +196,11 @@ class _ExpressionParser:
         return placed
 
     def mention(self, reference: Reference, node: ast.expr, *, lenient: bool = False) -> None:
-        """Remember a reference and where it stands."""
+        """Record a reference and its place."""
         self.mentions.append(Mention(reference, self._source.start(node), lenient))
 
     def compiled(self, node: ast.expr, depth: int) -> Evaluate:
-        """What evaluates a node. Raises ExpressionFault."""
+        """Return the evaluator of a node. Raise ExpressionFault."""
         if depth > MAX_DEPTH:
             raise ExpressionFault(f"nested deeper than {MAX_DEPTH}")
         compile_node = _COMPILE.get(type(node))
@@ -238,7 +243,7 @@ class _ExpressionParser:
         return lambda lookup: _first_or_last(terms, lookup, truth=True)
 
     def lenient(self, node: ast.expr, depth: int) -> Evaluate:
-        """Like `compiled`, but a path that leads nowhere is null."""
+        """Return the evaluator of a node whose missing value counts as null."""
         reference = self.path(node) if isinstance(node, _PATHS) else None
         if reference is None:
             return self.compiled(node, depth)
@@ -256,7 +261,7 @@ class _ExpressionParser:
     def link(
         self, chain: ast.Compare, left: ast.expr, operator: ast.cmpop, right: ast.expr, depth: int
     ) -> Evaluate:
-        """One comparison of a chain."""
+        """Return the evaluator of one comparison in a chain."""
         if isinstance(operator, ast.Is | ast.IsNot):
             if not _is_null(right):
                 named = right.id if isinstance(right, ast.Name) else ""
@@ -285,7 +290,11 @@ class _ExpressionParser:
         function = FUNCTIONS.get(name)
         if function is None:
             known = foreign_function(name, [_excerpt(argument) for argument in node.args])
-            hint = known or meant_hint(function_meant(name)) or f"there are {', '.join(FUNCTIONS)}"
+            hint = (
+                known
+                or suggestion_hint(similar_functions(name))
+                or f"there are {', '.join(FUNCTIONS)}"
+            )
             raise self.fault(f"there is no function `{name}`", node, hint=hint)
         if node.keywords or not function.least <= len(node.args) <= function.most:
             raise self.fault(
@@ -317,7 +326,7 @@ class _ExpressionParser:
         return found
 
     def path(self, node: ast.expr) -> Reference | None:
-        """The reference that names, attributes and constant subscripts spell, or None."""
+        """Return the reference that names, attributes and constant subscripts spell, or None."""
         segments: list[str] = []
         while not isinstance(node, ast.Name):
             if isinstance(node, ast.Attribute):
@@ -338,7 +347,7 @@ class _ExpressionParser:
 
 
 def _excerpt(node: ast.expr, limit: int = 40) -> str:
-    """An expression as one short line of text."""
+    """Return an expression as one short line of text."""
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):
@@ -347,13 +356,14 @@ def _excerpt(node: ast.expr, limit: int = 40) -> str:
 
 
 def _method_hint(node: ast.Call) -> str:
-    """The function that a method was meant to be, with what it was called on."""
+    """Return advice for a method call: the function with the same meaning, applied to the same
+    value."""
     if not isinstance(node.func, ast.Attribute):
         return ""
     arguments = [_excerpt(each) for each in (node.func.value, *node.args)]
     if known := foreign_function(node.func.attr, arguments):
         return known
-    meant = function_meant(node.func.attr)
+    meant = similar_functions(node.func.attr)
     return f"write {meant[0]}({', '.join(arguments)})" if meant else ""
 
 
@@ -364,7 +374,7 @@ def _is_null(node: ast.expr) -> bool:
 
 
 def _first_or_last(terms: list[Evaluate], lookup: Lookup, *, truth: bool) -> Any:
-    """The first value with this truth, else the last; what comes after it is not evaluated."""
+    """Return the first value with this truth, else the last. Later terms are not evaluated."""
     value: Any = None
     for term in terms:
         value = term(lookup)
@@ -373,7 +383,7 @@ def _first_or_last(terms: list[Evaluate], lookup: Lookup, *, truth: bool) -> Any
     return value
 
 
-def _ordered(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _comparison(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def ordered(a: Any, b: Any) -> bool:
         if kind_of(a) == kind_of(b) and kind_of(a) in ("number", "text"):
             return compare(a, b)
@@ -388,10 +398,10 @@ def _ordered(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any,
 _COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     ast.Eq: equal,
     ast.NotEq: lambda a, b: not equal(a, b),
-    ast.Lt: _ordered("<", lambda a, b: bool(a < b)),
-    ast.LtE: _ordered("<=", lambda a, b: bool(a <= b)),
-    ast.Gt: _ordered(">", lambda a, b: bool(a > b)),
-    ast.GtE: _ordered(">=", lambda a, b: bool(a >= b)),
+    ast.Lt: _comparison("<", lambda a, b: bool(a < b)),
+    ast.LtE: _comparison("<=", lambda a, b: bool(a <= b)),
+    ast.Gt: _comparison(">", lambda a, b: bool(a > b)),
+    ast.GtE: _comparison(">=", lambda a, b: bool(a >= b)),
     ast.In: lambda a, b: contains(b, a),
     ast.NotIn: lambda a, b: not contains(b, a),
 }

@@ -1,4 +1,4 @@
-"""The libraries that come with an extra: the one place that says which (docs/reference/binding.md#extras)."""
+"""The libraries of each extra: the only list of them (docs/reference/binding.md#extras)."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ SHIPPED: Final[dict[str, tuple[str, ...]]] = {
     "media": ("PIL",),
     "video": ("av",),
 }
-"""By extra: the modules that shipped functions import."""
+"""The modules that shipped functions import, by extra."""
 EXTRAS: Final = {**SHIPPED, "sign": ("cryptography",), "mcp": ("mcp",), "keyring": ("keyring",)}
-"""All of them: by extra, the modules that show that it is installed."""
+"""All extras, with the modules that show whether each is installed."""
 _EXTRA_OF: Final = {module: extra for extra, modules in SHIPPED.items() for module in modules}
 
 
 def extra_of(module: str) -> str:
-    """The extra that a module of a shipped function's libraries comes with; empty for any other module."""
+    """Return the extra that contains a module of a shipped function's libraries; empty for any
+    other module."""
     return _EXTRA_OF.get(module.partition(".")[0], "")
 
 
 def install_line(*extras: str) -> str:
-    """The command that installs extras."""
+    """Return the command that installs extras."""
     return f"pip install 'cogcli[{','.join(extras)}]'"
 
 
 @cache
 def missing_module(extra: str) -> str:
-    """The first module of an extra that is not installed; empty where all are. Nothing is imported."""
+    """Return the first module of an extra that is not installed; empty if all are. Nothing is
+    imported."""
     from importlib.util import find_spec
 
     return next((module for module in EXTRAS[extra] if find_spec(module) is None), "")

@@ -1,7 +1,7 @@
-"""The lock of an open file, held until its descriptor is closed; a process that dies gives it back.
+"""The lock of an open file, held until its descriptor is closed or its process ends.
 
-On Windows it is one byte that no log reaches: locks of the system keep others from reading what is locked.
-"""
+On Windows the lock covers one byte beyond the end of any log, because Windows blocks reads of
+locked bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if sys.platform == "win32":
         while True:
             try:
                 return _lock_byte(fd, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK)
-            except OSError as error:  # to wait is to try for ten seconds
+            except OSError as error:  # a waiting lock tries for ten seconds
                 if not wait:
                     raise BlockingIOError(error.errno, error.strerror) from error
 

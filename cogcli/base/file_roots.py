@@ -1,4 +1,4 @@
-"""The roots that bound which files functions read and write (docs/reference/service.md#roots)."""
+"""The roots that limit which files functions read and write (docs/reference/service.md#roots)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Final
 from cogcli.base.terminal_text import visible
 
 Roots = tuple[tuple[str, ...], ...]
-"""Directories with links followed, by who declared them: a file lies in one root of each."""
+"""Directories with links followed, one group per declaration. A file must be in a root of each
+group."""
 _SHOWN: Final = 200
 
 
 def roots_of(declared: Sequence[Sequence[str]]) -> Roots:
-    """Roots of absolute paths, their links followed."""
+    """Return roots from absolute paths, with their links followed."""
     return tuple(tuple(os.path.realpath(path) for path in paths) for paths in declared)
 
 
 def is_within(real: str, roots: Roots) -> bool:
-    """Whether a path whose links are followed lies in a root of each declaration, or is one; True without any."""
+    """Whether a path without links is, or is below, a root of each declaration; True without any
+    declaration."""
     return all(any(real == root or is_below(real, root) for root in paths) for paths in roots)
 
 
@@ -29,16 +31,15 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def outside_text(path: str, setting: str) -> str:
-    """Why a path is refused that lies outside of the roots of a setting."""
+    """Return the message for a path outside the roots of a setting."""
     return f"`{visible(path[:_SHOWN])}` is outside of `{setting}`"
 
 
 def written_path(path: str, roots: Roots) -> str:
-    """Where a file of this path is written, folders with links followed: below the working directory without roots.
+    """Return the path where a file is written, with the links of its folders followed.
 
-    Raises ValueError, which says why, for a path outside, and one whose last part is a link or anything but a regular
-    file.
-    """
+    Without roots the path must be below the working directory. Raise ValueError with the reason for
+    a path outside, for a link, and for anything that is no regular file."""
     folder, name = os.path.split(path)
     if not name or name in (".", "..") or "\0" in path:
         raise ValueError("the path names no file")

@@ -1,4 +1,5 @@
-"""Reading a regular file within a limit, replacing a whole file at once, and being alone while that is done."""
+"""Functions that read a regular file within a limit, replace a whole file at once, and lock a
+folder meanwhile."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ import sys
 
 from cogcli.base.links import BY_DESCRIPTOR, open_directory, require_inside
 
-# On the way of every command: importing `typing` would take longer than all the rest of this file.
+# Every command loads this file: importing `typing` would take longer than everything else in it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, Literal
 
     Reason = Literal["missing", "not-regular", "too-large", "unreadable"]
 
-# Absent flags are those of systems without them; there the checks after opening still hold.
+# Some systems lack these flags; there the checks after opening still hold.
 _READ = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)  # opening a FIFO returns at once
@@ -52,7 +53,7 @@ _KINDS = {
 
 
 class FileRefused(Exception):
-    """A file that was not read: `path`, a `reason` for programs and a `message` for people."""
+    """A file that may not be read: `path`, a `reason` for programs and a `message` for people."""
 
     def __init__(self, path: str, reason: Reason, message: str) -> None:
         super().__init__(f"{path}: {message}")
@@ -62,11 +63,11 @@ class FileRefused(Exception):
 
 
 def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
-    """All bytes of the regular file at `path` (symbolic links are followed), at most `limit` of them.
+    """Return all bytes of the regular file at `path`, at most `limit`. Symbolic links are followed.
 
-    Anything else is a `FileRefused`, at once: no open waits for a writer, no device is read, and the size
-    is judged before the first byte. A file that grows past the limit while it is read is refused as well.
-    """
+    Raise FileRefused at once for anything else: opening never waits for a writer, no device is
+    read, and the size is checked first. A file that grows past the limit during the read is refused
+    as well."""
     name = os.fspath(path)
     try:
         handle = os.open(name, _READ)
@@ -88,8 +89,8 @@ def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
 
 
 def open_regular(path: str, *, limit: int) -> BinaryIO:
-    """A regular file of at most `limit` bytes, open for reading; a link at `path` is not followed. Raises
-    FileRefused."""
+    """Open a regular file of at most `limit` bytes for reading. A link at `path` is not followed.
+    Raise FileRefused."""
     try:
         handle = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
     except (OSError, ValueError) as error:
@@ -106,7 +107,8 @@ def open_regular(path: str, *, limit: int) -> BinaryIO:
 
 
 def measure_regular(path: str) -> tuple[int, str]:
-    """The bytes of a regular file and their SHA-256 in hex; a link at `path` is not followed. Raises FileRefused."""
+    """Return the size of a regular file and its SHA-256 in hex. A link at `path` is not followed.
+    Raise FileRefused."""
     size, digest = 0, hashlib.sha256()
     with open_regular(path, limit=sys.maxsize) as file:
         while chunk := file.read(1 << 20):
@@ -116,8 +118,11 @@ def measure_regular(path: str) -> tuple[int, str]:
 
 
 def irregular(path: str) -> str:
-    """`is a named pipe, not a regular file` of what is at `path`, links followed and nothing opened; empty for a
-    regular file, and where nothing can be known."""
+    """Return why a path is no regular file, such as `is a named pipe, not a regular file`; empty if
+    it is one.
+
+    Links are followed, and nothing is opened. The result is also empty if the kind cannot be
+    determined."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -160,15 +165,15 @@ def write_atomic(
 ) -> None:
     """Make `data` the whole content of `path`, with exactly `mode`, on disk when this returns.
 
-    A reader sees the old file or the new one, never a part; a symbolic link at `path` is replaced, not
-    followed. A device, a pipe and a socket are never replaced, nor is a link to one: `OSError`. On an `OSError`
-    the old file is in place and no temporary file is left, unless the very last sync, of the directory,
-    failed: then the new file is in place but may not survive a power cut. Without `replace` nothing that is
-    there gives way, whoever made it in the meantime: `FileExistsError`.
+    A reader sees the old file or the new one, never a part; a symbolic link at `path` is replaced,
+    not followed. A device, a pipe and a socket are never replaced, nor is a link to one: `OSError`.
+    On an `OSError` the old file is in place and no temporary file is left, unless the very last
+    sync, of the directory, failed: then the new file is in place but may not survive a power cut.
+    Without `replace` an existing file is never replaced, even one that appears meanwhile:
+    `FileExistsError`.
 
-    No link leads the folder out of `bound` (`base/links.py`): EnvironmentRefusal `project.link`. A link that is made
-    in the meantime is not followed: `OSError`.
-    """
+    No link leads the folder out of `bound` (`base/links.py`): EnvironmentRefusal `project.link`. A
+    link that is made in the meantime is not followed: `OSError`."""
     from contextlib import suppress
 
     name = os.fspath(path)
@@ -186,7 +191,7 @@ def write_atomic(
                 _fill(handle, data, mode)
             finally:
                 os.close(handle)
-            if replace or not _placed_new(folder, temporary, last):
+            if replace or not _link_new(folder, temporary, last):
                 os.replace(
                     folder.at(temporary),
                     folder.at(last),
@@ -196,7 +201,7 @@ def write_atomic(
                 placed = True
         finally:
             if not placed:
-                with suppress(OSError):  # the error that came before is the one to raise
+                with suppress(OSError):  # the earlier error is the one to raise
                     os.unlink(folder.at(temporary), dir_fd=folder.handle)
         folder.sync()
     finally:
@@ -204,7 +209,8 @@ def write_atomic(
 
 
 class _WrittenFolder:
-    """The folder of a file that is written: open, where names can be resolved inside an open directory."""
+    """The folder of a file that is written. It is open if the system resolves names inside an open
+    directory."""
 
     def __init__(self, path: str, *, strict: bool) -> None:
         """`strict`: the path is a real one, and a link on it is refused. Raises OSError."""
@@ -215,7 +221,7 @@ class _WrittenFolder:
             self.handle = open_directory(path) if strict else os.open(path, flags)
 
     def at(self, name: str) -> str:
-        """What names an entry together with `dir_fd=handle`."""
+        """Return the name of an entry, for use together with `dir_fd=handle`."""
         return name if self.handle is not None else os.path.join(self._path, name)
 
     def sync(self) -> None:
@@ -229,8 +235,9 @@ class _WrittenFolder:
             os.close(self.handle)
 
 
-def _placed_new(folder: _WrittenFolder, temporary: str, last: str) -> bool:
-    """Give a file a second name that nothing has; False on file systems where files have one name."""
+def _link_new(folder: _WrittenFolder, temporary: str, last: str) -> bool:
+    """Link a file to a new name that does not exist yet. Return False if the file system has no
+    hard links."""
     try:
         os.link(
             folder.at(temporary),
@@ -248,14 +255,14 @@ def _placed_new(folder: _WrittenFolder, temporary: str, last: str) -> bool:
 
 
 def hint_for_write(error: OSError | ValueError) -> str:
-    """What helps where a file, or its folder, could not be written."""
+    """Return advice for an error that prevents writing a file or its folder."""
     return _WRITE_HINTS.get(getattr(error, "errno", None) or 0, "make the directory writable")
 
 
 def _status(
     folder: _WrittenFolder, name: str, *, follow_symlinks: bool = True
 ) -> os.stat_result | None:
-    """What a name is in a folder; None for nothing, and for a link to nothing."""
+    """Return the status of a name in a folder; None if it does not exist or links to nothing."""
     try:
         return os.stat(folder.at(name), dir_fd=folder.handle, follow_symlinks=follow_symlinks)
     except OSError:
@@ -281,13 +288,12 @@ def _fill(handle: int, data: bytes, mode: int) -> None:
     os.fsync(handle)
 
 
-class Alone:
-    """While this is entered nobody else enters it for the same folder, in this process or another: who changes a file
-    there reads it first, writes it, and loses nobody's change.
+class FolderLock:
+    """A lock on a folder: while it is held, no other thread or process holds it.
 
-    Advisory, and no more than that where the system or the file system has no such locks. The folder must be there.
-    Raises OSError where it cannot be opened.
-    """
+    A writer locks the folder, reads the file, and writes it, so that no concurrent change is lost.
+    The lock is advisory. It has no effect on systems and file systems without such locks. The
+    folder must exist. Raises OSError if it cannot be opened."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

@@ -1,9 +1,10 @@
-"""The JSON data that values of other types hold: subclasses of text, numbers, lists and dicts, among them enumerations
-of these, named tuples and dataclasses (docs/reference/protocols.md#pythoncall).
+"""The JSON data that values of other types hold: subclasses of text, numbers, lists and dicts,
+among them enumerations of these, named tuples and dataclasses
+(docs/reference/protocols.md#pythoncall).
 
-What is taken is what the base type stores. No method, property or attribute hook of the value's own type is run, such
-as an overridden `__iter__`, `items`, `__str__` or `__getattribute__`, nor one of its metaclass.
-"""
+Only data that the base type stores is read. No method, property or attribute hook of the value's
+own type or its metaclass runs, such as an overridden `__iter__`, `items`, `__str__` or
+`__getattribute__`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _MEMBERS: Final[Any] = type.__dict__["__dict__"].__get__
 
 
 def scalar_data(value: Any) -> str | int | float | None:
-    """The text or number that a value of a subclass of these is; None for any other."""
+    """Return the text or number that a value of a subclass of these holds; None for any other."""
     kind = type(value)
     if issubclass(kind, str):
         return str.__str__(value)
@@ -26,10 +27,9 @@ def scalar_data(value: Any) -> str | int | float | None:
 
 
 def object_data(value: Any) -> Iterable[tuple[Any, Any]] | None:
-    """The members of a dict, a named tuple or a dataclass; None for any other.
+    """Return the members of a dict, a named tuple or a dataclass; None for any other value.
 
-    Raises ValueError for a field of a dataclass that was never set.
-    """
+    Raise ValueError for a field of a dataclass that was never set."""
     kind = type(value)
     if issubclass(kind, dict):
         return dict.items(value)
@@ -43,7 +43,7 @@ def object_data(value: Any) -> Iterable[tuple[Any, Any]] | None:
 
 
 def list_data(value: Any) -> Iterator[Any] | None:
-    """The elements of a list or a tuple; None for any other."""
+    """Return the elements of a list or a tuple; None for any other value."""
     kind = type(value)
     if issubclass(kind, list):
         return list.__iter__(value)
@@ -51,17 +51,18 @@ def list_data(value: Any) -> Iterator[Any] | None:
 
 
 def _dataclass_members(value: Any, fields: Any) -> Iterator[tuple[str, Any]]:
-    from dataclasses import fields as fields_of  # loaded where there is a dataclass
+    from dataclasses import fields as fields_of  # imported only if the value is a dataclass
 
     own = _own_members(value)
-    # Asked for a class of ours, as asking the value's would run its hooks.
+    # `fields` gets a class of ours, since the value's own class could run its hooks.
     holder: Any = SimpleNamespace(__dataclass_fields__=fields)
     for field in fields_of(holder):  # without those that belong to the class
         yield field.name, _field_value(value, own, field.name)
 
 
 def _field_value(value: Any, own: dict[str, Any], name: str) -> Any:
-    """What is stored of a field; of a property it is the property itself, which is not a JSON value."""
+    """Return the stored value of a field. For a property it returns the property itself, which is
+    not a JSON value."""
     if dict.__contains__(own, name):
         return dict.get(own, name)
     member = _class_member(type(value), name)
@@ -76,7 +77,7 @@ def _field_value(value: Any, own: dict[str, Any], name: str) -> Any:
 
 
 def _own_members(value: Any) -> dict[str, Any]:
-    """The attributes that an object itself stores, but for slots."""
+    """Return the attributes that an object itself stores, without slots."""
     found = _class_member(type(value), "__dict__")
     if type(found) is not GetSetDescriptorType:
         return {}

@@ -1,4 +1,5 @@
-"""What the run that calls a Python function lets it reach through `cogcli.sdk` (docs/reference/sdk.md)."""
+"""The access that a run gives to the Python functions it calls, through `cogcli.sdk`
+(docs/reference/sdk.md)."""
 
 from __future__ import annotations
 
@@ -12,33 +13,36 @@ if TYPE_CHECKING:
 
 
 class HostAccess(NamedTuple):
-    """Set around each call; without one a function runs by itself, as in a test."""
+    """The access of one call. Without one a function runs by itself, for example in a test."""
 
     open_registry: Callable[[], Any] | None = None
-    """Opens the registry of the run; None where there is none, such as in a worker process."""
+    """Opens the registry of the run; None if there is none, for example in a worker process."""
     store_dir: str = ""
-    """Where the stores of the project are; empty where a run has none."""
+    """The folder of the project's stores; empty if the run has none."""
     proxies: Mapping[str, str] = {}
-    """The environment's variables where proxies may be used, else nothing."""
+    """The environment variables if proxies may be used, else empty."""
     network: str = "public"
-    """Which addresses may be reached, as in services."""
+    """The addresses that may be reached, as in a service."""
     secret: Callable[[], str] | None = None
-    """Reads what `auth_ref` of the service names; None where it names nothing."""
+    """Reads the secret that `auth_ref` of the service names; None if it names none."""
     mask_text: Callable[[str], str] = str
-    """Masks the secrets that the run has resolved: foreign text is masked before it is cut."""
+    """Masks the secrets that the run has resolved. Foreign text is masked before it is truncated.
+    """
     deadline: float | None = None
-    """The end of the call, monotonic; None for no limit of its own."""
+    """The end of the call in monotonic time; None without a limit."""
     cancel: Cancellation | None = None
     roots: Roots = ()
-    """Where files are read; () for anywhere."""
+    """The folders from which files are read; () for anywhere."""
     typed: frozenset[str] = frozenset()
-    """Files of credentials that the user typed, links followed."""
+    """Files of credentials whose paths the user typed, with links followed."""
     is_online: Callable[[], bool] = bool
-    """Whether the run may reach a network or a model; a function that runs by itself is in no run."""
+    """Whether the run may reach a network or a model. A function that runs by itself is in no run.
+    """
     write_roots: Roots = ()
-    """Where files are written; () for the working directory."""
+    """The folders where files are written; () for the working directory."""
     files: list[dict[str, Any]] | None = None
-    """Takes the files that the call wrote, each as path, size and hash; None where nothing records them."""
+    """The list that receives the path, size and hash of each written file; None if they are not
+    recorded."""
 
 
 NOTHING: Final = HostAccess()

@@ -32,7 +32,7 @@ from cogcli.base.connections import (
     ResolvedAddress,
     SocketExchange,
     allowed_addresses,
-    limit_sockets,
+    bound_sockets,
     resolve_name,
     too_long_head,
 )
@@ -47,7 +47,8 @@ from cogcli.base.errors import (
 
 MAX_BODY: Final = 10 * 1024 * 1024
 _IDLE_SECONDS: Final = 4.0
-"""Servers commonly drop idle connections after five seconds; a request must not meet that moment."""
+"""Seconds before an idle connection is dropped. Servers often drop it after five; a request must
+not meet that moment."""
 _BODILESS: Final = (204, 304)
 
 
@@ -63,7 +64,7 @@ class HttpRequest(NamedTuple):
 
 
 class HttpReply(NamedTuple):
-    """One reply, whatever its status. `fault`: why the body of a failure could not be read."""
+    """One reply, whatever its status. `fault`: why the body of a failure reply could not be read."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -71,7 +72,7 @@ class HttpReply(NamedTuple):
     fault: str = ""
 
     def header(self, name: str) -> str:
-        """The first value of a header, without regard to case; empty if it is not there."""
+        """Return the first value of a header, ignoring case; empty if it is absent."""
         wanted = name.lower()
         return next((value for key, value in self.headers if key.lower() == wanted), "")
 
@@ -79,9 +80,8 @@ class HttpReply(NamedTuple):
 class Http:
     """Sends requests from any thread. One per run.
 
-    With `proxies` (the environment's variables, by name) requests go through the proxy that those name, and addresses
-    are judged as far as they are written out: the proxy looks names up.
-    """
+    With `proxies`, the environment variables, requests go through the proxy that they name. Then
+    only written addresses are judged, since the proxy looks names up."""
 
     def __init__(
         self, *, proxies: Mapping[str, str] | None = None, resolve: Resolve = resolve_name
@@ -89,19 +89,20 @@ class Http:
         self._proxies = dict(proxies or {})
         self._resolve = resolve
         self._lock = threading.Lock()
-        self._tls: dict[bool, ssl.SSLContext] = {}
+        self._tls_context: dict[bool, ssl.SSLContext] = {}
         self._lanes: list[httpx.HTTPTransport] = []
-        self._free: dict[_Way, list[httpx.HTTPTransport]] = {}
+        self._free: dict[_PoolKey, list[httpx.HTTPTransport]] = {}
         self._exchanges: set[SocketExchange] = set()
         self._closed = False
 
     def send(self, request: HttpRequest, deadline: float, cancel: Cancellation) -> HttpReply:
-        """The reply, read whole. `deadline` is monotonic and covers everything from look-up to the last byte.
+        """Send a request and return its reply, read whole.
 
-        Raises, each with `left`: TransportError, CallTimeoutError, SafetyScopeError, RequestMappingError
-        `request.value`, ResponseMappingError `response.size` or (success whose encoding cannot be undone)
-        `response.not-json`.
-        """
+        `deadline` is monotonic and covers everything from look-up to the last byte.
+
+        Raise, each with `left`: TransportError, CallTimeoutError, SafetyScopeError,
+        RequestMappingError `request.value`, ResponseMappingError `response.size`, or
+        `response.not-json` for a success whose encoding cannot be undone."""
         with self.stream(request, deadline, cancel) as reply:
             return reply.whole()
 
@@ -109,29 +110,30 @@ class Http:
     def stream(
         self, request: HttpRequest, deadline: float, cancel: Cancellation
     ) -> Iterator[HttpStream]:
-        """The reply, its body still to be read. Raises as `send`; leaving before the end closes the connection."""
+        """Send a request and return its reply with an unread body. Raise the errors of `send`.
+        Leaving early closes the connection."""
         exchange = SocketExchange(deadline)
         made, target = _library_request(request)
         if refusal := host_refusal(made.url.host, made.url.port, request.network):
-            hint = allow_hint([_named(made.url.host, made.url.port)])
+            hint = allow_hint([_allowed_host_text(made.url.host, made.url.port)])
             raise SafetyScopeError(
                 "safety.scope", f"{made.url.host} {refusal}", hint=hint, left=False
             )
         proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
         if not proxy:
-            # Byte for byte ours: the library would normalise it. To a proxy it has to be the whole URL.
+            # Our own bytes: the library would normalize the target. A proxy needs the whole URL.
             made.extensions["target"] = target
         elif refusal := literal_refusal(made.url.host, request.network):
             raise SafetyScopeError("safety.scope", f"{made.url.host} {refusal}", left=False)
-        way = _Way(made.url.scheme, made.url.host, made.url.port, request.network, proxy)
+        way = _PoolKey(made.url.scheme, made.url.host, made.url.port, request.network, proxy)
         with (
             _our_errors(exchange, cancel),
-            self._lane(way, exchange) as lane,
+            self._borrow_pool(way, exchange) as lane,
             cancel.on_cancel(exchange.give_up),
         ):
             # Sockets keep the deadline; the library keeps it while it waits for a free connection.
-            made.extensions["timeout"] = {"pool": exchange.rest()}
-            with limit_sockets(exchange):
+            made.extensions["timeout"] = {"pool": exchange.seconds_left()}
+            with bound_sockets(exchange):
                 response = lane.handle_request(made)
             response.request = made
             try:
@@ -140,11 +142,11 @@ class Http:
                     _head_of(response), response, exchange, cancel, request.max_response_bytes
                 )
             finally:
-                with limit_sockets(exchange):
+                with bound_sockets(exchange):
                     response.close()
 
     def close(self) -> None:
-        """Shut every socket down, those of exchanges still going on, too. Nothing is sent afterwards."""
+        """Shut every socket down, including those in use. Nothing is sent afterwards."""
         with self._lock:
             self._closed = True
             going, self._exchanges = list(self._exchanges), set()
@@ -156,14 +158,17 @@ class Http:
             lane.close()
 
     @contextmanager
-    def _lane(self, way: _Way, exchange: SocketExchange) -> Iterator[httpx.HTTPTransport]:
-        """A pool that nobody else uses meanwhile, the one used last if there is one. One pool for all would look at
-        every connection for every request, under one lock."""
+    def _borrow_pool(
+        self, way: _PoolKey, exchange: SocketExchange
+    ) -> Iterator[httpx.HTTPTransport]:
+        """Return a pool that no other exchange uses meanwhile, preferably the one used last.
+
+        A single shared pool would look at every connection for every request, under one lock."""
         with self._lock:
             if self._closed:
                 raise TransportError("call.transport", GIVEN_UP, left=False)
             free = self._free.setdefault(way, [])
-            lane = free.pop() if free else self._open_lane(way)
+            lane = free.pop() if free else self._open_pool(way)
             self._exchanges.add(exchange)
         try:
             yield lane
@@ -173,12 +178,12 @@ class Http:
                 if not self._closed:
                     free.append(lane)
 
-    def _open_lane(self, way: _Way) -> httpx.HTTPTransport:
-        """A new pool; the authorities are read once."""
+    def _open_pool(self, way: _PoolKey) -> httpx.HTTPTransport:
+        """Open a new pool. The certificate authorities are read once."""
         plain = way.scheme == "http" and not way.proxy.startswith("https")
-        tls = self._tls.get(plain)
+        tls = self._tls_context.get(plain)
         if tls is None:
-            tls = self._tls[plain] = _tls(self._proxies, plain=plain)
+            tls = self._tls_context[plain] = _tls_context(self._proxies, plain=plain)
         backend = Backend(None if way.proxy else way.network, httpcore.WriteError, self._resolve)
         limits = httpx.Limits(
             max_connections=1, max_keepalive_connections=1, keepalive_expiry=_IDLE_SECONDS
@@ -192,14 +197,14 @@ class Http:
             raise ServiceResolutionError(
                 "env.extra", text, hint="use an http proxy", left=False
             ) from error
-        # The library has no public way to hand a backend in; a test holds that this one is in use.
+        # The library has no public way to set a backend; a test checks that this one is in use.
         transport._pool._network_backend = backend  # type: ignore[assignment]
         self._lanes.append(transport)
         return transport
 
 
-class _Way(NamedTuple):
-    """What a connection was opened for: where it leads, and which addresses were allowed."""
+class _PoolKey(NamedTuple):
+    """The key of a pool: the origin or proxy it connects to, and the addresses that were allowed."""
 
     scheme: str
     host: str
@@ -209,8 +214,10 @@ class _Way(NamedTuple):
 
 
 def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
-    """The proxy that an environment names for a URL, empty for none: `https_proxy`, `all_proxy`, `no_proxy`.
-    Lower-case names win over upper-case ones."""
+    """Return the proxy that an environment names for a URL; empty for none.
+
+    It reads `https_proxy`, `all_proxy` and `no_proxy`. Lower-case names win over upper-case ones.
+    """
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
     def named(name: str) -> str:
@@ -223,17 +230,17 @@ def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
 
 
 def proxy_without_user(proxy: str) -> str:
-    """A proxy as records show it: without the user info that it may hold."""
+    """Return a proxy without its user info, for records."""
     scheme, _, rest = proxy.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if proxy else ""
 
 
-def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
-    """Verification against the bundled authorities, or those an environment names that is to be trusted.
+def _tls_context(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
+    """Return a TLS context that trusts the bundled authorities, or those that a trusted environment
+    names.
 
-    With `plain` nothing is loaded, so no certificate is accepted. The standard library's ready-made context would
-    read the process's environment.
-    """
+    With `plain` nothing is loaded, so that no certificate is accepted. The standard library's
+    default context would read the environment of the process."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if plain:
         return context
@@ -252,13 +259,13 @@ def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
     return context
 
 
-def _named(host: str, port: int | None) -> str:
-    """A host as `--allow-host` takes it: without a port that is one of http and https."""
+def _allowed_host_text(host: str, port: int | None) -> str:
+    """Return a host as `--allow-host` takes it: without a default port of http or https."""
     return host if port in (None, 80, 443) else f"{host}:{port}"
 
 
 def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
-    """The library's request, and its target as it is to be sent."""
+    """Return the library's request, and its target verbatim."""
     try:
         url = httpx.URL(request.url)
         if (
@@ -279,7 +286,7 @@ def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
 
 
 def _head_of(response: httpx.Response) -> HttpReply:
-    """Status and headers. Raises ResponseMappingError `response.size`."""
+    """Return a reply with status and headers only. Raise ResponseMappingError `response.size`."""
     raw = response.headers.raw
     if sum(len(name) + len(value) + 4 for name, value in raw) > MAX_HEAD:
         raise too_long_head()
@@ -289,19 +296,19 @@ def _head_of(response: httpx.Response) -> HttpReply:
 
 @contextmanager
 def _our_errors(exchange: SocketExchange, cancel: Cancellation) -> Iterator[None]:
-    """What goes wrong inside, as errors of ours."""
+    """Inside, exceptions of the library become errors of cogcli."""
     try:
         yield
     except RuntimeErrorBase as error:
         if not cancel.is_set:
             raise
-        raise exchange.lost(GIVEN_UP) from error
+        raise exchange.transport_error(GIVEN_UP) from error
     except Exception as error:
         raise _translate_error(error, exchange, given_up=cancel.is_set) from error
 
 
 class HttpStream:
-    """A reply that is read while it comes: its head, and its body, once, whole or in chunks."""
+    """A reply that is read as it arrives: its head, then its body, once, whole or in chunks."""
 
     def __init__(
         self,
@@ -318,16 +325,18 @@ class HttpStream:
         self._cap = cap
 
     def chunks(self) -> Iterator[bytes]:
-        """The bytes of the body, as they come. Raises as `Http.send`; a body under an encoding is
-        `response.not-json`: none was asked for."""
+        """Yield the bytes of the body as they arrive.
+
+        Raise the errors of `Http.send`. A body with a content encoding raises `response.not-json`:
+        none was requested."""
         if self.head.header("content-encoding") not in ("", "identity"):
             raise ResponseMappingError(
                 "response.not-json", "the reply is encoded, unasked", left=True
             )
         left, stream = self._cap, iter(cast("Iterable[bytes]", self._response.stream))
         while True:
-            # Other exchanges of this thread may come between two chunks.
-            with _our_errors(self._exchange, self._cancel), limit_sockets(self._exchange):
+            # Other exchanges may run on this thread between two chunks.
+            with _our_errors(self._exchange, self._cancel), bound_sockets(self._exchange):
                 chunk = next(stream, None)
             if chunk is None:
                 return
@@ -337,15 +346,15 @@ class HttpStream:
             yield chunk
 
     def whole(self) -> HttpReply:
-        """The reply with its body, read to the end. Raises as `Http.send`."""
-        with _our_errors(self._exchange, self._cancel), limit_sockets(self._exchange):
+        """Return the reply with its body, read to the end. Raise the errors of `Http.send`."""
+        with _our_errors(self._exchange, self._cancel), bound_sockets(self._exchange):
             return _read(self.head, self._response, self._cap)
 
 
 def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
     chunks = cast("Iterable[bytes]", response.stream)
     if reply.status in _BODILESS or response.request.method == "HEAD":
-        # What such a reply's headers announce never comes.
+        # Such a reply has no body, even if its headers announce one.
         return reply._replace(body=inflate.decompress(chunks, "", cap))
     announced = reply.header("content-length")
     encoding = ", ".join(
@@ -374,24 +383,24 @@ def _too_large(cap: int) -> ResponseMappingError:
 def _translate_error(
     error: Exception, exchange: SocketExchange, *, given_up: bool
 ) -> RuntimeErrorBase:
-    """The library's exceptions as ours."""
+    """Return the error of cogcli for an exception of the library."""
     if given_up:
-        return exchange.lost(GIVEN_UP)
+        return exchange.transport_error(GIVEN_UP)
     if isinstance(error, httpx.TimeoutException):
-        return exchange.late()
+        return exchange.timeout_error()
     if (
         isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol)
         and not exchange.left
     ):
         return _unsendable(f"the request cannot be sent: {_error_words(error)}")
     if isinstance(error, httpx.ProxyError):
-        refused = exchange.lost(f"the proxy does not lead there: {_error_words(error)}")
+        refused = exchange.transport_error(f"the proxy does not lead there: {_error_words(error)}")
         refused.hint = PROXY_HINT
         return refused
     if isinstance(error, httpx.RemoteProtocolError):
-        return exchange.lost(f"no valid HTTP came back: {_error_words(error)}")
+        return exchange.transport_error(f"no valid HTTP came back: {_error_words(error)}")
     if isinstance(error, httpx.HTTPError | OSError):
-        return exchange.lost(_error_words(error))
+        return exchange.transport_error(_error_words(error))
     raise error
 
 
@@ -416,13 +425,14 @@ def async_client(
     proxy: str = "",
     unanswered: Callable[[Any, Exception], bool] = lambda request, error: False,
 ) -> Any:
-    """An `httpx2.AsyncClient` under the same rules: judged addresses, no redirects, no cookies, no environment.
+    """Return an `httpx2.AsyncClient` under the same rules: judged addresses, no redirects, no
+    cookies, no environment.
 
-    `timeout` is seconds or the library's own `Timeout`. The MCP library takes no other client; deadlines are its
-    caller's. A refused address comes out of a request as SafetyScopeError. `unanswered` is called with the request and
-    the error of a connection that fails; where it returns true, the library gets status 503 in its place, since it
-    would end everything else that is under way. Raises ServiceResolutionError `env.extra`.
-    """
+    `timeout` is seconds or the library's own `Timeout`. The MCP library takes no other client;
+    deadlines are its caller's. A request to a refused address raises SafetyScopeError. `unanswered`
+    is called with the request and the error of a failed connection. If it returns true, the library
+    gets status 503, since the error would end all other requests. Raise ServiceResolutionError
+    `env.extra`."""
     try:
         import httpx2
     except ImportError as error:
@@ -438,12 +448,12 @@ def async_client(
                 return await super().handle_async_request(request)
             except (httpx2.TransportError, RuntimeErrorBase) as error:
                 if isinstance(error, httpx2.TransportError):
-                    error.request = request  # as the library itself does, further up
+                    error.request = request  # as the library itself does in its outer layer
                 if not unanswered(request, error):
                     raise
                 return httpx2.Response(503, request=request)
 
-    transport = Transport(verify=_tls(environ or {}), trust_env=False, proxy=proxy or None)
+    transport = Transport(verify=_tls_context(environ or {}), trust_env=False, proxy=proxy or None)
     transport._pool._network_backend = _async_backend(None if proxy else network)
     return httpx2.AsyncClient(
         transport=transport,
@@ -451,13 +461,14 @@ def async_client(
         timeout=timeout,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         follow_redirects=False,
-        max_redirects=0,  # the MCP library would follow them within an origin, as often as this says
+        max_redirects=0,  # the MCP library would follow this many redirects within an origin
         trust_env=False,
     )
 
 
 def cap_body(response: Any, most: int, too_long: Callable[[], None]) -> None:
-    """Let an `httpx2` response's body, not yet read, end with the library's own error beyond so many bytes."""
+    """Make reading an `httpx2` response's body fail with the library's own error after `most`
+    bytes."""
     import httpx2
 
     async def capped(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
@@ -475,7 +486,7 @@ def cap_body(response: Any, most: int, too_long: Callable[[], None]) -> None:
 def pass_body(
     response: Any, through: Callable[[AsyncIterable[bytes]], AsyncIterator[bytes]]
 ) -> None:
-    """Let whoever reads an `httpx2` response's body, not yet read, get what `through` makes of its chunks."""
+    """Replace the unread body of an `httpx2` response by what `through` makes of its chunks."""
     import httpx2
 
     stream = response.stream
@@ -491,7 +502,8 @@ def pass_body(
 
 
 async def read_body(response: Any) -> bytes:
-    """An `httpx2` response's body; empty where it cannot be read: the next reader gets the error."""
+    """Return the body of an `httpx2` response; empty if it cannot be read, since the next read
+    raises the error."""
     import httpx2
 
     try:
@@ -505,7 +517,8 @@ def _lost_proxy(text: str) -> TransportError:
 
 
 def _async_backend(network: str | None) -> Any:
-    """The asynchronous sibling of `connections.Backend`; time limits are the library's."""
+    """Return the asynchronous counterpart of `connections.Backend`. The library keeps its time
+    limits."""
     import anyio
     from httpcore2 import AnyIOBackend, ConnectError, ConnectTimeout
 
@@ -520,7 +533,7 @@ def _async_backend(network: str | None) -> Any:
 
         async def connect(self, host: str, port: int, *arguments: Any, **named: Any) -> Any:
             if network is not None and (refusal := host_refusal(host, port, network)):
-                hint = allow_hint([_named(host, port)])
+                hint = allow_hint([_allowed_host_text(host, port)])
                 raise SafetyScopeError("safety.scope", f"{host} {refusal}", hint=hint, left=False)
             try:
                 rows = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)

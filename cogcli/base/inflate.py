@@ -1,4 +1,4 @@
-"""Content encodings of a reply, undone piecewise under a cap: a small reply cannot grow large."""
+"""Decompression of a reply, piece by piece under a cap: a small reply cannot grow large."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ _PLAIN: Final = ("", "identity")
 
 
 class TooLarge(Exception):
-    """More bytes came, or came out, than the cap allows."""
+    """The bytes received or decompressed exceed the cap."""
 
 
 class Damaged(Exception):
-    """The bytes are not what their content encoding says, or that encoding was never asked for."""
+    """The bytes do not match their content encoding, or that encoding was never requested."""
 
 
 def decompress(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
-    """All bytes of a body as they were before encoding. Raises TooLarge beyond `cap` bytes, on the wire or
-    inflated, and Damaged; both before the rest is read."""
+    """Return all decompressed bytes of a body.
+
+    Raise TooLarge beyond `cap` bytes, received or decompressed, and Damaged; both before the rest
+    is read."""
     name = encoding.strip().lower()
     if name in _PLAIN:
         body = bytearray()

@@ -1,5 +1,7 @@
-"""The JSON parser that decides and explains: by the rules of `base/strict_json`, a piece at a time, with causes and
-places. Slow: it reads what the fast one refused or may have softened."""
+"""The slow JSON parser, which follows the rules of `base/strict_json` and explains each error with
+its cause and place.
+
+It reads only texts that the fast parser refused or may have read too leniently."""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ _SMART = "“”„‟‘’‚‛«»＂"
 
 
 class JsonParser:
-    """Recursive descent over one text; recursion is bounded by `max_depth`. `refuse` makes the error of a code, a
-    message, a hint, the text and a place in it."""
+    """Recursive descent over one text; recursion is bounded by `max_depth`. `refuse` creates the
+    error from a code, a message, a hint, the text and a place in it."""
 
     __slots__ = ("_at", "_left", "_max_depth", "_max_nodes", "_refuse", "_text")
 
@@ -38,7 +40,7 @@ class JsonParser:
         self._max_nodes = self._left = max_nodes
 
     def document(self) -> Any:
-        """The value. Raises what `refuse` makes."""
+        """Return the value of the text. Raise the error that `refuse` creates."""
         self._skip()
         value = self._value(0)
         self._skip()
@@ -123,7 +125,7 @@ class JsonParser:
                 self._trailing_comma()
 
     def _separator(self, close: str, where: str) -> bool:
-        """Whether the container ends here; otherwise its comma is consumed."""
+        """Return whether the container ends here; otherwise consume its comma."""
         char = self._skip()
         if char not in (close, ","):
             self._quotes(char)
@@ -169,7 +171,7 @@ class JsonParser:
         self._at += len(literal)
         return value
 
-    # What follows only explains.
+    # The methods below only explain errors.
 
     def _fail(self, message: str, hint: str, code: str = "json.syntax") -> NoReturn:
         raise self._refuse(code, message, hint, self._text, self._at)

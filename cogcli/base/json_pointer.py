@@ -8,11 +8,11 @@ from typing import Any, Final
 Pointer = tuple[str, ...]
 """Keys and indices from the root of a document, as text."""
 NOWHERE: Final = object()
-"""What stands where nothing does."""
+"""The result of a look-up at a place that does not exist."""
 
 
 def parse_reference(reference: str) -> Pointer:
-    """The pointer of a `#/...` reference."""
+    """Return the pointer of a `#/...` reference."""
     from urllib.parse import unquote
 
     parts = unquote(reference[1:]).split("/")[1:]
@@ -20,17 +20,17 @@ def parse_reference(reference: str) -> Pointer:
 
 
 def pointer_of(path: Iterable[str | int]) -> str:
-    """The pointer of a path: `/steps/0/uses`, with `~0` for `~` and `~1` for `/`."""
+    """Return the pointer of a path: `/steps/0/uses`, with `~0` for `~` and `~1` for `/`."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
 
 
 def pointer_text(place: Pointer) -> str:
-    """A pointer as a reference within its document: `#/...`."""
+    """Return a pointer as a reference within its document: `#/...`."""
     return f"#{pointer_of(place)}"
 
 
-def found_at(document: Any, place: Pointer) -> Any:
-    """What stands at a place, NOWHERE if nothing does."""
+def find_at(document: Any, place: Pointer) -> Any:
+    """Return the value at a place, NOWHERE if there is none."""
     value = document
     for part in place:
         if isinstance(value, dict) and part in value:
@@ -48,11 +48,11 @@ def found_at(document: Any, place: Pointer) -> Any:
 
 
 class DocumentFault(Exception):
-    """A document that cannot be used, or something it does not say: a code of
-    docs/reference/protocols.md#wire-checks, and what to do.
+    """A document that cannot be used, or that lacks a required part: a code of
+    docs/reference/protocols.md#wire-checks, and a hint.
 
-    `pointer`, or `line` and `column`, is the place in the document; `file` is its real path, known once it was read.
-    """
+    `pointer`, or `line` and `column`, is the place in the document; `file` is its real path, known
+    once it was read."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class DocumentFault(Exception):
 
     @property
     def located_message(self) -> str:
-        """The message with its line and column, where these are known."""
+        """Return the message with its line and column, if these are known."""
         return (
             f"{self.message} (line {self.line}, column {self.column})"
             if self.line

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class BadPath(ValueError):
-    """Text that is not a path; `position` is the 0-based place where it stops being one."""
+    """Text that is not a path; `position` is the 0-based place of the error."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -15,8 +15,9 @@ class BadPath(ValueError):
         self.reason = reason
 
 
-class Absent(KeyError):
-    """A path that leads nowhere: the segment not found, the path before it, and what is there instead."""
+class PathNotFound(KeyError):
+    """A path without a value: the missing segment, the path before it, and the keys that exist
+    there."""
 
     def __init__(self, segment: str, before: str, known: list[str], kind: str) -> None:
         super().__init__(segment)
@@ -27,7 +28,7 @@ class Absent(KeyError):
 
 
 def parse(path: str) -> list[str]:
-    """The segments of a path. Raises BadPath."""
+    """Return the segments of a path. Raise BadPath."""
     segments: list[str] = []
     at = 1 if path.startswith(".") else 0
     while at < len(path):
@@ -66,18 +67,18 @@ def _bracket(path: str, at: int) -> tuple[str, int]:
 
 
 def look_up(document: Any, segments: list[str]) -> Any:
-    """The value at a path. Raises Absent."""
+    """Return the value at a path. Raise PathNotFound."""
     value = document
     for position, segment in enumerate(segments):
         before = ".".join(segments[:position])
         if isinstance(value, dict):
             if segment not in value:
-                raise Absent(segment, before, list(value), "object")
+                raise PathNotFound(segment, before, list(value), "object")
             value = value[segment]
         elif isinstance(value, list):
             if not (segment.isascii() and segment.isdigit()) or int(segment) >= len(value):
-                raise Absent(segment, before, [], f"list of {len(value)}")
+                raise PathNotFound(segment, before, [], f"list of {len(value)}")
             value = value[int(segment)]
         else:
-            raise Absent(segment, before, [], "null" if value is None else "scalar")
+            raise PathNotFound(segment, before, [], "null" if value is None else "scalar")
     return value

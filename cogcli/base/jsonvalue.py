@@ -1,4 +1,4 @@
-"""JSON values: copying them, and admitting foreign Python values as such."""
+"""JSON values: copies, comparison, and conversion of foreign Python values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from cogcli.base.foreign_data import list_data, object_data, scalar_data
 
 NOTHING: Final[dict[Any, Any]] = {}
-"""The empty object as a default. All who are given none share it, so it is never changed."""
+"""The empty object as a shared default; it is never changed."""
 MAX_DEPTH: Final = 100
 MAX_INTEGER: Final = 2**53 - 1
 _LONGEST_PLACE: Final = 80
@@ -18,17 +18,17 @@ _SCALARS = (str, int, float, bool, type(None))
 
 
 def text_of(value: Any) -> str:
-    """The value where it is text; empty for any other, as for a member of another tool's log of a wrong type."""
+    """Return the value if it is text, else empty text."""
     return value if isinstance(value, str) else ""
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """The value where it is an object; an empty one for any other."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def list_of(value: Any) -> list[Any]:
-    """The value where it is a list; an empty one for any other."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
@@ -43,7 +43,7 @@ class NotJson(ValueError):
 
 
 def holds_at_most(value: Any, most: int) -> bool:
-    """Whether a value consists of at most so many values, itself among them; no more of them are looked at."""
+    """Whether a value consists of at most `most` values, itself included. Counting stops there."""
     count, waiting = 0, [value]
     while waiting and count <= most:
         part = waiting.pop()
@@ -55,7 +55,7 @@ def holds_at_most(value: Any, most: int) -> bool:
 
 
 def deep_copy(value: Any) -> Any:
-    """A copy that shares no list or dict with `value`; a tuple becomes a list."""
+    """Return a copy that shares no list or dict with `value`; a tuple becomes a list."""
     if type(value) is dict:
         return {k: v if type(v) in _SCALARS else deep_copy(v) for k, v in value.items()}
     if type(value) is list or type(value) is tuple:
@@ -64,8 +64,10 @@ def deep_copy(value: Any) -> Any:
 
 
 def to_plain_json(value: Any, place: str = "", depth: int = 0) -> Any:
-    """`value` as plain JSON, sharing nothing with it: tuples become lists, subclasses what their base types hold, named
-    tuples and dataclasses objects (`base.foreign_data`). Raises NotJson naming the place."""
+    """Return `value` as plain JSON that shares nothing with it. Raise NotJson with the place.
+
+    Tuples become lists, subclasses their base types, named tuples and dataclasses objects
+    (`base.foreign_data`)."""
     kind = type(value)
     if kind is str:
         return _text(value, place)
@@ -83,11 +85,11 @@ def to_plain_json(value: Any, place: str = "", depth: int = 0) -> Any:
         return _object(value.items(), place, depth)
     if kind is list or kind is tuple:
         return _list(value, place, depth)
-    return _foreign(value, place, depth)
+    return _convert_foreign(value, place, depth)
 
 
-def _foreign(value: Any, place: str, depth: int) -> Any:
-    """A value of a type that is none of JSON's own."""
+def _convert_foreign(value: Any, place: str, depth: int) -> Any:
+    """Convert a value whose type is not one of JSON's own."""
     if (scalar := scalar_data(value)) is not None:
         return to_plain_json(scalar, place, depth)
     if (members := object_data(value)) is not None:
@@ -109,9 +111,7 @@ def _object(members: Iterable[tuple[Any, Any]], place: str, depth: int) -> dict[
     result: dict[str, Any] = {}
     for name, item in members:
         key = name if type(name) is str else _key(name, place)
-        if (
-            key in result
-        ):  # two keys of types that are not equal, as texts of another type may not be
+        if key in result:  # two unequal keys of foreign text types may become the same text
             raise NotJson(place, f"two keys `{key}`")
         result[_text(key, place)] = to_plain_json(item, prefix + key, depth + 1)
     return result
@@ -139,7 +139,8 @@ def _text(value: str, place: str) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """The word users see for a value's type: text, number, boolean, list, object or null."""
+    """Return the word that users see for a value's type: text, number, boolean, list, object or
+    null."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -158,7 +159,7 @@ _WORDS: Final = {
 
 
 def preview(value: Any, limit: int = 60) -> str:
-    """A value as one short line: its type word, and the value itself where it is a scalar."""
+    """Return a value as one short line: its type word, and the value itself if it is a scalar."""
     if isinstance(value, str):
         text = value if len(value) <= limit else f"{value[: limit - 1]}…"
         return f'text "{text}"'
@@ -180,9 +181,10 @@ def equal(a: Any, b: Any) -> bool:
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """Inside, nothing is collected but what nobody holds any more: JSON has no cycles, nor have specs, and
-    looking for them takes a third of the time that reading a large log takes, a fifth of checking many expressions.
-    After it all is as it was."""
+    """Inside, the cycle collector is off; reference counting still frees memory.
+
+    JSON and specs have no cycles. Searching for them takes a third of the time of reading a large
+    log, and a fifth of checking many expressions. The previous setting is restored at the end."""
     was = gc.isenabled()
     gc.disable()
     try:

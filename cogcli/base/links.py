@@ -11,7 +11,7 @@ import os
 from cogcli.base.errors import EnvironmentRefusal
 
 LEAVES = "project.link"
-"""The code of the error about such a link."""
+"""The code of the error for a link that leaves its project."""
 BY_DESCRIPTOR = os.open in os.supports_dir_fd
 """Whether names can be resolved inside an open directory. Windows cannot; there a directory is found by its path."""
 
@@ -23,7 +23,7 @@ _DIRECTORY = (
     | getattr(os, "O_BINARY", 0)
 )
 _PASSED = _DIRECTORY | getattr(os, "O_PATH", 0)
-"""The flags for a directory on the way. With `O_PATH` the right to enter it is enough, as for any path."""
+"""The flags for opening a directory on the path. With `O_PATH` the right to enter it is enough."""
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -32,10 +32,10 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def find_leaving_link(path: str, bound: str) -> str:
-    """The first link on the way from `bound` to `path` that leads out of `bound`; empty if there is none.
+    """Return the first link between `bound` and `path` that leads out of `bound`; empty if there is
+    none.
 
-    A path that is not below `bound` is a path that the user names: it has none.
-    """
+    A path that is not below `bound` is one that the user names: the result is empty."""
     path = os.path.abspath(path)
     if not bound or not is_below(path, bound):
         return ""
@@ -51,7 +51,7 @@ def find_leaving_link(path: str, bound: str) -> str:
 
 
 def link_refusal(link: str) -> EnvironmentRefusal:
-    """The error for a link that leaves a project which is not trusted."""
+    """Return the error for a link that leaves a project which is not trusted."""
     try:
         target = os.readlink(link)
     except OSError:
@@ -72,10 +72,10 @@ def link_refusal(link: str) -> EnvironmentRefusal:
 
 
 def require_inside(path: str, bound: str) -> str:
-    """The path, of which no link leaves `bound`; its real path if there is a bound.
+    """Return the path after checking that none of its links leaves `bound`; with a bound, its real
+    path.
 
-    Raises EnvironmentRefusal `project.link`.
-    """
+    Raise EnvironmentRefusal `project.link`."""
     if not bound:
         return path
     if link := find_leaving_link(path, bound):
@@ -84,23 +84,22 @@ def require_inside(path: str, bound: str) -> str:
 
 
 def open_directory(path: str, *, make: bool = False) -> int:
-    """A descriptor of the directory at a real path: no name on the way may be a link, so that a link which was made
-    since the path was resolved is not followed.
+    """Return a descriptor of the directory at a real path. No name on the path may be a link.
 
-    `make` makes the directories that are missing, 0700. Raises OSError.
-    """
+    So a link that was created after the path was resolved is not followed. `make` creates missing
+    directories with mode 0700. Raise OSError."""
     *above, last = os.path.abspath(path).split(os.sep)
     place = os.open(os.sep, _PASSED)
     try:
         for name in filter(None, above):
-            place = _entered(place, name, _PASSED, make=make)
-        return _opened(place, last or os.curdir, _DIRECTORY, make=make)
+            place = _enter_child(place, name, _PASSED, make=make)
+        return _open_child(place, last or os.curdir, _DIRECTORY, make=make)
     finally:
         os.close(place)
 
 
-def _opened(place: int, name: str, flags: int, *, make: bool) -> int:
-    """A descriptor of a directory in another one. Raises OSError."""
+def _open_child(place: int, name: str, flags: int, *, make: bool) -> int:
+    """Return a descriptor of a directory inside another one. Raise OSError."""
     try:
         return os.open(name, flags, dir_fd=place)
     except FileNotFoundError:
@@ -108,13 +107,13 @@ def _opened(place: int, name: str, flags: int, *, make: bool) -> int:
             raise
     try:  # noqa: SIM105  # `contextlib` takes time at every start
         os.mkdir(name, 0o700, dir_fd=place)
-    except FileExistsError:  # another process was first
+    except FileExistsError:  # another process created it first
         pass
     return os.open(name, flags, dir_fd=place)
 
 
-def _entered(place: int, name: str, flags: int, *, make: bool) -> int:
-    """As `_opened`; the outer directory is closed, unless that raises."""
-    inner = _opened(place, name, flags, make=make)
+def _enter_child(place: int, name: str, flags: int, *, make: bool) -> int:
+    """Do the same as `_open_child`, and close the outer directory if it succeeds."""
+    inner = _open_child(place, name, flags, make=make)
     os.close(place)
     return inner

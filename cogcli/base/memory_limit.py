@@ -1,9 +1,8 @@
 """The limit of this process on its address space (`ulimit -v`), and how much of it is left.
 
-CPython 3.11 can loop forever, without its lock, where no byte is left: unwinding an exception needs memory, too. A run
-under a limit therefore ends while there is room, and its threads share one arena of malloc: each arena of its own
-reserves up to 128 MiB of addresses.
-"""
+CPython 3.11 can loop forever, without its lock, if no byte is left: unwinding an exception needs
+memory, too. A run under a limit therefore ends while there is room, and its threads share one arena
+of malloc: each arena of its own reserves up to 128 MiB of addresses."""
 
 from __future__ import annotations
 
@@ -12,9 +11,10 @@ import sys
 from typing import Final
 
 ROOM: Final = 32 * 1024 * 1024
-"""What a call may need before it returns: a thread's stack, and the libraries of its protocol."""
+"""Bytes that a call may need before it returns: a thread's stack, and the libraries of its
+protocol."""
 ROOM_OF_A_CALL: Final = 8 * 1024 * 1024
-"""What each call in flight may still need: its response is parsed, checked and logged."""
+"""Bytes that each call in flight may still need to parse, check and log its response."""
 _LIMITS: Final = "/proc/self/limits"
 _SIZE: Final = "/proc/self/statm"
 _ARENA_MAX: Final = -8
@@ -33,7 +33,7 @@ def find_limit() -> int | None:
 
 
 def share_arena() -> None:
-    """Have all threads of the process share one arena, where malloc can."""
+    """Make all threads of the process share one arena, if malloc supports it."""
     if sys.platform == "linux":
         import ctypes
 

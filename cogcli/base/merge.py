@@ -10,7 +10,8 @@ from cogcli.base.jsonvalue import equal, kind_of
 
 
 def require_mergeable(strategy: str, target: str, present: str | None, value: str) -> None:
-    """Raises OutputMappingError `output.merge` unless the kinds fit. `present` None means the target is absent."""
+    """Raise OutputMappingError `output.merge` unless the kinds fit. `present` None means the target
+    is absent."""
     wanted = STRATEGIES[strategy].needs
     if not wanted:
         return
@@ -25,12 +26,14 @@ def require_mergeable(strategy: str, target: str, present: str | None, value: st
 
 
 def merge(strategy: str, present: Any, value: Any) -> Any:
-    """The new value of the target. `present` is the state's own value or None when absent; `value` is kept."""
+    """Return the new value of the target. `present` is the state's own value, None if absent. The
+    result may share parts with `value`."""
     return value if present is None else STRATEGIES[strategy].combine(present, value)
 
 
-def is_replacing(strategy: str) -> bool:
-    """Whether a write of this strategy leaves nothing of what was there; not so of a strategy that is not known."""
+def replaces_present(strategy: str) -> bool:
+    """Whether a write with this strategy replaces the present value entirely; False for an unknown
+    strategy."""
     row = STRATEGIES.get(strategy)
     return row is not None and not row.keeps_present
 
@@ -46,7 +49,8 @@ def _append(present: list[Any], value: list[Any]) -> list[Any]:
 
 
 def _deep_merge(present: Any, over: Any) -> Any:
-    """`present` with `over` laid over it, recursively through objects. Where either is not an object, `over` wins."""
+    """Merge `over` into `present`, recursively through objects. If either is not an object, `over`
+    wins."""
     return _merge_objects(present, over) if type(present) is dict and type(over) is dict else over
 
 
@@ -60,29 +64,33 @@ def _merge_objects(present: dict[str, Any], over: dict[str, Any]) -> dict[str, A
     return present
 
 
-def conflict(a: Any, b: Any, path: str = "") -> str | None:
-    """The first leaf that two concurrent deep merges set differently, as a dotted path, empty for the whole value; None
-    if they agree."""
+def find_conflict(a: Any, b: Any, path: str = "") -> str | None:
+    """Return the first leaf that two concurrent deep merges set differently, as a dotted path; None
+    if they agree.
+
+    The path is empty for the whole value."""
     if not (kind_of(a) == kind_of(b) == "object"):
         return None if equal(a, b) else path
     for key in a.keys() & b.keys():
-        inner = conflict(a[key], b[key], f"{path}.{key}" if path else key)
+        inner = find_conflict(a[key], b[key], f"{path}.{key}" if path else key)
         if inner is not None:
             return inner
     return None
 
 
 class Strategy(NamedTuple):
-    """How a value is written to a target that holds one already."""
+    """How a value is written to a target that already has one."""
 
     combine: Callable[[Any, Any], Any]
-    """Gives the new value of the target from the state's own value, which it may change, and the one written."""
+    """Returns the new value of the target from the state's own value, which it may change, and the
+    written value."""
     needs: str = ""
-    """The kind that both must have; empty if any kind will do."""
+    """The kind that both values must have; empty if any kind is allowed."""
     of_any_kind: bool = False
-    """Whether it combines values although it needs no kind."""
-    conflict: Callable[[Any, Any], str | None] | None = None
-    """Gives the first leaf that two concurrent writes set differently; None where no two can differ."""
+    """Whether it combines values although it requires no kind."""
+    find_conflict: Callable[[Any, Any], str | None] | None = None
+    """Returns the first leaf that two concurrent writes set differently; None if no two can differ.
+    """
 
     @property
     def keeps_present(self) -> bool:
@@ -93,7 +101,7 @@ class Strategy(NamedTuple):
 STRATEGIES: Final[dict[str, Strategy]] = {
     "overwrite": Strategy(_replace),
     "append": Strategy(_append, "list"),
-    "deep_merge": Strategy(_deep_merge, of_any_kind=True, conflict=conflict),
+    "deep_merge": Strategy(_deep_merge, of_any_kind=True, find_conflict=find_conflict),
     "replace": Strategy(_replace),
 }
 """Every strategy of `merge_strategy`, in the order of messages and schemas. A new one is a row here."""

@@ -1,10 +1,11 @@
-"""Comparing JSON values, such as outputs with those that a scenario expects (docs/reference/protocols.md#scenarios).
+"""Comparison of JSON values, such as outputs with the outputs that a scenario expects
+(docs/reference/protocols.md#scenarios).
 
 - exact: equal as JSON, without coercion.
-- subset: every expected member is present; lists have the same length, their elements fit one by one.
+- subset: every expected member is present; lists have the same length, their elements fit one by
+  one.
 - shape: the same kinds of values; every element of a list has the kind of the first expected one.
-- same types: exact, and 1 is not 1.0; no scenario asks for it.
-"""
+- same types: exact, and 1 is not 1.0; no scenario uses it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Json = Mapping[str, Any]
 
 
 class OutputDifference(NamedTuple):
-    """One place where the two differ: its dotted path, and both values, `ABSENT` where there is none."""
+    """One difference: its dotted path, and both values; `ABSENT` for a missing one."""
 
     path: str
     expected: Any
@@ -30,7 +31,7 @@ class OutputDifference(NamedTuple):
 
 
 def differences(expected: Any, found: Any, match: str) -> list[OutputDifference]:
-    """At most 20 differences; none if the value is as expected."""
+    """Return at most 20 differences; none if the value is as expected."""
     return list(islice(_compare(expected, found, match, ""), _MOST))
 
 
@@ -55,7 +56,7 @@ def _members(expected: Json, found: Json, match: str) -> Iterator[tuple[str, Any
 
 def _elements(expected: list[Any], found: list[Any], match: str) -> Iterator[tuple[int, Any, Any]]:
     if match == SHAPE:
-        expected = expected[:1] * len(found)  # a list of which nothing is expected fits any list
+        expected = expected[:1] * len(found)  # an empty expected list matches any list
         found = found[: len(expected)]
     both = zip_longest(expected, found, fillvalue=ABSENT)
     for number, (one, other) in enumerate(both):

@@ -1,4 +1,5 @@
-"""Problems: what a static check found. Data, never an exception (docs/reference/spec-files.md#problems)."""
+"""Problems: the defects that static checks find. They are data, never exceptions
+(docs/reference/spec-files.md#problems)."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ Severity = Literal["E", "W", "R"]
 
 
 class Problem(NamedTuple):
-    """One defect: a stable code, its 1-based place, what was found, what to do. `line` and `column` are 0 when the
-    problem concerns a whole file or no file; `path` is a JSON pointer. Each line of a hint is something to do."""
+    """One defect: a stable code, its 1-based place, a message and a hint. `line` and `column` are 0
+    when the problem concerns a whole file or no file; `path` is a JSON pointer. Each line of a hint
+    is one action."""
 
     code: str
     severity: Severity
@@ -30,20 +32,22 @@ class Problem(NamedTuple):
 
     @property
     def summary_line(self) -> str:
-        """Message and hint as one line."""
+        """Return message and hint as one line."""
         return "; ".join([self.message, *filter(None, self.hint.split("\n"))])
 
     def to_payload(self) -> dict[str, str | int]:
-        """The problem as the JSON object that `--json` and `--format jsonl` print."""
+        """Return the JSON object that `--json` and `--format jsonl` print."""
         return self._asdict()
 
 
 def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
-    """Problems sorted by file, line, column and code, each once; those that follow from errors in another file, and a
-    key that is missing because it is misspelled, come last."""
+    """Return problems sorted by file, line, column and code, without repeats.
+
+    Problems that follow from errors in another file come last, as does a missing key that is
+    misspelled."""
     found = set(problems)
     misspelled = {
-        (p.file, name) for p in found if p.code == "key.unknown" for name in meant_by(p.hint)
+        (p.file, name) for p in found if p.code == "key.unknown" for name in names_from_hint(p.hint)
     }
 
     def place(problem: Problem) -> tuple[Any, ...]:
@@ -58,13 +62,14 @@ def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
 
 
 FILE_HAS_ERRORS: Final = " has errors"
-"""The end of the message of a problem that follows from errors in another file."""
+"""The end of the message of a problem that an error in another file causes."""
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 
 
 def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
-    """At most `limit` of the known words that look like `word`, nearest first; words of one line only. One that
-    differs in capitals alone is the nearest."""
+    """Return at most `limit` known words that resemble `word`, nearest first.
+
+    Words of several lines are skipped. A word that differs only in capitals is the nearest."""
     from difflib import get_close_matches
 
     words = list(filter(str.isprintable, known))
@@ -75,29 +80,29 @@ def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str
 
 
 def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:
-    """A hint sentence naming what may have been meant, or the empty string."""
-    return meant_hint(did_you_mean(word, known))
+    """Return a hint sentence with the likely intended words, or the empty string."""
+    return suggestion_hint(did_you_mean(word, known))
 
 
 def suggest_path(word: str, known: Iterable[str], *, before: str = "", after: str = "") -> str:
-    """A hint sentence naming whole paths: what may have been meant by one word of a path, between what stands before
-    and after it; or the empty string."""
-    return meant_hint([f"{before}{name}{after}" for name in did_you_mean(word, known)])
+    """Return a hint sentence with whole paths whose middle word resembles `word`, or the empty
+    string."""
+    return suggestion_hint([f"{before}{name}{after}" for name in did_you_mean(word, known)])
 
 
-def meant_hint(names: Sequence[str]) -> str:
-    """A hint sentence naming each of these, or the empty string."""
+def suggestion_hint(names: Sequence[str]) -> str:
+    """Return a hint sentence with all these names, or the empty string."""
     return f"did you mean {' or '.join(f'`{name}`' for name in names)}?" if names else ""
 
 
-def meant_by(hint: str) -> list[str]:
-    """The names in a hint that begins as `meant_hint` writes it; none in another."""
+def names_from_hint(hint: str) -> list[str]:
+    """Return the names in a hint that `suggestion_hint` wrote; none for another hint."""
     found = _MEANT.match(hint)
     return found[1].split("` or `") if found else []
 
 
 def list_known(known: Iterable[str], *, limit: int = 6) -> str:
-    """A hint sentence naming the first of what there is; words of one line only."""
+    """Return a hint sentence with the first of the known words; words of several lines are skipped."""
     words = list(filter(str.isprintable, known))
     more = f" and {len(words) - limit} more" if len(words) > limit else ""
     return f"it has {', '.join(words[:limit])}{more}" if words else "it has none"
@@ -110,10 +115,9 @@ _PRECEDENCE: Final = (ENVIRONMENT, VETOED)
 class ProblemsFound(CogcliError):
     """All problems that keep a command from starting, under the code of the first.
 
-    The one that decides the exit code comes first: what is wrong with the environment wins over a veto, a veto over
-    a usage error. The others keep their order. Codes of specs have no row among the failures: their exit
-    code is `unlisted`, which is another one only for a file that the caller gave.
-    """
+    The problem that decides the exit code comes first: environment errors win over vetoes, vetoes
+    over usage errors. The others keep their order. Codes of spec checks have no row in `FAILURES`:
+    they exit with `unlisted`, which differs only for a file that the caller names."""
 
     def __init__(self, problems: Sequence[Problem], *, unlisted: int = ENVIRONMENT) -> None:
         rows = [FAILURE_OF.get(problem.code) for problem in problems]
@@ -132,5 +136,5 @@ class ProblemsFound(CogcliError):
 
     @property
     def exit_code(self) -> int:
-        """The exit code that belongs to the code of the first."""
+        """Return the exit code of the first problem's code."""
         return self._exit_code

@@ -1,13 +1,14 @@
 """Masking secrets before anything is written (docs/reference/episode.md#redaction).
 
-1. A value known to be secret is masked wherever it stands, in keys too, plain or in another form
-   (`base/secret_search.py`), and so are its parts that look random (`base/secret_parts.py`). Values shorter than 8
-   characters are not: they would hit plain words.
-2. A member whose key names a secret is masked whole, unless it is null, a boolean or empty. Keys are judged by their
-   words: `api_key`, `apiKey` and `X-Api-Key` are secret; `monkey`, `tokens_used` and `token_count` are not.
-3. So is the `value` of an object whose `target`, `key` or `name` does, by its last word after a dot.
-4. A string that is JSON itself, whole or cut off, is masked by the keys inside it.
-"""
+1. A known secret value is masked everywhere, in keys too, plain or encoded
+   (`base/secret_search.py`), and so are its parts that look random (`base/secret_parts.py`). Values
+   shorter than 8 characters are not masked: they would match plain words.
+2. A member whose key names a secret is masked whole, unless it is null, a boolean or empty. Keys
+   are judged by their words: `api_key`, `apiKey` and `X-Api-Key` are secret; `monkey`,
+   `tokens_used` and `token_count` are not.
+3. The `value` of an object is masked if the last part of its `target`, `key` or `name` names a
+   secret.
+4. A string that is itself JSON, whole or truncated, is masked by the keys inside it."""
 
 from __future__ import annotations
 
@@ -45,13 +46,13 @@ _ABOUT: Final = frozenset(
     present
     """.split()
 )
-"""After a secret word these make the key tell something about the secret instead of being it."""
+"""Words that, after a secret word, make the key describe the secret instead of holding it."""
 _COUNTING: Final = frozenset(
     "max min num n per avg mean total eos bos pad unk stop special".split()
 )
-"""Before `token` these make it a unit of text."""
+"""Words that, before `token`, make it a unit of text."""
 _PLAIN, _NAMED, _HOLDS, _VALUE = 1, 2, 3, 4
-"""Verdicts on a key: an ordinary one, one that names a secret, one that contains a known value, `value` itself."""
+"""Verdicts on a key: ordinary, names a secret, contains a known value, or is `value` itself."""
 _NAMING: Final = ("target", "key", "name")
 _CACHED_KEYS: Final = 10_000
 _CACHED_LENGTH: Final = 80
@@ -61,7 +62,7 @@ _INNER_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
 
 
 class Redactor:
-    """Masks what it knows to be secret. Values may be added while a run goes on, from any thread."""
+    """Masks secret values. Values may be added during a run, from any thread."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._values: frozenset[str] = frozenset()
@@ -75,7 +76,7 @@ class Redactor:
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
-        """Know more secret values; ones too short to differ from plain words are passed over."""
+        """Add secret values; values too short to differ from plain words are skipped."""
         stripped = {secret.strip() for secret in secrets}
         values = self._values | {value for value in stripped if len(value) >= MIN_LENGTH}
         if values == self._values:
@@ -85,7 +86,7 @@ class Redactor:
 
     @property
     def _search(self) -> SecretSearch:
-        # Values and search are replaced together: `add` may be called meanwhile.
+        # Values and search are replaced together, because `add` may run concurrently.
         values, built = self._values, self._built
         if built is None or built[0] is not values:
             from cogcli.base.secret_search import search_for
@@ -94,15 +95,15 @@ class Redactor:
         return built[1]
 
     def mask(self, value: Any) -> Any:
-        """`value` without secrets, by value and by key name: the same object when there were none."""
+        """Return `value` without secrets, by value and by key name: the same object if it has none."""
         return self._masked(value, True)
 
     def mask_known(self, value: Any) -> Any:
-        """`value` without the secret values known: the same object when there were none."""
+        """Return `value` without the known secret values: the same object if it has none."""
         return value if not self._values else self._masked(value, False)
 
     def mask_text(self, text: str) -> str:
-        """A text without the secret values known."""
+        """Return a text without the known secret values."""
         return text if not self._values else self._search.mask(text)
 
     def _masked(self, value: Any, named: bool) -> Any:
@@ -112,8 +113,10 @@ class Redactor:
         return value if rebuilt == value else rebuilt
 
     def _hit(self, values: Iterable[Any], named: bool) -> bool:
-        """Whether anything in these values has to be masked. The hot path: it builds nothing, and passes over an object
-        of plain keys, and texts where no value is known, without a call."""
+        """Whether any of these values has to be masked.
+
+        This is the hot path: it builds nothing, and it skips plain keys and clean texts without a
+        call."""
         known, clean = bool(self._values), self._clean
         for value in values:
             kind = type(value)
@@ -141,17 +144,17 @@ class Redactor:
         return bool(numbers) and str(value) in numbers
 
     def _hit_key(self, value: dict[str, Any], named: bool) -> bool:
-        """Whether a key of an object has to be masked, or betrays its member."""
+        """Whether a key has to be masked, or marks its member as secret."""
         for key, item in value.items():
             verdict = self._verdict(key)
             if verdict == _HOLDS or (
-                named and verdict != _PLAIN and _betrayed(verdict, value, item)
+                named and verdict != _PLAIN and _is_secret_member(verdict, value, item)
             ):
                 return True
         return False
 
     def _hit_text(self, text: str, named: bool) -> bool:
-        clean = self._clean  # taken before the search: `add` replaces it after
+        clean = self._clean  # read before the search, because `add` replaces it after the search
         if self._values and self._search.is_in(text):
             return True
         if text[0] in "{[":
@@ -163,8 +166,10 @@ class Redactor:
         return False
 
     def _verdict(self, key: str) -> int:
-        """The verdict on a key, found once. Caches are taken before the search: `add` replaces them after it, so what
-        another thread found by the old search is forgotten with them."""
+        """Return the cached verdict on a key.
+
+        Caches are read before the search, because `add` replaces them after it: results of the old
+        search are dropped with them."""
         plain, others = self._plain, self._others
         if key in plain:
             return _PLAIN
@@ -187,11 +192,11 @@ class Redactor:
         kind = type(value)
         if kind is str:
             text = self.mask_text(value)
-            return _inside_masked(text) if named and text[:1] in ("{", "[") else text
+            return _mask_inside_json(text) if named and text[:1] in ("{", "[") else text
         if kind is dict:
             return {
                 self.mask_text(key): MASK
-                if named and _betrayed(self._verdict(key), value, item)
+                if named and _is_secret_member(self._verdict(key), value, item)
                 else self._rebuilt(item, named=named)
                 for key, item in value.items()
             }
@@ -202,8 +207,8 @@ class Redactor:
         return value
 
 
-def _betrayed(verdict: int, around: dict[str, Any], value: Any) -> bool:
-    """Whether a member is a secret by its key, or by the name that the object around it gives."""
+def _is_secret_member(verdict: int, around: dict[str, Any], value: Any) -> bool:
+    """Whether a member is a secret by its key, or by the name that the surrounding object gives."""
     if value is None or type(value) is bool or value in (MASK, "", [], {}):
         return False
     if verdict != _VALUE:
@@ -213,11 +218,12 @@ def _betrayed(verdict: int, around: dict[str, Any], value: Any) -> bool:
 
 
 BY_NAME: Final = Redactor()
-"""Masks what its key says is secret. It knows no value: none may be added to it."""
+"""Masks values whose keys name a secret. It holds no values, and none may be added."""
 
 
-def _inside_masked(text: str) -> str:
-    """JSON text with the values of secret keys masked; one that is no scalar takes the rest of the text along."""
+def _mask_inside_json(text: str) -> str:
+    """Return JSON text with the values of secret keys masked. A secret object or list is masked to
+    the end of the text."""
     parts, done = [], 0
     for match in _INNER_KEY.finditer(text):
         if match.start() < done or not names_secret(match[1]):

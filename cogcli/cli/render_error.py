@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cogcli.base.errors import CogcliError
-from cogcli.base.problems import Problem, meant_by
+from cogcli.base.problems import Problem, names_from_hint
 from cogcli.base.terminal_text import visible
 from cogcli.cli.typer_app import parse
 from cogcli.report.check_report import severity_word
@@ -209,7 +209,7 @@ def _without_problem(
         return _completed(argv, samples, str(getattr(one, "path", "")).rpartition("/")[2])
     if hosts := _ALLOWED_HOSTS.search(one.hint):
         return [*argv, *hosts[1].split()] if "--" not in argv else None
-    choice = None if meant_by(one.hint) else _OTHER_BINDING.search(one.hint)
+    choice = None if names_from_hint(one.hint) else _OTHER_BINDING.search(one.hint)
     return _with_binding(argv, choice[1]) if choice else _respelt(one, argv, samples)
 
 

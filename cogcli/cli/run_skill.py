@@ -11,7 +11,7 @@ from cogcli.app.registry import open_registry, untrusted_warning
 from cogcli.app.run_skill import options_of, run_given, with_pack
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
-from cogcli.base.problems import meant_hint
+from cogcli.base.problems import suggestion_hint
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
@@ -74,7 +74,7 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
         raise SkillNotFoundError(
             "skill.not-found",
             f"`{skill_id}` is not a skill id",
-            hint=meant_hint(_skills_of_file(context.settings, skill_id))
+            hint=suggestion_hint(_skills_of_file(context.settings, skill_id))
             or "an id is domain.slug; see cogcli skills ls",
         )
     problems: list[CogcliError] = []

@@ -10,7 +10,7 @@ from shlex import join
 from typing import NamedTuple
 
 from cogcli.base.errors import UsageError
-from cogcli.base.problems import did_you_mean, meant_hint, suggestion
+from cogcli.base.problems import did_you_mean, suggestion, suggestion_hint
 from cogcli.base.redact import names_secret
 from cogcli.cli.app import COMMANDS, first_words, verbs
 from cogcli.cli.flag_words import KnownFlags
@@ -127,7 +127,7 @@ def unknown_flag(line: CommandLine, name: str, *, at_group: bool) -> UsageError:
     if error is not None:
         return error
     look = "cogcli --help" if at_group else f"cogcli {line.words} --help"
-    hint = meant_hint(_near_flags(name, line.known))
+    hint = suggestion_hint(_near_flags(name, line.known))
     return UsageError("usage.flag", what, hint=hint, next=(look,))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from cogcli.base.jsonvalue import list_of
-from cogcli.base.merge import is_replacing
+from cogcli.base.merge import replaces_present
 from cogcli.base.refs import MISSING, parse_target
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
@@ -83,7 +83,7 @@ class Beliefs:
             if target.startswith(("vars.", "working.artifacts")):
                 self._order += 1
                 self._writers[target] = source._replace(
-                    order=self._order, replaces=is_replacing(strategy)
+                    order=self._order, replaces=replaces_present(strategy)
                 )
             elif target in _SLOT_OF and type(write["value"]) is list:
                 added = [source] * len(write["value"])

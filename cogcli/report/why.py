@@ -13,7 +13,7 @@ import re
 from collections import deque
 from typing import Final
 
-from cogcli.base.merge import is_replacing
+from cogcli.base.merge import replaces_present
 from cogcli.base.refs import READABLE
 from cogcli.base.terminal_text import visible
 from cogcli.episode.history import History
@@ -149,6 +149,6 @@ def _last_writes(flow: Lineage, place: str, before: int | None) -> list[TracedWr
     for write in reversed(flow.writes):
         if (before is None or write.seq < before) and overlap(place, write.target):
             found.insert(0, write)
-            if is_replacing(write.strategy) and len(write.target) <= len(place):
+            if replaces_present(write.strategy) and len(write.target) <= len(place):
                 break
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.base.allowed_hosts import name_hosts
 from cogcli.base.jsonvalue import preview
-from cogcli.base.problems import Problem, ProblemsFound, meant_hint, sort_problems, suggestion
+from cogcli.base.problems import Problem, ProblemsFound, sort_problems, suggestion, suggestion_hint
 from cogcli.base.refs import FRAME_FIELDS
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.options import RunOptions
@@ -238,7 +238,7 @@ def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any],
         if kind == "schema" and (url := _with_scheme(fields, given, place)):
             found = url.partition("://")[2]
             message = f"`{place}`: a URL begins with https:// or http://, found `{found}`"
-            hint = meant_hint([url])
+            hint = suggestion_hint([url])
         problems.append(_problem(f"input.{kind}", f"inputs/{place}", f"input {message}", hint))
     return kept, problems
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import kind_of
-from cogcli.base.problems import KeyPath, Problem, did_you_mean, meant_by
+from cogcli.base.problems import KeyPath, Problem, did_you_mean, names_from_hint
 from cogcli.base.redact import names_secret
 from cogcli.base.yaml.edit import UneditableYaml, rename_key, replace_values, source_of
 from cogcli.base.yaml.positions import Places
@@ -100,7 +100,7 @@ class Respelling(NamedTuple):
 def respelling_of(text: str, problem: Problem) -> Respelling | None:
     """The misspelt reference or id of a problem; None where its hint does not propose exactly one that is near, or the
     place of the problem has another text."""
-    meant, lines = meant_by(problem.hint), text.split("\n")
+    meant, lines = names_from_hint(problem.hint), text.split("\n")
     if not meant or problem.code in FIXES or not 1 <= problem.line <= len(lines):
         return None
     if any(map(names_secret, problem.path.split("/"))):

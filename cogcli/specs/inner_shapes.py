@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from cogcli.base.json_pointer import NOWHERE, found_at, parse_reference
+from cogcli.base.json_pointer import NOWHERE, find_at, parse_reference
 from cogcli.base.jsonvalue import kind_of
 from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 
@@ -142,7 +142,7 @@ def _resolved(shape: InnerShape) -> dict[str, Any]:
             return schema if isinstance(schema, dict) else {}
         if len(schema) > 1 or not schema["$ref"].startswith("#"):
             return {}
-        schema = found_at(shape.root, parse_reference(schema["$ref"]))
+        schema = find_at(shape.root, parse_reference(schema["$ref"]))
         if schema is NOWHERE:
             return {}
     return {}

@@ -6,7 +6,7 @@ import os
 import re
 from functools import lru_cache
 
-from cogcli.base.python_syntax import syntax_tree
+from cogcli.base.python_syntax import parse_python
 from cogcli.specs.service import is_shipped
 
 
@@ -60,7 +60,7 @@ def top_level_functions(source: bytes) -> frozenset[str] | None:
     import ast
 
     try:
-        tree = syntax_tree(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return frozenset(

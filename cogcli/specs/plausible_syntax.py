@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from cogcli.base.python_syntax import syntax_tree
+from cogcli.base.python_syntax import parse_python
 from cogcli.base.refs import READABLE
 
 _LONGEST: Final = 2000
@@ -127,7 +127,7 @@ def _path_computed(text: str, heads: frozenset[str]) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            nodes = list(ast.walk(syntax_tree(text, "eval").body))
+            nodes = list(ast.walk(parse_python(text, "eval").body))
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return ""
     methods = [node.func for node in nodes if isinstance(node, ast.Call)]

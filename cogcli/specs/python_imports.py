@@ -26,7 +26,7 @@ from cogcli.base.extras import extra_of, install_line
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.links import require_inside
 from cogcli.base.problems import suggestion
-from cogcli.base.python_syntax import syntax_tree
+from cogcli.base.python_syntax import parse_python
 
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 1024 * 1024
@@ -259,7 +259,7 @@ class _ImportWalk:
 def _read_tree(file: str, bound: str) -> ast.Module | str:
     try:
         require_inside(file, bound)
-        tree: ast.Module = syntax_tree(read_regular(file, limit=_MOST_BYTES))
+        tree: ast.Module = parse_python(read_regular(file, limit=_MOST_BYTES))
         return tree
     except (EnvironmentRefusal, FileRefused) as refused:
         return refused.message

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final, Literal, NamedTuple
 
 from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
-from cogcli.base.json_pointer import DocumentFault, found_at, parse_reference
+from cogcli.base.json_pointer import DocumentFault, find_at, parse_reference
 from cogcli.base.jsonvalue import list_of
 from cogcli.base.problems import suggestion
 
@@ -114,5 +114,5 @@ def properties_of(schema: Any) -> dict[str, Any]:
         waiting += list_of(every)
         if isinstance(reference, str) and reference not in seen:
             seen.add(reference)
-            waiting.append(found_at(schema, parse_reference(reference)))
+            waiting.append(find_at(schema, parse_reference(reference)))
     return found

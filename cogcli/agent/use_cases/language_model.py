@@ -15,7 +15,7 @@ from cogcli.app.settings.config import KEYS
 from cogcli.app.settings.model_adapters import MODELS, TEMPLATE
 from cogcli.base import system_text
 from cogcli.base.errors import USAGE, CogcliError, EnvironmentRefusal, UsageError
-from cogcli.base.problems import ProblemsFound, did_you_mean, meant_hint
+from cogcli.base.problems import ProblemsFound, did_you_mean, suggestion_hint
 from cogcli.protocols.secrets import Secrets
 
 VARIABLE: Final = "COGCLI_MODEL"
@@ -91,7 +91,7 @@ def _adapter_hint(adapter: str, name: str) -> str:
         each if each == TEMPLATE else f"{each}:{name}" for each in near if name or each == TEMPLATE
     ]
     write = f"write {near[0]}:NAME" if near else ""
-    return meant_hint(meant) or write or f"adapters: {', '.join((TEMPLATE, *MODELS))}"
+    return suggestion_hint(meant) or write or f"adapters: {', '.join((TEMPLATE, *MODELS))}"
 
 
 def _nameless(chosen: ChosenModel) -> CogcliError:

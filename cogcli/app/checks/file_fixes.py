@@ -12,7 +12,7 @@ from cogcli.app.registry import open_registry, writing
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
 from cogcli.base.files import FileRefused, read_regular, write_atomic
-from cogcli.base.problems import Problem, meant_by
+from cogcli.base.problems import Problem, names_from_hint
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.fixes import FIXES, Respelling, repair, respell, respelling_of
 from cogcli.specs.host_layout import KIND_OF_FILE
@@ -41,7 +41,7 @@ def find_fixes(settings: Settings, checked: RegistryCheck) -> list[FileFix]:
     if settings.project is None:
         return []
     texts = {}
-    answerable = (p.file for p in checked.problems if p.code in FIXES or meant_by(p.hint))
+    answerable = (p.file for p in checked.problems if p.code in FIXES or names_from_hint(p.hint))
     for file in dict.fromkeys(file for file in answerable if file not in checked.shipped):
         if (text := _text_of(settings, file, checked)) is not None:
             texts[file] = text

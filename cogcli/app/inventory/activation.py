@@ -12,7 +12,7 @@ from cogcli.app.registry import open_registry, selection_options, writing
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import Written, keep_trust
 from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import Alone, FileRefused, read_regular, write_atomic
+from cogcli.base.files import FileRefused, FolderLock, read_regular, write_atomic
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.specs.binding_chain import SelectionOptions
@@ -111,7 +111,7 @@ def _write_choice(
     folder = os.path.dirname(path)
     with writing(path):
         os.makedirs(folder, exist_ok=True)
-        with Alone(folder):
+        with FolderLock(folder):
             chosen, mode = _read(path)
             if chosen.get(capability) == binding and not chosen.keys() & set(aliases):
                 return False

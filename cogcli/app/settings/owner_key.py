@@ -18,7 +18,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.app.settings.user_dirs import config_home
-from cogcli.base.files import Alone, FileRefused, read_regular, write_atomic
+from cogcli.base.files import FileRefused, FolderLock, read_regular, write_atomic
 from cogcli.episode.checkpoint import KEY_BYTES
 
 if TYPE_CHECKING:
@@ -93,6 +93,6 @@ def _make(path: str) -> None:
     """Make the file of the key unless it exists. Raises OSError."""
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    with Alone(folder):
+    with FolderLock(folder):
         if not os.path.lexists(path):
             write_atomic(path, os.urandom(KEY_BYTES).hex().encode() + b"\n", replace=False)

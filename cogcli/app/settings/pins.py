@@ -13,7 +13,7 @@ from cogcli.app.settings.own_writes import keep_trust
 from cogcli.app.settings.pin_file import PinRefused, with_pin
 from cogcli.base import system_text
 from cogcli.base.errors import EnvironmentRefusal, UsageError
-from cogcli.base.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
+from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
 
 VARIABLE: Final = "COGCLI_ENV"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -90,7 +90,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
     shown = settings.display_path(path)
     settings.inside(path)
     try:
-        with keep_trust(settings) as written, Alone(settings.project):
+        with keep_trust(settings) as written, FolderLock(settings.project):
             text, mode = _read(path, shown)
             own = ConfigFile(path, shown, project=True)
             for problem in own.problems:

@@ -15,7 +15,7 @@ from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.trust_digests import digests, folder_name, identity_of
 from cogcli.app.settings.user_dirs import cache_home, config_home
 from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
+from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
 from cogcli.specs.layers import HOST, HOST_FOLDER, PROJECT, Layer, distinct
 
 TYPE_CHECKING = False
@@ -287,7 +287,7 @@ def change_store(
     style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        with Alone(folder):
+        with FolderLock(folder):
             before = read_store(environ)
             after = change(before)
             if after != before:

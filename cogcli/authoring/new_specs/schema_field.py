@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.base.json_pointer import found_at, parse_reference
+from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.limits import faults
 from cogcli.base.schema.lookup import with_definitions
@@ -63,7 +63,7 @@ def _inlined(schema: Any) -> Any:
         )
         if own != {"$ref", "$defs"}:
             break
-        target = found_at(schema, parse_reference(schema["$ref"]))
+        target = find_at(schema, parse_reference(schema["$ref"]))
         schema = {**target, "$defs": schema["$defs"]} if isinstance(target, dict) else target
     return schema
 

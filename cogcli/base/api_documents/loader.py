@@ -19,7 +19,7 @@ from cogcli.base.json_pointer import (
     NOWHERE,
     DocumentFault,
     Pointer,
-    found_at,
+    find_at,
     parse_reference,
     pointer_text,
 )
@@ -233,10 +233,10 @@ def check_references(document: dict[str, Any]) -> None:
             hint = "bundle the document into one file"
             text = f"{where}: `$ref` to `{target}`, expected `#/...`"
             raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
-        if found_at(document, parse_reference(target)) is NOWHERE:
+        if find_at(document, parse_reference(target)) is NOWHERE:
             text = f"{where}: `$ref` to `{target}`, which is not there"
             *above, name = parse_reference(target)
-            siblings = found_at(document, tuple(above))
+            siblings = find_at(document, tuple(above))
             before = f"{pointer_text(tuple(above))}/"
             near = suggest_path(name, siblings, before=before) if isinstance(siblings, dict) else ""
             hint = near or f"add `{name}` under `{pointer_text(tuple(above))}`"
@@ -268,7 +268,7 @@ def resolve(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict[
             raise DocumentFault("wire.document", text, pointer=place)
         seen.add(place)
         place = parse_reference(value["$ref"])
-        value = found_at(document, place)
+        value = find_at(document, place)
     return require_mapping(value, place), place
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.base.json_pointer import DocumentFault, Pointer, found_at, parse_reference, pointer_text
+from cogcli.base.json_pointer import DocumentFault, Pointer, find_at, parse_reference, pointer_text
 from cogcli.base.schema.visitor import ASSERTIONS, convert_subschemas
 
 _COPIED: Final = ASSERTIONS | {
@@ -58,7 +58,7 @@ class _Closure:
         found = {}
         while self._pending:
             place = self._pending.pop()
-            found[self._names[place]] = self.part(found_at(self._document, place), place)
+            found[self._names[place]] = self.part(find_at(self._document, place), place)
         return found
 
     def part(self, schema: Any, place: Pointer) -> Any:
@@ -108,7 +108,7 @@ class _Closure:
             optional = set()
             for name, each in properties.items():
                 if isinstance(each, dict) and isinstance(each.get("$ref"), str):
-                    each = found_at(self._document, parse_reference(each["$ref"]))
+                    each = find_at(self._document, parse_reference(each["$ref"]))
                 if isinstance(each, dict) and each.get(self._optional_mark) is True:
                     optional.add(name)
             result["required"] = [n for n in required if not (isinstance(n, str) and n in optional)]

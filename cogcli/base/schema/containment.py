@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from cogcli.base.json_pointer import found_at, parse_reference
+from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.schema.candidates import MAX_NODES, candidates, types_of
 from cogcli.base.schema.engine_choice import RUST, engine
 from cogcli.base.schema.engines import rust_options
@@ -224,5 +224,5 @@ class _AlternativeCounter:
                 total = min(_MAX_COUNT, total)
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            total *= self.count(found_at(self._root, parse_reference(reference)), depth)
+            total *= self.count(find_at(self._root, parse_reference(reference)), depth)
         return total

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cogcli.base.json_pointer import found_at, parse_reference
+from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.jsonvalue import equal
 from cogcli.base.schema.visitor import DEFINITIONS, LISTS, MAPS, SINGLE
 
@@ -35,7 +35,7 @@ def reads_same(first: Any, second: Any) -> bool:
 def _followed(schema: Any, root: Any) -> Any:
     """What a schema that is nothing but a reference refers to; references of normalized schemas end."""
     while isinstance(schema, dict) and schema.keys() - DEFINITIONS == {"$ref"}:
-        schema = found_at(root, parse_reference(schema["$ref"]))
+        schema = find_at(root, parse_reference(schema["$ref"]))
     return schema
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.base.json_pointer import found_at, parse_reference
+from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.schema.visitor import CHOICES, any_of
 
 _MORE_THAN_MEMBERS: Final = {"anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas"}
@@ -73,9 +73,7 @@ def applied_parts(root: Any, schema: dict[str, Any]) -> list[Any]:
     every, reference = schema.get("allOf"), schema.get("$ref")
     parts = list(every) if isinstance(every, list) else []
     return (
-        [*parts, found_at(root, parse_reference(reference))]
-        if isinstance(reference, str)
-        else parts
+        [*parts, find_at(root, parse_reference(reference))] if isinstance(reference, str) else parts
     )
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.base.json_pointer import NOWHERE, found_at, parse_reference
+from cogcli.base.json_pointer import NOWHERE, find_at, parse_reference
 from cogcli.base.jsonvalue import deep_copy, holds_at_most
 from cogcli.base.schema.patterns import refusal
 from cogcli.base.schema.regex_parser import (
@@ -179,7 +179,7 @@ def _resolve(schema: dict[str, Any], root: Any) -> dict[str, Any]:
     for _ in range(_DEEPEST):
         if isinstance(schema.get("$ref"), str):
             rest = {k: v for k, v in schema.items() if k != "$ref"}
-            target = found_at(root, parse_reference(schema["$ref"]))
+            target = find_at(root, parse_reference(schema["$ref"]))
             schema = _merge(rest, {} if target is NOWHERE else target)
         elif schema.get("allOf"):
             parts = schema["allOf"]

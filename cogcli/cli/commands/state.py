@@ -104,14 +104,14 @@ def _refuse_conflicts(flags: StateFlags) -> None:
 
 
 def _value(context: CommandContext, document: dict[str, Any], path: str, flags: StateFlags) -> None:
-    from cogcli.base.jsonpath import Absent, BadPath, look_up, parse
+    from cogcli.base.jsonpath import BadPath, PathNotFound, look_up, parse
 
     try:
         value = look_up(document, parse(path))
     except BadPath as error:
         what = f"`--path {path}`: {error.reason} at {error.position + 1}"
         raise wrong_value(what, expected='like outcomes.actions[0].tool or vars["a.b"]') from error
-    except Absent as error:
+    except PathNotFound as error:
         if flags.default is None:
             raise _absent(error) from error
         value = flags.default

@@ -120,15 +120,15 @@ def _capped(findings: Iterator[Finding]) -> list[Finding]:
 # -- a hash kept elsewhere ---------------------------------------------------------------------------------------------
 
 
-def _head_finding(head: str, found_at: int, lines: int, last: str) -> Finding:
+def _head_finding(head: str, find_at: int, lines: int, last: str) -> Finding:
     """The finding about a hash kept elsewhere, which line `found_at` has; 0 for no line."""
-    if not found_at:
+    if not find_at:
         return Finding(
             "head.other", "error", EVENTS, lines, f"the log ends with {last}, never was it {head}"
         )
-    if found_at < lines:
-        message = f"up to here the log is as it was; {lines - found_at} more lines have come since"
-        return Finding("head.earlier", "info", EVENTS, found_at, message)
+    if find_at < lines:
+        message = f"up to here the log is as it was; {lines - find_at} more lines have come since"
+        return Finding("head.earlier", "info", EVENTS, find_at, message)
     return Finding(
-        "head.same", "info", EVENTS, found_at, "the log ends as the hash kept elsewhere says"
+        "head.same", "info", EVENTS, find_at, "the log ends as the hash kept elsewhere says"
     )

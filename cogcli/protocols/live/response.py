@@ -12,7 +12,7 @@ from typing import Any, Final
 from cogcli.base.canonical import compact
 from cogcli.base.errors import ResponseMappingError
 from cogcli.base.jsonvalue import NOTHING, deep_copy, kind_of
-from cogcli.base.problems import did_you_mean, meant_hint
+from cogcli.base.problems import did_you_mean, suggestion_hint
 from cogcli.base.refs import MISSING
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.field_spec import Fields
@@ -88,7 +88,7 @@ def _missing(name: str, source: str, body: Any) -> ResponseMappingError:
     error = ResponseMappingError(
         "response.missing",
         f"the service answered, but without `{source}`: `{reached}` holds {present or 'nothing'}",
-        hint=meant_hint([meant] if meant else []),
+        hint=suggestion_hint([meant] if meant else []),
         left=True,
     )
     error.place = ("response", name)

@@ -19,7 +19,7 @@ import orjson
 
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import RejectedError, SafetyScopeError
-from cogcli.base.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
+from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.value_types import Json
@@ -98,7 +98,7 @@ class Pins:
         folder = os.path.dirname(path)
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            with Alone(folder):
+            with FolderLock(folder):
                 yield
         except OSError as error:
             text = f"tool `{tool['name']}` cannot be pinned: {path}: {error.strerror}"
@@ -150,7 +150,7 @@ def write_lock(root: str, service_id: str, tools: list[Json], *, bound: str = ""
     Raises SafetyScopeError, OSError, and EnvironmentRefusal `project.link` for a link that leaves `bound`.
     """
     style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-    with Alone(root):
+    with FolderLock(root):
         services = {
             id: {"tools": list(others.values())} for id, others in _read_services(root).items()
         }

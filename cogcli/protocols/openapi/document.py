@@ -20,7 +20,7 @@ from cogcli.base.api_documents.changes import find_openapi_changes
 from cogcli.base.api_documents.loader import DATA_KEYS, NAMING_KEYS, resolve
 from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, load_openapi
 from cogcli.base.errors import RejectedError, ServiceResolutionError
-from cogcli.base.json_pointer import DocumentFault, found_at
+from cogcli.base.json_pointer import DocumentFault, find_at
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
@@ -82,7 +82,7 @@ class DocumentMock:
             if status != "default"
             else 200
         )
-        item, _ = resolve(self._value, found_at(self._value, ("paths", operation.path)), ())
+        item, _ = resolve(self._value, find_at(self._value, ("paths", operation.path)), ())
         responses = item[operation.method.lower()]["responses"]
         key = next(key for key in responses if key == status or key.upper() == status)
         found, _ = resolve(self._value, responses[key], ())

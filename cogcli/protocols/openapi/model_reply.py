@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cogcli.base.errors import ResponseMappingError
-from cogcli.base.json_pointer import NOWHERE, found_at
+from cogcli.base.json_pointer import NOWHERE, find_at
 from cogcli.base.schema.validator import errors
 from cogcli.protocols.http.reply_body import content_indices, message_of
 
@@ -21,7 +21,7 @@ _SCHEMA: Final = ("response_format", "json_schema", "schema")
 def check_finished(body: Any, response: Mapping[str, Any]) -> None:
     """Raise ResponseMappingError `response.missing` where an answer that is read as JSON is not whole."""
     for index in content_indices(response):
-        found = found_at(body, ("choices", str(index), "finish_reason"))
+        found = find_at(body, ("choices", str(index), "finish_reason"))
         if isinstance(found, str) and found in _CUT_OFF:
             text = (
                 f"the answer of the model is not whole: {_CUT_OFF[found]} (finish_reason `{found}`)"
@@ -34,7 +34,7 @@ def check_finished(body: Any, response: Mapping[str, Any]) -> None:
 
 def check_schema(sent: Any, body: Any, response: Mapping[str, Any]) -> None:
     """Raise ResponseMappingError `response.type` where an answer that is read as JSON breaks the schema sent."""
-    schema = found_at(sent, _SCHEMA)
+    schema = find_at(sent, _SCHEMA)
     if schema is NOWHERE or not isinstance(schema, dict):
         return
     for index in content_indices(response):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from cogcli.base.python_syntax import syntax_tree
+from cogcli.base.python_syntax import parse_python
 from cogcli.declarations.binding_spec import Binding
 from cogcli.protocols.contract_finding import (
     ContractFinding,
@@ -63,7 +63,7 @@ def _function(source: bytes, name: str) -> Function | None:
 )  # the bindings of a module, and each skill that reaches them, ask for the same
 def _functions(source: bytes) -> Mapping[str, Function]:
     try:
-        tree = syntax_tree(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     return {node.name: node for node in tree.body if isinstance(node, Function)}

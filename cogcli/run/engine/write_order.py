@@ -63,7 +63,7 @@ class WriteOrder:
 
     def remember(self, index: int, writes: list[Write]) -> None:
         """Keep the merges of a step for `require_no_conflict` of concurrent steps."""
-        merges = [write for write in writes if STRATEGIES[write.strategy].conflict]
+        merges = [write for write in writes if STRATEGIES[write.strategy].find_conflict]
         if merges and self._after:
             self._merged[index] = merges
 
@@ -78,7 +78,7 @@ class WriteOrder:
 
 
 def _require_agreement(ours: Write, others: list[Write]) -> None:
-    conflict = STRATEGIES[ours.strategy].conflict
+    conflict = STRATEGIES[ours.strategy].find_conflict
     for theirs in others:
         if conflict is None or not overlap(ours.target, theirs.target):
             continue

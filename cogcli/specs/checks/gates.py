@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cogcli.base.problems import meant_hint, suggest_path, suggestion
+from cogcli.base.problems import suggest_path, suggestion, suggestion_hint
 from cogcli.declarations.capability_spec import GATES, Capability, Gate
 from cogcli.declarations.field_spec import Fields
 from cogcli.specs.checks.absent_members import report_absent
@@ -116,7 +116,7 @@ def _meant_source(sides: Mapping[str, Fields], text: str) -> str:
     known_paths = [f"{side}.{name}" for side, fields in sides.items() for name in fields]
     inner = inner_path(text)
     near = f"write {inner}" if inner in known_paths else suggestion(inner, known_paths)
-    return meant_hint([known for known in known_paths if known.endswith(f".{inner}")]) or near
+    return suggestion_hint([known for known in known_paths if known.endswith(f".{inner}")]) or near
 
 
 _GIVEN: Final = {"idempotency_key": ("string", "any"), "input": ("object", "any")}

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.base.errors import ExpressionError
 from cogcli.base.expression_hints import foreign_value
 from cogcli.base.expressions import Expression, ExpressionFault, read_expression
-from cogcli.base.problems import KeyPath, did_you_mean, meant_hint
+from cogcli.base.problems import KeyPath, did_you_mean, suggestion_hint
 from cogcli.base.refs import READABLE, Reference
 from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.skill_spec import StepConfig
@@ -134,14 +134,14 @@ def _suggest_meaning(step: StepFacts, name: str, head: str) -> str:
     if near and near.code == "ref.namespace":
         return near.hint.partition("?")[0] + "?"
     if head == "steps" and (meant := meant_reference(name, step.skill, _NO_NAMES)) != "inputs.NAME":
-        return meant_hint([meant])
+        return suggestion_hint([meant])
     known, below = readable_names(step.skill), name[len(head) :]
     names = [head] if head in known else did_you_mean(head, known)
     found = [known[name]] if name in known else [known[word] + below for word in names]
     text = foreign_value(name) or (
         f"text stands in quotes: '{name}'" if name.isidentifier() else ""
     )
-    return f"{meant_hint(found)} {text}".strip()
+    return f"{suggestion_hint(found)} {text}".strip()
 
 
 class _Unknown(Exception):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.base.jsonpath import Absent, BadPath, look_up, parse
+from cogcli.base.jsonpath import BadPath, PathNotFound, look_up, parse
 
 DOCUMENT: dict[str, Any] = {"a": {"b": [{"c": 1}, None]}, "x.y": 2}
 
@@ -30,7 +30,7 @@ def test_text_that_is_no_path_is_refused(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["b", "a.c", "a.b.2", "a.b.first", "a.b.0.c.d", "a.b.1.x"])
 def test_a_path_that_leads_nowhere_says_where_it_ended(path: str) -> None:
-    with pytest.raises(Absent) as caught:
+    with pytest.raises(PathNotFound) as caught:
         look_up(DOCUMENT, parse(path))
     assert (
         caught.value.segment

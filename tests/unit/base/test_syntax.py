@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cogcli.base import python_syntax
-from cogcli.base.python_syntax import syntax_tree
+from cogcli.base.python_syntax import parse_python
 
 
 def test_a_text_disturbed_by_another_thread_is_parsed_again(
@@ -23,13 +23,13 @@ def test_a_text_disturbed_by_another_thread_is_parsed_again(
         return real(source, **more)
 
     monkeypatch.setattr(python_syntax.ast, "parse", disturbed)
-    assert ast.unparse(syntax_tree("1 + x", "eval")) == "1 + x"
-    assert ast.unparse(syntax_tree(b"x = 1")) == "x = 1"
+    assert ast.unparse(parse_python("1 + x", "eval")) == "1 + x"
+    assert ast.unparse(parse_python(b"x = 1")) == "x = 1"
     assert len(calls) == 6
 
 
 def test_what_is_wrong_with_a_text_is_raised() -> None:
     with pytest.raises(SyntaxError):
-        syntax_tree("1 +", "eval")
+        parse_python("1 +", "eval")
     with pytest.raises(SyntaxError):
-        syntax_tree(b"def")
+        parse_python(b"def")

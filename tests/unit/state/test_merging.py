@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.base.merge import conflict
+from cogcli.base.merge import find_conflict
 
 
 @pytest.mark.parametrize(
@@ -22,5 +22,5 @@ from cogcli.base.merge import conflict
     ],
 )
 def test_conflict_names_the_first_leaf_set_differently(a: Any, b: Any, leaf: str | None) -> None:
-    assert conflict(a, b) == leaf
-    assert conflict(b, a) == leaf
+    assert find_conflict(a, b) == leaf
+    assert find_conflict(b, a) == leaf
