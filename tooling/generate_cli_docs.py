@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cogcli import __version__
-from cogcli.app.explain import topic
+from cogcli.app.explain import read_topic
 from cogcli.cli.app import COMMANDS, TOPICS
 from cogcli.cli.command_help import EXIT_WORDS, grouped, home_text, spelling
 from cogcli.cli.typer_app import load, root, usage
@@ -52,7 +52,7 @@ def document() -> str:
         *map(_command, COMMANDS),
         "## Topics",
         *(
-            f"### {name}\n\n```text\n{topic(name).rstrip()}\n```"
+            f"### {name}\n\n```text\n{read_topic(name).rstrip()}\n```"
             for name in TOPICS
             if name != "commands"
         ),

@@ -1,4 +1,4 @@
-"""Anchors: the heads of all episodes, kept where nobody who can write to the runs directory can write
+"""Anchors: the heads of all episodes, stored where a writer of the runs directory cannot write
 (docs/reference/episode.md#anchors)."""
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ _NUMBER: Final = re.compile(r"[0-9]{1,15}")
 
 
 class Head(NamedTuple):
-    """The end of one log: its number of whole lines, and the hash of the last."""
+    """The end of one log: its number of whole lines, and the hash of the last line."""
 
     episode_id: str
     events: int
     head: str
 
     def to_line(self) -> str:
-        """The line of an anchor file."""
+        """Return the line of an anchor file."""
         return f"{self.episode_id} {self.events} {self.head}"
 
 
 def read_heads(directories: Iterable[Path], warn: Callable[[CogcliError], None]) -> Iterator[Head]:
-    """The head of each episode that has an event; `warn` gets why one cannot be read."""
+    """Yield the head of each episode that has an event. `warn` receives the error of an unreadable
+    one."""
     for directory in directories:
         try:
             with open_episode(directory) as folder:
@@ -50,17 +51,18 @@ def read_heads(directories: Iterable[Path], warn: Callable[[CogcliError], None])
 
 
 def read_anchor(path: str) -> dict[str, Head]:
-    """The heads in an anchor file, by episode: lines of `verify --heads`, or its `--json`. Raises UsageError."""
+    """Return the heads in an anchor file, by episode: the output of `verify --heads`, plain or
+    `--json`. Raise UsageError."""
     try:
         data = read_regular(path, limit=_LIMIT)
     except FileRefused as error:
         raise UsageError("usage.value", f"`--anchor`: {path} {error.message}") from error
-    rows = _rows_of_json(data) if data.lstrip().startswith(b"{") else _rows_of_lines(data)
+    rows = _rows_from_json(data) if data.lstrip().startswith(b"{") else _split_lines(data)
     found: dict[str, Head] = {}
     for number, row in enumerate(rows, 1):
         if row is None:
             continue
-        head = _head_of(row)
+        head = _head_from_words(row)
         if head is None or found.get(head.episode_id, head) != head:
             raise UsageError(
                 "usage.value",
@@ -79,13 +81,13 @@ def read_anchor(path: str) -> dict[str, Head]:
     return found
 
 
-def _rows_of_lines(data: bytes) -> list[list[str] | None]:
-    """The words of each line; None for an empty line and a comment."""
+def _split_lines(data: bytes) -> list[list[str] | None]:
+    """Return the words of each line; None for an empty line and a comment."""
     lines = data.decode("utf-8", "replace").splitlines()
     return [None if not line.strip() or line.startswith("#") else line.split() for line in lines]
 
 
-def _rows_of_json(data: bytes) -> list[list[str] | None]:
+def _rows_from_json(data: bytes) -> list[list[str] | None]:
     try:
         heads = object_of(orjson.loads(data)).get("heads")
     except ValueError:
@@ -96,7 +98,7 @@ def _rows_of_json(data: bytes) -> list[list[str] | None]:
     return [[str(row.get(name)) for name in ("episode_id", "events", "head")] for row in rows]
 
 
-def _head_of(words: list[str]) -> Head | None:
+def _head_from_words(words: list[str]) -> Head | None:
     if len(words) != 3 or not is_episode_id(words[0]) or not _NUMBER.fullmatch(words[1]):
         return None
     return Head(words[0], int(words[1]), words[2]) if is_digest(words[2]) else None

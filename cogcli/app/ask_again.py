@@ -1,5 +1,6 @@
-"""The command that asks an agent again what a run was asked (docs/reference/agent-run.md#again). An agent plans anew,
-so that its runs are not rerun step by step."""
+"""The command that sends the request of an agent's run again (docs/reference/agent-run.md#again).
+
+An agent plans anew, so that its runs are not rerun step by step."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from cogcli.declarations.run_start import (
 )
 
 _FLAGLESS = ("channel", "locale", "attachments", "request_id", "session_id")
-"""Members of a request that only a file can say."""
+"""Members of a request that no flag sets; only a file can hold them."""
 
 
 def read_start(first: Event) -> RecordedStart:
@@ -30,23 +31,26 @@ def read_start(first: Event) -> RecordedStart:
     return read_record(RecordedStart, first.payload)
 
 
-def is_agents(start: RecordedStart) -> bool:
-    """Whether a run is an agent's."""
+def is_agent_run(start: RecordedStart) -> bool:
+    """Whether the run belongs to an agent."""
     return start.using == "agent"
 
 
 def invoke_command(start: RecordedStart) -> str:
-    """The `agent invoke` with the request, pack, limits and permissions that the start of a run holds; what
-    flags cannot say is left out. If a guardrail refused the message, the episode does not hold its text: then the
-    help of `agent invoke`."""
+    """Return the `agent invoke` command with the request, pack, limits and permissions of a run's
+    start.
+
+    Members without a flag are left out. If a guardrail refused the message, the episode does not
+    contain its text; then the command shows the help of `agent invoke`."""
     request = _request_of(start.agent)
     if request.refused_by:
         return "cogcli agent invoke --help"
-    return join(["cogcli", "agent", "invoke", *_words(start, request)])
+    return join(["cogcli", "agent", "invoke", *_command_words(start, request)])
 
 
-def no_rerun(episode_id: str, start: RecordedStart) -> UsageError:
-    """The error for `rerun` of an agent's run, with the command that asks again."""
+def agent_rerun_error(episode_id: str, start: RecordedStart) -> UsageError:
+    """Return the error for `rerun` of an agent's run, with the command that sends the request
+    again."""
     request = _request_of(start.agent)
     user = request.user or RequestUser()
     lacking = [name for name in _FLAGLESS if getattr(request, name)]
@@ -62,11 +66,11 @@ def no_rerun(episode_id: str, start: RecordedStart) -> UsageError:
 
 
 def _request_of(agent: AgentStart | None) -> RecordedRequest:
-    """The request; an empty one for a log without."""
+    """Return the recorded request; an empty one if the log has none."""
     return agent.request if agent else RecordedRequest(message="")
 
 
-def _words(start: RecordedStart, request: RecordedRequest) -> Iterator[str]:
+def _command_words(start: RecordedStart, request: RecordedRequest) -> Iterator[str]:
     policy = start.policy or RecordedPolicy()
     yield from ("--message", request.message)
     named = {
@@ -85,17 +89,17 @@ def _words(start: RecordedStart, request: RecordedRequest) -> Iterator[str]:
         )
     for name, amount in policy.budget.items():
         yield from ("--budget", f"{name}={amount}")
-    yield from _permissions(start.options)
+    yield from _permission_flags(start.options)
     for name, value in start.tags.items():
         yield from ("--tag", f"{name}={value}")
 
 
 def is_built_in(policy: RecordedPolicy | None) -> bool:
-    """Whether the pack is the one of an agent that is given none."""
+    """Whether this is the default pack, of an agent without a pack of its own."""
     return policy is not None and policy.pack.partition("@")[0] == BUILT_IN_PACK
 
 
-def _permissions(options: dict[str, Any]) -> Iterator[str]:
+def _permission_flags(options: dict[str, Any]) -> Iterator[str]:
     if options.get("trust_level") not in (None, "standard"):
         yield from ("--trust-level", str(options["trust_level"]))
     for capability in list_of(options.get("confirmed_capabilities")):

@@ -1,4 +1,4 @@
-"""Schemas of a project for editors: the ids that its registry has are the values that fit
+"""JSON Schemas of a project for editors: they accept only ids that the registry has
 (docs/how-to/edit-with-an-editor.md)."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from cogcli.app.registry import open_registry, writing
+from cogcli.app.registry import open_registry, writing_to
 from cogcli.app.schemas import SPECS, schema_file
 from cogcli.app.settings import Settings
 from cogcli.base.files import FileRefused, read_regular, write_atomic
@@ -22,12 +22,12 @@ _LARGEST: Final = 64 * 1024 * 1024
 
 
 def ids_of(settings: Settings) -> KnownIds | None:
-    """The ids of this project's registry; None where there is no project."""
+    """Return the ids of this project's registry; None without a project."""
     return None if settings.project is None else known_ids(open_registry(settings).everything())
 
 
 def known_ids(catalog: Catalog) -> KnownIds:
-    """The ids of a catalog with what each is; those whose file has errors are among them."""
+    """Return the ids of a catalog, each with a description, also if its file has errors."""
     capabilities = _with_broken(
         catalog, "capability", {id: c.description for id, c in catalog.capabilities.items()}
     )
@@ -63,7 +63,7 @@ def _with_broken(catalog: Catalog, kind: str, known: dict[str, str]) -> dict[str
 
 
 def stale_schemas(root: str, known: KnownIds | None) -> dict[str, bytes]:
-    """The content of each schema of the project at `root` that is missing, or has other ids, by path."""
+    """Return the new content of each schema below `root` that is missing or outdated, by path."""
     made = {
         os.path.join(root, FOLDER, f"{name}.schema.json"): schema_file(name, known)
         for name in WRITTEN
@@ -72,18 +72,20 @@ def stale_schemas(root: str, known: KnownIds | None) -> dict[str, bytes]:
 
 
 def leads_out(root: str) -> bool:
-    """Whether a link leads the schemas of the project at `root` to a place outside of it."""
+    """Whether a link leads the project's schemas to a place outside `root`."""
     return bool(find_leaving_link(os.path.join(root, FOLDER), root))
 
 
 def write_schemas(settings: Settings) -> list[str]:
-    """Write the schemas of the project that are stale; their displayed paths. None where a link leads them out of the
-    project. Raises EnvironmentRefusal `env.disk`."""
+    """Write the project's stale schemas, and return their displayed paths.
+
+    If a link leads them out of the project, nothing is written. Raise EnvironmentRefusal
+    `env.disk`."""
     if settings.project is None or leads_out(settings.project):
         return []
     stale = stale_schemas(settings.project, ids_of(settings))
     for path, data in stale.items():
-        with writing(f"`{settings.display_path(path)}`"):
+        with writing_to(f"`{settings.display_path(path)}`"):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             write_atomic(path, data, mode=0o644, bound=settings.project)
     return [settings.display_path(path) for path in stale]

@@ -1,4 +1,4 @@
-"""Finding episodes, and the rows of `ls`."""
+"""Look-up of episodes, and the rows of `ls`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from cogcli.report.humanize import seconds_of
 
 
 def store_of(settings: Settings) -> Store:
-    """The episodes of the runs directory."""
+    """Return the store of the runs directory."""
     return Store(Path(settings.runs_dir), owner=read_key(settings.environ).key)
 
 
 def read_status(settings: Settings, directory: Path, warn: Warn) -> EpisodeRow:
-    """The row of an episode; `warn` gets the fault of one whose files do not agree.
+    """Return the row of an episode. `warn` receives the fault if its files contradict each other.
 
-    Raises EnvironmentRefusal `episode.unreadable`.
-    """
+    Raise EnvironmentRefusal `episode.unreadable`."""
     row = read_row(directory, read_key(settings.environ).key)
     if row.fault:
         warn(altered_error(directory, visible(row.fault)))
@@ -37,7 +36,8 @@ def read_status(settings: Settings, directory: Path, warn: Warn) -> EpisodeRow:
 
 
 def find(settings: Settings, name: str | None) -> Path:
-    """The directory of an episode; without a name the newest. Raises UsageError, EnvironmentRefusal."""
+    """Return the directory of the named episode, or of the newest one without a name. Raise
+    UsageError or EnvironmentRefusal."""
     if name == "":
         raise UsageError(
             "episode.unknown", "an empty word names no episode", hint="is a variable unset?"
@@ -54,17 +54,17 @@ OUTCOMES = (
 
 
 def list_episodes(settings: Settings, wanted: EpisodeFilter, limit: int | None) -> list[EpisodeRow]:
-    """The episodes that fit, newest first, at most `limit`."""
+    """Return the matching episodes, newest first, at most `limit`."""
     return list(islice(store_of(settings).episode_rows(wanted), limit))
 
 
 def error_of_unstarted(row: EpisodeRow) -> EnvironmentRefusal | None:
-    """The error of an episode whose run was stopped before its first event; None for any other."""
+    """Return the error of an episode whose run stopped before its first event; None for any other."""
     from cogcli.episode.removal import is_being_made
 
     try:
         with open_episode(row.directory) as folder:
-            # A log is locked as soon as it is made; the moment before that has nothing that tells.
+            # A log is locked right after it is created; before that nothing shows that a run owns it.
             return (
                 nothing_began_error(folder)
                 if folder.holds(EVENTS) or not is_being_made(row)
@@ -78,7 +78,8 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
-    """The timestamp of this age before now; None without an age. Raises UsageError that names the flag."""
+    """Return the timestamp of this age before now; None without an age. Raise UsageError that names
+    the flag."""
     if age is None:
         return None
 
@@ -95,7 +96,7 @@ def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
 
 
 def row_to_payload(row: EpisodeRow, shown: Callable[[str], str], now: str) -> dict[str, Any]:
-    """The object of an episode in `ls --json`; a run without signs of life is `stalled`."""
+    """Return the object of an episode in `ls --json`. A run without signs of life is `stalled`."""
     return {
         "episode_id": row.id,
         "status": "stalled" if row.is_stalled(now) else row.shown_status,

@@ -15,7 +15,7 @@ _FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages", "codes
 
 
 def pages() -> dict[str, tuple[str, str, str]]:
-    """Meaning, example and cure of each code."""
+    """Return the meaning, example and cure of each code."""
     with open(_FILE, encoding="utf-8") as file:
         blocks = file.read().strip().split("\n\n")
     found = {}
@@ -25,14 +25,15 @@ def pages() -> dict[str, tuple[str, str, str]]:
     return found
 
 
-def topic(name: str) -> str:
-    """The text of a help topic."""
+def read_topic(name: str) -> str:
+    """Return the text of a help topic."""
     with open(os.path.join(os.path.dirname(_FILE), f"{name}.txt"), encoding="utf-8") as file:
         return file.read()
 
 
 def page(code: str) -> dict[str, Any]:
-    """The page of a code as an object. Raises UsageError, with a suggestion, for an unknown code."""
+    """Return the page of a code as an object. Raise UsageError, with a suggestion, for an unknown
+    code."""
     known = pages()
     if code not in known:
         hint = suggestion(code, known) or "see cogcli explain --list"

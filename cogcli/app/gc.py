@@ -27,8 +27,10 @@ KEEP_REASONS = ("newest", "running", "pending", "pinned")
 
 
 class Criteria(NamedTuple):
-    """What an episode must fulfil to be removed. `before` is a timestamp, `keep` a number of newest ones, `expired_at`
-    the time at which its pack must not keep it any more."""
+    """The conditions for the removal of an episode.
+
+    `before` is a timestamp, `keep` a number of newest episodes. `expired_at` is the time at which
+    the retention of the episode's pack must have ended."""
 
     keep: int | None = None
     before: str | None = None
@@ -36,8 +38,8 @@ class Criteria(NamedTuple):
     expired_at: str | None = None
 
     def fits(self, row: EpisodeRow) -> bool:
-        """Whether outcome and age of an episode fit; of a running or waiting one the age alone, so that it is
-        reported."""
+        """Whether outcome and age of an episode match. For a running or waiting episode only the
+        age counts, so that it is reported."""
         if self.outcome is not None and row.status in REMOVABLE and row.status != self.outcome:
             return False
         if self.before is not None and (row.started_at or "") >= self.before:
@@ -46,7 +48,8 @@ class Criteria(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The episodes to remove, their size in bytes, and how many fitting ones are kept, by reason of KEEP_REASONS."""
+    """The episodes to remove, their size in bytes, and the number of matching episodes that are
+    kept, by reason of KEEP_REASONS."""
 
     rows: list[EpisodeRow]
     bytes: int
@@ -61,7 +64,8 @@ def parse_criteria(
     outcome: str | None,
     expired: bool,
 ) -> Criteria:
-    """The criteria of the flags. Raises UsageError where none is given, or for an age that cannot be read."""
+    """Return the criteria of the flags. Raise UsageError without any criterion, and for an invalid
+    age."""
     before = parse_age(settings, "--older-than", older_than)
     found = Criteria(keep, before, outcome, settings.clock.now() if expired else None)
     if found == Criteria():
@@ -75,7 +79,7 @@ def parse_criteria(
 
 
 def plan_sweep(settings: Settings, wanted: Criteria) -> Sweep:
-    """What would be removed now. Raises EnvironmentRefusal where the pins cannot be read."""
+    """Return what would be removed now. Raise EnvironmentRefusal if the pins cannot be read."""
     pins = read_pins(Path(settings.runs_dir))
     rows: list[EpisodeRow] = []
     kept: Counter[str] = Counter()
@@ -92,7 +96,7 @@ def plan_sweep(settings: Settings, wanted: Criteria) -> Sweep:
 
 
 def _protection(row: EpisodeRow, pins: frozenset[str]) -> str:
-    """The reason of KEEP_REASONS that protects an episode; empty for none."""
+    """Return the reason of KEEP_REASONS that protects an episode; empty for none."""
     if row.id in pins:
         return "pinned"
     if row.status == "running" or is_being_made(row):
@@ -101,7 +105,8 @@ def _protection(row: EpisodeRow, pins: frozenset[str]) -> str:
 
 
 def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Sweep:
-    """Remove the planned episodes that still fit; returns those removed. Raises EnvironmentRefusal `env.disk`."""
+    """Remove the planned episodes that still match, and return those removed. Raise
+    EnvironmentRefusal `env.disk`."""
     runs_dir = Path(settings.runs_dir)
     remove_leftovers(runs_dir)
     removed: list[EpisodeRow] = []
@@ -119,7 +124,7 @@ def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Swee
 
 
 def set_pin(settings: Settings, name: str) -> str:
-    """Pin an episode of the runs directory; returns its id. Raises UsageError."""
+    """Pin an episode of the runs directory and return its id. Raise UsageError."""
     directory = find(settings, name)
     runs_dir = Path(settings.runs_dir)
     if directory.parent != runs_dir:
@@ -130,7 +135,7 @@ def set_pin(settings: Settings, name: str) -> str:
 
 
 def remove_pin(settings: Settings, name: str) -> str:
-    """Remove the pin of an episode, even if the episode is gone; returns its id. Raises UsageError."""
+    """Remove the pin of an episode, even of a deleted one, and return its id. Raise UsageError."""
     runs_dir = Path(settings.runs_dir)
     id = name if name in read_pins(runs_dir) else find(settings, name).name
     unpin(runs_dir, id)

@@ -1,5 +1,5 @@
-"""What capabilities and skills need and is not there: the one answer of `ls --usable`, `doctor`, `run --plan` and
-`registry` (docs/reference/command-line.md#needs)."""
+"""The missing requirements of capabilities and skills, for `ls --usable`, `doctor`, `run --plan`
+and `registry` (docs/reference/command-line.md#needs)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KINDS: Final = {
     "case": "a case that runs it",
     "binding": "a binding",
 }
-"""What may be needed, in words."""
+"""The kinds of needs, with their words."""
 _BY_CODE: Final = {"env.missing": "service", "service.untrusted": "trust", "env.extra": "extra"}
 REPLACED: Final = "replaced"
 MODEL: Final = "model"
@@ -43,11 +43,11 @@ MODEL: Final = "model"
 
 
 NETWORK: Final = "COGCLI_TEST_NETWORK"
-"""The variable that says that checks and cases may use the network."""
+"""The variable that allows checks and cases to use the network."""
 
 
 class Need(NamedTuple):
-    """One thing that is not there, and what would help; `kind` is one of KINDS."""
+    """One missing requirement, and a cure. `kind` is one of KINDS."""
 
     kind: str
     text: str
@@ -57,30 +57,32 @@ class Need(NamedTuple):
 
     @property
     def brief(self) -> str:
-        """The need in two or three words."""
+        """Return the need in two or three words."""
         return self.short or ("no binding" if self.kind == "binding" else self.kind)
 
     @property
     def sentence(self) -> str:
-        """`needs an extra: ...`."""
+        """Return `needs an extra: ...`."""
         return f"needs {KINDS[self.kind]}: {self.text}"
 
     def to_payload(self) -> dict[str, Any]:
-        """The need as a JSON object."""
+        """Return the need as a JSON object."""
         return self._replace(short=self.brief)._asdict()
 
 
 _FEW: Final = 6
-"""From how many closures on one check of all files costs less than a check of each closure."""
+"""The number of closures from which one check of all files costs less than a check of each closure.
+"""
 
 
 class MissingNeeds:
-    """What is not there of what capabilities and skills of a catalog need to run. The network is taken to be there.
+    """The missing requirements of the capabilities and skills of a catalog. The network is assumed
+    to exist.
 
-    What a run refuses to start with counts: the same checks decide, of the same part of the registry. Where many are
-    asked for, all files are checked once. Only a closure with a file that has a problem is then checked by itself: a
-    closure has no problem that the whole catalog lacks, but for a choice of bindings, which `_needs` reports.
-    """
+    A need is anything that keeps a run from starting: the same checks decide on the same part of
+    the registry. For many requests, all files are checked once, and then only closures with a
+    faulty file. A closure has no problem that the whole catalog lacks, except in the choice of
+    bindings, which `_needs` reports."""
 
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self._catalog = catalog
@@ -92,13 +94,16 @@ class MissingNeeds:
         self._faulty: frozenset[str] | None = None
 
     def capability(self, id: str) -> tuple[Need, ...]:
-        """What a capability with its gates needs to be called; empty where it can be."""
+        """Return the missing needs of a capability with its gates; empty if it can be called."""
         if id not in self._capabilities:
-            self._capabilities[id] = self._of_closure(capability_closure(self._catalog, id), [id])
+            self._capabilities[id] = self._needs_of_closure(
+                capability_closure(self._catalog, id), [id]
+            )
         return self._capabilities[id]
 
     def skill(self, id: str) -> tuple[Need, ...]:
-        """What a skill with its closure needs, each thing once; empty where it can run. A skill in a cycle cannot."""
+        """Return the missing needs of a skill with its closure, without repeats; empty if it can
+        run. A skill in a cycle cannot."""
         if id not in self._skills:
             closure = skill_closure(self._catalog, id)
             called = dict.fromkeys(
@@ -109,18 +114,21 @@ class MissingNeeds:
             needs = [
                 Need("binding", f"no skill `{name}`", short=f"skill {name}") for name in missing
             ]
-            self._skills[id] = tuple(dict.fromkeys([*needs, *self._of_closure(closure, called)]))
+            self._skills[id] = tuple(
+                dict.fromkeys([*needs, *self._needs_of_closure(closure, called)])
+            )
         return self._skills[id]
 
-    def _of_closure(self, closure: Catalog, called: Iterable[str]) -> tuple[Need, ...]:
+    def _needs_of_closure(self, closure: Catalog, called: Iterable[str]) -> tuple[Need, ...]:
         names = dict.fromkeys([*called, *closure.capabilities])
-        needs = [need for name in names for need in self._of_call(name)]
+        needs = [need for name in names for need in self._needs_of_call(name)]
         if self._may_be_refused(closure):
             needs += _refusals(closure, self._options)
         return tuple(dict.fromkeys(needs))
 
     def _may_be_refused(self, closure: Catalog) -> bool:
-        """Whether a file of a closure has a problem, or one whose file belongs to no spec; True if not known."""
+        """Whether a file of a closure has a problem, or a problem belongs to no spec; True if
+        unknown."""
         self._closures += 1
         catalog = self._catalog
         if self._closures <= _FEW or catalog.partial or catalog.only is not None:
@@ -131,16 +139,17 @@ class MissingNeeds:
         faulty = self._faulty
         return not faulty.isdisjoint(_spec_files(closure)) or not faulty <= _spec_files(catalog)
 
-    def _of_call(self, id: str) -> tuple[Need, ...]:
-        """What the binding that is called for a capability needs."""
+    def _needs_of_call(self, id: str) -> tuple[Need, ...]:
+        """Return the missing needs of the binding that is called for a capability."""
         if id not in self._called:
             self._called[id] = tuple(_needs(self._catalog, id, self._options))
         return self._called[id]
 
 
 class NeedsOfRuns(MissingNeeds):
-    """The same in a project that is not trusted (docs/reference/service.md#trust): a run of what a trusted layer has
-    sees these layers alone, and any other run calls what is open to such a project."""
+    """The missing needs in a project that is not trusted (docs/reference/service.md#trust). A run
+    of a spec from a trusted layer sees only trusted layers; any other run may only call services
+    that are open to such a project."""
 
     def __init__(self, trusted: Catalog, whole: Catalog, options: SelectionOptions) -> None:
         super().__init__(whole, options)
@@ -148,18 +157,18 @@ class NeedsOfRuns(MissingNeeds):
         self._needs_of_trusted = MissingNeeds(trusted, options)
 
     def capability(self, id: str) -> tuple[Need, ...]:
-        """As MissingNeeds."""
+        """See MissingNeeds."""
         if self._trusted.capability(id) is not None:
             return self._needs_of_trusted.capability(id)
         return super().capability(id)
 
     def skill(self, id: str) -> tuple[Need, ...]:
-        """As MissingNeeds."""
+        """See MissingNeeds."""
         return self._needs_of_trusted.skill(id) if id in self._trusted.skills else super().skill(id)
 
 
 def find_needs(registry: Registry, catalog: Catalog, options: SelectionOptions) -> MissingNeeds:
-    """What is missing of a catalog of all specs of a registry, or of the closure of one run."""
+    """Return the missing needs of a catalog: all specs of a registry, or the closure of one run."""
     if registry.is_trusted or catalog.partial:
         return MissingNeeds(catalog, options)
     distrust = registry.without_trust().distrust
@@ -168,14 +177,14 @@ def find_needs(registry: Registry, catalog: Catalog, options: SelectionOptions) 
 
 
 def _spec_files(catalog: Catalog) -> set[str]:
-    """The files of the specs of a catalog, with those that have errors."""
+    """Return the files of the specs of a catalog, also of those with errors."""
     by_kind = (catalog.skills, catalog.capabilities, catalog.bindings, catalog.services)
     return {spec.file for specs in by_kind for spec in specs.values()} | {*catalog.broken.values()}
 
 
 def _refusals(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
-    """The problems that a run of the closure is refused with, but those of choosing bindings, which are told by the
-    bindings themselves."""
+    """Yield the problems that keep a run of the closure from starting, except those of the choice
+    of bindings."""
     told = [
         error.message
         for id in closure.capabilities
@@ -203,7 +212,7 @@ def _needs(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[Nee
         yield Need("binding", f"no capability `{id}`", short=f"capability {id}")
         return
     try:
-        link = called_first(catalog, id, options)
+        link = first_eligible_link(catalog, id, options)
     except BindingResolutionError as error:
         yield Need("binding", error.message, error.hint, "no binding")
         return
@@ -214,15 +223,16 @@ def _needs(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[Nee
         yield Need("extra", f"it needs the extra `{extra}`", install_line(extra), f"extra {extra}")
 
 
-def called_first(catalog: Catalog, id: str, options: SelectionOptions) -> ChainLink:
-    """The first binding of a capability that can be called, else the one that its rules name. Raises
-    BindingResolutionError where none is named."""
+def first_eligible_link(catalog: Catalog, id: str, options: SelectionOptions) -> ChainLink:
+    """Return the first binding of a capability that can be called, else the first of its chain.
+
+    Raise BindingResolutionError if no binding is named."""
     chain = named_binding(catalog, id, options)
     return next((link for link in chain.tried if link.eligible), chain.chain[0])
 
 
 def needs_of_binding(catalog: Catalog, binding: Binding, options: SelectionOptions) -> list[Need]:
-    """What a binding needs to be called; empty if it can be."""
+    """Return the missing needs of a binding; empty if it can be called."""
     service = catalog.services.get(binding.service)
     return [_need(reason, service) for reason in reasons(catalog, binding, options)]
 
@@ -234,18 +244,18 @@ def _need(reason: Reason, service: Service | None) -> Need:
 
 
 def is_model(service: Service | None) -> bool:
-    """Whether a service is a language model, as its `metadata.purpose` says."""
+    """Whether a service is a language model, by its `metadata.purpose`."""
     return service is not None and service.metadata.purpose == MODEL
 
 
 def protocol_extra(service: Service) -> str:
-    """The extra that the protocol of a service needs and that is not installed; empty where nothing is missing."""
+    """Return the missing extra of a service's protocol; empty if nothing is missing."""
     extra = PROTOCOLS[service.kind].extra if "server" not in service.settings else ""
     return extra if extra and missing_module(extra) else ""
 
 
 def outside_need(catalog: Catalog, capability: Capability, link: ChainLink) -> Need | None:
-    """What a call needs beside what is on this machine; None where it is a function here."""
+    """Return the need of a call outside this machine; None for a function on this machine."""
     service = catalog.services.get(link.service_id or "")
     if service is None:
         return None
@@ -258,16 +268,15 @@ def outside_need(catalog: Catalog, capability: Capability, link: ChainLink) -> N
     return Need(kind, f"service `{service.id}` is outside of this machine")
 
 
-def counted(found: Iterable[tuple[Need, ...]]) -> dict[str, int]:
-    """How many have each kind of need as the first of theirs, in the order of KINDS; those without any are left
-    out."""
+def count_first_needs(found: Iterable[tuple[Need, ...]]) -> dict[str, int]:
+    """Count the first needs by kind, in the order of KINDS. Entries without needs are left out."""
     order = [*KINDS]
     first = [min(needs, key=lambda need: order.index(need.kind)).kind for needs in found if needs]
     return {kind: first.count(kind) for kind in KINDS if kind in first}
 
 
 def counted_text(counts: dict[str, int]) -> str:
-    """`a model (4), the web (5)`; of one kind alone its words."""
+    """Return `a model (4), the web (5)`; for a single kind only its words."""
     if len(counts) == 1:
         return KINDS[next(iter(counts))]
     return ", ".join(f"{KINDS[kind]} ({count})" for kind, count in counts.items())

@@ -1,17 +1,19 @@
-"""`pack pin`: which version of a pack a bare id stands for, by environment (docs/reference/pack.md#pins)."""
+"""`pack pin`: the version of a pack that a bare id selects, by environment
+(docs/reference/pack.md#pins)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from cogcli.app.settings import Settings
-from cogcli.app.settings.pins import environment_named, write_pin
+from cogcli.app.settings.pins import parse_environment_name, write_pin
 from cogcli.declarations.pack_spec import Pack
 
 
 class Promotion(NamedTuple):
-    """A changed pin: what the id stands for now, and stood for before, None for nothing; `environment` is empty for
-    the default one. `undo` is the command that takes it back."""
+    """A changed pin: its new and its old version, None for no pin.
+
+    `environment` is empty for the default one. `undo` is the command that reverts the change."""
 
     pack_id: str
     environment: str
@@ -23,19 +25,20 @@ class Promotion(NamedTuple):
 
 
 def promote(settings: Settings, pack: Pack, environment: str | None) -> Promotion:
-    """Pin exactly this pack, in an environment or by default. Raises UsageError, and as `write_pin`."""
-    return _written(settings, pack.pack_id, environment, pack.ref)
+    """Pin exactly this pack, in an environment or by default. Raise UsageError and the errors of
+    `write_pin`."""
+    return _write_version(settings, pack.pack_id, environment, pack.ref)
 
 
 def unpin(settings: Settings, pack_id: str, environment: str | None) -> Promotion:
-    """Take the pin of a pack away. Raises as `promote`."""
-    return _written(settings, pack_id, environment, None)
+    """Remove the pin of a pack. Raise the errors of `promote`."""
+    return _write_version(settings, pack_id, environment, None)
 
 
-def _written(
+def _write_version(
     settings: Settings, id: str, environment: str | None, reference: str | None
 ) -> Promotion:
-    name = "" if environment is None else environment_named(environment, "`--env`")
+    name = "" if environment is None else parse_environment_name(environment, "`--env`")
     version = reference.partition("@")[2] if reference else None
     done = write_pin(settings, id, version, name)
     what = done.before or f"{id} --remove"

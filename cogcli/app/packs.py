@@ -1,4 +1,4 @@
-"""Packs from the command line: found by reference, pin or file, checked, and their policy tried out
+"""Packs on the command line: look-up by reference, pin or file, checks, and trials of their policy
 (docs/reference/pack.md#check)."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.app.settings.pins import active_environment, active_pins, untrusted_pin
+from cogcli.app.settings.pins import active_environment, active_pins, has_untrusted_pin
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.jsonvalue import kind_of, object_of, text_of
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
@@ -35,13 +35,16 @@ class FoundPack(NamedTuple):
 
 
 def check_pack_file(settings: Settings, name: str) -> RegistryCheck:
-    """The problems of a pack, by reference or file. Raises as `find_pack`, but for a pack with errors."""
+    """Return the problems of a pack, given by reference or file. Raise the errors of `find_pack`,
+    except for a pack with errors."""
     return check_registry(settings, [_locate(settings, name).path], kind="pack")
 
 
 def check_policy(settings: Settings, name: str) -> RegistryCheck:
-    """The problems of a pack's policy: those of `check_pack_file` that are of it, and what of it can never decide.
-    Raises as `find_pack`, but for a pack with errors: of a file that cannot be read all problems are told."""
+    """Return the problems of a pack's policy, and its rules that can never decide.
+
+    Raise the errors of `find_pack`, except for a pack with errors. For an unreadable file all its
+    problems are returned."""
     checked = check_pack_file(settings, name)
     catalog = checked.catalog
     pack = next(
@@ -62,24 +65,26 @@ def check_policy(settings: Settings, name: str) -> RegistryCheck:
 
 
 def resolve_pack(settings: Settings, name: str, skill_id: str = "") -> str:
-    """The reference that a name of a pack stands for: itself, or of a bare id its pin.
+    """Return the reference of a named pack: the name itself, or the pin of a bare id.
 
-    The layers of a run of the skill count, without one those of a run of the pack's agent. Raises EnvironmentRefusal
-    `pack.unpinned`, `pack.unknown`; `pack.mismatch` where layers hold several packs of it and no hash says which.
-    """
+    It searches the layers of a run of the skill; without a skill, those of a run of the pack's
+    agent. Raise EnvironmentRefusal `pack.unpinned` or `pack.unknown`, and `pack.mismatch` if layers
+    hold several packs of this version and no hash selects one."""
     return _locate(
         settings, name, run_of=("skill", skill_id) if skill_id else ("pack", "")
     ).reference
 
 
 def read_pack(settings: Settings, name: str) -> Pack:
-    """Return a pack by reference, bare id or file. Raises as `find_pack`."""
+    """Return a pack by reference, bare id or file. Raise the errors of `find_pack`."""
     return _find(settings, name, packs_alone=True).pack
 
 
 def find_pack(settings: Settings, name: str) -> FoundPack:
-    """A pack by reference, bare id or file. Raises as `resolve_pack`, `pack.mismatch` where it has another hash than
-    was named; ProblemsFound for one with errors."""
+    """Return a pack by reference, bare id or file, with its registry.
+
+    Raise the errors of `resolve_pack`, `pack.mismatch` for another hash than the named one, and
+    ProblemsFound for a pack with errors."""
     return _find(settings, name, packs_alone=False)
 
 
@@ -120,15 +125,17 @@ def _unknown_pack_error(settings: Settings, registry: Registry, id: str) -> Envi
 def _locate(
     settings: Settings, name: str, *, run_of: tuple[str, str] | None = None
 ) -> _LocatedPack:
-    """The reference that a name stands for, and the file; of a file the reference is empty. `run_of`: the kind and id
-    that is run, whose layers count; an empty id for that of the pack."""
+    """Return the reference of a name, and its file; for a file the reference is empty.
+
+    `run_of` is the kind and id of the run whose layers count; an empty id means the pack's own
+    agent."""
     if name.endswith((".yaml", ".yml")):
         if not os.path.lexists(name):
             raise UsageError(
                 "input.file", f"`{name}` does not exist", hint="name the file of a pack"
             )
         return _LocatedPack("", name)
-    reference = name if "@" in name else _pinned(settings, name)
+    reference = name if "@" in name else _pinned_reference(settings, name)
     id, mark, wanted = reference.partition("#")
     if mark and not wanted:
         hint = (
@@ -152,8 +159,9 @@ def _locate(
     return _LocatedPack(reference, (holding or paths)[-1])
 
 
-def _pinned(settings: Settings, id: str) -> str:
-    """The reference that a bare id is pinned to. There is no newest one. Raises EnvironmentRefusal."""
+def _pinned_reference(settings: Settings, id: str) -> str:
+    """Return the reference to which a bare id is pinned; it never picks the newest. Raise
+    EnvironmentRefusal."""
     settings.require_sound_files()
     pin = active_pins(settings).get(id)
     if pin is not None:
@@ -168,7 +176,7 @@ def _pinned(settings: Settings, id: str) -> str:
     where = f" in the environment `{environment}`" if environment else ""
     next = [f"cogcli pack pin {versions[-1]}{flag}"]
     hint = f"name a version: {', '.join(versions)}"
-    if untrusted_pin(settings, id):
+    if has_untrusted_pin(settings, id):
         next, hint = ["cogcli config trust"], "pins of a project count once it is trusted"
     raise EnvironmentRefusal(
         "pack.unpinned", f"no version of `{id}` is pinned{where}", hint=hint, next=tuple(next)
@@ -176,9 +184,12 @@ def _pinned(settings: Settings, id: str) -> str:
 
 
 def evaluate_call(found: FoundPack, capability_id: str, data: Mapping[str, Any]) -> Verdict:
-    """What the three checks say of a call with this data (docs/reference/pack.md#rules): intent, role, ceiling, user
-    and arguments are in `request`, `agent`, `run`, `user` and `args`. Raises UsageError for an unknown capability, and
-    for a part of another type: left out it would say of another call."""
+    """Return the verdict of the three checks on a call with this data
+    (docs/reference/pack.md#rules).
+
+    Intent, role, ceiling, user and arguments are in `request`, `agent`, `run`, `user` and `args`.
+    Raise UsageError for an unknown capability and for data of a wrong type, which would describe
+    another call."""
     pack, catalog = found.pack, found.catalog
     capability = find_tool(catalog, capability_id)
     if capability is None:
@@ -206,7 +217,7 @@ _PARTS: Final = {
     "run": ("safety_mode",),
     "args": (),
 }
-"""What of the data says which call it is: objects with texts."""
+"""The text members of the data that identify a call, by object."""
 
 
 def _require_parts(data: Mapping[str, Any]) -> None:

@@ -1,5 +1,5 @@
-"""`run --plan`: what a run would do and need (variables, network, trust, approvals), from the specs alone
-(docs/reference/command-line.md#views)."""
+"""`run --plan`: the steps and needs of a run (variables, network, trust, approvals), from the specs
+alone (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from cogcli.specs.step_values import references_in
 def plan_given(
     settings: Settings, given: GivenRun, write: Callable[[dict[str, Any]], None]
 ) -> list[Problem]:
-    """Give `write` the plan of what a command line asks for; returns the warnings. Nothing is executed.
+    """Pass the plan of a command line to `write`, and return the warnings. Nothing is executed.
 
-    Raises as `prepare_given`: of a run that may not start the plan is written before that, unless its specs are broken.
-    """
+    Raise the errors of `prepare_given`. The plan of a refused run is written first, unless its
+    specs are broken."""
     request = given.request
     catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     options = SelectionOptions.of(request.options, settings.environ)
@@ -53,11 +53,7 @@ def plan_given(
 def _plan(
     catalog: Catalog, request: RunRequest, options: SelectionOptions, exit_code: int
 ) -> dict[str, Any]:
-    """The plan of a skill whose specs have no errors.
-
-    `steps` are in plan order with their waves, `skills` holds the nested ones by id, `needs` are those of the whole
-    tree; `exit_code` is the one that the run would be refused with.
-    """
+    """Return the plan of a skill whose specs have no errors."""
     survey = _Survey(catalog, PlannedCalls(catalog, options))
     own = survey.skill(catalog.skills[request.skill_id])
     return {

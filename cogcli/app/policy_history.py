@@ -1,5 +1,5 @@
-"""`policy explain`, `policy diff`: why recorded calls were decided as they were, and which of them another pack decides
-otherwise (docs/reference/pack.md#explain)."""
+"""`policy explain` and `policy diff`: the reasons of recorded decisions, and those that another
+pack decides differently (docs/reference/pack.md#explain)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHECKS = ("permission", "rule", "situation")
 
 
 class GovernedLog(NamedTuple):
-    """The log of a run under a pack, with what it pinned."""
+    """The log of a run under a pack, with the specs and the pack that it pinned."""
 
     events: list[Event]
     started: Event
@@ -35,8 +35,9 @@ class GovernedLog(NamedTuple):
 
 
 class DecisionChange(NamedTuple):
-    """A recorded decision, and what each of two packs says of the same call. `why` says what keeps one from being
-    told; then there is no verdict after."""
+    """A recorded decision, and the verdicts of two packs on the same call.
+
+    If a verdict cannot be computed, it is None and `why` has the reason."""
 
     episode_id: str
     event: Event
@@ -45,7 +46,7 @@ class DecisionChange(NamedTuple):
     why: str = ""
 
     def to_payload(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the change as a JSON object."""
         event = self.event
         where = {"episode_id": self.episode_id, "seq": event.seq, "step_id": event.step_id}
         what = {
@@ -57,7 +58,8 @@ class DecisionChange(NamedTuple):
 
 
 class EpisodeComparison(NamedTuple):
-    """How many decisions of an episode were compared, those that change, and those that nobody can tell."""
+    """The number of compared decisions of an episode, the changed ones, and those that could not be
+    computed."""
 
     decisions: int
     changed: list[DecisionChange]
@@ -65,7 +67,8 @@ class EpisodeComparison(NamedTuple):
 
 
 def read_governed(directory: Path) -> GovernedLog | None:
-    """The log of an episode; None for one without a pack. Raises EnvironmentRefusal `episode.unreadable`."""
+    """Return the log of an episode; None without a pack. Raise EnvironmentRefusal
+    `episode.unreadable`."""
     events, log = read_log_index(directory)
     request = PolicyRequest.recorded(start_of(log.started)) if log.started else None
     if log.started is None or request is None or not request.pack:
@@ -80,19 +83,20 @@ def read_governed(directory: Path) -> GovernedLog | None:
 
 
 def explain_episode(directory: Path) -> list[dict[str, Any]]:
-    """Why each governed call of an episode was decided as it was, in order; nothing without a pack. Raises as
-    `read_governed`."""
+    """Return the reasons of each governed decision of an episode, in order; empty without a pack.
+
+    Raise the errors of `read_governed`."""
     log = read_governed(directory)
     if log is None:
         return []
     policy = policy_under(log.catalog, log.pack, log.started)
     return [
-        _explained(log, policy, each)
+        _explain_decision(log, policy, each)
         for each in decide_again(log.events, log.catalog, policy, policy)
     ]
 
 
-def _explained(log: GovernedLog, policy: RunPolicy, found: ReplayedDecision) -> dict[str, Any]:
+def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecision) -> dict[str, Any]:
     event = found.event
     told = {
         name: event.payload.get(name)
@@ -116,12 +120,14 @@ def _explained(log: GovernedLog, policy: RunPolicy, found: ReplayedDecision) -> 
         "step_id": event.step_id,
         "caused_by": event.caused_by,
     }
-    stages = _stages(event, list(_of_step(log.events, event)))
-    return {**where, **told, "stages": stages, **_comparisons(policy, found)}
+    stages = _stages(event, list(_events_after_decision(log.events, event)))
+    return {**where, **told, "stages": stages, **_explain_comparisons(policy, found)}
 
 
-def _comparisons(policy: RunPolicy, found: ReplayedDecision) -> dict[str, Any]:
-    """What decided, and what would decide otherwise; nothing where the log does not decide it again the same."""
+def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> dict[str, Any]:
+    """Return the comparisons that decided a call, and changes that would flip it.
+
+    They are empty if the log does not reproduce the decision."""
     if found.case is None or found.verdict is None or found.is_changed:
         why = (
             found.why
@@ -142,8 +148,8 @@ def _comparisons(policy: RunPolicy, found: ReplayedDecision) -> dict[str, Any]:
     }
 
 
-def _of_step(events: Sequence[Event], decision: Event) -> Iterator[Event]:
-    """What happened in a step, its gates included, from a decision up to the next one about it."""
+def _events_after_decision(events: Sequence[Event], decision: Event) -> Iterator[Event]:
+    """Yield the events of a step, its gates included, from a decision up to the next one about it."""
     for event in events:
         if (
             event.run_id != decision.run_id
@@ -159,7 +165,7 @@ def _of_step(events: Sequence[Event], decision: Event) -> Iterator[Event]:
 
 
 def _stages(decision: Event, later: Sequence[Event]) -> list[dict[str, str]]:
-    """The stages of a governed call in order, each with its outcome."""
+    """Return the stages of a governed call in order, each with its outcome."""
     payload = decision.payload
     verdict, stage, reason = payload["verdict"], payload.get("stage"), payload.get("reason") or ""
     asks = verdict in ("allow_with_gate", "escalate")
@@ -181,7 +187,7 @@ def _stages(decision: Event, later: Sequence[Event]) -> list[dict[str, str]]:
         )
     if asks:
         return [*stages, _answer(later)]
-    return [*stages, *_after(later)] if verdict == "allow" else stages
+    return [*stages, *_stages_after_policy(later)] if verdict == "allow" else stages
 
 
 def _answer(later: Sequence[Event]) -> dict[str, str]:
@@ -194,8 +200,8 @@ def _answer(later: Sequence[Event]) -> dict[str, str]:
     )
 
 
-def _after(later: Sequence[Event]) -> Iterator[dict[str, str]]:
-    """Safety, budget, intent and invocation of a call that was allowed."""
+def _stages_after_policy(later: Sequence[Event]) -> Iterator[dict[str, str]]:
+    """Yield safety, budget, intent and invocation of an allowed call."""
     started = next((event for event in later if row_of(event.event_type).starts), None)
     spent = next((event for event in later if event.event_type == "budget.exceeded"), None)
     closing = next((event for event in later if row_of(event.event_type).closes), None)
@@ -222,14 +228,17 @@ def _stage(name: str, outcome: str, reason: str) -> dict[str, str]:
 
 
 def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison | None:
-    """The decisions of an episode that a new pack decides otherwise than an old one. Where the run was under exactly
-    the old pack, what is recorded counts. None for a run under no pack of that id. Raises as `read_governed`."""
+    """Return the decisions of an episode that differ between two packs; None for a run under no
+    pack of that id.
+
+    If the run was under exactly the old pack, its recorded decisions count. Raise the errors of
+    `read_governed`."""
     log = read_governed(directory)
     if log is None or log.pack.pack_id != old.pack_id:
         return None
-    before = _decided(log, old)
+    before = _decide_again_under(log, old)
     changed, undecided = [], []
-    for mine, theirs in zip(before, _decided(log, new), strict=True):
+    for mine, theirs in zip(before, _decide_again_under(log, new), strict=True):
         exact = log.pack.hash == old.hash
         was = (
             _comparable(mine.event.payload)
@@ -247,7 +256,7 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
     return EpisodeComparison(len(before), changed, undecided)
 
 
-def _decided(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:
+def _decide_again_under(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:
     recorded = policy_under(log.catalog, log.pack, log.started)
     policy = (
         recorded if pack.hash == log.pack.hash else policy_under(log.catalog, pack, log.started)
@@ -256,7 +265,7 @@ def _decided(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:
 
 
 def _comparable(payload: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a decision that two packs are compared by. A missing value is empty."""
+    """Return the fields of a decision that two packs are compared by. A missing value is empty."""
     told = {
         name: payload.get(name) or "" for name in ("verdict", "gate", "rule", "reason", "stage")
     }

@@ -1,4 +1,4 @@
-"""The registry of a command, and what is shown of its specs."""
+"""The registry of a command, and the display of its specs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from cogcli.specs.selection import SelectionOptions
 
 
 def open_registry(settings: Settings) -> Registry:
-    """The registry of all layers, with the user's cache of compiled specs. The broken settings of a project that is not
-    trusted are an error where its layers are read, and nowhere else."""
+    """Open the registry of all layers, with the user's cache of compiled specs.
+
+    Broken settings of a project that is not trusted raise only when its layers are read."""
     layers, refusal = settings.find_layers()
     return Registry(
         layers, protocols=PROTOCOLS, cache=CompiledCache(settings.cache_file), base=settings.base,
@@ -31,22 +32,26 @@ def open_registry(settings: Settings) -> Registry:
 
 
 def selection_options(settings: Settings) -> SelectionOptions:
-    """How bindings are selected where nothing is run: without flags, with this environment."""
+    """Return the options of binding selection for commands that run nothing: no flags, this
+    environment."""
     names = ("conformance", "prefer", "no_fallback")
     options = RunOptions(**{name: settings.value(name) for name in names})
     return SelectionOptions.of(options, settings.environ)
 
 
 def is_untrusted(settings: Settings, kind: str, id: str) -> bool:
-    """Whether a skill or a pack is of a project that is not trusted; an empty id stands for what is shipped."""
+    """Whether a skill or a pack belongs to a project that is not trusted. An empty id means shipped
+    specs."""
     if settings.project is None or settings.trust or not id:
         return False
     return not open_registry(settings).for_run(kind, id).is_trusted
 
 
 def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResolutionError | None:
-    """What a run of a skill or a pack leaves out of a project that is not trusted; None if it leaves out nothing. An
-    empty id stands for what is shipped."""
+    """Return the warning of a run that leaves out parts of a project which is not trusted; None if
+    it leaves out nothing.
+
+    An empty id means shipped specs."""
     if settings.project is None or settings.trust:
         return None
     registry = open_registry(settings)
@@ -57,7 +62,7 @@ def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResoluti
     )
     if is_shipped:
         if registry.is_trusted and not has_settings:
-            return None  # what lies here is what is shipped
+            return None  # this project is the repository of the shipped specs
         shown = f"`{id}`" if id else "what is shipped"
         text = (
             f"{shown} runs as in an empty directory, without the specs and settings of the project"
@@ -87,14 +92,14 @@ class Layers:
         ]
 
     def of(self, file: str) -> str:
-        """The name of the strongest layer that holds the file; empty if none does."""
+        """Return the name of the strongest layer that holds the file; empty if none does."""
         path = os.path.realpath(os.path.join(self._base, file))
         return next((name for name, root in reversed(self._roots) if path.startswith(root)), "")
 
 
 @contextmanager
-def writing(shown: str) -> Iterator[None]:
-    """Raises EnvironmentRefusal `env.disk`, with the displayed path, for an OSError of writing within it."""
+def writing_to(shown: str) -> Iterator[None]:
+    """Inside, an OSError becomes EnvironmentRefusal `env.disk` with the displayed path."""
     try:
         yield
     except OSError as error:
@@ -104,7 +109,7 @@ def writing(shown: str) -> Iterator[None]:
 
 
 def text_of(settings: Settings, file: str) -> str:
-    """The text of a spec's file. Raises EnvironmentRefusal `specs.invalid`."""
+    """Return the text of a spec's file. Raise EnvironmentRefusal `specs.invalid`."""
     try:
         return read_regular(os.path.join(settings.base, file), limit=256 * 1024).decode(
             "utf-8", "replace"
@@ -113,8 +118,8 @@ def text_of(settings: Settings, file: str) -> str:
         raise EnvironmentRefusal("specs.invalid", f"`{file}` {error.message}") from error
 
 
-def fields_of(fields: Fields) -> dict[str, Any]:
-    """Fields as plain data; defaults and enums under secret names are masked."""
+def fields_to_payload(fields: Fields) -> dict[str, Any]:
+    """Return fields as plain data. Defaults and enums under secret names are masked."""
     redactor = Redactor()
 
     def mask(name: str, value: Any) -> Any:

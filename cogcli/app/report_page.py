@@ -1,4 +1,4 @@
-"""`report`: episodes read, verified and explained, as one HTML page."""
+"""`report`: one HTML page of episodes, with their verification and explanations."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ from cogcli.report.page_comparison import comparison_of
 from cogcli.report.unfinished_runs import unfinished_state
 
 _SOUND = ("unfinished", "consistent", *VOUCHED)
-"""Levels at which decisions are made again to be explained: what was altered is shown, and not built upon."""
+"""Levels of verification at which decisions are explained. An altered episode is shown without
+explanations."""
 _LARGEST_MANIFEST = 64 * 1024 * 1024
 
 
 def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
-    """An episode for a page; `warn` gets what could not be read of it. Raises EnvironmentRefusal where there is nothing
-    to read."""
+    """Return the data of an episode for a page. `warn` receives errors of unreadable parts.
+
+    Raise EnvironmentRefusal if nothing is readable."""
     warnings: list[str] = []
 
     def note(error: CogcliError) -> None:
@@ -54,27 +56,27 @@ def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
     folded.actions = log.actions
     row = read_status(settings, directory, warn)
     unfinished = unfinished_state(folded, row.status)
-    specs = _specs(directory, events)
+    specs = _read_specs(directory, events)
     skill = folded.root.skill if folded.root else ""
-    manifest = _manifest(directory)
-    findings, level = _verified(directory, note)
+    manifest = _read_manifest(directory)
+    findings, level = _verify(directory, note)
     fault, fault_status = row.fault, row.shown_status if row.fault else ""
     if level == "altered" and fault_status != "unsealed":
         first = next(each for each in findings if each["severity"] == "error")
         fault, fault_status = fault or f"{first['file']} {first['message']}", "altered"
-    explained = _explained(directory, note) if folded.chained and level in _SOUND else []
+    explained = _explain(directory, note) if folded.chained and level in _SOUND else []
     return PageSource(
         name=directory.name, status=row.status, events=events, fold=folded, unfinished=unfinished,
         declared=declared_places({"specs": specs}, skill), specs=specs, findings=findings, level=level,
-        proves=LEVELS.get(level, "it could not be verified"), files=_files(manifest),
+        proves=LEVELS.get(level, "it could not be verified"), files=_list_files(manifest),
         head=text_of(object_of(manifest.get("chain")).get("head")), explained=explained,
-        meaning=_meaning(folded), warnings=warnings, next=(),
+        meaning=_describe_level(folded), warnings=warnings, next=(),
         sealed=row.sealed or not folded.chained, fault=fault, fault_status=fault_status,
     )  # fmt: skip
 
 
 def report_page(sources: Sequence[PageSource]) -> bytes:
-    """The page of one episode or more."""
+    """Return the HTML page of one or more episodes."""
     return html_page(
         lambda limit: [
             page_of(source, limit, prefix=f"e{n}-" if len(sources) > 1 else "")
@@ -88,7 +90,7 @@ def report_page(sources: Sequence[PageSource]) -> bytes:
     )
 
 
-def _verified(directory: Path, note: Warn) -> tuple[list[dict[str, Any]], str]:
+def _verify(directory: Path, note: Warn) -> tuple[list[dict[str, Any]], str]:
     try:
         found = verify_episode(directory)
     except CogcliError as error:
@@ -97,7 +99,7 @@ def _verified(directory: Path, note: Warn) -> tuple[list[dict[str, Any]], str]:
     return [finding.to_payload() for finding in found.findings], found.level
 
 
-def _explained(directory: Path, note: Warn) -> list[dict[str, Any]]:
+def _explain(directory: Path, note: Warn) -> list[dict[str, Any]]:
     try:
         return explain_episode(directory)
     except CogcliError as error:
@@ -105,13 +107,13 @@ def _explained(directory: Path, note: Warn) -> list[dict[str, Any]]:
         return []
 
 
-def _meaning(folded: History) -> str:
+def _describe_level(folded: History) -> str:
     code = folded.root.error.code if folded.root and folded.root.error else ""
     return pages().get(code, ("", "", ""))[0] if code else ""
 
 
-def _specs(directory: Path, events: Sequence[Event]) -> dict[str, Any]:
-    """The specs that an episode keeps."""
+def _read_specs(directory: Path, events: Sequence[Event]) -> dict[str, Any]:
+    """Return the specs that an episode keeps."""
     started = object_of(events[0].payload) if events else {}
     digest = text_of(object_of(started.get("pins")).get("specs_blob"))
     if not digest:
@@ -124,7 +126,7 @@ def _specs(directory: Path, events: Sequence[Event]) -> dict[str, Any]:
         return {}
 
 
-def _manifest(directory: Path) -> dict[str, Any]:
+def _read_manifest(directory: Path) -> dict[str, Any]:
     try:
         with open_episode(directory) as folder:
             return object_of(parse(folder.read(MANIFEST, limit=_LARGEST_MANIFEST)))
@@ -132,7 +134,7 @@ def _manifest(directory: Path) -> dict[str, Any]:
         return {}
 
 
-def _files(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_files(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     named = manifest_files(manifest).files.values()
     return [
         {"name": each.name, "sha256": each.sha256, "size_bytes": each.size or 0} for each in named

@@ -1,10 +1,11 @@
-"""Resume and rerun: whether the permissions recorded in a log (trust level, confirmations, approvals, passed gates,
-chosen bindings and so on) may be used again.
+"""Resume and rerun: checks whether the permissions in a log may be used again.
 
-A copied episode may be forged: its log can hold any trust level, approval and gate answer, and its hashes fit, since
-the writer of a log computes them. So a recorded permission counts only if a checkpoint vouches for its event
-(docs/reference/episode.md#checkpoint), in any project and in any directory.
-"""
+Permissions are the trust level, confirmations, approvals, passed gates, chosen bindings and so on.
+
+A copied episode may be forged: its log can hold any trust level, approval and gate answer, and its
+hashes fit, since the writer of a log computes them. So a recorded permission counts only if a
+checkpoint vouches for its event (docs/reference/episode.md#checkpoint), in any project and in any
+directory."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.ask_again import invoke_command, is_agents, is_built_in, no_rerun, read_start
+from cogcli.app.ask_again import (
+    agent_rerun_error,
+    invoke_command,
+    is_agent_run,
+    is_built_in,
+    read_start,
+)
 from cogcli.app.plan_skill import reads_of
 from cogcli.app.registry import open_registry, selection_options, untrusted_warning
 from cogcli.app.run_skill import agent_of, environment_of
@@ -71,8 +78,10 @@ def resume(
     control: Control,
     on_response: Callable[[str], None] | None = None,
 ) -> RunResult:
-    """Resume a run whose recorded permissions are known to be the user's own; `on_response` is given the responses of
-    an agent as they grow. Raises what `run.resume` does, and EnvironmentRefusal `resume.untrusted`."""
+    """Resume a run whose recorded permissions are known to be the user's own.
+
+    `on_response` receives the responses of an agent as they grow. Raise the errors of `run.resume`,
+    and EnvironmentRefusal `resume.untrusted`."""
     is_own = False
 
     def open_specs() -> Registry:
@@ -93,26 +102,30 @@ def resume(
         raise _skill_not_here(error, directory, "resume") from error
     except UsageError as error:
         if error.code == "episode.sealed":
-            _name_what_repeats(error, directory)
+            _add_repeat_command(error, directory)
         raise
 
 
 def find_warning(settings: Settings, directory: Path) -> CogcliError | None:
-    """What the resumption of an episode leaves out of a project that is not trusted; None if it leaves out nothing, and
-    for a log without a beginning. Raises EnvironmentRefusal `episode.unreadable`."""
+    """Return the warning of a resumption that leaves out parts of a project which is not trusted.
+
+    None if it leaves out nothing, or if the log has no first event. Raise EnvironmentRefusal
+    `episode.unreadable`."""
     first = next(iterate_events(directory), None)
     if first is None:
         return None
     start = read_start(first)
-    if not is_agents(start):
+    if not is_agent_run(start):
         return untrusted_warning(settings, "skill", start.skill.id)
     pack = start.policy.pack if start.policy else ""
     return untrusted_warning(settings, "pack", "" if is_built_in(start.policy) else pack)
 
 
 def _registry_of(settings: Settings, *, is_own: bool) -> Registry:
-    """The registry that an episode is resumed or rerun with. In a project that is not trusted the inputs of an episode
-    that nothing vouches for are the project's: it calls what is open to the project, whichever skill it names."""
+    """Return the registry for resuming or rerunning an episode.
+
+    In a project that is not trusted, an episode without a checkpoint may carry inputs of the
+    project. So it may only call services that are open to the project, whichever skill it names."""
     registry = open_registry(settings)
     return registry if is_own else registry.without_trust("this episode is not known to be yours")
 
@@ -126,45 +139,47 @@ def _is_own(settings: Settings, directory: Path, log: LogIndex) -> bool:
 
 
 def _vouched_of(settings: Settings, directory: Path) -> Vouched:
-    """What the checkpoints of an episode vouch for."""
+    """Return the events for which checkpoints of an episode vouch."""
     with refusals.open_episode(directory) as folder:
         return read_vouched(folder, find_key(settings.environ), signer_of(settings))
 
 
-def _name_what_repeats(error: UsageError, directory: Path) -> None:
-    """Have the error for a finished run name what asks again, where an agent ran."""
+def _add_repeat_command(error: UsageError, directory: Path) -> None:
+    """Add, for an agent's run, the command that repeats the request to the error for a finished
+    run."""
     first = next(iterate_events(directory), None)
-    if first is not None and is_agents(start := read_start(first)):
+    if first is not None and is_agent_run(start := read_start(first)):
         error.hint, error.next = "ask the agent again", (invoke_command(start),)
 
 
 class RerunRequest(NamedTuple):
-    """What a rerun changes of the earlier run."""
+    """The changes of a rerun to the earlier run."""
 
     from_step: str | None
     failed_items: bool
-    """Only the items of loops that are not done, instead."""
+    """Whether only the unfinished items of loops run again."""
     overrides: dict[str, Any]
     """Options of the run, by name."""
     inputs: Mapping[str, Any]
-    """By name; a GivenText where it has no type yet."""
+    """Changed inputs by name; a GivenText has no type yet."""
     problems: Sequence[CogcliError] = ()
-    """Those of reading these."""
+    """The problems of reading the request."""
     origins: Mapping[str, str] = {}
-    """By name where these come from."""
+    """The origin of each changed input, by name."""
 
 
 def prepare_rerun(
     settings: Settings, directory: Path, asked: RerunRequest, warn: Warn
 ) -> tuple[PreparedRun, Reuse]:
-    """The prepared run of a rerun, and what it reuses. Of an episode that is not known to be the user's own, bindings,
-    conformance, user and typed inputs do not count; those of now do.
+    """Return the prepared run of a rerun, and the results that it reuses.
 
-    Raises what `prepare_given` does, and EnvironmentRefusal `resume.untrusted` for a higher trust level than is set
-    now; UsageError for the run of an agent."""
+    If the episode is not known to be the user's own, its bindings, conformance, user and typed
+    inputs are replaced by the current ones. Raise the errors of `prepare_given`, EnvironmentRefusal
+    `resume.untrusted` for a trust level above the current one, and UsageError for the run of an
+    agent."""
     request, log = read_source_request(directory, asked.overrides, warn)
-    if log.started and is_agents(start_of(log.started)):
-        raise no_rerun(directory.name, start_of(log.started))
+    if log.started and is_agent_run(start_of(log.started)):
+        raise agent_rerun_error(directory.name, start_of(log.started))
     is_own = _is_own(settings, directory, log)
     typed: Sequence[str] = ()
     if is_own and log.started:
@@ -190,7 +205,7 @@ def prepare_rerun(
         reuse = plan_reuse(log, plan, find_failed_loops(log, plan), items=True)
     else:
         roots = {
-            **_readers(plan, request, prepared, asked.inputs),
+            **_steps_to_repeat(plan, request, prepared, asked.inputs),
             **find_first_step(plan, asked.from_step),
         }
         reuse = plan_reuse(log, plan, roots)
@@ -201,8 +216,9 @@ def prepare_rerun(
 def _warn_of_unvouched_results(
     settings: Settings, directory: Path, log: LogIndex, reuse: Reuse, warn: Warn
 ) -> None:
-    """Warn of steps whose recorded results are reused although nothing vouches for them: the new episode is the
-    user's own, and so is what it makes of these results."""
+    """Warn of steps whose recorded results are reused without a checkpoint.
+
+    The new episode is the user's own, and with it everything that it derives from these results."""
     if log.started is None or not reuse.steps:
         return
     vouched = _vouched_of(settings, directory)
@@ -219,10 +235,10 @@ def _warn_of_unvouched_results(
         warn(EnvironmentRefusal("resume.untrusted", text))
 
 
-def _readers(
+def _steps_to_repeat(
     plan: StepPlan, earlier: RunRequest, prepared: PreparedRun, given: Iterable[str]
 ) -> dict[str, str]:
-    """The steps that read an input which has another value now, each with the reason to run it again."""
+    """Return the steps that read a changed input, each with the reason to run it again."""
     changed = {
         f"inputs.{name}" for name in given if earlier.inputs.get(name) != prepared.inputs.get(name)
     }
@@ -237,7 +253,8 @@ def _readers(
 
 
 def _skill_not_here(error: SkillNotFoundError, directory: Path, verb: str) -> SkillNotFoundError:
-    """The error for an episode whose skill is not in this registry: `verb` needs the project that it ran in."""
+    """Return the error for an episode whose skill is missing here: `verb` needs the project in
+    which it ran."""
     found = SkillNotFoundError(
         error.code,
         f"{error.message} here: `{verb}` needs the project that `{directory.name}` ran in",
@@ -250,8 +267,10 @@ def _skill_not_here(error: SkillNotFoundError, directory: Path, verb: str) -> Sk
 def _with_own_choices(
     settings: Settings, request: RunRequest, overrides: Mapping[str, Any], warn: Warn
 ) -> RunRequest:
-    """The request of an episode that is not known to be the user's, with what the user chooses now: no binding, the
-    preferences and the conformance of the settings, and no named user. Flags of the command stay."""
+    """Return the request of a foreign episode with the current choices of the user.
+
+    It has no bindings and no named user, and the preferences and conformance of the settings. Flags
+    of the command stay."""
     options = request.options
     own = options.replace(
         bind={},
@@ -273,7 +292,7 @@ def _with_own_choices(
 
 
 def _stricter(one: str | None, other: str | None) -> str | None:
-    """The stricter of two demanded conformance profiles; None for no demand."""
+    """Return the stricter of two required conformance profiles; None for no requirement."""
     return max(one, other, key=lambda profile: CONFORMANCE_RANKS.get(profile or "", -1))
 
 
@@ -287,10 +306,9 @@ def _require_own_consent(
 ) -> None:
     """Check all recorded permissions of a log before it is resumed.
 
-    A permission counts if a checkpoint vouches for its event, or if the user gives it again by naming the hash that
-    the log ends with. Raises EnvironmentRefusal `resume.untrusted` for a log with any other permission, for a log
-    that was cut or altered after a checkpoint, and for another hash than the user names.
-    """
+    A permission counts if a checkpoint vouches for its event, or if the user repeats it with the
+    hash of the last event. Raise EnvironmentRefusal `resume.untrusted` for a log with any other
+    permission, for a log that was cut or altered after a checkpoint, and for a wrong hash."""
     if log.started is None:
         return
     head = journal.head
@@ -323,8 +341,9 @@ def _unvouched_permissions(
     journal: Journal,
     find_choices: Callable[[Event], list[str]],
 ) -> list[str]:
-    """The permissions that only events record for which nothing vouches, in words; `find_choices` finds those that
-    specs are needed for."""
+    """Return, in words, the recorded permissions for which no checkpoint vouches.
+
+    `find_choices` finds those whose check needs the specs."""
     foreign = [event for event in journal.history() if not journal.is_allowed(event.seq)]
     ids, steps = {event.id for event in foreign}, {event.step_id for event in foreign}
     found = []
@@ -350,15 +369,18 @@ def _unvouched_permissions(
 
 
 def _standing_permissions(settings: Settings, started: Event) -> list[str]:
-    """The permissions of a log's first event that hold for calls to come, whatever their inputs, in words."""
+    """Return, in words, the permissions of a log's first event that apply to all later calls."""
     if not has_standing_permissions(started.payload):
         return []
     return _recorded_levels(settings, options_from_log(started.payload))
 
 
 def _recorded_at_start(settings: Settings, started: Event) -> list[str]:
-    """What the first event says that a run of now would not have without a word of the user: trust level,
-    confirmations, typed files, who asks, and of an agent its consent, conversation, model and rules."""
+    """Return, in words, the permissions of the first event that a new run would lack without the
+    user's consent.
+
+    These are trust level, confirmations, typed files, the requester, and an agent's consent,
+    conversation, model and rules."""
     start = start_of(started)
     request = start.agent.request if start.agent else None
     user = (request.user if request else None) or RequestUser()
@@ -383,7 +405,8 @@ def _recorded_at_start(settings: Settings, started: Event) -> list[str]:
 
 
 def _recorded_model(settings: Settings, model: PinnedModel | None) -> list[str]:
-    """The language model of an agent's run, unless the settings name the same one."""
+    """Return the language model of an agent's run, in words; empty if the settings name the same
+    one."""
     if model is None or model.adapter in ("", TEMPLATE):
         return []
     named = f"{model.adapter}:{model.name}"
@@ -395,7 +418,7 @@ def _recorded_model(settings: Settings, model: PinnedModel | None) -> list[str]:
 def _recorded_choices(
     own: SelectionOptions, directory: Path, started: Event, registry: Registry
 ) -> list[str]:
-    """The bindings and lenient contracts of the first event that a run of now would not have."""
+    """Return the bindings and lenient contracts of the first event that a new run would not have."""
     start, pinned = start_of(started), partial(read_pinned_catalog, started, directory)
     catalog = reach_recorded(registry, started, pinned)
     options = options_from_log(started.payload).replace(allow_hosts=list(own.allow_hosts))
@@ -414,8 +437,8 @@ def _recorded_choices(
 def _recorded_bindings(
     catalog: Catalog, capability_id: str, options: SelectionOptions, chain: BindingChain | None
 ) -> tuple[str, ...]:
-    """The bindings that a capability would be called through by what is recorded, in order; none if none is eligible
-    now."""
+    """Return the bindings that the record selects for a capability, in order; empty if none is
+    eligible now."""
     if chain is None:
         return _usable_bindings(catalog, capability_id, options)
     ids = [member.binding_id for member in chain.members]
@@ -426,7 +449,8 @@ def _recorded_bindings(
 def _usable_bindings(
     catalog: Catalog, capability_id: str, options: SelectionOptions
 ) -> tuple[str, ...]:
-    """The bindings that a capability is called through, in order; none if none is eligible."""
+    """Return the bindings that the current settings select for a capability, in order; empty if
+    none is eligible."""
     try:
         return select(catalog, capability_id, options).usable
     except BindingResolutionError:
@@ -434,8 +458,9 @@ def _usable_bindings(
 
 
 def _other_variables(settings: Settings, pins: RunPins) -> list[str]:
-    """The services whose recorded variables are not the values of now, in words. A variable may be the address that
-    gets a token, or the program that is started."""
+    """Return, in words, the services whose recorded variables differ from the current values.
+
+    A variable may be the address that receives a token, or the program that is started."""
     recorded = pins.variables
     if not recorded:
         return []
@@ -449,13 +474,13 @@ def _other_variables(settings: Settings, pins: RunPins) -> list[str]:
 
 
 def _shown_values(values: Mapping[str, str]) -> str:
-    """Recorded variables on one line."""
+    """Return recorded variables on one line."""
     pairs = (f"{name}={value}" for name, value in values.items())
     return visible(", ".join(pairs))[:_SHOWN] or "none"
 
 
 def _recorded_levels(settings: Settings, options: RunOptions) -> list[str]:
-    """The trust level that is above the user's, and the confirmed capabilities, in words."""
+    """Return, in words, the trust level above the user's, and the confirmed capabilities."""
     confirmed = sorted(options.confirm)
     return [*_higher_level(settings, options), *(f"`{id}` confirmed" for id in confirmed)]
 
@@ -482,8 +507,8 @@ def _untrusted(
 
 
 def _require_own_level(settings: Settings, directory: Path, log: LogIndex) -> None:
-    """Raise EnvironmentRefusal `resume.untrusted` for a recorded trust level that is higher than the user's, of an
-    episode that is not known to be the user's own."""
+    """Raise EnvironmentRefusal `resume.untrusted` if a foreign episode records a higher trust level
+    than the user's."""
     if log.started is None:
         return
     options = options_from_log(log.started.payload)

@@ -1,4 +1,5 @@
-"""How long an episode is kept: as its pack says for the class of its data (docs/reference/pack.md#retention)."""
+"""The retention of episodes, which a pack sets for the class of its data
+(docs/reference/pack.md#retention)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _UNREADABLE: Final = (
     EnvironmentRefusal,
     FileRefused,
     JsonRefused,
-    # Of specs that were altered.
+    # The specs were altered.
     ValueError,
     KeyError,
     TypeError,
@@ -39,8 +40,9 @@ _UNREADABLE: Final = (
 
 
 def is_expired(row: EpisodeRow, now: str) -> bool:
-    """Whether a sealed episode is older, since its end, than the pack that it ran under keeps it. One that cannot be
-    read, and one without a pack or without a time for its class, is not."""
+    """Whether the retention of a sealed episode ended.
+
+    An unreadable episode, and one without a pack or a retention for its class, never expires."""
     if not row.sealed:
         return False
     try:
@@ -52,7 +54,7 @@ def is_expired(row: EpisodeRow, now: str) -> bool:
 
 
 def _end_and_days(directory: Path) -> tuple[str, float | None]:
-    """When the episode ended, and for how many days it is kept."""
+    """Return when the episode ended, and for how many days it is kept."""
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
         ended_at = str(read_object(folder, SUMMARY).get("ended_at"))
         _, started = next(iter(EventLog(folder)), (0, None))
@@ -62,11 +64,12 @@ def _end_and_days(directory: Path) -> tuple[str, float | None]:
             return ended_at, None
         catalog = catalog_of(parse(data), PROTOCOLS)
         pack = catalog.packs.get((pins.policy or "").partition("#")[0])
-        return ended_at, _days_of(pack, catalog.capabilities.values()) if pack else None
+        return ended_at, _retention_days(pack, catalog.capabilities.values()) if pack else None
 
 
-def _days_of(pack: Pack, capabilities: Iterable[Capability]) -> float | None:
-    """The days for the highest class of the pack and of the capabilities, else for that of the pack; None without."""
+def _retention_days(pack: Pack, capabilities: Iterable[Capability]) -> float | None:
+    """Return the days for the highest data class of the pack and the capabilities, else for the
+    pack's class; None without."""
     own, days = pack.meta.data_classification, pack.meta.retention_days
     called = [each.safety.data_classification for each in capabilities if each.safety]
     highest = max((own, *filter(None, called)), key=DATA_CLASSES.index)

@@ -1,4 +1,4 @@
-"""The use case of a run: what settings and trust add to `runs/`."""
+"""The use case of a run: it adds settings and trust to `cogcli.run`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ from cogcli.specs.sample_inputs import sample_words
 
 
 def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
-    """Run what a command line asks for to its end, within `watch`. Raises SkillNotFoundError, and as
-    `launch_given`."""
+    """Run the skill of a command line to its end, inside `watch`.
+
+    Raise SkillNotFoundError and the errors of `launch_given`."""
     environment = environment_of(settings)
     request, registry = given.request, environment.open_registry()
     try:
@@ -45,10 +46,9 @@ def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
 
 
 def options_of(settings: Settings, given: Mapping[str, Any]) -> RunOptions:
-    """The options of a run: those given, which the settings hold as well, and the settings.
+    """Return the options of a run: those of the command line and those of the settings.
 
-    Raises UsageError, EnvironmentRefusal `config.key`.
-    """
+    Raise UsageError or EnvironmentRefusal `config.key`."""
     values = dict(given)
     for option in OPTIONS.values():
         if option.setting:
@@ -59,7 +59,8 @@ def options_of(settings: Settings, given: Mapping[str, Any]) -> RunOptions:
 
 
 def parse_hosts(given: Iterable[str]) -> tuple[str, ...]:
-    """The public hosts of `--allow-host`, each in one form. Raises UsageError `usage.value` for any other text."""
+    """Return the public hosts of `--allow-host`, normalized. Raise UsageError `usage.value` for any
+    other text."""
     found = []
     for text in given:
         try:
@@ -70,10 +71,10 @@ def parse_hosts(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> RunOptions:
-    """The options of a run of a skill, or of an agent without one, with the exact version of their pack.
+    """Return the options with the exact version of the pack, for a run of a skill, or of an agent
+    without one.
 
-    Raises UsageError `usage.flag`, and as `resolve_pack`.
-    """
+    Raise UsageError `usage.flag` and the errors of `resolve_pack`."""
     if bool(options.pack) != bool(options.intent):
         lacking = "--intent" if options.pack else "--pack"
         hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
@@ -93,10 +94,11 @@ def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> Ru
 
 
 def environment_of(settings: Settings) -> RunEnvironment:
-    """What a run takes from outside, by settings and trust. Raises UsageError, EnvironmentRefusal `config.key`."""
+    """Return the environment of a run, from settings and trust. Raise UsageError or
+    EnvironmentRefusal `config.key`."""
     reads = Reads("")
     if settings.project is not None and not settings.trust:
-        # Shipped functions may read these files in a project that is not trusted; any file elsewhere.
+        # In a project that is not trusted, shipped functions may read only these files.
         reads = reads_of(settings.project)
     accepted = settings.project is not None and settings.trust.state == "accepted"
     roots, write_roots = (
@@ -120,12 +122,12 @@ def environment_of(settings: Settings) -> RunEnvironment:
         reads=reads,
         write_roots=tuple(map(tuple, write_roots)),
         agent_of=partial(agent_of, settings),
-        export=_pusher(settings),
+        export=_trace_exporter(settings),
     )
 
 
-def _pusher(settings: Settings) -> Callable[[Path], str] | None:
-    """What sends finished runs to a collector; None without one."""
+def _trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
+    """Return the function that sends finished runs to a collector; None without a collector."""
     if not settings.value("export.otlp"):
         return None
     from cogcli.app.trace_push import pusher_of  # most runs have no collector
@@ -139,7 +141,8 @@ def agent_of(
     catalog: Catalog,
     on_response: Callable[[str], None] | None = None,
 ) -> AgentRun:
-    """An agent's run by its log; without settings by that alone: nothing is stored. `on_response` is given responses as
-    they grow."""
+    """Return the agent whose run a log records. Without settings nothing is stored.
+
+    `on_response` receives responses as they grow."""
     agent: AgentRun = AGENT_OF_LOG(settings, started, catalog, on_response)
     return agent

@@ -35,10 +35,10 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(name: str, known: KnownIds | None = None) -> dict[str, Any]:
-    """The schema of this name, a spec file's with the known ids. Raises UsageError, with a suggestion, for an unknown
-    one."""
+    """Return the schema of this name; one of a spec file accepts the known ids. Raise UsageError,
+    with a suggestion, for an unknown name."""
     if name in SPECS:
-        return schema_of(name, PROTOCOLS, _key_words(), known)
+        return schema_of(name, PROTOCOLS, _key_descriptions(), known)
     if name in ARTIFACTS:
         from cogcli.episode.schemas import SCHEMAS
 
@@ -53,19 +53,19 @@ def schema(name: str, known: KnownIds | None = None) -> dict[str, Any]:
 
 
 @cache
-def _key_words() -> dict[str, dict[str, Any]]:
-    """What explains each key of a spec file, by `CLASS.KEY`."""
+def _key_descriptions() -> dict[str, dict[str, Any]]:
+    """Return the description of each key of a spec file, by `CLASS.KEY`."""
     words: dict[str, dict[str, Any]] = orjson.loads(_KEYS.read_bytes())
     return words
 
 
 def schema_file(name: str, known: KnownIds | None = None) -> bytes:
-    """The content of the file `NAME.schema.json`."""
+    """Return the content of the file `NAME.schema.json`."""
     return orjson.dumps(schema(name, known), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def config_schema() -> dict[str, Any]:
-    """The schema of `cogcli.toml`."""
+    """Return the schema of `cogcli.toml`."""
     return {
         "$schema": _DRAFT,
         "title": "cogcli configuration",
@@ -84,13 +84,14 @@ def _table(name: str) -> dict[str, Any]:
 
 
 def _keys_of(prefix: str) -> dict[str, Any]:
-    """The schemas of the keys of a table, without their prefix; of the top level those without a dot."""
+    """Return the schemas of the keys of a table, without their prefix; for the top level those
+    without a dot."""
     names = (name for name in KEYS if name.rpartition(".")[0] == prefix.rstrip("."))
     return {name.removeprefix(prefix): KEYS[name].type.json_schema() for name in names}
 
 
 def envelope_schema() -> dict[str, Any]:
-    """The schema of the envelope of `--json`; a command adds keys of its own."""
+    """Return the schema of the envelope of `--json`. Commands add their own keys."""
     text = {"type": "string"}
     error = {
         "type": "object",

@@ -1,4 +1,4 @@
-"""`services refresh`: what a service offers now, compared with its lock or document
+"""`services refresh`: compares the current offer of a service with its lock or document
 (docs/reference/protocols.md#mcp-pins)."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from cogcli.app.registry import open_registry, writing
+from cogcli.app.registry import open_registry, writing_to
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
@@ -32,14 +32,15 @@ from cogcli.specs.eligibility import untrusted_reasons
 from cogcli.specs.protocol import LOCK
 
 SECONDS = 60.0
-"""How long a server may take to start and to list its tools."""
+"""Seconds that a server may take to start and to list its tools."""
 
 
 class ServiceChange(NamedTuple):
-    """A tool, operation or method that was `added`, `removed` or `changed` (then in these fields).
+    """A tool, operation or method that was `added`, `removed` or `changed`, then with the changed
+    fields.
 
-    `breaking`: whether earlier valid calls may be invalid now; any change of a locked tool is.
-    """
+    `breaking`: whether earlier valid calls may be invalid now. Any change of a locked tool is
+    breaking."""
 
     name: str
     change: str
@@ -48,8 +49,8 @@ class ServiceChange(NamedTuple):
 
 
 class RefreshResult(NamedTuple):
-    """The offer of a service and its changes. `file` is the lock, or the document of `spec_ref`; `known`: whether it
-    had this service before; `noun`: tool, operation or method."""
+    """The offer of a service and its changes. `file` is the lock, or the document of `spec_ref`.
+    `known`: whether it contained this service before. `noun` is tool, operation or method."""
 
     service: str
     noun: str
@@ -61,19 +62,19 @@ class RefreshResult(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """`same`, `compatible` or `breaking`."""
+        """Return `same`, `compatible` or `breaking`."""
         if not self.differences:
             return "same"
         return "breaking" if any(each.breaking for each in self.differences) else "compatible"
 
 
 def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResult:
-    """Compare a server's tools with its lock, a live document with the one in the project; with `accept` write it.
+    """Compare a server's tools with its lock, or a live document with the project's. With `accept`
+    write the new one.
 
-    Raises UsageError for a service that has nothing to compare, ServiceResolutionError, what the call raises, and
-    EnvironmentRefusal where the lock cannot be written.
-    """
-    service = _service(settings, service_id)
+    Raise UsageError for a service without a lock or document, ServiceResolutionError, the errors of
+    the call, and EnvironmentRefusal if the file cannot be written."""
+    service = _find_service(settings, service_id)
     for reason in untrusted_reasons(service):
         hint = "trust the project: cogcli config trust"
         raise ServiceResolutionError(reason.code, reason.text, hint=hint)
@@ -90,11 +91,11 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     found = _differences(
         {tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now}
     )
-    if before is None:  # without a lock no call relies on anything
+    if before is None:  # without a lock no call depends on the old tools
         found = tuple(difference._replace(breaking=False) for difference in found)
     lock = settings.display_path(lock_path(service.root))
     if accept:
-        with keep_trust(settings) as written, writing(lock):
+        with keep_trust(settings) as written, writing_to(lock):
             data = write_lock(service.root, service.id, now, bound=settings.bound)
             written(lock_path(service.root), data)
         Pins(state_home(settings.environ)).replace(identity(service), now)
@@ -138,22 +139,23 @@ def _refresh_document(
 
 
 def _replace_document(path: str, value: dict[str, Any], shown: str, bound: str) -> bytes:
-    """Replace the file of `spec_ref` atomically; its content. Raises EnvironmentRefusal, ServiceResolutionError."""
+    """Replace the file of `spec_ref` atomically and return its content. Raise EnvironmentRefusal or
+    ServiceResolutionError."""
     data = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     try:
-        # JSON is YAML, too: whatever the file is called, it is read again as what it says.
+        # JSON is also YAML, so that the file reads back under any name.
         parse_document(data, os.path.basename(path))
     except DocumentFault as fault:
         raise ServiceResolutionError(
             fault.code, fault.message, hint="name it *.json in spec_ref"
         ) from fault
-    with writing(shown):
+    with writing_to(shown):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_atomic(path, data, mode=0o644, bound=bound)
     return data
 
 
-def _service(settings: Settings, service_id: str) -> Service:
+def _find_service(settings: Settings, service_id: str) -> Service:
     catalog = open_registry(settings).everything()
     if service_id in catalog.services:
         return catalog.services[service_id]
@@ -179,7 +181,7 @@ def _require_server(service: Service) -> None:
 
 
 def _invoker_context(settings: Settings) -> InvokerContext:
-    # No log is kept: messages, locks, pins and documents are masked by what the secrets themselves remember.
+    # Without a log, the resolved secrets mask messages, locks, pins and documents.
     return invoker_context(environment_of(settings), lambda secret: None)
 
 

@@ -22,11 +22,11 @@ from cogcli.app.needs import (
     NETWORK,
     MissingNeeds,
     Need,
-    called_first,
+    first_eligible_link,
     outside_need,
     protocol_extra,
 )
-from cogcli.app.registry import Layers, open_registry, selection_options, writing
+from cogcli.app.registry import Layers, open_registry, selection_options, writing_to
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.authoring.spec_results import (
@@ -131,7 +131,7 @@ def check_contracts(
     """
     catalog = sound_catalog(settings)
     ids, begun = match_ids(words, catalog.capabilities, "capability"), time.monotonic()
-    with writing("the directory of temporary files"):
+    with writing_to("the directory of temporary files"):
         place = tempfile.TemporaryDirectory(prefix="cogcli-registry-", ignore_cleanup_errors=True)
     with place as folder:
         survey = _ContractSurvey(settings, catalog, folder, real)
@@ -192,7 +192,7 @@ class _ContractSurvey:
         """Why the selected binding of a capability is not called although it could be."""
         if capability.id in self._real:
             return
-        link = called_first(self._catalog, capability.id, self._options)
+        link = first_eligible_link(self._catalog, capability.id, self._options)
         layers = self._layers_of(capability, link)
         if not all(layer.trusted for layer in layers):
             yield TRUST
@@ -222,11 +222,11 @@ class _ContractSurvey:
     def _bindings(self, capability: Capability) -> list[Binding]:
         """The selected binding, then the others that can be called here."""
         catalog = self._catalog
-        first = called_first(catalog, capability.id, self._options).binding_id
+        first = first_eligible_link(catalog, capability.id, self._options).binding_id
         found = [catalog.bindings[first]]
         for id in catalog.bindings_of.get(capability.id, ()):
             named = self._options._replace(binds={capability.id: id})
-            link = called_first(catalog, capability.id, named)
+            link = first_eligible_link(catalog, capability.id, named)
             service = catalog.services.get(link.service_id or "")
             if id == first or service is None or not link.eligible:
                 continue

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cogcli.app.needs import NETWORK, Need, called_first, find_needs, outside_need
+from cogcli.app.needs import NETWORK, Need, find_needs, first_eligible_link, outside_need
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.authoring.contracts import check_contracts
@@ -162,7 +162,7 @@ def _outside(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[st
     """The capabilities that a skill calls outside of this machine: what a stub answers for them is not what they do."""
     for capability in catalog.reached(id):
         try:
-            link = called_first(catalog, capability.id, selection_options(settings))
+            link = first_eligible_link(catalog, capability.id, selection_options(settings))
         except BindingResolutionError:
             continue
         if need := outside_need(catalog, capability, link):

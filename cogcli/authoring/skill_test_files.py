@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.app.editor_schemas import FOLDER
 from cogcli.app.episodes import find
-from cogcli.app.registry import open_registry, writing
+from cogcli.app.registry import open_registry, writing_to
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import Written, keep_trust
 from cogcli.authoring.new_specs.new_files import schema_line
@@ -85,7 +85,7 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
     kept = {key: value for key, value in case.items() if value or key == "inputs"}
     text = _case_text(kept, directory.name)
     data = f"{_schema_line(settings, path)}{text}".encode()
-    with keep_trust(settings) as written, writing(shown):
+    with keep_trust(settings) as written, writing_to(shown):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_atomic(path, data, mode=0o644, bound=settings.bound)
         written(path, data)
@@ -297,7 +297,7 @@ def _rewrite(
         raise UsageError(
             "usage.value", f"`{shown}`: {error}", hint="write the new outputs into it yourself"
         ) from error
-    with writing(shown):
+    with writing_to(shown):
         write_atomic(path, new.encode(), mode=os.stat(path).st_mode & 0o777, bound=bound)
     written(path, new.encode())
     before, after = ([hide_secrets(line) for line in each.splitlines()] for each in (text, new))

@@ -1,1 +1,1 @@
-"""What is checked before and beside runs: the registry, this machine; the reports of what was found."""
+"""Checks of the registry and of this machine, outside of runs, and the reports of their findings."""

@@ -1,4 +1,4 @@
-"""`registry stats`: how many specs there are, and what the runs of the runs directory called
+"""`registry stats`: the number of specs, and statistics of the calls in the runs directory
 (docs/reference/command-line.md#registry-checks)."""
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ KINDS: Final = ("skills", "capabilities", "bindings", "services")
 
 
 class _Calls(NamedTuple):
-    """The calls of one capability: milliseconds of those that ended well, and the number of the others."""
+    """The calls of one capability: milliseconds of the successful ones, and counts of the others."""
 
     times: list[int]
     failed: Counter[str]
 
 
 def measure_calls(settings: Settings) -> dict[str, Any]:
-    """`specs`: by kind how many there are and how many by domain; `episodes`: how many were read and could not be;
-    `calls`: by capability its calls, the failed ones by code, the median and the 95th percentile of milliseconds."""
+    """Return the object of `registry stats`.
+
+    `specs` counts the specs by kind and domain. `episodes` counts the episodes that were read and
+    those that could not be. `calls` has for each capability its calls, its failures by code, and
+    the median and 95th percentile of milliseconds."""
     catalog = open_registry(settings).everything()
     ids = {kind: sorted(getattr(catalog, kind)) for kind in KINDS}
     specs: dict[str, Any] = {kind: {"total": len(own)} for kind, own in ids.items()}

@@ -1,4 +1,4 @@
-"""`doctor`: checks of machine, project and registry, each with commands that fix it."""
+"""`doctor`: checks of machine, project and registry, each with commands that fix a failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogcli import __version__
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, place_of, services
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, known_ids, leads_out, stale_schemas
-from cogcli.app.needs import REPLACED, MissingNeeds, counted, counted_text, find_needs
+from cogcli.app.needs import REPLACED, MissingNeeds, count_first_needs, counted_text, find_needs
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import key_path, read_key
@@ -33,7 +33,7 @@ from cogcli.specs.layers import HOST_FOLDER, bounded_layers, builtin_root
 from cogcli.specs.shipped_fit import misfit
 
 _SHOWN: Final = 5
-"""How many problems of a kind are named; `validate` lists all."""
+"""The most problems of a kind that are shown; `validate` lists all."""
 
 
 class Diagnosis(NamedTuple):
@@ -46,21 +46,21 @@ class Diagnosis(NamedTuple):
 
 def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
     """Run all checks. Nothing is changed or started; with `net`, servers are contacted."""
-    checks = [*_machine(), *_project(settings)]
+    checks = [*_check_machine(), *_check_project(settings)]
     summary = ""
     if not settings.problems:
         found = check_registry(settings)
         checks += [
-            *(_editor(settings.project, found) if settings.project else ()),
+            *(_check_editor_schemas(settings.project, found) if settings.project else ()),
             *(check for checks_of in DOCTOR_CHECKS for check in checks_of(settings, net=net)),
-            *_registry(found),
+            *_check_registry(found),
             *services(settings, found, net=net),
         ]
         needs = find_needs(open_registry(settings), found.catalog, selection_options(settings))
-        checks += _shipped(settings, found, needs)
+        checks += _check_shipped(settings, found, needs)
         skills = [needs.skill(id) for id in found.catalog.skills]
         bound = sum(not needs.capability(id) for id in found.catalog.capabilities)
-        lacking = counted_text(counted(skills))
+        lacking = counted_text(count_first_needs(skills))
         summary = f"{skills.count(())} of {found.counts['skills']} skills can run"
         summary += f" (the others need {lacking}), " if lacking else ", "
         summary += f"{bound} of {found.counts['capabilities']} capabilities can be called."
@@ -73,7 +73,7 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
     return Diagnosis(" · ".join(parts), checks, summary)
 
 
-def _machine() -> Iterator[DoctorCheck]:
+def _check_machine() -> Iterator[DoctorCheck]:
     check = partial(DoctorCheck, "machine")
     if has_c_parser():
         yield check("yaml", "ok", "C parser")
@@ -92,7 +92,7 @@ def _machine() -> Iterator[DoctorCheck]:
             yield check(
                 "schemas", "warning", message, fix="pip install 'jsonschema-rs>=0.60,<0.61'"
             )
-    yield _wall()
+    yield _check_wall()
     missing = list(filter(missing_module, EXTRAS))
     if missing:
         fix = install_line(*missing)
@@ -101,8 +101,9 @@ def _machine() -> Iterator[DoctorCheck]:
         yield check("extras", "ok", ", ".join(EXTRAS))
 
 
-def _wall() -> DoctorCheck:
-    """Which wall is in force around parsers of foreign bytes and foreign code (docs/reference/service.md#isolation)."""
+def _check_wall() -> DoctorCheck:
+    """Check which wall protects parsers of foreign bytes and foreign code
+    (docs/reference/service.md#isolation)."""
     check = partial(DoctorCheck, "machine", "wall")
     wall, missing = wall_state()
     if wall is None:
@@ -116,7 +117,7 @@ def _wall() -> DoctorCheck:
     return check("ok", f"{wall.text}{f'; without {wall.absent}' if wall.absent else ''}")
 
 
-def _project(settings: Settings) -> Iterator[DoctorCheck]:
+def _check_project(settings: Settings) -> Iterator[DoctorCheck]:
     for problem in settings.problems:
         yield DoctorCheck(
             "project", "settings", "error", problem.message, (place_of(problem),), problem.hint
@@ -124,14 +125,14 @@ def _project(settings: Settings) -> Iterator[DoctorCheck]:
     if not settings.problems:
         present = [file.shown for file in settings.files if os.path.exists(file.path)]
         yield DoctorCheck("project", "settings", "ok", ", ".join(present) or "defaults")
-    yield _runs_dir(settings)
-    yield _episodes_key(settings)
+    yield _check_runs_dir(settings)
+    yield _check_episodes_key(settings)
     if settings.project:
-        yield from _git(settings, settings.project)
-        yield from _trust(settings, settings.project)
+        yield from _check_git(settings, settings.project)
+        yield from _check_trust(settings, settings.project)
 
 
-def _runs_dir(settings: Settings) -> DoctorCheck:
+def _check_runs_dir(settings: Settings) -> DoctorCheck:
     check = partial(DoctorCheck, "project", "runs directory")
     path = settings.runs_dir
     name = settings.display_path(path)
@@ -145,13 +146,13 @@ def _runs_dir(settings: Settings) -> DoctorCheck:
         return check("error", f"{name}, not writable", fix=f"chmod u+wx {nearest}")
     if (warning := shared_warning(settings)) is not None:
         return check("warning", warning.message, fix=warning.hint)
-    count, total = _episodes(path)
+    count, total = _measure_episodes(path)
     what = f"{count_of(count, 'episode')}, {size(total)}" if count else "no episodes yet"
     return check("ok", f"{name}, writable, {what}")
 
 
-def _episodes_key(settings: Settings) -> DoctorCheck:
-    """The key by which the user's own episodes are known (docs/reference/episode.md#checkpoint)."""
+def _check_episodes_key(settings: Settings) -> DoctorCheck:
+    """Check the key that marks episodes as the user's own (docs/reference/episode.md#checkpoint)."""
     check = partial(DoctorCheck, "project", "episodes key")
     found = read_key(settings.environ)
     if found.key:
@@ -164,8 +165,8 @@ def _episodes_key(settings: Settings) -> DoctorCheck:
     return check("warning", found.problem, details, found.cure)
 
 
-def _episodes(path: str) -> tuple[int, int]:
-    """The number of episodes, and their size in bytes."""
+def _measure_episodes(path: str) -> tuple[int, int]:
+    """Return the number of episodes, and their size in bytes."""
     count = total = 0
     try:
         entries = [entry for entry in os.scandir(path) if entry.name.startswith("ep_")]
@@ -183,7 +184,7 @@ def _episodes(path: str) -> tuple[int, int]:
     return count, total
 
 
-def _git(settings: Settings, project: str) -> Iterator[DoctorCheck]:
+def _check_git(settings: Settings, project: str) -> Iterator[DoctorCheck]:
     if not os.path.exists(os.path.join(project, ".git")):
         return
     try:
@@ -199,8 +200,8 @@ def _git(settings: Settings, project: str) -> Iterator[DoctorCheck]:
         yield DoctorCheck("project", "git", "warning", message, fix="cogcli doctor --fix")
 
 
-def _editor(project: str, found: RegistryCheck) -> Iterator[DoctorCheck]:
-    """Whether the schemas that editors read, where there are any, know the ids that there are."""
+def _check_editor_schemas(project: str, found: RegistryCheck) -> Iterator[DoctorCheck]:
+    """Check whether existing schemas for editors know the ids of the registry."""
     if os.path.isdir(os.path.join(project, FOLDER)) and not leads_out(project):
         stale = stale_schemas(project, known_ids(found.catalog))
         name, fix = "schemas for editors", "cogcli doctor --fix"
@@ -211,7 +212,7 @@ def _editor(project: str, found: RegistryCheck) -> Iterator[DoctorCheck]:
             yield DoctorCheck("project", name, "ok", FOLDER)
 
 
-def _trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
+def _check_trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
     layers = bounded_layers(layers_of(project, settings.project_file), settings.bound)
     trust, count = settings.trust, len(service_files(layers))
     if os.path.realpath(builtin_root()) == os.path.realpath(project):
@@ -228,9 +229,9 @@ def _trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
         yield DoctorCheck("project", "trust", "warning", message, fix="cogcli config trust")
 
 
-def _registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
+def _check_registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
     for kind, count in [*found.counts.items(), ("policies", 0)]:
-        own = [p for p in found.problems if _kind(p) == kind and p.code not in CODES]
+        own = [p for p in found.problems if _problem_kind(p) == kind and p.code not in CODES]
         errors = [problem for problem in own if problem.severity == "E"]
         warnings = len(own) - len(errors)
         if errors:
@@ -243,10 +244,10 @@ def _registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
             yield DoctorCheck("registry", kind, "ok", str(count))
 
 
-def _shipped(
+def _check_shipped(
     settings: Settings, found: RegistryCheck, needs: MissingNeeds
 ) -> Iterator[DoctorCheck]:
-    """A note, nothing to mend: what is shipped that cannot be used beside what later layers replace."""
+    """Report, as a note without a fix, shipped specs that later layers make unusable."""
     check = partial(DoctorCheck, "registry", "shipped")
     left_in, origin = settings.with_origin("builtin")
     if not left_in:
@@ -281,7 +282,7 @@ def _shipped(
         yield check("skipped", message, (*lines[:_SHOWN], *more, f"help: {WITHOUT_SHIPPED}"))
 
 
-def _kind(problem: Problem) -> str:
+def _problem_kind(problem: Problem) -> str:
     if problem.code == "wire.document":
         return "services"
     parts = problem.file.replace("\\", "/").split("/")
@@ -292,7 +293,7 @@ def _kind(problem: Problem) -> str:
 
 
 def _problem_summary(problems: list[Problem]) -> tuple[tuple[str, ...], str]:
-    """The first problems with place and hint, then the command that lists the others."""
+    """Return the first problems with place and hint, then the command that lists the others."""
     lines: list[str] = []
     for problem in problems[:_SHOWN]:
         hints = problem.hint.split("\n") if problem.hint else []

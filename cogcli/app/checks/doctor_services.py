@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from cogcli.app.checks.registry_check import RegistryCheck
-from cogcli.app.needs import called_first
+from cogcli.app.needs import first_eligible_link
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
 from cogcli.base.calls import Cancellation
@@ -41,7 +41,7 @@ _AT_ONCE: Final = 8
 
 
 class DoctorCheck(NamedTuple):
-    """One check: `status` is ok, warning, error or skipped; `fix` has a command per line."""
+    """One check: `status` is ok, warning, error or skipped. `fix` contains one command per line."""
 
     group: str
     name: str
@@ -52,14 +52,14 @@ class DoctorCheck(NamedTuple):
 
 
 def place_of(problem: Problem | CogcliError) -> str:
-    """Where a problem is, as editors read it."""
+    """Return the place of a problem in the notation that editors open."""
     return f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
 
 
 def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator[DoctorCheck]:
-    """A check per service and problem code, however many places it has; then the reachable services."""
+    """Yield one check per service and problem code, then the checks of reachable services."""
     troubled: set[str] = set()
-    lacking = _lacking_a_variable(found.catalog, selection_options(settings))
+    lacking = _services_without_variables(found.catalog, selection_options(settings))
     for service in found.catalog.services.values():
         used = service.id in lacking
         for check in (*_problems(found, service, settings.environ, used=used), *_unusable(service)):
@@ -75,17 +75,17 @@ def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator
 
 
 def _is_set_up(service: Service, environ: Mapping[str, str]) -> bool:
-    """Whether a service is there for this user: a shipped one is where its variables are set."""
+    """Whether the user set up a service: a shipped one is set up if its variables are set."""
     unset = [name for name in variables_of(None, service) if not environ.get(name)]
     return service.layer != BUILT_IN or not (unset or lacking_variables(service, environ))
 
 
-def _lacking_a_variable(catalog: Catalog, options: SelectionOptions) -> set[str]:
-    """The services that would be called for some capability, and lack a variable for that."""
+def _services_without_variables(catalog: Catalog, options: SelectionOptions) -> set[str]:
+    """Return the services that are the choice for some capability and lack a variable."""
     lacking: set[str] = set()
     for id in catalog.capabilities:
         try:
-            link = called_first(catalog, id, options)
+            link = first_eligible_link(catalog, id, options)
         except BindingResolutionError:
             continue
         if any(reason.code == "env.missing" for reason in link.reasons):
@@ -96,8 +96,9 @@ def _lacking_a_variable(catalog: Catalog, options: SelectionOptions) -> set[str]
 def _problems(
     found: RegistryCheck, service: Service, environ: Mapping[str, str], *, used: bool
 ) -> Iterator[DoctorCheck]:
-    """The problems in the files of a service and its bindings, a check per code. Variables that are not set are a note
-    where the service is not `used`: no call needs them."""
+    """Yield one check per code for the problems in the files of a service and its bindings.
+
+    Unset variables are only a note if the service is not `used`, because no call needs them."""
     for code, problems in _problems_by_code(found, service).items():
         texts = dict.fromkeys(
             problem.message.partition("`: ")[2] or problem.message for problem in problems
@@ -116,7 +117,7 @@ def _problems(
 
 
 def _problems_by_code(found: RegistryCheck, service: Service) -> dict[str, list[Problem]]:
-    """The problems that doctor reports of a service and its bindings, by code."""
+    """Return the problems of a service and its bindings, by code."""
     bindings = {
         binding.file for binding in found.catalog.bindings.values() if binding.service == service.id
     }
@@ -130,7 +131,7 @@ def _problems_by_code(found: RegistryCheck, service: Service) -> dict[str, list[
 
 
 def _unusable(service: Service) -> Iterator[DoctorCheck]:
-    """The checks for missing trust, and for libraries that calls need and that are not installed."""
+    """Yield the checks for missing trust and for missing libraries of a service."""
     error = partial(DoctorCheck, "services", service.id, "error")
     if reasons := list(untrusted_reasons(service)):
         yield error(
@@ -147,7 +148,7 @@ def _unusable(service: Service) -> Iterator[DoctorCheck]:
 def _reachability(
     known: Iterable[Service], broken: set[str], proxies: Mapping[str, str], *, net: bool
 ) -> Iterator[DoctorCheck]:
-    """Whether each answers, asked the way that a run would ask."""
+    """Check whether each service answers a request that takes the route of a run."""
     remote = [service for service in known if _url(service)]
     if not remote:
         return
@@ -175,7 +176,7 @@ def _reachability(
     def ask(service: Service) -> DoctorCheck:
         url = _url(service)
         request = HttpRequest("HEAD", url, network=network_of(service))
-        return _answers(http, request, service, find_proxy(url))
+        return _check_answer(http, request, service, find_proxy(url))
 
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -188,8 +189,8 @@ def _url(service: Service) -> str:
     return service.settings.get("base_url") or service.settings.get("url") or ""
 
 
-def _answers(http: Http, request: HttpRequest, service: Service, proxy: str) -> DoctorCheck:
-    """Whether a server answers at all; which status it gives does not matter."""
+def _check_answer(http: Http, request: HttpRequest, service: Service, proxy: str) -> DoctorCheck:
+    """Check whether a server answers at all; its status does not matter."""
     address = f"{request.url} through {proxy}" if proxy else request.url
     try:
         reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())

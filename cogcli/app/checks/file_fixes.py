@@ -1,4 +1,5 @@
-"""`validate --fix`: what has one right answer in the user's own files (docs/reference/command-line.md#fixes)."""
+"""`validate --fix`: fixes of problems that have exactly one answer, in the user's own files
+(docs/reference/command-line.md#fixes)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from difflib import unified_diff
 from typing import Final, NamedTuple
 
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
-from cogcli.app.registry import open_registry, writing
+from cogcli.app.registry import open_registry, writing_to
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
 from cogcli.base.files import FileRefused, read_regular, write_atomic
@@ -26,7 +27,7 @@ _KINDS: Final = {
 
 
 class FileFix(NamedTuple):
-    """A file with answers in it, not written yet, and the problems that these answer."""
+    """The fixed text of one file, not written yet, and the problems that it solves."""
 
     file: str
     path: str
@@ -37,13 +38,14 @@ class FileFix(NamedTuple):
 
 
 def find_fixes(settings: Settings, checked: RegistryCheck) -> list[FileFix]:
-    """The fixes of files of the project itself: no shipped file, none that a link leads out of the project."""
+    """Return the fixes of the project's own files: no shipped file, and none that a link leads out
+    of the project."""
     if settings.project is None:
         return []
     texts = {}
     answerable = (p.file for p in checked.problems if p.code in FIXES or names_from_hint(p.hint))
     for file in dict.fromkeys(file for file in answerable if file not in checked.shipped):
-        if (text := _text_of(settings, file, checked)) is not None:
+        if (text := _read_editable(settings, file, checked)) is not None:
             texts[file] = text
     respelt = _respellings(settings, checked, texts)
     found = []
@@ -60,14 +62,15 @@ def find_fixes(settings: Settings, checked: RegistryCheck) -> list[FileFix]:
 def _respellings(
     settings: Settings, checked: RegistryCheck, texts: Mapping[str, str]
 ) -> dict[str, list[Respelling]]:
-    """By file the misspelt references and ids; each is checked against the registry with all of them put right."""
+    """Return the misspelled references and ids, by file. Each is checked against the registry with
+    all of them corrected."""
     found: dict[str, list[Respelling]] = {file: [] for file in texts}
     registry = open_registry(settings)
     for problem in checked.problems:
         text = texts.get(problem.file)
         each = respelling_of(text, problem) if text is not None else None
         if each and problem.code == "layout.id" and registry.paths("capability", each.wrong):
-            continue  # it may as well lie in the wrong folder
+            continue  # the file may be in the wrong folder instead
         if each and all(each.start != other.start for other in found[problem.file]):
             found[problem.file].append(each)
     before = {(p.file, p.code, p.path) for p in checked.problems}
@@ -79,20 +82,21 @@ def _respellings(
         }
         encoded = {path: text.encode() for path, text in contents.items()}
         after = check_registry(settings, list(encoded), contents=encoded).problems
-        kept = {file: _without_new_problems(each, after, before) for file, each in found.items()}
+        kept = {file: _keep_solving(each, after, before) for file, each in found.items()}
         if kept == found:
             break
         found = kept
     return found
 
 
-def _without_new_problems(
+def _keep_solving(
     respellings: list[Respelling],
     after: Sequence[Problem],
     before: Collection[tuple[str, str, str]],
 ) -> list[Respelling]:
-    """Those of one file whose place has no error any more. Of a file that has new errors elsewhere than beside them,
-    where nobody could look before, none."""
+    """Return the respellings of one file that solve their problem.
+
+    If the file has new errors away from the changed places, the result is empty."""
     if not respellings:
         return []
     file = respellings[0].problem.file
@@ -113,8 +117,8 @@ def _path(settings: Settings, file: str) -> str:
     return os.path.join(settings.base, file)
 
 
-def _text_of(settings: Settings, file: str, checked: RegistryCheck) -> str | None:
-    """The text of a file that may be edited."""
+def _read_editable(settings: Settings, file: str, checked: RegistryCheck) -> str | None:
+    """Return the text of a file that may be edited, else None."""
     path, inside = (
         os.path.realpath(_path(settings, file)),
         os.path.realpath(settings.project or "") + os.sep,
@@ -128,17 +132,17 @@ def _text_of(settings: Settings, file: str, checked: RegistryCheck) -> str | Non
 
 
 def write_fixes(settings: Settings, fixes: Sequence[FileFix]) -> None:
-    """Write the files, each as a whole. Raises EnvironmentRefusal `env.disk`."""
+    """Write each file as a whole. Raise EnvironmentRefusal `env.disk`."""
     with keep_trust(settings) as written:
         for fix in fixes:
             data, mode = fix.text.encode(), os.stat(fix.path).st_mode & 0o777
-            with writing(f"`{settings.display_path(fix.path)}`"):
+            with writing_to(f"`{settings.display_path(fix.path)}`"):
                 write_atomic(fix.path, data, mode=mode, bound=settings.project or "")
             written(fix.path, data)
 
 
 def _kind(file: str, kinds: str) -> str:
-    """The kind of a file, empty for one that is not edited, such as JSON."""
+    """Return the kind of a file; empty for files that are not edited, such as JSON."""
     folder, name = os.path.split(file)
     if os.path.basename(folder) == HOST_FOLDER:
         return KIND_OF_FILE.get(name, "") if name.endswith(".yaml") else ""
@@ -149,7 +153,7 @@ def _file_fix(
     settings: Settings, file: str, texts: tuple[str, str], problems: frozenset[Problem]
 ) -> FileFix:
     before, after = (text.splitlines() for text in texts)
-    # Without lines around: what stands beside may be secret.
+    # Without context lines, since they may contain secrets.
     diff = "".join(
         f"{line}\n" for line in unified_diff(before, after, file, file, n=0, lineterm="")
     )

@@ -1,4 +1,4 @@
-"""What is wrong with the packs of a registry as a whole (docs/reference/pack.md#check)."""
+"""The problems of packs that depend on the whole registry (docs/reference/pack.md#check)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cogcli.specs.skill_tools import tool_names
 
 
 def pack_problems(catalog: Catalog) -> list[Problem]:
-    """The problems of all packs of a whole catalog that no file shows by itself; of files given by name only theirs."""
+    """Return the pack problems that no single file shows; for a catalog of named files only theirs."""
     found = []
     for id, pack in catalog.packs.items():
         if catalog.only is None or pack.file in catalog.only:
@@ -31,7 +31,7 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
 
 
 def own_problems(catalog: Catalog, pack: Pack) -> list[Problem]:
-    """The problems of a pack for which its agent cannot run, whatever the registry has."""
+    """Return the problems that keep an agent with this pack from running in any registry."""
     report = ProblemReport(
         pack.file, catalog.places.get(pack.file), subject=f"pack `{pack.pack_id}`"
     )
@@ -41,7 +41,7 @@ def own_problems(catalog: Catalog, pack: Pack) -> list[Problem]:
 
 
 def _template_problems(catalog: Catalog, pack: Pack) -> list[Problem]:
-    """The problems of the templates of a pack, which are checked as skills."""
+    """Return the problems of a pack's templates, which are checked as skills."""
     whole = with_pack_skills(catalog, pack)
     plans = {id: skill for id, skill in whole.skills.items() if skill.at}
     nested = {name for skill in plans.values() for name in skills_of(skill)}

@@ -1,4 +1,4 @@
-"""`validate`: every static check over the registry, or over some files against it."""
+"""`validate`: all static checks of the registry, or of some files against it."""
 
 from __future__ import annotations
 
@@ -21,59 +21,62 @@ from cogcli.specs.layout import CASES
 
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
 UNTRUSTED: Final = "service.untrusted"
-"""The code of a call that is not made before its project is trusted."""
+"""The code of a call that requires trust in its project."""
 EXTRA: Final = "env.extra"
-"""The code of a call that needs an extra which is not installed."""
+"""The code of a call that requires an extra which is not installed."""
 _SPECS: Final = (*KINDS, "packs")
 _FILES: Final = (*_SPECS, "cases")
 
 
 class RegistryCheck(NamedTuple):
-    """What was found in how many specs, and how long it took."""
+    """The result of a check: the problems, the number of specs, and the time it took."""
 
     problems: list[Problem]
     counts: dict[str, int]
     seconds: float
     catalog: Catalog
     files: dict[str, str]
-    """The kind of each checked file, by its displayed name; the user's own first, as with problems."""
+    """The kind of each checked file, by its displayed name. The user's own files come first."""
     shipped: frozenset[str]
-    """The files among them that came with the program, unless that is the project."""
+    """The files that came with the program; empty in the repository of the program."""
     notes: tuple[Problem, ...] = ()
-    """What later layers make of shipped files, none of which the user has to mend: it is none of the problems."""
+    """Problems that later layers cause in shipped files. The user does not have to fix them; they
+    are not in `problems`."""
     is_of_shipped_files: bool = False
     """Whether the project is the repository that the shipped files come from."""
 
     @property
     def own_counts(self) -> dict[str, int]:
-        """As `counts`, of the files that did not come with the program."""
+        """Return `counts` without the files that came with the program."""
         kinds = Counter(kind for file, kind in self.files.items() if file not in self.shipped)
         return {kind: kinds[kind] for kind in self.counts}
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was nothing of the user's to check."""
+        """Whether no file of the user was checked."""
         return self.shipped.issuperset(self.files)
 
     @property
     def unusable(self) -> int:
-        """How many shipped files later layers make unusable."""
+        """Return how many shipped files later layers make unusable."""
         return len({problem.file for problem in self.notes if is_made_unusable(problem)})
 
     @property
     def errors(self) -> int:
-        """Problems that are errors in every command."""
+        """Return the problems that are errors in every command."""
         return sum(problem.severity == "E" for problem in self.problems)
 
     @property
     def warnings(self) -> int:
-        """Warnings, and problems that are errors only when a run needs the spec."""
+        """Return the warnings, and the problems that are errors only if a run needs the spec."""
         return len(self.problems) - self.errors
 
-    def fails(self, *, strict: bool) -> list[Problem]:
-        """The problems that fail the check, errors first. With `strict` warnings fail it too, except those of shipped
-        files, those that report only that the project is not trusted, and in the repository of the shipped files those
-        for an extra: the author of a file cannot mend these."""
+    def failing_problems(self, *, strict: bool) -> list[Problem]:
+        """Return the problems that fail the check, errors first.
+
+        With `strict` warnings fail it too, with three exceptions that the author of a file cannot
+        fix: warnings of shipped files, warnings that the project is not trusted, and in the
+        repository of the program warnings of missing extras."""
         errors = [problem for problem in self.problems if problem.severity == "E"]
         excepted = (UNTRUSTED, EXTRA) if self.is_of_shipped_files else (UNTRUSTED,)
         others = (
@@ -87,10 +90,10 @@ class RegistryCheck(NamedTuple):
 def validate(
     settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None
 ) -> RegistryCheck:
-    """Check all specs of all layers, or those of the paths; `contents` replaces the content of the files that it names.
+    """Check all specs of all layers, or those of the paths. `contents` replaces the content of the
+    files that it names.
 
-    Raises EnvironmentRefusal `project.none`, UsageError.
-    """
+    Raise EnvironmentRefusal `project.none` or UsageError."""
     if not paths and settings.project is None and not settings.value("registry"):
         raise EnvironmentRefusal(
             "project.none",
@@ -114,7 +117,7 @@ def check_registry(
     contents: Mapping[str, bytes] | None = None,
     kind: str = "",
 ) -> RegistryCheck:
-    """As `validate`, but without a project, too; `kind` as in `Registry.files`."""
+    """Do the same as `validate`, also without a project. `kind` is as in `Registry.files`."""
     clock = settings.clock
     begun = clock.monotonic()
     registry = open_registry(settings)
@@ -128,7 +131,7 @@ def check_registry(
         if catalog.packs:
             found = sort_problems([*found, *pack_problems(catalog)])
     files = _files(catalog, found)
-    # What the caller names is the caller's to check, wherever it lies.
+    # A file that the caller names is checked in any folder.
     shipped: frozenset[str] = frozenset() if paths else _shipped(settings, files)
     notes = tuple(p for p in found if not paths and p.file in shipped and _is_of_later_layers(p))
     of_later_layers = set(notes)
@@ -143,7 +146,7 @@ def check_registry(
 
 
 def _is_of_later_layers(problem: Problem) -> bool:
-    """Whether a problem of a shipped file is there only since a later layer replaced something."""
+    """Whether a later layer causes this problem of a shipped file by replacing a spec."""
     return problem.severity == "W" or is_made_unusable(problem)
 
 
@@ -161,7 +164,8 @@ def _is_of_shipped_files(settings: Settings) -> bool:
 
 
 def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
-    """All spec files, or the given ones, by kind, broken ones included; other files with problems come last."""
+    """Return the kind of every spec file, or of the given ones, also of broken ones. Other files
+    with problems come last."""
     files: dict[str, str] = {}
     for kind in _SPECS:
         singular = "capability" if kind == "capabilities" else kind[:-1]
@@ -185,7 +189,7 @@ def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
 
 
 def problem_from_error(error: CogcliError) -> Problem:
-    """A configuration error as a Problem."""
+    """Convert a configuration error to a Problem."""
     return Problem(
         error.code, "E", error.file, error.line, error.column, "", error.message, error.hint
     )

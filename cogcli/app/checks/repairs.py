@@ -1,4 +1,4 @@
-"""`doctor --fix`: what can be put right in the files of the project without a question
+"""`doctor --fix`: repairs of the project's files that need no confirmation
 (docs/reference/command-line.md#doctor-fix)."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.editor_schemas import FOLDER, write_schemas
-from cogcli.app.registry import writing
+from cogcli.app.registry import writing_to
 from cogcli.app.settings import Settings
 from cogcli.base.files import FileRefused, read_regular, write_atomic
 
@@ -18,14 +18,16 @@ _LARGEST: Final = 1024 * 1024
 
 
 class Repair(NamedTuple):
-    """What is done about a check: in words, and the doing. Raises EnvironmentRefusal `env.disk`."""
+    """The repair for a check: its description, and the function that applies it.
+
+    The function raises EnvironmentRefusal `env.disk`."""
 
     words: str
     apply: Callable[[Settings, str], object]
 
 
-def repairs_for(settings: Settings, checks: Iterable[DoctorCheck]) -> list[Repair]:
-    """The repairs of checks that found something."""
+def find_repairs(settings: Settings, checks: Iterable[DoctorCheck]) -> list[Repair]:
+    """Return the repairs for the checks that warn."""
     if settings.project is None:
         return []
     return [
@@ -35,10 +37,10 @@ def repairs_for(settings: Settings, checks: Iterable[DoctorCheck]) -> list[Repai
     ]
 
 
-def _ignore(settings: Settings, project: str) -> None:
-    """Add our directory to the file of what git ignores; a link is followed only inside the project."""
+def _add_to_gitignore(settings: Settings, project: str) -> None:
+    """Add cogcli's directory to `.gitignore`. A link is followed only inside the project."""
     path = settings.inside(os.path.join(project, ".gitignore"))
-    with writing("`.gitignore`"):
+    with writing_to("`.gitignore`"):
         if os.path.dirname(path) != os.path.realpath(project):
             raise OSError(0, "a link leads out of the project")
         try:
@@ -52,9 +54,9 @@ def _ignore(settings: Settings, project: str) -> None:
 
 
 REPAIRS: Final = {
-    "git": Repair(f"add {IGNORED} to .gitignore", _ignore),
+    "git": Repair(f"add {IGNORED} to .gitignore", _add_to_gitignore),
     "schemas for editors": Repair(
         f"write {FOLDER} again", lambda settings, _: write_schemas(settings)
     ),
 }
-"""By the name of a check."""
+"""The repair of each check, by the name of the check."""

@@ -34,17 +34,17 @@ _FOUND: Final = "doctor.found"
 def registry_report(
     checked: RegistryCheck, *, strict: bool, end_of: Callable[[str, int, int], int]
 ) -> CheckReport:
-    """`validate`: a case per file, shipped ones last, in their own groups; problems that do not fail it are notes.
+    """Return the report of `validate`: one case per file, shipped files last in their own groups.
 
-    `end_of` gives the column after the token at a file's line and column.
-    """
-    fails = frozenset(checked.fails(strict=strict))
+    Problems that do not fail a file are notes. `end_of` returns the column after the token at a
+    line and column."""
+    failing_problems = frozenset(checked.failing_problems(strict=strict))
     own: dict[str, list[Problem]] = {file: [] for file in checked.files}
     for problem in checked.problems:
         own[problem.file].append(problem)
 
     def case(file: str, kind: str) -> ReportCase:
-        failing = [p for p in own[file] if p in fails]
+        failing = [p for p in own[file] if p in failing_problems]
         notes = [concise(p, as_error=False) for p in own[file] if p not in failing]
         failures = [CaseFailure(p.code, p.message, concise(p, as_error=False)) for p in failing]
         return ReportCase(kind, file or "registry", tuple(failures), tuple(notes), file)
@@ -68,12 +68,14 @@ def registry_report(
 
 
 def counts_report(command: str, summary: str, table: MarkdownTable, seconds: float) -> CheckReport:
-    """`registry coverage` and `stats`: a table, and nothing that fails."""
+    """Return the report of `registry coverage` and `stats`: a table without failures."""
     return CheckReport(command, seconds, summary=summary, tables=(table,))
 
 
 def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> CheckReport:
-    """`doctor`: a case per check. What does not fail it (a warning, unless `strict`) is a note."""
+    """Return the report of `doctor`: one case per check. A check that does not fail it is a note.
+
+    A warning fails it only with `strict`."""
 
     def case(check: DoctorCheck) -> ReportCase:
         text = "\n".join(
@@ -114,7 +116,7 @@ def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> C
 
 
 def _sarif(report: CheckReport) -> str:
-    """SARIF with the pages of codes as its rules."""
+    """Return SARIF whose rules are the pages of the codes."""
     rules = {code: (meaning, cure) for code, (meaning, _, cure) in pages().items()}
     return sarif(report, rules, version=__version__)
 
@@ -125,4 +127,4 @@ RENDERERS: Final[dict[str, Callable[[CheckReport], str]]] = {
     "md": markdown,
     "github": github,
 }
-"""The text of a report by its kind."""
+"""The function that renders a report, by format."""

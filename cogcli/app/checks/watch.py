@@ -1,5 +1,6 @@
-"""Waiting until a file that a check reads changes: by looking at times and sizes again and again, as every file system
-has them."""
+"""Waiting until a file that a check reads changes.
+
+It polls times and sizes, which every file system has."""
 
 from __future__ import annotations
 
@@ -21,14 +22,15 @@ _FOLDERS: Final = (
     HOST_FOLDER,
 )
 _ENDINGS: Final = (".yaml", ".yml", ".json", ".toml", ".py")
-"""Of files beside these folders: settings, documents of APIs, modules of services."""
+"""Endings of watched files outside the spec folders: settings, API documents, modules of services.
+"""
 _SECONDS: Final = 0.3
 Snapshot = dict[str, tuple[int, int]]
-"""By path: time of the last change, and size."""
+"""The time of the last change and the size of each file, by path."""
 
 
-def snapshot(settings: Settings, paths: Sequence[str]) -> Snapshot:
-    """The files that a check of the paths, or of everything, reads, but for the shipped ones."""
+def take_snapshot(settings: Settings, paths: Sequence[str]) -> Snapshot:
+    """Return the state of all files that a check of the paths reads, without the shipped ones."""
     shipped = os.path.realpath(builtin_root())
     roots = [layer.root for layer in settings.layers if os.path.realpath(layer.root) != shipped]
     roots += [settings.project] if settings.project and settings.project not in roots else []
@@ -46,7 +48,7 @@ def snapshot(settings: Settings, paths: Sequence[str]) -> Snapshot:
 def wait_for_change(
     before: Snapshot, look: Callable[[], Snapshot], sleep: Callable[[float], None]
 ) -> None:
-    """Return once a file is there, gone or other than before."""
+    """Return once a file is added, removed or changed."""
     while look() == before:
         sleep(_SECONDS)
 
@@ -58,7 +60,7 @@ def _files_of(root: str) -> Iterator[str]:
 
 
 def _below(paths: Iterable[str]) -> Iterator[str]:
-    """Files, and all that is below directories."""
+    """Yield files, and all files below directories."""
     for path in paths:
         yield path
         yield from (entry.path for entry in Walk(path).files(enters=lambda _: True))

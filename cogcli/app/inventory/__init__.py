@@ -1,1 +1,1 @@
-"""What there is: skills, capabilities, bindings and services are listed, searched, shown and explained alike."""
+"""Lists, searches and descriptions of skills, capabilities, bindings and services."""

@@ -1,4 +1,4 @@
-"""`bindings activate`: write `active_bindings.json`, only with a binding that can be called."""
+"""`bindings activate`: writes a callable binding to `active_bindings.json`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from cogcli.app.inventory.explain import explain_choice
-from cogcli.app.registry import open_registry, selection_options, writing
+from cogcli.app.registry import open_registry, selection_options, writing_to
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import Written, keep_trust
 from cogcli.base.errors import EnvironmentRefusal
@@ -26,11 +26,12 @@ from cogcli.specs.selection_errors import ineligible_error
 
 _LIMIT = 256 * 1024
 _WHOLE_FILES = ("active:", "overrides:", "services:")
-"""How the names of host files begin among what is broken."""
+"""Prefixes of host files in the catalog's list of broken files."""
 
 
 class Activation(NamedTuple):
-    """The chosen binding, its file, whether the file had to be written, and the binding that was called before."""
+    """The result: the chosen binding, its file, whether the file was written, and the binding that
+    was called before."""
 
     file: str
     written: bool
@@ -41,11 +42,12 @@ class Activation(NamedTuple):
 
 
 def activate(settings: Settings, capability: str, binding: str) -> Activation:
-    """Make a binding the active one of a capability, given by id or alias. Nothing is written where a check fails.
+    """Make a binding the active one of a capability, given by id or alias. If a check fails,
+    nothing is written.
 
-    Raises EnvironmentRefusal `project.none`, `env.disk`; CapabilityNotFoundError; BindingResolutionError where the
-    binding is unknown or cannot be called; ProblemsFound with what is wrong with it or with the file.
-    """
+    Raise EnvironmentRefusal `project.none` or `env.disk`, CapabilityNotFoundError,
+    BindingResolutionError for a binding that is unknown or cannot be called, and ProblemsFound for
+    problems of the binding or the file."""
     if settings.project is None:
         raise EnvironmentRefusal(
             "project.none",
@@ -78,8 +80,10 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
 def _require_sound(
     catalog: Catalog, capability: str, active: Active, given: SelectionOptions
 ) -> None:
-    """Raise for a file of the host that cannot be read, for a binding that could not be called if it were active, and
-    for all that is wrong with it, its fallbacks and their services."""
+    """Raise if a host file is unreadable, if the binding could not be called, or if it has
+    problems.
+
+    The problems include those of its fallbacks and their services."""
     unreadable = {catalog.broken[key] for key in catalog.broken if key.startswith(_WHOLE_FILES)}
     if unreadable:
         raise ProblemsFound([p for p in catalog.problems if p.file in unreadable])
@@ -107,9 +111,10 @@ def _require_sound(
 def _write_choice(
     path: str, capability: str, aliases: list[str], binding: str, note: Written, bound: str
 ) -> bool:
-    """Write the choice into the file, keeping its other entries; False where it is there already."""
+    """Write the choice into the file and keep its other entries. Return False if it already has the
+    choice."""
     folder = os.path.dirname(path)
-    with writing(path):
+    with writing_to(path):
         os.makedirs(folder, exist_ok=True)
         with FolderLock(folder):
             chosen, mode = _read(path)
@@ -124,7 +129,8 @@ def _write_choice(
 
 
 def _read(path: str) -> tuple[dict[str, Any], int]:
-    """The object of the file, `x-` keys included, and its mode. Its problems are reported before."""
+    """Return the object of the file, `x-` keys included, and its mode. An earlier check reports its
+    problems."""
     try:
         chosen = loads(read_regular(path, limit=_LIMIT))
         mode = os.stat(path).st_mode & 0o777

@@ -1,4 +1,5 @@
-"""`registry catalog`: all specs of all layers in one object, as `ls` and `show` have them."""
+"""`registry catalog`: all specs of all layers in one object, with the rows of `ls` and the details
+of `show`."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from cogcli.app.settings import Settings
 
 
 def whole_catalog(settings: Settings) -> dict[str, list[dict[str, Any]]]:
-    """By kind the specs by id, skills and capabilities with what they need and is not there; values under secret names
-    are masked."""
+    """Return the specs of each kind, by id. Skills and capabilities include their missing needs.
+
+    Values under secret names are masked."""
     view = whole_view(settings)
     found: dict[str, list[dict[str, Any]]] = {}
     for name in KINDS:

@@ -1,4 +1,4 @@
-"""Which binding is selected for a capability, and why each other one is not
+"""Explanations of which binding is selected for a capability, and why each other one is not
 (docs/reference/binding.md#selection)."""
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cogcli.specs.selection import CANDIDATE, Explanation, explain_selection
 
 
 class ChoiceExplanation(NamedTuple):
-    """The object of `explain --json`, the error where nothing can be called, and what is chosen once a project is
-    trusted."""
+    """The object of `explain --json`, the error if nothing can be called, and the choice that waits
+    for trust."""
 
     body: dict[str, Any]
     error: CogcliError | None = None
@@ -29,10 +29,9 @@ class ChoiceExplanation(NamedTuple):
 
 
 def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
-    """The choice for a capability, given by id, alias, or the id of one of its bindings.
+    """Return the choice for a capability, given by id, alias, or the id of one of its bindings.
 
-    Raises CapabilityNotFoundError; ProblemsFound where the capability's file has errors.
-    """
+    Raise CapabilityNotFoundError, or ProblemsFound if the capability's file has errors."""
     registry = open_registry(settings)
     try:
         catalog = registry.about(name)
@@ -44,7 +43,7 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
         catalog = registry.about(name)
     capability = catalog.capability(name)
     if capability is None:
-        raise _problems(
+        raise _problems_error(
             catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", "")
         )
     choice = _choice_of_runs(settings, registry, catalog, capability.id)
@@ -56,16 +55,18 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
     }
     error = choice.error
     if error and any(problem.file == error.file for problem in catalog.problems):
-        error = _problems(catalog, error.file)
+        error = _problems_error(catalog, error.file)
     return ChoiceExplanation({**choice.body, **where}, error, choice.warnings)
 
 
 def _choice_of_runs(
     settings: Settings, registry: Registry, catalog: Catalog, capability_id: str
 ) -> ChoiceExplanation:
-    """The choice of a run of now for a capability. In a project that is not trusted that is the choice of the trusted
-    layers if they have the capability, else one in which nothing is trusted (docs/reference/service.md#trust); a
-    warning names the choice that waits for trust, if it is another one."""
+    """Return the choice that a run makes now for a capability.
+
+    In a project that is not trusted it is the choice of the trusted layers. If these lack the
+    capability, it is a choice in which nothing is trusted (docs/reference/service.md#trust). A
+    warning names a different choice that waits for trust."""
     given = selection_options(settings)
     later = explain_choice(catalog, capability_id, given)
     if registry.is_trusted:
@@ -83,7 +84,8 @@ def _choice_of_runs(
 
 
 def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
-    """The choice for each capability that a skill reaches, and the specs that it hides. Raises SkillNotFoundError."""
+    """Return the choice for each capability that a skill reaches, and the specs that it hides.
+    Raise SkillNotFoundError."""
     catalog = open_registry(settings).reach(skill_id)
     warning = untrusted_warning(settings, "skill", skill_id)
     given = selection_options(settings)
@@ -101,10 +103,10 @@ def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
 
 
 def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
-    """Why a service cannot be called, the specs that it hides, and the capabilities for which it is chosen.
+    """Return why a service cannot be called, the specs that it hides, and the capabilities that use
+    it.
 
-    Raises UsageError, or ProblemsFound where its file has errors.
-    """
+    Raise UsageError, or ProblemsFound if its file has errors."""
     view, service = find_spec(settings, "services", service_id)
     catalog, registry = view.catalog, open_registry(settings)
     uses = []
@@ -131,14 +133,15 @@ _EXPLAIN: Final = {"skills": choose_for_skill, "services": explain_service}
 
 
 def explain_spec(settings: Settings, kind: str, name: str) -> ChoiceExplanation:
-    """What is chosen for a skill, through a service, else for the capability of this name. Raises as these."""
+    """Return the choice for a skill, a service, or else the capability of this name. Raise the
+    errors of these."""
     return _EXPLAIN.get(kind, choose_for_capability)(settings, name)
 
 
 def explain_choice(
     catalog: Catalog, capability_id: str, given: SelectionOptions
 ) -> ChoiceExplanation:
-    """The choice for one capability of a catalog."""
+    """Return the choice for one capability of a catalog."""
     found = explain_selection(catalog, capability_id, given)
     return ChoiceExplanation(
         {
@@ -161,7 +164,7 @@ def explain_choice(
 def _bindings(
     catalog: Catalog, found: Explanation, given: SelectionOptions
 ) -> Iterator[dict[str, Any]]:
-    """Every binding of the capability, those of the chain first."""
+    """Yield every binding of the capability, those of the chain first."""
     chain = {link.binding_id: link for link in (found.selection.chain if found.selection else ())}
     first = next((link.binding_id for link in chain.values() if link.eligible), None)
     for id in dict.fromkeys((*chain, *catalog.bindings_of.get(found.capability_id, ()))):
@@ -191,7 +194,7 @@ def _bindings(
 def _binding_state(
     catalog: Catalog, found: Explanation, id: str, first: str | None, given: SelectionOptions
 ) -> tuple[str, str]:
-    """`chosen`, `fallback`, `unusable` or `not named`, and why."""
+    """Return `chosen`, `fallback`, `unusable` or `not named`, and the reason."""
     selection = found.selection
     chain = selection.chain if selection else ()
     link = next((link for link in chain if link.binding_id == id), None)
@@ -219,7 +222,7 @@ def _binding_state(
 def _fallback_state(
     catalog: Catalog, chain: Sequence[ChainLink], id: str, *, is_first: bool
 ) -> tuple[str, str]:
-    """The state of a fallback. `is_first`: no binding before it in the chain is eligible."""
+    """Return the state of a fallback. `is_first`: no binding before it in the chain is eligible."""
     before = (catalog.bindings.get(link.binding_id) for link in chain)
     owner = next(binding.id for binding in before if binding and binding.fallback == id)
     if is_first:
@@ -227,6 +230,6 @@ def _fallback_state(
     return "fallback", f"called where `{owner}` fails"
 
 
-def _problems(catalog: Catalog, file: str) -> CogcliError:
+def _problems_error(catalog: Catalog, file: str) -> CogcliError:
     own = [problem for problem in catalog.problems if problem.file == file]
     return ProblemsFound(sort_problems(own or catalog.problems))

@@ -14,7 +14,7 @@ from cogcli.app.inventory.skill import (
     texts_of_skill,
 )
 from cogcli.app.needs import MissingNeeds, Need, find_needs, needs_of_binding
-from cogcli.app.registry import Layers, fields_of, open_registry, selection_options, text_of
+from cogcli.app.registry import Layers, fields_to_payload, open_registry, selection_options, text_of
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CapabilityNotFoundError, CogcliError, UsageError
 from cogcli.base.jsonvalue import list_of
@@ -38,7 +38,7 @@ _ADDRESSES: Final = ("base_url", "url", "command", "server", "spec_ref")
 
 
 class InventoryView(NamedTuple):
-    """A catalog, how bindings are selected, the layer of each file, and what is needed and not there."""
+    """A catalog with the selection options, the layers of its files, and the missing needs."""
 
     catalog: Catalog
     options: SelectionOptions
@@ -47,24 +47,23 @@ class InventoryView(NamedTuple):
 
 
 def view_of(settings: Settings, catalog: Catalog) -> InventoryView:
-    """A catalog as a command without flags of selection sees it."""
+    """Return the view of a catalog for a command without selection flags."""
     options = selection_options(settings)
     needs = find_needs(open_registry(settings), catalog, options)
     return InventoryView(catalog, options, Layers(settings), needs)
 
 
 def whole_view(settings: Settings) -> InventoryView:
-    """The view of all specs of all layers."""
+    """Return the view of all specs of all layers."""
     return view_of(settings, open_registry(settings).everything())
 
 
 class Kind(NamedTuple):
-    """A kind of spec. `texts` is what a search looks through.
+    """A kind of spec. `texts` returns the searched texts of a spec.
 
-    `why_not` has what keeps a spec from being used here, in a few words each; empty if it can be used.
-    `capabilities` are those whose tags a spec has beside its own. `secret_keys`: whether its details may hold values
-    under secret names, which are masked.
-    """
+    `why_not` returns short reasons why a spec cannot be used here; empty if it can. `capabilities`
+    returns the capabilities whose tags a spec has in addition to its own. `secret_keys`: whether
+    its details may hold values under secret names, which are masked."""
 
     singular: str
     row: Callable[[InventoryView, Any], InventoryRow]
@@ -78,10 +77,10 @@ class Kind(NamedTuple):
 
 
 def find_spec(settings: Settings, kind: str, id: str) -> tuple[InventoryView, Any]:
-    """A spec by id, a capability by alias, too, with a view of the catalog that holds it.
+    """Return a spec by id, or a capability by alias, with a view of the catalog that holds it.
 
-    Raises UsageError, SkillNotFoundError, CapabilityNotFoundError; ProblemsFound where its file has errors.
-    """
+    Raise UsageError, SkillNotFoundError or CapabilityNotFoundError, and ProblemsFound if its file
+    has errors."""
     if kind == "skills":
         skill, catalog = find_skill(settings, id)
         return view_of(settings, catalog), skill
@@ -102,7 +101,7 @@ def find_spec(settings: Settings, kind: str, id: str) -> tuple[InventoryView, An
 
 
 def shadows_of(catalog: Catalog, kind: str, id: str) -> list[dict[str, str]]:
-    """The specs that a spec hides, the weakest layer first; `kind` in the singular."""
+    """Return the specs that a spec hides, the weakest layer first. `kind` is in the singular."""
     return [
         {"layer": s.layer, "file": s.file} for s in catalog.shadows if (s.kind, s.id) == (kind, id)
     ]
@@ -129,8 +128,8 @@ def _capability_details(view: InventoryView, spec: Capability) -> InventoryRow:
     ready = [skill for skill in callers if not view.needs.skill(skill.id)]
     return {
         "effect": spec.effect,
-        "inputs": fields_of(spec.inputs),
-        "outputs": fields_of(spec.outputs),
+        "inputs": fields_to_payload(spec.inputs),
+        "outputs": fields_to_payload(spec.outputs),
         "safety": spec.safety.json if spec.safety else None,
         "aliases": list(spec.aliases),
         **_members(spec, "deprecated", "replacement"),
@@ -192,7 +191,7 @@ def _service_details(view: InventoryView, spec: Service) -> InventoryRow:
             for name in variables_of(None, spec)
         ],
         **({"values": {} if address_fault(spec) else dict(spec.values)} if spec.variables else {}),
-        "bindings": sorted(binding.id for binding in _bound_to(view.catalog, spec)),
+        "bindings": sorted(binding.id for binding in _bindings_of_service(view.catalog, spec)),
     }
 
 
@@ -201,7 +200,7 @@ def _members(spec: Any, *names: str) -> InventoryRow:
 
 
 def _channel_of(service: Service) -> str:
-    """The channel of a service: the folder around its file, if that is one."""
+    """Return the channel of a service: the folder of its file, if it is a channel."""
     parts = service.file.replace("\\", "/").split("/")
     return parts[-2] if not service.at and len(parts) > 1 and parts[-2] != "services" else "local"
 
@@ -217,21 +216,21 @@ def _domain(id: str) -> str:
     return id.partition(".")[0]
 
 
-def _bound_to(catalog: Catalog, service: Service) -> list[Binding]:
+def _bindings_of_service(catalog: Catalog, service: Service) -> list[Binding]:
     return [binding for binding in catalog.bindings.values() if binding.service == service.id]
 
 
-def _briefs(needs: Iterable[Need]) -> list[str]:
+def _brief_needs(needs: Iterable[Need]) -> list[str]:
     return list(dict.fromkeys(need.brief for need in needs))
 
 
 def _why_no_binding(view: InventoryView, spec: Binding) -> list[str]:
-    return _briefs(needs_of_binding(view.catalog, spec, view.options))
+    return _brief_needs(needs_of_binding(view.catalog, spec, view.options))
 
 
 def _why_no_service(view: InventoryView, spec: Service) -> list[str]:
-    """Why the first binding of a service cannot be called; empty if any of them can."""
-    found = [_why_no_binding(view, binding) for binding in _bound_to(view.catalog, spec)]
+    """Return why the first binding of a service cannot be called; empty if any binding can."""
+    found = [_why_no_binding(view, binding) for binding in _bindings_of_service(view.catalog, spec)]
     return [] if [] in found else (found or [["no binding"]])[0]
 
 
@@ -242,7 +241,7 @@ KINDS: Final[dict[str, Kind]] = {
         _skill_details,
         domains=lambda catalog, spec: {_domain(spec.id)},
         channels=lambda catalog, spec: {skill_row(spec)["channel"]},
-        why_not=lambda view, spec: _briefs(view.needs.skill(spec.id)),
+        why_not=lambda view, spec: _brief_needs(view.needs.skill(spec.id)),
         texts=texts_of_skill,
         secret_keys=False,
     ),
@@ -254,7 +253,7 @@ KINDS: Final[dict[str, Kind]] = {
         channels=lambda catalog, spec: {
             catalog.bindings[id].channel for id in catalog.bindings_of.get(spec.id, ())
         },
-        why_not=lambda view, spec: _briefs(view.needs.capability(spec.id)),
+        why_not=lambda view, spec: _brief_needs(view.needs.capability(spec.id)),
     ),
     "bindings": Kind(
         "binding",
@@ -270,14 +269,17 @@ KINDS: Final[dict[str, Kind]] = {
         _service_row,
         _service_details,
         domains=lambda catalog, spec: {
-            _domain(bound.capability) for bound in _bound_to(catalog, spec)
+            _domain(bound.capability) for bound in _bindings_of_service(catalog, spec)
         },
         channels=lambda catalog, spec: {_channel_of(spec)},
         why_not=_why_no_service,
-        capabilities=lambda catalog, spec: {bound.capability for bound in _bound_to(catalog, spec)},
+        capabilities=lambda catalog, spec: {
+            bound.capability for bound in _bindings_of_service(catalog, spec)
+        },
     ),
 }
-"""Capabilities have the channels of their bindings, services the domains of the capabilities bound to them."""
+"""All kinds, by name. A capability has the channels of its bindings; a service has the domains of
+its capabilities."""
 
 
 def list_specs(
@@ -289,7 +291,7 @@ def list_specs(
     tag: str | None = None,
     usable: bool = False,
 ) -> list[InventoryRow]:
-    """One row for each spec of the kind of this name, by id: the user's own first, then the shipped ones."""
+    """Return one row for each spec of a kind, by id: the user's own first, then the shipped ones."""
     kind = KINDS[name]
     rows = [
         _row(view, kind, spec)
@@ -303,7 +305,8 @@ def list_specs(
 
 
 def unreadable_files(view: InventoryView) -> list[Problem]:
-    """The first error of each file that could not be read as a spec; such a file is left out of every list."""
+    """Return the first error of each file that is not readable as a spec. Lists leave such files
+    out."""
     errors = [
         problem for problem in sort_problems(view.catalog.problems) if problem.severity == "E"
     ]
@@ -312,7 +315,7 @@ def unreadable_files(view: InventoryView) -> list[Problem]:
 
 
 def count_specs(settings: Settings, name: str) -> int:
-    """How many specs of a kind there are."""
+    """Return the number of specs of a kind."""
     return len(getattr(open_registry(settings).everything(), name))
 
 
@@ -324,7 +327,7 @@ def _row(view: InventoryView, kind: Kind, spec: Any) -> InventoryRow:
 
 
 def _tags(catalog: Catalog, kind: Kind, spec: Any) -> set[str]:
-    """The tags of a spec and of the capabilities that it stands for."""
+    """Return the tags of a spec and of the capabilities that it implements."""
     found = [catalog.capability(id) for id in kind.capabilities(catalog, spec)]
     tagged = [one for one in (spec, *found) if isinstance(one, Skill | Capability)]
     each = [list_of(one.metadata.get("tags")) for one in tagged]
@@ -332,14 +335,16 @@ def _tags(catalog: Catalog, kind: Kind, spec: Any) -> set[str]:
 
 
 class SearchResults(NamedTuple):
-    """The rows of the specs that are meant, the best first; words of the specs that are near where there are none."""
+    """The rows of the matching specs, the best first. Without a match, `near` words of similar
+    specs."""
 
     rows: list[InventoryRow]
     near: tuple[str, ...]
 
 
 def search_specs(view: InventoryView, name: str, words: list[str], limit: int) -> SearchResults:
-    """The specs of a kind that words mean, the best first (docs/reference/command-line.md#search)."""
+    """Return the specs of a kind that match the words, the best first
+    (docs/reference/command-line.md#search)."""
     kind = KINDS[name]
     specs = dict(sorted(getattr(view.catalog, name).items()))
     texts = {id: kind.texts(kind.row(view, spec), spec) for id, spec in specs.items()}
@@ -348,15 +353,15 @@ def search_specs(view: InventoryView, name: str, words: list[str], limit: int) -
 
 
 def spec_details(settings: Settings, name: str, id: str) -> InventoryRow:
-    """All of a spec, with its layer and the specs that it hides; values under secret names are masked.
+    """Return all of a spec, with its layer and the specs that it hides. Values under secret names
+    are masked.
 
-    Raises as `find_spec`.
-    """
+    Raise the errors of `find_spec`."""
     return details_of(*find_spec(settings, name, id), name)
 
 
 def details_of(view: InventoryView, spec: Any, name: str) -> InventoryRow:
-    """As `spec_details`, of a spec of the kind of this name."""
+    """Return `spec_details` for a spec that is already loaded."""
     kind = KINDS[name]
     whole = {**_row(view, kind, spec), **kind.details(view, spec)}
     if not kind.secret_keys:
@@ -368,5 +373,6 @@ def details_of(view: InventoryView, spec: Any, name: str) -> InventoryRow:
 
 
 def read_source(settings: Settings, name: str, id: str) -> str:
-    """The text of the file that declares a spec. Raises as `find_spec`, and EnvironmentRefusal `specs.invalid`."""
+    """Return the text of the file that declares a spec. Raise the errors of `find_spec`, and
+    EnvironmentRefusal `specs.invalid`."""
     return text_of(settings, find_spec(settings, name, id)[1].file)

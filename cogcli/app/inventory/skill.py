@@ -1,10 +1,10 @@
-"""Skills in the inventory: a row, all that somebody who wants to run one needs, its graph."""
+"""Skills in the inventory: rows, details for a user who wants to run one, and graphs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cogcli.app.registry import Layers, fields_of, open_registry
+from cogcli.app.registry import Layers, fields_to_payload, open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import SkillNotFoundError
 from cogcli.base.jsonvalue import list_of, object_of
@@ -18,7 +18,7 @@ from cogcli.specs.word_search import SearchField
 
 
 def find_skill(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
-    """A skill with its closure. Raises SkillNotFoundError, ProblemsFound."""
+    """Return a skill with its closure. Raise SkillNotFoundError or ProblemsFound."""
     registry = open_registry(settings)
     catalog = registry.reach(skill_id)
     skill = catalog.skills.get(skill_id)
@@ -34,7 +34,7 @@ def find_skill(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
 
 
 def skill_row(skill: Skill) -> dict[str, Any]:
-    """The row of a skill; its channel is the folder around its domain."""
+    """Return the row of a skill. Its channel is the folder around its domain."""
     parts = skill.file.replace("\\", "/").split("/")
     return {
         "id": skill.id,
@@ -47,7 +47,8 @@ def skill_row(skill: Skill) -> dict[str, Any]:
 
 
 def row_texts(row: dict[str, Any], spec: Any) -> list[SearchField]:
-    """What a search looks through: the id, then the description and tags, then the other members of the row."""
+    """Return the searched texts of a row: the id, then description and tags, then the other
+    members."""
     tags = object_of(getattr(spec, "metadata", None)).get("tags")
     words = [tag for tag in list_of(tags) if isinstance(tag, str)]
     others = (value for name, value in row.items() if name not in ("id", "description", "file"))
@@ -60,20 +61,21 @@ def row_texts(row: dict[str, Any], spec: Any) -> list[SearchField]:
 
 
 def texts_of_skill(row: dict[str, Any], skill: Skill) -> list[SearchField]:
-    """What a search of skills looks through."""
+    """Return the searched texts of a skill."""
     fields, calls = (*skill.inputs, *skill.outputs), [step.uses for step in skill.steps]
     return skill_texts(row["id"], row["name"], row["description"], skill.metadata, fields, calls)
 
 
 def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -> dict[str, Any]:
-    """What a row does not hold: layer, hidden files, tags, fields, steps, a line that runs it as it stands."""
+    """Return the details that a row lacks: layer, hidden files, tags, fields, steps, and a sample
+    command."""
     return {
         "layer": layers.of(skill.file),
         "shadows": [shadow["file"] for shadow in shadows],
         "tags": list_of(skill.metadata.get("tags")),
         "use_cases": list_of(skill.metadata.get("use_cases")),
-        "inputs": fields_of(skill.inputs),
-        "outputs": fields_of(skill.outputs),
+        "inputs": fields_to_payload(skill.inputs),
+        "outputs": fields_to_payload(skill.outputs),
         "steps": [
             {"id": step.id, "uses": step.uses, "description": step.description}
             for step in skill.steps
@@ -83,12 +85,13 @@ def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -
 
 
 def sample_run(skill: Skill) -> str:
-    """A line that runs a skill with samples of its inputs."""
+    """Return a command that runs a skill with sample inputs."""
     return run_line(skill.id, skill.inputs, sample_inputs(skill))
 
 
 def graph_of(settings: Settings, skill_id: str) -> GraphView:
-    """The steps of a skill and their dependencies. Raises SkillNotFoundError, ProblemsFound."""
+    """Return the steps of a skill and their dependencies. Raise SkillNotFoundError or
+    ProblemsFound."""
     skill, _ = find_skill(settings, skill_id)
     before: tuple[str, ...] = ()
     nodes = []

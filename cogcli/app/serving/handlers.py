@@ -27,7 +27,7 @@ from cogcli.base.errors import CogcliError
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from cogcli.app.serving.tools import Offer, Served
+    from cogcli.app.serving.tools import ServedSkill, ToolOffer
     from cogcli.run.results import RunResult
 
     ClientRequest = ServerRequestContext[Any, Any]
@@ -44,18 +44,19 @@ class ServerListener(NamedTuple):
     """Callbacks of the command that started the server."""
 
     called: Callable[[str, Mapping[str, str]], None]
-    """A call ended: the name of the tool; `status`, `error` (code) and `episode` (id), as far as known."""
+    """Called when a tool call ends: the name of the tool; `status`, `error` (code) and `episode`
+    (id), as far as known."""
     bug: Callable[[BaseException], None]
-    """An unexpected exception, for a crash report."""
+    """Called with an unexpected exception, for a crash report."""
     error: Callable[[RunResult], dict[str, Any] | None]
-    """The error object of a run, with commands in `next`."""
+    """Returns the error object of a run, with commands in `next`."""
 
 
 class ToolHandlers:
     """The handlers of `tools/list` and `tools/call`."""
 
     def __init__(
-        self, offer: Offer, runs: RunPool, listener: ServerListener, where: str = ""
+        self, offer: ToolOffer, runs: RunPool, listener: ServerListener, where: str = ""
     ) -> None:
         self._where = where
         """The directory in which a person can type the commands of `next`."""
@@ -66,7 +67,7 @@ class ToolHandlers:
     async def list(
         self, _: ClientRequest, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """All tools, on one page. Raises MCPError for a cursor."""
+        """Return all tools on one page. Raise MCPError for a cursor."""
         if params is not None and params.cursor is not None:
             raise MCPError(
                 code=types.INVALID_PARAMS, message="Unknown cursor: all tools are on one page"
@@ -77,7 +78,7 @@ class ToolHandlers:
     async def call(
         self, client: ClientRequest, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        """Run the skill of a tool. Raises MCPError for a tool that does not exist, nothing else."""
+        """Run the skill of a tool. Raise only MCPError, for a tool that does not exist."""
         served = self._offer.tools.get(params.name)
         if served is None:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
@@ -85,18 +86,24 @@ class ToolHandlers:
         try:
             return await self._run_tool(client, served, params.arguments or {}, report)
         except CogcliError as error:
-            refused = _refusal(error)
+            refused = _refused_result(error)
             report.update(status="refused", error=(refused.meta or {})["cogcli/code"])
             return refused
         except Exception as bug:
             report.update(status="error", error="internal")
             self._listener.bug(bug)
-            return _error("internal error", {"cogcli/status": "error", "cogcli/code": "internal"})
+            return _error_result(
+                "internal error", {"cogcli/status": "error", "cogcli/code": "internal"}
+            )
         finally:
             self._listener.called(params.name, report)
 
     async def _run_tool(
-        self, client: ClientRequest, served: Served, given: dict[str, Any], report: dict[str, str]
+        self,
+        client: ClientRequest,
+        served: ServedSkill,
+        given: dict[str, Any],
+        report: dict[str, str],
     ) -> types.CallToolResult:
         loaded = served.with_inputs(given)
         if trace_id := _trace_id(client):
@@ -104,18 +111,20 @@ class ToolHandlers:
         progress = ProgressNotifier(client, len(loaded.skill.steps), report)
         result = await self._runs.run(loaded, progress)
         await progress.close()
-        return _answer(result, self._listener.error(result), self._where)
+        return _tool_result(result, self._listener.error(result), self._where)
 
 
 def server_of(tools: ToolHandlers) -> Server[Any]:
-    """The MCP server of these handlers, for any transport."""
+    """Return the MCP server of these handlers, for any transport."""
     return Server("cogcli", version=__version__, on_list_tools=tools.list, on_call_tool=tools.call)
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-def _answer(result: RunResult, error: dict[str, Any] | None, where: str) -> types.CallToolResult:
+def _tool_result(
+    result: RunResult, error: dict[str, Any] | None, where: str
+) -> types.CallToolResult:
     meta = {
         "cogcli/episode_id": result.episode_id,
         "cogcli/run_id": result.run_id,
@@ -128,23 +137,23 @@ def _answer(result: RunResult, error: dict[str, Any] | None, where: str) -> type
             content=[text], structured_content=result.outputs or {}, _meta=meta
         )
     if error is None:
-        return _error(f"{result.status}: the run gave no outputs", meta)
+        return _error_result(f"{result.status}: the run gave no outputs", meta)
     if error["code"] == "internal":
-        return _error("internal error", meta | {"cogcli/code": "internal"})
+        return _error_result("internal error", meta | {"cogcli/code": "internal"})
     meta |= {"cogcli/code": error["code"]}
     if result.status == "pending":
-        return _error(
-            _waiting(result.episode_id, error, where),
+        return _error_result(
+            _waiting_text(result.episode_id, error, where),
             meta | {"cogcli/next": error.get("next") or []},
         )
-    reply = _error(_lines("error", error, "look with"), meta)
+    reply = _error_result(_lines("error", error, "look with"), meta)
     if result.status == "partial" and result.outputs:
         reply.content.append(types.TextContent(text=_json(result.outputs)))
     return reply
 
 
 def _lines(word: str, error: dict[str, Any], lead: str) -> str:
-    """An error as lines: code and message, hint, and each next command after the words of `lead`."""
+    """Return an error as lines: code and message, hint, and each next command after `lead`."""
     lines = [f"{word}[{error['code']}]: {error['message']}"]
     if error.get("hint"):
         lines.append(f"hint: {_hint_for_client(error['hint'])}")
@@ -152,7 +161,8 @@ def _lines(word: str, error: dict[str, Any], lead: str) -> str:
 
 
 def _hint_for_client(hint: str) -> str:
-    """A hint without flags of `run`, which no client can give: the person who starts the server can."""
+    """Return a hint without flags of `run`. A client cannot set these; the person who starts the
+    server can."""
     found = _RUN_AGAIN.fullmatch(hint)
     if found is None:
         return hint
@@ -162,8 +172,10 @@ def _hint_for_client(hint: str) -> str:
     )
 
 
-def _waiting(episode_id: str, error: dict[str, Any], where: str) -> str:
-    """The text for a run that waits for a person. Its reader may be a model without a shell, so it says what to do."""
+def _waiting_text(episode_id: str, error: dict[str, Any], where: str) -> str:
+    """Return the text for a run that waits for a person.
+
+    Its reader may be a model without a shell, so the text lists the steps."""
     place = f", in {where}" if where else ""
     return "\n".join(
         (
@@ -177,18 +189,20 @@ def _waiting(episode_id: str, error: dict[str, Any], where: str) -> str:
     )
 
 
-def _refusal(error: CogcliError) -> types.CallToolResult:
-    """The reply to a call that started no run: every problem of its inputs, or the error."""
+def _refused_result(error: CogcliError) -> types.CallToolResult:
+    """Return the reply to a call that started no run: every problem of its inputs, or the error."""
     problems = getattr(error, "problems", None) or [error]
     lines = []
     for problem in problems:
         lines.append(f"error[{problem.code}]: {problem.message}")
         if problem.hint:
             lines.append(f"hint: {_hint_for_client(problem.hint)}")
-    return _error("\n".join(lines), {"cogcli/status": "error", "cogcli/code": problems[0].code})
+    return _error_result(
+        "\n".join(lines), {"cogcli/status": "error", "cogcli/code": problems[0].code}
+    )
 
 
-def _error(text: str, meta: dict[str, Any]) -> types.CallToolResult:
+def _error_result(text: str, meta: dict[str, Any]) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True, _meta=meta)
 
 
@@ -197,8 +211,8 @@ def _json(value: Any) -> str:
 
 
 def _trace_id(client: ClientRequest) -> str | None:
-    """The trace id of the client's `traceparent`: in `_meta` of the call, else in the HTTP headers; None without
-    one."""
+    """Return the trace id of the client's `traceparent`, in `_meta` of the call or else in the HTTP
+    headers; None without one."""
     given = client.meta.get("traceparent") if client.meta else None
     headers = getattr(client.request, "headers", None)
     if given is None and headers is not None:

@@ -1,11 +1,12 @@
-"""The HTTP transport of `serve mcp`: which requests are allowed (docs/reference/protocols.md#serve).
+"""The HTTP transport of `serve mcp`, and the rules for its requests
+(docs/reference/protocols.md#serve).
 
-1. `Host` must name this machine, and `Origin`, if present, too: against DNS rebinding from a browser. A server bound to
-   every address requires that `Origin` equals `Host`.
-2. With a token every request must have it; a server on another address than loopback always has one.
+1. `Host` must name this machine, and `Origin`, if present, too: this prevents DNS rebinding from a
+   browser. A server bound to every address requires that `Origin` equals `Host`.
+2. With a token every request must have it; a server on another address than loopback always has
+   one.
 3. A body is strict JSON of at most 8 MiB that arrives within 30 seconds.
-4. Sessions and connections are bounded in number, and a session without requests ends.
-"""
+4. Sessions and connections are bounded in number, and a session without requests ends."""
 
 from __future__ import annotations
 
@@ -74,7 +75,9 @@ class Guard:
         if not status and scope["method"] == "POST":
             status, problem, receive, value = await _read_body(headers, receive)
             fault = (
-                None if status else _reply_to_fault(value, _only(headers, "mcp-protocol-version"))
+                None
+                if status
+                else _reply_to_fault(value, _single_value(headers, "mcp-protocol-version"))
             )
         if fault is not None:
             await _send_json(send, 400, fault)
@@ -84,13 +87,13 @@ class Guard:
             await self._app(scope, receive, send)
 
     def _refusal(self, headers: dict[str, list[str]]) -> tuple[int, str]:
-        host = _only(headers, "host")
+        host = _single_value(headers, "host")
         name = _HOST.fullmatch(host.lower()) if host else None
         if name is None or (self._hosts is not None and name[1] not in self._hosts):
             return 421, "this server does not answer for that host"
-        if "origin" in headers and not self._is_own_origin(_only(headers, "origin"), host):
+        if "origin" in headers and not self._is_own_origin(_single_value(headers, "origin"), host):
             return 403, "pages of that origin may not ask this server"
-        given = _only(headers, "authorization").encode("latin-1")
+        given = _single_value(headers, "authorization").encode("latin-1")
         if self._token and not hmac.compare_digest(given, b"Bearer " + self._token):
             return 401, "a bearer token is needed"
         return 0, ""
@@ -103,14 +106,16 @@ class Guard:
         return name is not None and name[1] in self._hosts
 
 
-def _only(headers: dict[str, list[str]], name: str) -> str:
-    """The value of a header; empty where it is missing or repeated."""
+def _single_value(headers: dict[str, list[str]], name: str) -> str:
+    """Return the value of a header; empty if it is missing or repeated."""
     values = headers.get(name, [])
     return values[0] if len(values) == 1 else ""
 
 
 def _reply_to_fault(value: Any, version: str) -> dict[str, Any] | None:
-    """The reply to a request that the server cannot take; None for any other body. `version` is that of the header."""
+    """Return the reply to a request that the server cannot take; None for any other body.
+
+    `version` is the protocol version in the header."""
     fault = find_request_fault(value, version)
     if fault is None:
         return None
@@ -120,8 +125,9 @@ def _reply_to_fault(value: Any, version: str) -> dict[str, Any] | None:
 async def _read_body(
     headers: dict[str, list[str]], receive: Receive
 ) -> tuple[int, str, Receive, Any]:
-    """Status and text of a refusal (0 for none), the `receive` that gives the body to the server, and the body."""
-    length = _only(headers, "content-length")
+    """Return status and text of a refusal (0 for none), a `receive` that passes the body to the
+    server, and the body."""
+    length = _single_value(headers, "content-length")
     if length.isdigit() and int(length) > MAX_BYTES:
         return 413, f"a body may have {MAX_BYTES:,} bytes", receive, None
     body = bytearray()
@@ -152,6 +158,7 @@ async def _read_body(
 
 
 async def _refuse(send: Send, status: int, problem: str) -> None:
+    """Send a refusal as the reply."""
     is_json = status != 400 or problem == BAD_ID
     error = {
         "jsonrpc": "2.0",
@@ -180,10 +187,10 @@ class HttpServer(uvicorn.Server):
 
 
 def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServer:
-    """The web server of an MCP server, behind a Guard."""
+    """Return the web server of an MCP server, behind a Guard."""
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=False
-    )  # Guard checks Host and Origin
+    )  # Guard checks Host and Origin instead
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MAX_BYTES,
@@ -202,7 +209,8 @@ def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServe
 async def serve_http(
     web: HttpServer, listening: socket.socket, runs: RunPool, signals: list[signal.Signals]
 ) -> str:
-    """Serve until a signal comes; returns its name. Running calls get their grace, unless a second signal comes."""
+    """Serve until a signal arrives, and return its name. Running calls get a grace period, unless a
+    second signal arrives."""
     ended_by = ""
 
     async def watch() -> None:

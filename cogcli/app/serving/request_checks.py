@@ -1,5 +1,6 @@
-"""What is wrong with a request of a client, in words that it can use (docs/reference/protocols.md#serve). The SDK alone
-answers `Invalid request parameters` and names no reason."""
+"""Checks of a client's requests, with a reason in each error (docs/reference/protocols.md#serve).
+
+The SDK alone answers `Invalid request parameters` without a reason."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from cogcli.base.jsonvalue import kind_of, object_of
 
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _KNOWN: Final = (*MODERN_PROTOCOL_VERSIONS, *reversed(HANDSHAKE_PROTOCOL_VERSIONS))
-"""The protocol versions that the server speaks, the latest first."""
+"""The protocol versions that the server supports, the latest first."""
 _MOST: Final = 3
-"""So many faults of one request are named."""
+"""The most faults of one request that an error names."""
 _MODEL: Final = re.compile(r"[A-Z]\w*|.*\[.*")
-"""A part of a place that only names a type of the SDK."""
+"""The parts of a place that only name types of the SDK."""
 _WORDS: Final = {
     "a valid dictionary": "an object",
     "a valid list": "a list",
@@ -30,7 +31,7 @@ _WORDS: Final = {
 
 
 class _Fault(NamedTuple):
-    """Where a value is wrong, what is expected there, and what was found."""
+    """One fault: its place, the expected value, and the value found."""
 
     path: str
     expected: str
@@ -41,8 +42,10 @@ class _Fault(NamedTuple):
 
 
 def find_request_fault(message: Any, header: str = "") -> types.ErrorData | None:
-    """The error that answers a request; None for one that the SDK can handle, and for any other message. `header` is
-    the value of `MCP-Protocol-Version`."""
+    """Return the error reply to a faulty request; None for one that the SDK can handle, and for any
+    other message.
+
+    `header` is the value of `MCP-Protocol-Version`."""
     if (
         not isinstance(message, dict)
         or not isinstance(message.get("method"), str)
@@ -58,17 +61,18 @@ def find_request_fault(message: Any, header: str = "") -> types.ErrorData | None
         data = {"supported": list(_KNOWN), "requested": version[:40]}
         return types.ErrorData(code=UNSUPPORTED_PROTOCOL_VERSION, message=text, data=data)
     if params is not None and not isinstance(params, dict):
-        fault = _Fault("params", "an object", _found(params))
-        return _invalid(message["method"], [fault])
+        fault = _Fault("params", "an object", _describe_value(params))
+        return _invalid_params(message["method"], [fault])
     versions = (version,) if version in _KNOWN else tuple(reversed(HANDSHAKE_PROTOCOL_VERSIONS))
     faults = _faults_in(message["method"], params, versions)
-    return _invalid(message["method"], faults) if faults else None
+    return _invalid_params(message["method"], faults) if faults else None
 
 
 def _faults_in(
     method: str, params: Mapping[str, Any] | None, versions: tuple[str, ...]
 ) -> list[_Fault]:
-    """The faults by the newest of these versions that has the method; empty if one of them takes the request."""
+    """Return the faults by the newest of these versions that has the method; empty if one of them
+    accepts the request."""
     first: list[_Fault] = []
     for version in versions:
         try:
@@ -83,7 +87,7 @@ def _faults_in(
 
 
 def _faults_of(error: ValidationError) -> Iterator[_Fault]:
-    """The faults of a validation, one for each place: the branches of a union are put together."""
+    """Yield the faults of a validation, one for each place. The branches of a union are merged."""
     expected: dict[str, list[str]] = {}
     found: dict[str, str] = {}
     for each in error.errors(include_url=False):
@@ -92,19 +96,19 @@ def _faults_of(error: ValidationError) -> Iterator[_Fault]:
         words = str(each["ctx"]["expected"]).replace("'", "`") if is_choice else each["msg"].lower()
         words = words.removeprefix("input should be ")
         expected.setdefault(path, []).append(_WORDS.get(words, words))
-        found[path] = "nothing" if each["type"] == "missing" else _found(each["input"])
+        found[path] = "nothing" if each["type"] == "missing" else _describe_value(each["input"])
     unknown = [path for path in expected if path.endswith(".type") and found[path].startswith("`")]
-    for path in unknown or expected:  # an unknown block lacks the members of every other one
+    for path in unknown or expected:  # an unknown content block would fail with every type of block
         choices = " or ".join(dict.fromkeys(expected[path]))
         yield _Fault(path, "a value" if found[path] == "nothing" else choices, found[path])
 
 
-def _found(value: Any) -> str:
-    """A text as it is, cut; of any other value its kind."""
+def _describe_value(value: Any) -> str:
+    """Return a text, truncated; for any other value its kind."""
     return f"`{value[:40]}`" if isinstance(value, str) else kind_of(value)
 
 
-def _invalid(method: str, faults: list[_Fault]) -> types.ErrorData:
+def _invalid_params(method: str, faults: list[_Fault]) -> types.ErrorData:
     named = faults[:_MOST]
     text = f"{method[:60]}: {'; '.join(map(str, named))}"
     return types.ErrorData(

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 8
 MOST_WAITING: Final = 256
-"""A call beyond these is refused: a client that sends without end must not fill the memory."""
+"""The most waiting calls. More are refused, so that a client cannot fill the memory."""
 
 
 class ProgressNotifier:
-    """Sends the client, if it gave a progress token, the number of ended root steps; puts the end of the run in
-    `report`. All methods are called on the event loop."""
+    """Sends progress notifications: the number of ended root steps, if the client gave a progress
+    token.
+
+    It also writes the end of the run to `report`. All methods run on the event loop."""
 
     def __init__(self, client: ClientRequest, total: int, report: dict[str, str]) -> None:
         self._session = client.session
@@ -56,24 +58,27 @@ class ProgressNotifier:
         self._tasks.append(asyncio.ensure_future(notification))
 
     def on_cancel(self) -> None:
-        """Send nothing more: the client cancelled the call or disconnected."""
+        """Stop sending: the client cancelled the call or disconnected."""
         self._wanted = False
         for task in self._tasks:
             task.cancel()
 
     def on_end(self, result: RunResult) -> None:
-        """Put status, error code and episode id in the report of the call, also after `on_cancel`; not called where
-        the run raised."""
+        """Write status, error code and episode id to the report of the call, also after
+        `on_cancel`.
+
+        It is not called if the run raised."""
         code = result.error["code"] if result.error else ""
         self._report.update(status=result.status, error=code, episode=result.episode_id)
 
     async def close(self) -> None:
-        """Wait until every notification is sent: the protocol wants them before the result."""
+        """Wait until every notification is sent: the protocol requires them before the result."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 class RunPool:
-    """Blocking runs behind an event loop. Each has a thread of its own, so that none delays the end of the others."""
+    """A pool that runs blocking runs for an event loop, each on its own thread, so that none delays
+    the end of another."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -83,10 +88,11 @@ class RunPool:
         self._controls: set[Control] = set()
 
     async def run(self, loaded: PreparedRun, listener: ProgressNotifier) -> RunResult:
-        """The result of one run. Cancelling this call aborts the run and waits until its episode is sealed.
+        """Run one skill and return its result. Cancelling this call aborts the run and waits until
+        its episode is sealed.
 
-        Raises OverloadedError where `MOST_WAITING` calls wait, the pool is ending, or no thread can be started.
-        """
+        Raise OverloadedError if `MOST_WAITING` calls wait, if the pool is ending, or if no thread
+        can be started."""
         self._require_open()
         if self._waiting >= MOST_WAITING:
             waiting = "1 call waits" if self._waiting == 1 else f"{self._waiting} calls wait"
@@ -105,7 +111,7 @@ class RunPool:
             self._slots.release()
 
     def end_all(self, signal: str) -> None:
-        """Cancel every run and refuse new ones; a second call leaves the runs no grace."""
+        """Cancel every run and refuse new ones. A second call ends the grace period of the runs."""
         self._ending = True
         for control in list(self._controls):
             control.cancel(signal)
@@ -118,7 +124,7 @@ class RunPool:
 
     @property
     def running(self) -> int:
-        """The number of runs that have not ended."""
+        """Return the number of runs that have not ended."""
         return len(self._controls)
 
     async def _run(self, loaded: PreparedRun, listener: ProgressNotifier) -> RunResult:
@@ -147,7 +153,7 @@ class RunPool:
         try:
             await asyncio.wait([ended])
         except asyncio.CancelledError:
-            # The caller is gone: the run is aborted, and its end awaited, so that no run outlives the server.
+            # The caller left. Abort the run and wait for its end, so that no run outlives the server.
             listener.on_cancel()
             control.cancel("SIGINT")
             with CancelScope(shield=True):

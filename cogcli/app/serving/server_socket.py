@@ -11,7 +11,7 @@ from cogcli.base.errors import UsageError
 
 
 class Endpoint(NamedTuple):
-    """Host (never empty) and port to listen on; port 0 is any free one."""
+    """Host (never empty) and port of a server; port 0 means any free one."""
 
     host: str
     port: int
@@ -34,12 +34,12 @@ class Endpoint(NamedTuple):
 
     @property
     def url_host(self) -> str:
-        """The host as in a URL: IPv6 in brackets."""
+        """Return the host as in a URL: IPv6 in brackets."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
 
 def bind_socket(address: Endpoint) -> socket.socket:
-    """A socket that listens on the address. Raises UsageError `usage.value`."""
+    """Return a socket that listens on the address. Raise UsageError `usage.value`."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -60,8 +60,9 @@ def bind_socket(address: Endpoint) -> socket.socket:
     return listening
 
 
-def close_standard_streams() -> None:
-    """Lead descriptors 0 and 1 to the null device: what functions and their children print or read reaches nobody."""
+def redirect_standard_streams() -> None:
+    """Redirect descriptors 0 and 1 to the null device, so that functions and their children neither
+    read nor print there."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
         os.dup2(nowhere, standard)

@@ -1,11 +1,12 @@
-"""The stdio transport of `serve mcp`: frames in on standard input, frames out on standard output, nothing else.
+"""The stdio transport of `serve mcp`: frames in on standard input, frames out on standard output,
+nothing else.
 
-1. The server owns descriptors 0 and 1: what functions and their children print never becomes a frame, and their
-   standard input is empty.
+1. The server owns descriptors 0 and 1: the output of functions and their children never becomes a
+   frame, and their standard input is empty.
 2. A frame is a line of strict JSON of at most 8 MiB. Any other line is answered with an error.
 3. Reading and writing are done by daemon threads, which do not keep the process alive.
-4. Frames are handled one at a time: a client that sends faster than it is served is slowed down by the pipe.
-"""
+4. Frames are handled one at a time: a client that sends faster than it is served is slowed down by
+   the pipe."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from cogcli.app.serving.request_checks import VERSION_KEY, find_request_fault
-from cogcli.app.serving.server_socket import close_standard_streams
+from cogcli.app.serving.server_socket import redirect_standard_streams
 from cogcli.base import threads
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.strict_json import MAX_BYTES, JsonRefused, loads
@@ -55,7 +56,7 @@ class FramePipe:
         threads.start(self._write_all, name="frames out")
 
     async def write(self, message: types.JSONRPCMessage) -> bool:
-        """Write a message as one frame. False if the client no longer reads."""
+        """Write a message as one frame. Return False if the client no longer reads."""
         loop = asyncio.get_running_loop()
         written: asyncio.Future[bool] = loop.create_future()
 
@@ -80,10 +81,11 @@ class FramePipe:
             try:
                 settle(not broken)
             except RuntimeError:
-                return  # the loop has ended
+                return  # the event loop has ended
 
     def frames(self) -> Iterator[bytes | None]:
-        """The lines of the client until its end; None for one that is too long. Blocks the calling thread."""
+        """Yield the lines of the client until its end; None for one that is too long. It blocks the
+        calling thread."""
         kept = b""
         skipping = False
         while chunk := self._chunk():
@@ -108,7 +110,8 @@ class FramePipe:
 async def streams(
     wire: FramePipe, at_end: Callable[[], None]
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """The streams that an MCP server takes. `at_end` is called when the client sends or reads nothing more."""
+    """Open the streams that an MCP server takes. `at_end` is called when the client stops sending
+    or reading."""
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     loop = asyncio.get_running_loop()
@@ -119,7 +122,7 @@ async def streams(
         nonlocal has_begun
         message = parse_frame(frame)
         if isinstance(message, types.JSONRPCRequest) and not has_begun:
-            has_begun = begins(message)
+            has_begun = may_begin(message)
             if not has_begun and message.method in ("tools/list", "tools/call"):
                 text = (
                     f"{message.method}: `initialize` comes first, then `notifications/initialized`"
@@ -146,7 +149,7 @@ async def streams(
         async with outgoing:
             async for message in outgoing:
                 if not await wire.write(message.message):
-                    end()  # nobody reads any more
+                    end()  # the client has stopped reading
 
     wire.start_writing()
     threads.start(read_all, name="frames in")
@@ -158,10 +161,11 @@ async def streams(
 async def serve_stdio(
     server: Server[Any], wire: FramePipe, runs: RunPool, signals: list[signal.Signals]
 ) -> str:
-    """Serve one client until it disconnects or a signal comes. Returns the name of the signal, else an empty text.
+    """Serve one client until it disconnects or a signal arrives. Return the name of the signal,
+    else an empty text.
 
-    A second signal, or one after the client has disconnected, leaves running calls no grace.
-    """
+    Running calls lose their grace period at a second signal, or at a signal after the client has
+    disconnected."""
     ended_by = ""
     closing = False
 
@@ -189,7 +193,7 @@ async def serve_stdio(
 
 
 def parse_frame(frame: bytes | None) -> Any:
-    """The message of a frame, or the error that answers it."""
+    """Return the message of a frame, or the error that answers it."""
     if frame is None:
         return _error_reply(types.PARSE_ERROR, f"a frame may have {MAX_BYTES:,} bytes")
     try:
@@ -207,8 +211,9 @@ def parse_frame(frame: bytes | None) -> Any:
         return _error_reply(types.INVALID_REQUEST, "this is not a message of the protocol", id)
 
 
-def begins(request: types.JSONRPCRequest) -> bool:
-    """Whether a client may begin with this request: a handshake, or one that names its protocol version itself."""
+def may_begin(request: types.JSONRPCRequest) -> bool:
+    """Whether a client may begin with this request: a handshake, or a request that names its
+    protocol version."""
     meta = object_of((request.params or {}).get("_meta"))
     return request.method == "initialize" or VERSION_KEY in meta
 
@@ -220,18 +225,18 @@ def _error_reply(code: int, message: str, id: Any = None, data: Any = None) -> t
 
 
 def take_descriptors() -> FramePipe:
-    """A FramePipe on copies of descriptors 0 and 1, which themselves are led to the null device."""
+    """Return a FramePipe on copies of descriptors 0 and 1, and redirect these to the null device."""
     wire = FramePipe(os.dup(0), os.dup(1))
-    close_standard_streams()
+    redirect_standard_streams()
     return wire
 
 
 def has_bad_id(message: Any) -> bool:
-    """Whether a message is a request whose id MCP does not allow; it is answered with an error of id null.
+    """Whether a message is a request whose id MCP does not allow. The server answers it with an
+    error of id null.
 
-    MCP allows a string or an integer. The SDK takes a request with any other id for a notification and never answers:
-    its client would wait forever.
-    """
+    MCP allows a string or an integer. The SDK treats a request with any other id as a notification
+    and never answers, so that its client would wait forever."""
     if not isinstance(message, dict) or not {"id", "method"} <= message.keys():
         return False
     return not isinstance(message["id"], str) and type(message["id"]) is not int

@@ -1,9 +1,9 @@
-"""Skills as tools of the Model Context Protocol: names, schemas, hints (docs/reference/protocols.md#serve).
+"""Skills as tools of the Model Context Protocol: names, schemas, hints
+(docs/reference/protocols.md#serve).
 
-The skills are loaded and checked once, when a server starts: what a client sees listed is what runs, whatever happens
-to the files meanwhile. Options are fixed here, too: nothing that a client sends changes trust, confirmations or
-bindings. Knows no library of the protocol.
-"""
+The skills are loaded and checked once, when a server starts. A client runs exactly the listed
+skills, even if files change meanwhile. Options are fixed, too: no client changes trust,
+confirmations or bindings. The module imports no library of the protocol."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ from cogcli.specs.field_schema import schema_of
 
 NAMES: Final = ("underscore", "dots")
 LONGEST: Final = 64
-"""Hosts refuse names that are longer, or that hold anything but ASCII letters, digits, `_` and `-`."""
+"""The most characters of a tool name. Hosts refuse longer ones, and any character but ASCII
+letters, digits, `_` and `-`."""
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_-]")
 _SUM: Final = 8
 
 
-class Served(NamedTuple):
-    """A skill as a tool, with everything that a run needs but the inputs."""
+class ServedSkill(NamedTuple):
+    """A skill as a tool, with everything that a run needs except the inputs."""
 
     tool: dict[str, Any]
     loaded: PreparedRun
 
     def with_inputs(self, given: dict[str, Any]) -> PreparedRun:
-        """The skill with checked inputs. Raises ProblemsFound."""
+        """Return the prepared run with checked inputs. Raise ProblemsFound."""
         inputs, wrong = check_inputs(self.loaded.skill.inputs, given)
         if wrong:
             raise ProblemsFound(wrong)
@@ -46,24 +47,26 @@ class Served(NamedTuple):
         return self.loaded._replace(inputs=inputs, request=request)
 
 
-class Offer(NamedTuple):
+class ToolOffer(NamedTuple):
     """All tools by name, and the ids of the skills that cannot run here."""
 
-    tools: dict[str, Served]
+    tools: dict[str, ServedSkill]
     left_out: list[str]
 
 
-def offer_skills(settings: Settings, request: RunRequest, only: Sequence[str], names: str) -> Offer:
-    """The skills that can run with the options of `request`; with `only`, those with these ids or matching these globs.
+def offer_skills(
+    settings: Settings, request: RunRequest, only: Sequence[str], names: str
+) -> ToolOffer:
+    """Return the skills that can run with the options of `request`; with `only`, those that match
+    these ids or globs.
 
-    Raises SkillNotFoundError for an id or glob without a skill, ProblemsFound for an id whose skill cannot run; a
-    skill that only a glob matches is left out then.
-    """
+    Raise SkillNotFoundError for an id or glob without a skill, and ProblemsFound for an id whose
+    skill cannot run. A skill that only a glob matches is then left out."""
     registry = open_registry(settings)
-    tools: dict[str, Served] = {}
+    tools: dict[str, ServedSkill] = {}
     left_out = []
     known = registry.readable().ids("skill")
-    tool_names = names_of([*known, *only], names)
+    tool_names = name_tools([*known, *only], names)
     # An id or glob that matches nothing is kept: loading it raises SkillNotFoundError.
     matching = {id for word in only for id in fnmatch.filter(known, word) or [word]}
     for id in sorted(matching) if only else known:
@@ -76,18 +79,17 @@ def offer_skills(settings: Settings, request: RunRequest, only: Sequence[str], n
             left_out.append(id)
         else:
             name = tool_names[id]
-            tools[name] = Served(
+            tools[name] = ServedSkill(
                 tool_of(prepared.skill, prepared.catalog.capabilities.values(), name), prepared
             )
-    return Offer(tools, left_out)
+    return ToolOffer(tools, left_out)
 
 
-def names_of(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
-    """The tool's name of each skill: with `dots` its id; else the id with `__` for a dot.
+def name_tools(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
+    """Return the tool name of each skill: with `dots` its id, else the id with `__` for a dot.
 
-    A name that would be too long, or that several of these ids would have, ends with a digest of the id: which skills
-    are on offer does not change the others' names as long as the same ids are given.
-    """
+    A name that would be too long or ambiguous ends with a digest of the id. Names do not depend on
+    which skills are offered, as long as the ids are the same."""
     known = sorted(set(ids))
     if names == "dots":
         return {id: id for id in known}
@@ -102,7 +104,8 @@ def names_of(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
 
 
 def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> dict[str, Any]:
-    """The tool, as in `tools/list`, of a skill that can call these capabilities, gates included."""
+    """Return the tool, as in `tools/list`, of a skill that can call these capabilities, gates
+    included."""
     return {
         "name": name,
         "title": skill.name,
@@ -114,7 +117,7 @@ def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> dict
 
 
 def hints_of(capabilities: Iterable[Capability]) -> dict[str, bool]:
-    """The hints for these capabilities; an unknown effect class counts as `effect`."""
+    """Return the hints for these capabilities; an unknown effect class counts as `effect`."""
     effects = {capability.effect for capability in capabilities}
     read_only = effects <= {"none"}
     idempotent = effects <= {"none", "idempotent"}

@@ -1,7 +1,8 @@
-"""Configuration: the keys there are, and reading one file of them (docs/reference/command-line.md#settings).
+"""Configuration: the existing keys, and reading of one file
+(docs/reference/command-line.md#settings).
 
-A project's file may lower the trust level, never raise it; capabilities are confirmed by a flag alone.
-"""
+A project's file may lower the trust level, never raise it; capabilities are confirmed by a flag
+alone."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ PINS = "packs"
 ROOTS = "roots"
 _LIMIT = 256 * 1024
 _MOST_PROBLEMS = 20
-"""A file with more is not read on: each costs a search for its line."""
+"""The most problems of a file before reading stops: each costs a search for its line."""
 _LONGEST = 60
 _LONG_NUMBER = r"[0-9_]{1000}"
 
@@ -54,7 +55,7 @@ class ConfigKey:
 
 
 def _key_of(option: Option) -> ConfigKey:
-    """The setting of an option of a run."""
+    """Return the setting of an option of a run."""
     # A setting is shared by all runs, so its default is a value that no run changes.
     return ConfigKey(option.type, () if option.default == [] else option.default)
 
@@ -80,7 +81,8 @@ KEYS: dict[str, ConfigKey] = {
     "model.context_tokens": ConfigKey(WholeNumber(256, 100_000_000)),
     PINS: ConfigKey(PinTables(), {}),
 }
-"""By name; one with a dot stands in a table. A project's tables count only once it is trusted."""
+"""All settings by name; a name with a dot is in a table. A project's tables count only once it is
+trusted."""
 
 
 class ConfigFile:
@@ -89,7 +91,7 @@ class ConfigFile:
     def __init__(
         self, path: str, shown: str, *, project: bool, refusal: CogcliError | None = None
     ) -> None:
-        """A `refusal` is the one problem of a file that is not read."""
+        """A `refusal` is the only problem of a file that is not read."""
         self.path = path
         self.shown = shown
         self.project = project
@@ -141,7 +143,7 @@ class ConfigFile:
         except ValueError:
             import re
 
-            # Of what the reader lets through Python itself refuses numbers of thousands of digits, and odd dates.
+            # Python itself refuses numbers of thousands of digits and invalid dates, which the reader accepts.
             lines = enumerate(text.splitlines(), 1)
             line = next((n for n, part in lines if re.search(_LONG_NUMBER, part)), 0)
             message = "holds a number of too many digits, or a date that there is not"
@@ -172,7 +174,7 @@ class ConfigFile:
             self._problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)
             return
         hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
-        # Without a column no line is shown: a text under a key of no known kind may be a secret.
+        # Without a column no line is shown: a text under an unknown key may be a secret.
         is_plain = isinstance(value, bool | int | float)
         self._problem(f"unknown key `{name}`", line, int(is_plain), hint=hint)
 
@@ -182,7 +184,7 @@ class ConfigFile:
         return os.path.realpath(os.path.dirname(self.path)) in roots
 
     def _with_absolute_paths(self, key: ConfigKey, value: Any) -> Any:
-        """A value whose paths, which are relative to the folder of this file, are absolute."""
+        """Return a value with absolute paths; in the file they are relative to its folder."""
         if isinstance(key.type, PathList):
             return [os.path.join(os.path.dirname(self.path), path) for path in value]
         if isinstance(key.type, RootTables):
@@ -201,7 +203,7 @@ class ConfigFile:
 
 
 def _refusal_of_project(name: str, value: Any) -> tuple[str, str] | None:
-    """Why the file of a project cannot set this value, and what sets it instead; None if it can."""
+    """Return why a project's file cannot set this value, and how to set it instead; None if it can."""
     if name == "trust_level" and TRUST_LEVELS.index(value) > TRUST_LEVELS.index("standard"):
         return f"cannot raise trust to {value}", f"use --trust-level {value}"
     if name == "use_env_proxy" and value:
@@ -214,7 +216,7 @@ def _refusal_of_project(name: str, value: Any) -> tuple[str, str] | None:
 
 
 def _preview(value: Any) -> str:
-    """A value of a file as one short line."""
+    """Return a value of a file as one short line."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # a number of thousands of digits, written in another base
@@ -228,14 +230,15 @@ def _is_of_settings(name: str) -> bool:
 
 
 def _members(name: str, value: Any) -> list[tuple[str, Any]]:
-    """A top-level key with its value; of a table of settings each of its members, with its dotted name."""
+    """Return a top-level key with its value; for a table of settings each of its members, with
+    dotted names."""
     if isinstance(value, dict) and _is_of_settings(name):
         return [(f"{name}.{member}", inner) for member, inner in value.items()]
     return [(name, value)]
 
 
 def _line_of(text: str, name: str) -> int:
-    """The line that defines a key; of a member without a line of its own that of its table; 0 if none is found."""
+    """Return the line that defines a key, or the line of its table; 0 if none is found."""
     table, _, member = name.partition(".")
     found, inside = 0, False
     for number, line in enumerate(text.splitlines(), 1):
@@ -251,7 +254,8 @@ def _line_of(text: str, name: str) -> int:
 
 
 def _split_place(message: str, text: str) -> tuple[str, int, int]:
-    """Message, line and column of `... (at line 3, column 5)`; the last line for `(at end of document)`."""
+    """Return message, line and column of `... (at line 3, column 5)`; the last line for `(at end of
+    document)`."""
     if message.endswith(" (at end of document)"):
         return message.partition(" (at end of ")[0], max(1, len(text.splitlines())), 1
     head, _, place = message.partition(" (at line ")

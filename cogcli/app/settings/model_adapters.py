@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 TEMPLATE: Final = "template"
-"""The default, which is not an adapter: the templates of a pack are followed, and no model is asked."""
+"""The default, which is not an adapter: a pack's templates are followed, and no model is called."""
 
 
 class ModelAdapter(NamedTuple):
-    """One adapter: the module that has its `open_adapter`, and what others need to know of it."""
+    """One adapter: the module of its `open_adapter`, and its properties."""
 
     module: str
     reads_file: bool = False

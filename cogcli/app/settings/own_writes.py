@@ -1,4 +1,4 @@
-"""The files that a command of the user writes below an accepted project: it stays accepted with them
+"""Writes of the user's commands below an accepted project, which stays accepted
 (docs/reference/service.md#trust)."""
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.trust_accept import accept_written
 
 Written = Callable[[str, bytes], None]
-"""Notes the path of a file that was written, and its content."""
+"""A function that records the path of a written file, and its content."""
 
 
 @contextmanager
 def keep_trust(settings: Settings) -> Iterator[Written]:
-    """Accept the files that are noted within, if the project was accepted before. Nothing else is accepted: a file that
-    somebody else has changed in the meantime ends the trust.
+    """Inside, recorded files are accepted if the project was accepted before. Nothing else is
+    accepted.
 
-    Raises EnvironmentRefusal `env.disk`, `trust.size`.
-    """
+    A file that someone else changes meanwhile still ends the trust. Raise EnvironmentRefusal
+    `env.disk` or `trust.size`."""
     was_accepted = settings.project is not None and settings.trust.state == "accepted"
     written: dict[str, bytes] = {}
     try:

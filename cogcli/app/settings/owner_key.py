@@ -1,11 +1,12 @@
-"""The user's key: a secret file next to the configuration, which makes the user's own episodes known
-(docs/reference/episode.md#checkpoint).
+"""The user's key: a secret file next to the configuration, which makes the user's own episodes
+known (docs/reference/episode.md#checkpoint).
 
-1. It is made by the first run, with 0600, exclusively and synced. Looking at an episode makes none.
-2. A key file that cannot be used (damaged, readable by others) is left unchanged: episodes are unknown until the user
-   removes it or repairs it.
-3. A process without a usable key file uses a key of its own, so that it knows the episodes that it wrote itself.
-"""
+1. The first run creates it, with mode 0600, exclusively and synced. Commands that only read
+   episodes create none.
+2. A key file that cannot be used (damaged, readable by others) is left unchanged: episodes are
+   unknown until the user removes it or repairs it.
+3. A process without a usable key file uses a temporary key, so that it recognizes the episodes that
+   it wrote."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _TEXT: Final = re.compile(rf"[0-9a-f]{{{2 * KEY_BYTES}}}\n")
 
 
 class OwnerKey(NamedTuple):
-    """The key of a user, or why there is none. `missing`: no file exists. `cure`: what makes it usable."""
+    """The key of a user, or the reason why there is none. `missing`: no file exists. `cure`: how to
+    make it usable."""
 
     key: bytes | None
     problem: str = ""
@@ -38,12 +40,12 @@ class OwnerKey(NamedTuple):
 
 
 def key_path(environ: Mapping[str, str]) -> str:
-    """The file of the key."""
+    """Return the file of the key."""
     return os.path.join(config_home(environ), NAME)
 
 
 def read_key(environ: Mapping[str, str]) -> OwnerKey:
-    """The key in the user's file, which is neither made nor changed."""
+    """Return the key in the user's file, without creating or changing it."""
     path = key_path(environ)
     try:
         text = read_regular(path, limit=1024).decode("ascii", "replace")
@@ -69,12 +71,13 @@ def read_key(environ: Mapping[str, str]) -> OwnerKey:
 
 
 def find_key(environ: Mapping[str, str]) -> bytes:
-    """The key with which this process checks episodes."""
+    """Return the key with which this process checks episodes."""
     return read_key(environ).key or _process_key()
 
 
 def ensure_key(environ: Mapping[str, str]) -> bytes:
-    """The key with which this process makes its episodes known. Makes the user's file if it does not exist."""
+    """Return the key with which this process marks its episodes. Create the user's file if it does
+    not exist."""
     found = read_key(environ)
     if found.missing:
         with suppress(OSError):  # a home that cannot be written to
@@ -85,12 +88,12 @@ def ensure_key(environ: Mapping[str, str]) -> bytes:
 
 @cache
 def _process_key() -> bytes:
-    """A key that only this process has."""
+    """Return a key that only this process has."""
     return os.urandom(KEY_BYTES)
 
 
 def _make(path: str) -> None:
-    """Make the file of the key unless it exists. Raises OSError."""
+    """Create the file of the key unless it exists. Raise OSError."""
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with FolderLock(folder):

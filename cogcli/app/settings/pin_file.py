@@ -1,7 +1,7 @@
-"""One pin of a configuration file, changed as a line of its table (docs/reference/pack.md#pins). Pure.
+"""One pin of a configuration file, changed as a line of its table (docs/reference/pack.md#pins).
+Pure.
 
-Everything else of the file stays as it is: comments, order, spaces, ends of lines.
-"""
+Everything else in the file stays unchanged: comments, order, spaces, line ends."""
 
 from __future__ import annotations
 
@@ -16,35 +16,43 @@ _MARK: Final = "\ufeff"
 
 
 class PinRefused(Exception):
-    """The file holds its pins in another form than lines of a table, or is not TOML."""
+    """The file has its pins in another form than lines of a table, or is not TOML."""
 
 
 def with_pin(text: str, environment: str, id: str, version: str | None) -> str:
-    """The text of a file in which a pack has this pin, or none, in an environment, the empty one by default. Raises
-    PinRefused."""
+    """Return the text of a file after a pack is pinned, or unpinned, in an environment.
+
+    The empty environment is the default one. Raise PinRefused."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.splitlines(keepends=True)
-    first, last = _table(lines, environment)
+    first, last = _find_table(lines, environment)
     place = next((n for n in range(first, last) if _key(lines[n]) == id), None)
     if place is not None:
-        lines[place : place + 1] = [_changed(lines[place], version)] if version is not None else []
+        lines[place : place + 1] = (
+            [_with_version(lines[place], version)] if version is not None else []
+        )
     elif version is not None:
         line = f"{_word(id)} = {_quoted(version)}{end}"
         if first:
             at = next((n for n in range(last, first, -1) if lines[n - 1].strip()), first)
-            lines[:at] = _ended(lines[:at], end)
+            lines[:at] = _with_final_newline(lines[:at], end)
             lines.insert(at, line)
         else:
             blank = [end] if text.strip(f"{_MARK} \r\n") else []
-            lines = [*_ended(lines, end), *blank, f"[{_header(environment)}]{end}", line]
+            lines = [
+                *_with_final_newline(lines, end),
+                *blank,
+                f"[{_header(environment)}]{end}",
+                line,
+            ]
     changed = "".join(lines)
-    if _read(changed) != _expected(_read(text), environment, id, version):
+    if _read(changed) != _expected_document(_read(text), environment, id, version):
         raise PinRefused
     return changed
 
 
-def _table(lines: list[str], environment: str) -> tuple[int, int]:
-    """The lines of the table, from after its header on; (0, 0) where there is none."""
+def _find_table(lines: list[str], environment: str) -> tuple[int, int]:
+    """Return the lines of the table, from after its header on; (0, 0) if it does not exist."""
     wanted = _header(environment).replace('"', "")
     first = 0
     for number, line in enumerate(lines, 1):
@@ -62,21 +70,21 @@ def _header(environment: str) -> str:
 
 
 def _key(line: str) -> str:
-    """The key of a line; empty where it has none."""
+    """Return the key of a line; empty if it has none."""
     match = re.match(r"""\s*(?:"([^"\\]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*=""", line)
     return next(filter(None, match.groups()), "") if match else ""
 
 
-def _changed(line: str, version: str) -> str:
-    """The line with another version; its comment stays."""
+def _with_version(line: str, version: str) -> str:
+    """Return the line with another version and its old comment."""
     match = re.match(r"""([^=]*=\s*)("[^"\\]*"|'[^']*')(.*)""", line, re.S)
     if match is None:
         raise PinRefused
     return line if match[2][1:-1] == version else f"{match[1]}{_quoted(version)}{match[3]}"
 
 
-def _ended(lines: list[str], end: str) -> list[str]:
-    """The lines, the last one ended, too."""
+def _with_final_newline(lines: list[str], end: str) -> list[str]:
+    """Return the lines with a line end after the last one."""
     if not lines or lines[-1].endswith(("\n", _MARK)):
         return lines
     return [*lines[:-1], lines[-1] + end]
@@ -99,10 +107,10 @@ def _read(text: str) -> dict[str, Any]:
         raise PinRefused from error
 
 
-def _expected(
+def _expected_document(
     document: dict[str, Any], environment: str, id: str, version: str | None
 ) -> dict[str, Any]:
-    """The document with this pin: what the changed text has to say."""
+    """Return the document with this pin, which the changed text must parse to."""
     table = document
     for name in ("packs", "env", environment) if environment else ("packs", "pins"):
         if version is None and name not in table:

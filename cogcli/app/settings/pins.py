@@ -1,4 +1,4 @@
-"""Pins: which version of a pack a bare id stands for, by environment (docs/reference/pack.md#pins)."""
+"""Pins: the version of a pack that a bare id selects, by environment (docs/reference/pack.md#pins)."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _LIMIT: Final = 256 * 1024
 
 
 class Pin(NamedTuple):
-    """What a bare id stands for, and the file that says so with its line."""
+    """The reference that a bare id selects, and the file and line that declare it."""
 
     reference: str
-    """`id@version`, perhaps with `#sha256:...`."""
+    """`id@version`, possibly with `#sha256:...`."""
     origin: str
 
 
 class WrittenPin(NamedTuple):
-    """A change of a pin: the file, the reference there before, and whether the file had to be written."""
+    """A change of a pin: the file, the earlier reference, and whether the file was written."""
 
     file: str
     before: str | None
     written: bool
 
 
-def environment_named(name: str, where: str) -> str:
-    """The name of an environment. Raises UsageError for what is none."""
+def parse_environment_name(name: str, where: str) -> str:
+    """Return the name of an environment. Raise UsageError for an invalid one."""
     if not _NAME.fullmatch(name):
         expected = "up to 64 letters, digits, `-` and `_`"
         raise UsageError("usage.value", f"{where}: found `{name[:60]}`, expected {expected}")
@@ -45,13 +45,14 @@ def environment_named(name: str, where: str) -> str:
 
 
 def active_environment(environ: Mapping[str, str]) -> str:
-    """The environment whose pins count, empty for the default ones. Raises UsageError."""
+    """Return the environment whose pins count, empty for the default ones. Raise UsageError."""
     name = system_text.variable(environ, VARIABLE)
-    return environment_named(name, VARIABLE) if name else ""
+    return parse_environment_name(name, VARIABLE) if name else ""
 
 
 def active_pins(settings: Settings) -> dict[str, Pin]:
-    """The pins of the active environment by id, a trusted project's before the user's. Raises UsageError."""
+    """Return the pins of the active environment by id; those of a trusted project win over the
+    user's. Raise UsageError."""
     found: dict[str, Pin] = {}
     environment = active_environment(settings.environ)
     for file in reversed(settings.files):
@@ -61,8 +62,8 @@ def active_pins(settings: Settings) -> dict[str, Pin]:
     return found
 
 
-def untrusted_pin(settings: Settings, id: str) -> bool:
-    """Whether the project pins a pack, and is not trusted, so that it counts for nothing."""
+def has_untrusted_pin(settings: Settings, id: str) -> bool:
+    """Whether the project pins a pack without being trusted, so that the pin is ignored."""
     if settings.trust:
         return False
     environment = active_environment(settings.environ)
@@ -70,15 +71,17 @@ def untrusted_pin(settings: Settings, id: str) -> bool:
 
 
 def _pins_in(file: ConfigFile, environment: str) -> dict[str, str]:
-    """The references that a file pins in an environment, by id."""
+    """Return the references that a file pins in an environment, by id."""
     packs = file.values.get(PINS) or {}
     table = packs.get("env", {}).get(environment, {}) if environment else packs.get("pins", {})
     return {id: f"{id}@{version}" for id, version in table.items()}
 
 
 def write_pin(settings: Settings, id: str, version: str | None, environment: str) -> WrittenPin:
-    """Write a pin into the project's file, or take it away. Raises EnvironmentRefusal `project.none`, `env.disk`, and
-    `config.key` where the file holds its pins in a form that is not edited."""
+    """Write a pin to the project's file, or remove it.
+
+    Raise EnvironmentRefusal `project.none` or `env.disk`, and `config.key` if the file has its pins
+    in a form that is not edited."""
     if settings.project is None:
         raise EnvironmentRefusal(
             "project.none",
@@ -112,7 +115,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
 
 
 def _read(path: str, shown: str) -> tuple[str, int]:
-    """The text of the file, with the mark that it may begin with, and its mode."""
+    """Return the text of the file, with its byte order mark if any, and its mode."""
     try:
         return read_regular(path, limit=_LIMIT).decode("utf-8"), os.stat(path).st_mode & 0o777
     except FileRefused as refused:

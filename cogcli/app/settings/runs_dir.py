@@ -1,5 +1,5 @@
-"""The runs directory: whether other users may write to it, who could add, swap and alter episodes; the key that signs
-what this user seals there."""
+"""The runs directory: a warning if other users can alter episodes there, and the signing of sealed
+episodes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
-    """A warning where other users may write to the runs directory; None otherwise, and where it does not exist."""
+    """Return a warning if other users may write to the runs directory; None if not, or if it does
+    not exist."""
     path = settings.runs_dir
     try:
         found = os.stat(path)
     except OSError:
         return None
-    if not hasattr(os, "geteuid"):  # Windows: permissions are not told by a mode
+    if not hasattr(os, "geteuid"):  # on Windows a mode does not show permissions
         return None
     user = os.geteuid()
     if found.st_uid not in (user, 0):
@@ -41,7 +42,8 @@ SIGNING_KEY: Final = "COGCLI_SIGNING_KEY"
 
 
 def signer_of(settings: Settings) -> Sign | None:
-    """A function that signs a manifest; None without a key. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
+    """Return a function that signs a manifest; None without a key. Raise EnvironmentRefusal
+    `signing.key` or `env.extra`."""
     path = variable(settings.environ, SIGNING_KEY)
     if not path:
         return None

@@ -1,4 +1,5 @@
-"""The types of settings that no option of a run has: directories, addresses, places of secrets, tables."""
+"""The types of settings that are not options of a run: directories, addresses, places of secrets,
+tables."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from cogcli.declarations.option_types import OptionType, TextList, is_line
 
 CONTRACTS: Final = ("strict", "lenient")
 MOST_DIRECTORIES: Final = 256
-"""Of one setting. Each is resolved, and looked into, by most commands and with each Tab."""
+"""The most directories of one setting. Most commands, and each completion, resolve and list all of
+them."""
 
 
 class PathList(TextList):
@@ -48,7 +50,7 @@ class Url(OptionType):
 
     def accepts(self, value: Any) -> bool:
         if not isinstance(value, str) or "?" in value:
-            return False  # paths are added to it, and a key may stand there
+            return False  # paths are appended to it, and a query may contain a key
         return _has_usable_port(value) and _fits_service("URL", value)
 
 
@@ -62,11 +64,11 @@ class SecretPlace(OptionType):
         return isinstance(value, str) and _fits_service("SECRET_PLACE", value)
 
     def parse(self, text: str) -> None:
-        """None: a variable of the environment would be the secret itself."""
+        """Return None: a variable of the environment would be the secret itself."""
 
 
 class RootTables(OptionType):
-    """Tables by directory, with what the user says of each root."""
+    """Tables by directory, with the user's declarations about each root."""
 
     expected = (
         f'tables of at most {MOST_DIRECTORIES} directories with `contracts`, "strict" or "lenient"'
@@ -80,7 +82,7 @@ class RootTables(OptionType):
         )
 
     def parse(self, text: str) -> None:
-        """None: no variable of the environment holds a table."""
+        """Return None: no variable of the environment holds a table."""
 
     def json_schema(self) -> dict[str, Any]:
         table = {
@@ -108,7 +110,7 @@ class PinTables(OptionType):
         return isinstance(named, dict) and all(map(_is_version_table, tables))
 
     def parse(self, text: str) -> None:
-        """None: no variable of the environment holds a table."""
+        """Return None: no variable of the environment holds a table."""
 
     def json_schema(self) -> dict[str, Any]:
         version = {"type": "string", "pattern": "^[0-9][^#]*(#sha256:[0-9a-f]{64})?$"}
@@ -136,7 +138,9 @@ def _is_version_table(table: Any) -> bool:
 
 
 def _is_version(text: Any) -> bool:
-    """Whether a text may be a version with three numbers, perhaps with a hash. No pattern: every command reads this."""
+    """Whether a text may be a version of three numbers, possibly with a hash.
+
+    It uses no regular expression, because every command imports this module."""
     if not isinstance(text, str):
         return False
     number, mark, digest = text.partition("#")
@@ -146,7 +150,7 @@ def _is_version(text: Any) -> bool:
 
 
 def _fits_service(shape: Literal["URL", "SECRET_PLACE"], text: str) -> bool:
-    """Whether a service takes a text as its address, or as the place of its credentials."""
+    """Whether a service accepts a text as its address, or as the place of its credentials."""
     from cogcli.specs import service_shape  # few settings need the shapes of specs
 
     pattern = service_shape.URL if shape == "URL" else service_shape.SECRET_PLACE

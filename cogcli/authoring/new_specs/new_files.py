@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.app.checks.registry_check import check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, leads_out, write_schemas
-from cogcli.app.registry import writing
+from cogcli.app.registry import writing_to
 from cogcli.app.schemas import schema_file
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
@@ -130,7 +130,7 @@ def placed(
     with keep_trust(settings) as written, ExitStack() as undo:
         for file in files:
             path = os.path.join(root, file.path)
-            with writing(f"`{settings.display_path(path)}`"):
+            with writing_to(f"`{settings.display_path(path)}`"):
                 settings.inside(path)
                 _make_folders(os.path.dirname(path), undo)
                 undo.callback(_put_back, path, _content(path), settings.bound)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cogcli.app.checks.doctor import Diagnosis, diagnose
 from cogcli.app.checks.doctor_services import DoctorCheck
-from cogcli.app.checks.repairs import repairs_for
+from cogcli.app.checks.repairs import find_repairs
 from cogcli.app.checks.reports import diagnosis_report
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import cells, pad, visible
@@ -74,7 +74,7 @@ def doctor(
 
 def _repair(context: CommandContext, diagnosis: Diagnosis) -> bool:
     """Tell on stderr what is put right, then do it; whether there was anything. Raises as the repairs do."""
-    repairs = repairs_for(context.settings, diagnosis.checks)
+    repairs = find_repairs(context.settings, diagnosis.checks)
     for repair in repairs:
         context.note(f"fix: {repair.words}")
     for repair in repairs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.app.explain import topic
+from cogcli.app.explain import read_topic
 from cogcli.base.errors import OK, UsageError
 from cogcli.base.problems import suggestion
 from cogcli.cli.app import COMMANDS, TOPICS, first_words, verbs
@@ -36,7 +36,7 @@ def _text(name: str) -> str:
 
         return commands_text() if name == "commands" else help_text(name)
     if name in TOPICS:
-        return topic(name)
+        return read_topic(name)
     hint = suggestion(name, [*TOPICS, *COMMANDS, *first_words()]) or f"topics: {', '.join(TOPICS)}"
     raise UsageError(
         "usage.value", f"there is no help on `{name[:60]}`", hint=hint, next=("cogcli help",)

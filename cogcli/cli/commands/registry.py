@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from cogcli.app.checks.call_stats import measure_calls
 from cogcli.app.checks.reports import counts_report
 from cogcli.app.inventory.catalog import whole_catalog
-from cogcli.app.needs import KINDS, counted
+from cogcli.app.needs import KINDS, count_first_needs
 from cogcli.authoring import contracts as checks
 from cogcli.authoring.check_reports import check_results_report
 from cogcli.authoring.executability import check_skills, measure_coverage
@@ -94,7 +94,7 @@ def _conclude(
         "total": len(checked),
         "passed": sum(result.status == PASSED for result in results),
         "failed": len(failed),
-        "needs": counted(each.needs for each in lacking),
+        "needs": count_first_needs(each.needs for each in lacking),
     }
     line = summary_line(checked, noun)
     context.answer([*_failures(context, results), *_needs(context, lacking)])
@@ -131,7 +131,7 @@ def _needs(context: CommandContext, lacking: Sequence[SpecResult]) -> list[Style
     """A line per kind of need with what has it; with -v one for each with what would help."""
     lines: list[StyledLine] = []
     for kind, word in KINDS.items():
-        own = [each for each in lacking if [*counted([each.needs])] == [kind]]
+        own = [each for each in lacking if [*count_first_needs([each.needs])] == [kind]]
         if own and not context.verbose:
             names = ", ".join(each.result.id for each in own)
             lines.append([(f"needs {word}: ", "warning"), (visible(names), "")])

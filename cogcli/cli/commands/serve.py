@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cogcli.app.run_skill import options_of
-from cogcli.app.serving.server_socket import Endpoint, bind_socket, close_standard_streams
-from cogcli.app.serving.tools import Offer, offer_skills
+from cogcli.app.serving.server_socket import Endpoint, bind_socket, redirect_standard_streams
+from cogcli.app.serving.tools import ToolOffer, offer_skills
 from cogcli.base.errors import ABORTED, OK, CogcliError, ServiceResolutionError
 from cogcli.base.problems import suggestion
 from cogcli.cli.context import CommandContext
@@ -127,7 +127,7 @@ def _request(context: CommandContext, flags: ServeFlags) -> RunRequest:
     return RunRequest("", {}, options)
 
 
-def _require_known(request: RunRequest, offer: Offer) -> None:
+def _require_known(request: RunRequest, offer: ToolOffer) -> None:
     """Raise UsageError for a capability of `--bind` or `--confirm` that no served skill uses: a typo must not pass."""
     known = sorted(
         {id for served in offer.tools.values() for id in served.loaded.catalog.capabilities}
@@ -148,7 +148,11 @@ def _quiet_libraries() -> None:
 
 
 def _serve(
-    context: CommandContext, offer: Offer, request: RunRequest, address: Endpoint | None, token: str
+    context: CommandContext,
+    offer: ToolOffer,
+    request: RunRequest,
+    address: Endpoint | None,
+    token: str,
 ) -> int:
     import anyio
 
@@ -169,7 +173,7 @@ def _serve(
 
         listening = bind_socket(address)
         web = http_server(server, address, token)
-        close_standard_streams()
+        redirect_standard_streams()
         port = listening.getsockname()[1]
         _announce(context, offer, f"http://{address.url_host}:{port}{PATH}")
         ended_by = anyio.run(serve_http, web, listening, runs, _signals())
@@ -181,7 +185,7 @@ def _signals() -> list[signal.Signals]:
     return [number for number in found if number and signal.getsignal(number) is not signal.SIG_IGN]
 
 
-def _announce(context: CommandContext, offer: Offer, where: str) -> None:
+def _announce(context: CommandContext, offer: ToolOffer, where: str) -> None:
     out = f"; {count_of(len(offer.left_out), 'other')} cannot run here" if offer.left_out else ""
     context.note(f"serving {count_of(len(offer.tools), 'skill')} on {where}{out}")
 

@@ -13,7 +13,7 @@ from cogcli.app.checks import registry_check
 from cogcli.app.checks.file_fixes import FileFix, find_fixes, write_fixes
 from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.app.checks.reports import RENDERERS, registry_report
-from cogcli.app.checks.watch import snapshot, wait_for_change
+from cogcli.app.checks.watch import take_snapshot, wait_for_change
 from cogcli.base.errors import OK, CogcliError
 from cogcli.base.problems import Problem
 from cogcli.base.terminal_text import visible, visible_block
@@ -167,7 +167,7 @@ class _Validation:
         context = self._context
         settings = context.settings  # the last that could be read
         while True:
-            seen = snapshot(settings, self._paths)
+            seen = take_snapshot(settings, self._paths)
             if context.screen.out.real_tty:
                 context.answer(_CLEAR)
             try:
@@ -179,7 +179,7 @@ class _Validation:
                     [[(f"error[{error.code}]", "error"), (f": {visible(error.message)}", "")]]
                 )
             context.note("watching; Ctrl-C ends")
-            wait_for_change(seen, partial(snapshot, settings, self._paths), time.sleep)
+            wait_for_change(seen, partial(take_snapshot, settings, self._paths), time.sleep)
 
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -217,7 +217,7 @@ def _fill_envelope(
     context: CommandContext, checked: RegistryCheck, fixable: frozenset[Problem], *, strict: bool
 ) -> int:
     """Fill the envelope; returns the exit code."""
-    failing = checked.fails(strict=strict)
+    failing = checked.failing_problems(strict=strict)
     context.own["problems"] = [
         {**problem.to_payload(), "fixable": problem in fixable} for problem in checked.problems
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cogcli.app.explain import pages, topic
+from cogcli.app.explain import pages, read_topic
 from cogcli.base.errors import FAILURE_OF
 from cogcli.cli.app import TOPICS
 
@@ -41,4 +41,4 @@ def test_pages_are_sorted_and_short() -> None:
 
 def test_every_topic_fits_a_terminal() -> None:
     for name in (each for each in TOPICS if each != "commands"):  # a list of the command line's own
-        assert all(len(line) <= 80 for line in topic(name).splitlines()), name
+        assert all(len(line) <= 80 for line in read_topic(name).splitlines()), name

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cogcli.app.serving.tools import Offer, Served, hints_of, names_of, tool_of
+from cogcli.app.serving.tools import ServedSkill, ToolOffer, hints_of, name_tools, tool_of
 from cogcli.declarations.capability_spec import Capability, Properties
 from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.options import RunOptions
@@ -136,21 +136,22 @@ LONG = "x" * 70
     ["ä.b", "ö.b", "a b.c"],
 ])  # fmt: skip
 def test_names_are_what_hosts_take_and_each_is_one_skills(ids: list[str]) -> None:
-    names = names_of(ids)
+    names = name_tools(ids)
     assert list(names) == sorted(ids)
     assert len(set(names.values())) == len(ids)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
-    assert names_of(reversed(ids)) == names
-    assert names_of(ids, "dots") == {id: id for id in sorted(ids)}
+    assert name_tools(reversed(ids)) == names
+    assert name_tools(ids, "dots") == {id: id for id in sorted(ids)}
 
 
 def test_a_name_stays_as_it_is_where_it_can() -> None:
-    assert names_of(["demo.greet", "text.brief"]) == {
+    assert name_tools(["demo.greet", "text.brief"]) == {
         "demo.greet": "demo__greet",
         "text.brief": "text__brief",
     }
     assert (
-        names_of([f"{LONG}.a"])[f"{LONG}.a"] == names_of([f"{LONG}.a", "demo.greet"])[f"{LONG}.a"]
+        name_tools([f"{LONG}.a"])[f"{LONG}.a"]
+        == name_tools([f"{LONG}.a", "demo.greet"])[f"{LONG}.a"]
     )
 
 
@@ -189,7 +190,7 @@ def test_a_bug_is_an_internal_error_and_nothing_more() -> None:
         SelectionOptions({}, None, {}),
         [],
     )
-    offer = Offer({"demo.greet": Served(tool_of(skill(), (), "demo__greet"), loaded)}, [])
+    offer = ToolOffer({"demo.greet": ServedSkill(tool_of(skill(), (), "demo__greet"), loaded)}, [])
     lines: list[Any] = []
     told = ServerListener(lambda *line: lines.append(line), bug=bugs.append, error=lambda _: None)
     tools = ToolHandlers(offer, Broken(), told)  # type: ignore[arg-type]

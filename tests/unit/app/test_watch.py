@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
-from cogcli.app.checks.watch import snapshot, wait_for_change
+from cogcli.app.checks.watch import take_snapshot, wait_for_change
 from cogcli.app.settings import Settings
 
 SKILL = "skills/local/demo/greet/skill.yaml"
@@ -34,7 +34,7 @@ def test_waiting_ends_with_a_change(project: Project, change: Callable[[Path], o
     project.write("cogcli.toml", "")
     project.write(SKILL, "id: demo.greet\n")
     settings = Settings({}, project.env, base=str(project.root))
-    before = snapshot(settings, ())
+    before = take_snapshot(settings, ())
     slept = []
 
     def sleep(seconds: float) -> None:
@@ -42,16 +42,16 @@ def test_waiting_ends_with_a_change(project: Project, change: Callable[[Path], o
         if len(slept) == 3:
             change(project.root)
 
-    wait_for_change(before, lambda: snapshot(settings, ()), sleep)
+    wait_for_change(before, lambda: take_snapshot(settings, ()), sleep)
     assert len(slept) == 3
 
 
 def test_what_no_check_reads_is_not_looked_at(project: Project) -> None:
     project.write("cogcli.toml", "")
     settings = Settings({}, project.env, base=str(project.root))
-    before = snapshot(settings, ("notes.txt",))
+    before = take_snapshot(settings, ("notes.txt",))
     for path in ("other.txt", ".cogcli/episodes/x.json", "node_modules/a.json"):
         project.write(path, "{}")
-    assert snapshot(settings, ("notes.txt",)) == before
+    assert take_snapshot(settings, ("notes.txt",)) == before
     project.write("notes.txt", "")
-    assert snapshot(settings, ("notes.txt",)) != before
+    assert take_snapshot(settings, ("notes.txt",)) != before
