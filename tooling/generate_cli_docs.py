@@ -9,7 +9,7 @@ from typing import Any
 from cogcli import __version__
 from cogcli.app.explain import read_topic
 from cogcli.cli.app import COMMANDS, TOPICS
-from cogcli.cli.command_help import EXIT_WORDS, grouped, home_text, spelling
+from cogcli.cli.command_help import EXIT_WORDS, group_flags, home_text, spelling
 from cogcli.cli.typer_app import load, root, usage
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,7 +66,7 @@ def _command(words: str) -> str:
     parts = [f"## {words}", f"`{f'cogcli {words} {usage(command)}'.rstrip()}`"]
     parts.append(f"{summary[0].upper()}{summary[1:]}.")
     parts.append("```sh\n" + "\n".join(f"{line}    # {why}" for line, why in examples) + "\n```")
-    for panel, flags in grouped(command.params).items():
+    for panel, flags in group_flags(command.params).items():
         parts += [f"**{panel}**", _flags(flags)]
     exits = "; ".join(f"{code} {EXIT_WORDS[code]}" for code in command.declared.exits)
     return "\n\n".join([*parts, f"Exit codes: {exits}."])

@@ -1,4 +1,4 @@
-"""The commands that a failed run ended with, from its log: what `trace` ends with as well."""
+"""The commands suggested after a failed run, from its log. `trace` ends with the same ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from cogcli.run.rerun_point import find_rerun_point_in_events
 def commands_after_failure(
     context: CommandContext, run: RunHistory, log: Sequence[Event], episode: str
 ) -> Iterator[str]:
-    """The commands after the root run of a log failed, without the tool's name; `episode` names it in them."""
+    """Yield the commands for a log whose root run failed, without the tool's name; `episode` names
+    it in them."""
     if run.error is None:
         return
     options = run.start.options if run.start else {}
@@ -33,8 +34,9 @@ def commands_after_failure(
 
 
 def _offline_binding(context: CommandContext, skill: str, error: RunError) -> str:
-    """`CAP=BINDING` for a binding that needs no network, of a call that reached no service. Empty where the registry
-    has none, or cannot be read."""
+    """Return `CAP=BINDING` for a binding without network, if a call reached no service.
+
+    Empty if the registry has none or cannot be read."""
     if error.code not in UNREACHABLE or not error.capability:
         return ""
     try:

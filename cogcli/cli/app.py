@@ -1,4 +1,5 @@
-"""The commands: where each is, its summary, and its row of the home screen. Data alone; nothing is imported for it."""
+"""The table of commands: module, summary and row of the home screen. It is pure data and imports
+nothing."""
 
 from __future__ import annotations
 
@@ -183,10 +184,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "help": ("help:help", "show help for a command or a topic"),
     "explain": ("explain:explain", "explain an error code: meaning, example, cure"),
 }
-"""Command to module and name in `cli/commands/`, and its summary. The module is imported for its own command alone."""
+"""Module, function and summary of each command in `cli/commands/`. A module is imported only for
+its own command."""
 
 TOPICS = ("commands", "exit-codes", "environment", "inputs", "paths", "formats")
-"""The first is made from the commands, the others are files in `app/pages/`."""
+"""The help topics. The first is built from the commands; the others are files in `app/pages/`."""
 
 COMMON = {
     "skills ls": "show what can run here, and why not",
@@ -210,21 +212,21 @@ GROUPS = {
     "Check": ("doctor", "test", "registry", "openapi"),
     "Manage": ("gc", "config", "completion", "serve", "import", "explain", "help"),
 }
-"""By heading of `help commands` the first words of its commands."""
+"""The first words of commands by heading of `help commands`."""
 
 
 def commands_of(group: str) -> list[str]:
-    """The commands of a group and of the groups in it; empty for what is not a group."""
+    """Return the commands of a group and of its inner groups; empty for any other word."""
     return [name for name in COMMANDS if name.startswith(f"{group} ")]
 
 
 def verbs(group: str) -> list[str]:
-    """The words that may follow a group: its commands, and the groups in it."""
+    """Return the words that may follow a group: its commands and inner groups."""
     return list(
         dict.fromkeys(name.removeprefix(f"{group} ").split()[0] for name in commands_of(group))
     )
 
 
 def first_words() -> list[str]:
-    """What may stand first on a command line: commands without a group, and groups."""
+    """Return the words that may come first on a command line: commands without a group, and groups."""
     return list(dict.fromkeys(name.split()[0] for name in COMMANDS))

@@ -1,7 +1,8 @@
-"""Asks at the terminal for the approval that a paused run waits for (docs/reference/command-line.md#prompts).
+"""Prompts at the terminal for the approval that a paused run waits for
+(docs/reference/command-line.md#prompts).
 
-The pause is on disk before the question, and the answer is an ordinary `resume`: closing the terminal loses nothing.
-"""
+The pause is on disk before the prompt, and the answer is an ordinary `resume`: closing the terminal
+loses nothing."""
 
 from __future__ import annotations
 
@@ -29,18 +30,18 @@ def ask_approval(
     by: str,
     resume_with: Callable[[ResumeRequest], RunResult],
 ) -> tuple[RunResult, bool]:
-    """The result after the answers of the person at the terminal, and whether the last question was left open: at `d`
-    and at Ctrl-C. `resume_with` is called for each answer.
+    """Return the result after the answers at the terminal, and whether the last question was left
+    open.
 
-    The result is `result` itself, still pending, where nobody can be asked.
-    """
+    A question is left open by `d` or Ctrl-C. `resume_with` is called for each answer. Without a
+    person to ask, the result is `result` itself, still pending."""
     while result.status == "pending" and not result.stopped_by and can_ask(context):
         requests = LogIndex(iterate_events(Path(result.directory))).open_requests
         if not requests:
             break  # it waits for a decision about a call in doubt
         question = requests[0].payload
         if question.get("approver_roles"):
-            break  # a role is asserted by a command line, not at a question
+            break  # only a command line can assert a role
         try:
             with interruptible():
                 answer = _ask(context, question)
@@ -60,7 +61,7 @@ def ask_approval(
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within it Ctrl-C raises KeyboardInterrupt: the end of a paused run is told, not just the process ended."""
+    """Inside, Ctrl-C raises KeyboardInterrupt, so that the command still reports the paused run."""
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -69,7 +70,7 @@ def interruptible() -> Iterator[None]:
 
 
 def _ask(context: CommandContext, question: dict[str, Any]) -> str:
-    """`y`, `n` or `d`. Any other answer asks again; the end of input is `d`."""
+    """Return `y`, `n` or `d`. Any other answer repeats the question; the end of input is `d`."""
     show_request(context, question, whole=False)
     while True:
         answer = ask(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later ")
@@ -80,7 +81,7 @@ def _ask(context: CommandContext, question: dict[str, Any]) -> str:
 
 
 def show_request(context: CommandContext, question: dict[str, Any], *, whole: bool) -> None:
-    """Write a request for approval, as recorded: secrets are masked."""
+    """Write a recorded request for approval, with secrets masked."""
     screen = context.screen
     dot = f" {screen.err.glyphs.dot} "
     parts = (question["capability"], question["step_id"], question.get("binding"))

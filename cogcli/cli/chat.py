@@ -1,5 +1,5 @@
-"""A conversation at a terminal: each message is a run of the agent, each `/word` a look at it
-(docs/reference/agent-run.md#chat)."""
+"""A conversation at a terminal: each message is a run of the agent, each `/word` inspects or
+controls it (docs/reference/agent-run.md#chat)."""
 
 from __future__ import annotations
 
@@ -40,19 +40,21 @@ COMMAND: Final = "agent chat"
 _PROMPT: Final = "› "
 _NOT_SHOWN: Final = ("entries", "schema_version", "synthesis_version", "tenant_id")
 Ask = Callable[[str, str], GivenInvocation]
-"""What a message asks of the agent, in a mode."""
+"""A function that builds the request of a message, in a mode."""
 
 
 class ChatWord(NamedTuple):
-    """One `/word`: what it does, and how it is done with what stands behind it."""
+    """One `/word`: its description, and the method that handles its argument."""
 
     help: str
     run: Callable[[Chat, str], None]
 
 
 class Party(NamedTuple):
-    """With whom an agent talks: the tenant of its pack, and the user. `guided`: there is neither pack nor model, and a
-    message finds a skill. `has_store`: the pack is not of a project that is not trusted."""
+    """The tenant of the agent's pack and the user.
+
+    `guided`: there is neither pack nor model, and a message finds a skill. `has_store`: the pack is
+    not from an untrusted project."""
 
     tenant: str
     user: str
@@ -61,7 +63,7 @@ class Party(NamedTuple):
 
 
 class Chat:
-    """A conversation. `ask` makes of a message what is asked; `title` says what is talked with."""
+    """A conversation. `ask` builds the request of a message; `title` names the agent."""
 
     def __init__(
         self, context: CommandContext, ask: Ask, mode: str, party: Party, title: str
@@ -74,7 +76,8 @@ class Chat:
         self._exit_code = OK
 
     def run(self) -> int:
-        """Talk until `/quit`, the end of input, or a signal that ends the process; the exit code."""
+        """Talk until `/quit`, the end of input, or a signal that ends the process; return the exit
+        code."""
         with interruptible():
             self._talk()
         return self._exit_code
@@ -95,11 +98,11 @@ class Chat:
                 self._take(line)
             except CogcliError as error:
                 report_error(self._context.screen, COMMAND, error, argv=[], context=self._context)
-            except (EOFError, KeyboardInterrupt):  # at a question within
+            except (EOFError, KeyboardInterrupt):  # at a nested question
                 self._context.screen.notify("\n")
 
     def _take(self, line: str) -> None:
-        # The project may have changed since the message before.
+        # The project may have changed since the last message.
         self._context.settings.reread_trust()
         word, _, rest = line.partition(" ")
         if not word.startswith("/"):
@@ -113,7 +116,7 @@ class Chat:
     # -- runs ----------------------------------------------------------------------------------------------------------
 
     def _send(self, message: str) -> None:
-        """One message, as a run to its end."""
+        """Run the agent on one message to the end."""
         given = self._ask(message, self._mode)._replace(on_response=self._response)
         listener = DisplayListener(Display(self._context.screen))
         result = invoke(
@@ -124,7 +127,10 @@ class Chat:
         self._report(result)
 
     def _guide(self, message: str) -> None:
-        """Without a model: the skill that is meant, run on a yes with what is typed for it; else the nearest ones."""
+        """Find the skill for a message without a model.
+
+        After a confirmation run it with the typed inputs; if no skill matches, show the nearest
+        ones."""
         answer = find_skill(self._context.settings, message)
         self._write_line(answer.text)
         if answer.hit is None:
@@ -151,7 +157,7 @@ class Chat:
         self._report(result)
 
     def _report(self, result: RunResult) -> None:
-        """What came of a run: the response, or why there is none."""
+        """Show the result of a run: the response, or why there is none."""
         self._last = result
         response = object_of(result.outputs).get("response") or ""
         if not self._response.close(response) and response:
@@ -173,7 +179,7 @@ class Chat:
             self._context.screen.answer(f"{dumps(result.outputs, indent=True)}\n")
 
     def _leave_if_ended(self, code: int) -> None:
-        """Ctrl-C ends a run; what else a run was stopped by is meant for the process."""
+        """End the process for any signal but Ctrl-C, which only ends a run."""
         if code == ABORTED["SIGTERM"]:
             self._open, self._exit_code = False, code
 
@@ -184,7 +190,7 @@ class Chat:
             self._write_line(f"{word:<10} {row.help}")
 
     def explain(self, _: str) -> None:
-        """Why it ended so: the decision, each call and what the pack said of it."""
+        """Show the reasons of the outcome: the decision, each call, and the pack's verdicts on it."""
         decision = self._document("decision")
         if not decision:
             return
@@ -203,7 +209,7 @@ class Chat:
         )
 
     def show_state(self, _: str) -> None:
-        """What the agent has in mind."""
+        """Show the agent's state."""
         state = self._document("state")
         reasoning = object_of(object_of(state.get("x-agent")).get("reasoning"))
         if state and not reasoning:
@@ -232,7 +238,7 @@ class Chat:
         )
 
     def approve(self, by: str) -> None:
-        """Let what waits go on, after a look at it; nothing but a clear yes is one."""
+        """Show the open request and approve it. Only a clear yes approves."""
         request = self._show_request()
         if request is None:
             return
@@ -254,7 +260,7 @@ class Chat:
             )
 
     def show_profile(self, _: str) -> None:
-        """What is remembered of the user."""
+        """Show the remembered facts about the user."""
         if not self._party.has_store:
             self._write_line("nothing is remembered: the project is not trusted", "dim")
             return
@@ -263,13 +269,13 @@ class Chat:
         self._context.screen.answer(f"{dumps(kept, indent=True)}\n")
 
     def leave(self, _: str) -> None:
-        """End the conversation; it is kept."""
+        """End the conversation, which is kept."""
         self._open = False
 
     # -- what is read and written --------------------------------------------------------------------------------------
 
     def _show_request(self) -> dict[str, Any] | None:
-        """Show what the last run waits for; None where it waits for nothing."""
+        """Show the open request of the last run; None if it waits for nothing."""
         requests = (
             LogIndex(iterate_events(Path(self._last.directory))).open_requests if self._last else []
         )
@@ -282,7 +288,7 @@ class Chat:
         return asked
 
     def _document(self, name: str) -> dict[str, Any]:
-        """A document of the last run; empty without one."""
+        """Return a document of the last run; empty without one."""
         if self._last is None:
             self._write_line("nothing was asked yet")
             return {}
@@ -305,4 +311,4 @@ WORDS: Final[dict[str, ChatWord]] = {
     "/profile": ChatWord("what is remembered of you", Chat.show_profile),
     "/quit": ChatWord("leave; the conversation is kept", Chat.leave),
 }
-"""What may be typed instead of a message."""
+"""The words that may be typed instead of a message."""

@@ -14,14 +14,14 @@ from cogcli.report.styled_text import StyledLine
 _STOP = " \t,]}"
 _LARGEST = 256 * 1024
 _WIDEST = 400
-"""Columns of a line where nothing folds or cuts it: enough for what people write."""
+"""The most columns of a source line that is neither folded nor cut."""
 
 
 class Sources:
     """Source lines of files below `base`; `contents` replaces the content of files by name.
 
-    `typed` holds texts of a command line by their place: no line of one that names a secret is shown.
-    """
+    `typed` holds texts of a command line by place; if such a text names a secret, none of its lines
+    is shown."""
 
     def __init__(
         self,
@@ -34,26 +34,26 @@ class Sources:
         self._contents = {**(contents or {}), **self._typed}
 
     def line(self, file: str, number: int) -> str | None:
-        """One line without its newline; None where the file cannot be read or displayed."""
+        """Return one line without its newline; None if the file cannot be read or displayed."""
         if not number:
             return None
         if file in self._contents:
             lines = self._contents[file].decode("utf-8-sig", "replace").split("\n")
             text = lines[number - 1].rstrip("\r") if number <= len(lines) else None
         else:
-            text = _line_of(os.path.join(self._base, file), number)
+            text = _read_line(os.path.join(self._base, file), number)
         if text is None or (file in self._typed and _names_secret(f"{file} {text}")):
             return None
         if file.endswith(".toml") and "=" not in text and not text.lstrip().startswith("["):
-            return None  # within a text of several lines, of which another line has the key
+            return None  # the key of a secret may be in another line of this text
         return hide_secrets(text)
 
     def end(self, file: str, line: int, column: int) -> int:
-        """The column after the token at a place; 0 where it is not known."""
+        """Return the column after the token at a place; 0 if it is unknown."""
         text = self.line(file, line)
         if text is None or not 1 <= column <= len(text):
             return 0
-        return column + max(1, _token(text[column - 1 :]))
+        return column + max(1, _token_length(text[column - 1 :]))
 
 
 def _names_secret(text: str) -> bool:
@@ -67,7 +67,8 @@ def frame(
     file: str, line: int, column: int, *, base: str = "", width: int | None = None,
     sources: Sources | None = None, said: str = "",
 ) -> list[StyledLine]:  # fmt: skip
-    """`-->` and the framed line, `said` behind its marks; only the place when the line cannot be shown."""
+    """Return `-->` and the framed line, with `said` after its marks; only the place if the line
+    cannot be shown."""
     place = visible(file) + (f":{line}" if line else "") + (f":{column}" if line and column else "")
     head: StyledLine = [("  --> ", "dim"), (place, "")]
     text = (sources or Sources(base)).line(file, line)
@@ -88,7 +89,7 @@ def frame(
     ]
 
 
-def _line_of(path: str, line: int) -> str | None:
+def _read_line(path: str, line: int) -> str | None:
     try:
         if os.path.getsize(path) > _LARGEST:
             return None
@@ -102,10 +103,10 @@ def _line_of(path: str, line: int) -> str | None:
 
 
 def _window(text: str, column: int, width: int | None) -> tuple[str, int, int]:
-    """The line as shown, the columns before the mark, and the mark's length."""
+    """Return the visible part of a line, the columns before the mark, and the mark's length."""
     width = min(width or _WIDEST, _WIDEST)
     before, rest = text[: column - 1], text[column - 1 :]
-    token = rest[: _token(rest)]
+    token = rest[: _token_length(rest)]
     head, mark = visible(before.replace("\t", " ")), max(1, cells(visible(token)))
     if cells(head) + mark > width - 8:
         head = "…" + head[-(width // 4) :] if cells(head) > width // 4 else head
@@ -114,7 +115,7 @@ def _window(text: str, column: int, width: int | None) -> tuple[str, int, int]:
     return shown, cells(head), mark
 
 
-def _token(rest: str) -> int:
+def _token_length(rest: str) -> int:
     if rest[:1] in ('"', "'"):
         end = rest.find(rest[0], 1)
         return end + 1 if end > 0 else len(rest)

@@ -1,5 +1,7 @@
-"""Help as plain text from the parameters that typer parses (docs/reference/command-line.md#flags): three examples,
-grouped flags, exit codes. No line is longer than 80 columns: a longer text goes on in the next line, in its column."""
+"""Help as plain text from the parameters that typer parses (docs/reference/command-line.md#flags).
+
+It has three examples, grouped flags and exit codes. Lines have at most 80 columns; longer texts
+wrap in their column."""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ from cogcli.cli.typer_app import load, root, usage
 
 WIDTH = 80
 _WIDEST_NAME = 26
-"""Columns of a name in front of its text; a longer one has a line of its own."""
+"""Columns of a name before its text; a longer name gets its own line."""
 _LONGEST_EXAMPLE = 52
-"""Columns of an example in front of its text."""
+"""Columns of an example before its text."""
 
 EXIT_WORDS = {
     0: "ok",
@@ -34,12 +36,12 @@ EXIT_WORDS = {
 
 
 def text_of(call: Call) -> str:
-    """The text that a call without an action asks for: the version, or help."""
+    """Return the text of a call without an action: the version, or help."""
     return f"cogcli {__version__}\n" if call.flags.version else help_text(call.command)
 
 
 def help_text(words: str) -> str:
-    """The help of a command or group; the home screen without words."""
+    """Return the help of a command or group; the home screen without words."""
     if not words:
         from cogcli.cli.home import HOME
 
@@ -53,7 +55,7 @@ def _command(words: str) -> str:
     lines = [f"{head}: {summary}"] if len(head) < 20 else [head, summary]
     lines = [part for line in lines for part in wrap(line, WIDTH)]
     lines += ["", "Examples", *_examples(command.declared.examples_of(words))]
-    for panel, flags in grouped(command.params).items():
+    for panel, flags in group_flags(command.params).items():
         lines += ["", panel, *_flags(flags)]
     lines += ["", "Global options", *_flags(root().params)]
     lines += [
@@ -65,7 +67,7 @@ def _command(words: str) -> str:
 
 
 def commands_text() -> str:
-    """The topic `commands`: every command with what it does."""
+    """Return the topic `commands`: every command with its summary."""
     lines = ["Every command, and what it does. cogcli help COMMAND shows its flags."]
     for heading, firsts in GROUPS.items():
         names = [name for first in firsts for name in COMMANDS if name.split()[0] == first]
@@ -73,8 +75,8 @@ def commands_text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def grouped(params: list[Any]) -> dict[str, list[Any]]:
-    """The flags among the parameters by their groups, in the order of help."""
+def group_flags(params: list[Any]) -> dict[str, list[Any]]:
+    """Return the flags among the parameters by group, in the order of help."""
     flags = [param for param in params if param.param_type_name == "option"]
     groups = {panel: [flag for flag in flags if flag.rich_help_panel == panel] for panel in PANELS}
     return {panel: found for panel, found in groups.items() if found}
@@ -87,7 +89,7 @@ def _group(words: str) -> str:
 
 
 def spelling(flag: Any) -> str:
-    """How a flag is typed: `-q, --quiet`, `--input JSON`."""
+    """Return the notation of a flag: `-q, --quiet`, `--input JSON`."""
     return f"{', '.join(flag.opts)} {flag.metavar or ''}".strip()
 
 
@@ -100,7 +102,7 @@ def _default(flag: Any) -> str:
 
 
 def _rows(rows: Iterable[tuple[str, str]], widest: int = _WIDEST_NAME) -> Iterator[str]:
-    """A line per name and text, the texts in one column; both go on below where they do not fit."""
+    """Yield names and texts in two columns; a long one wraps in its column."""
     pairs = list(rows)
     size = max((len(name) for name, _ in pairs if len(name) <= widest), default=widest)
     for name, text in pairs:
@@ -114,15 +116,16 @@ def _rows(rows: Iterable[tuple[str, str]], widest: int = _WIDEST_NAME) -> Iterat
 
 
 def _examples(examples: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Commands with what they are for, behind them or below; a long command goes on behind a backslash, so that it can
-    be pasted."""
+    """Yield commands, each with its purpose after or below it.
+
+    A long command wraps after a backslash, so that it can be pasted."""
     pairs = list(examples)
     size = max((len(line) for line, why in pairs if _is_short(line, why)), default=0)
     for line, why in pairs:
         if _is_short(line, why) and 4 + size + len(why) <= WIDTH:
             yield f"  {line:<{size}}  {why}"
             continue
-        for number, part in enumerate(parts := list(_pasteable(line))):
+        for number, part in enumerate(parts := list(_split_command(line))):
             end = " \\" if number < len(parts) - 1 else ""
             yield f"  {'    ' if number else ''}{part}{end}"
         yield from wrap(why, WIDTH, initial_indent="      ", subsequent_indent="      ")
@@ -133,14 +136,14 @@ def _is_short(line: str, why: str) -> bool:
 
 
 _BREAK = re.compile(r" (?=--?[a-z]|\| |> )")
-"""Where a command may go on in another line: in front of a flag and of a pipe."""
+"""The places where a command may wrap: before a flag and before a pipe."""
 
 
-def _pasteable(line: str) -> Iterator[str]:
-    """The parts of a command, each with room for the indentation and the backslash."""
+def _split_command(line: str) -> Iterator[str]:
+    """Yield the parts of a command, each short enough for the indentation and the backslash."""
     pieces: list[str] = []
     for piece in _BREAK.split(line):
-        if pieces and pieces[-1].count("'") % 2 == 1:  # within quotes
+        if pieces and pieces[-1].count("'") % 2 == 1:  # inside quotes
             pieces[-1] += f" {piece}"
         else:
             pieces.append(piece)
@@ -155,7 +158,8 @@ def _pasteable(line: str) -> Iterator[str]:
 
 
 def home_text() -> str:
-    """The home screen, at most 24 lines; `tooling/generate_cli_docs.py` writes it to `cli/home.py`."""
+    """Return the home screen, at most 24 lines. `tooling/generate_cli_docs.py` writes it to
+    `cli/home.py`."""
     flags = sorted(root().params, key=lambda flag: flag.name == "help")
     options = "  ".join(f"{flag.opts[0]} {flag.metavar or ''}".rstrip() for flag in flags)
     return "\n".join(

@@ -1,8 +1,8 @@
-"""Completion in shells, by typer: its scripts and its protocol (docs/reference/command-line.md#completion).
+"""Completion in shells, by typer: its scripts and its protocol
+(docs/reference/command-line.md#completion).
 
-The shell starts `cogcli` with a variable that asks for the words that may come next. In trouble the answer is empty and
-the exit code 0: a shell that waits for a word shows no error.
-"""
+The shell starts `cogcli` with a variable that asks for the words that may come next. After an error
+the answer is empty and the exit code 0, because a completing shell shows no errors."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ VARIABLE: Final = "_COGCLI_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish", "powershell")
 
 
-def answer() -> int:
-    """Write the words that may come next, as the shell of the variables wants them. Returns 0, whatever happens."""
+def write_completions() -> int:
+    """Write the possible next words in the format of the shell. Always return 0."""
     from io import StringIO
 
     text = StringIO()
@@ -42,13 +42,14 @@ def answer() -> int:
 
 
 def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple[str, str]]:
-    """The words that may stand for a value, with what they mean: those given, or those of the kinds named."""
+    """Return the possible values with their descriptions: the given words, or those of the named
+    kinds."""
     if isinstance(kind, tuple):
         return [(word, "") for word in kind]
-    # Names of commands and flags need none of it.
-    from cogcli.cli.completion_values import CompletionQuery, values_of
+    # Names of commands and flags do not need this.
+    from cogcli.cli.completion_values import CompletionQuery, find_values
 
-    # Where the value of a flag is asked for, typer has left the words before it unread.
+    # For the value of a flag, typer has not yet read the words before it.
     unread = (each.name for each in ctx.command.params if each.param_type_name == "argument")
     words = {name: word for name, word in zip(unread, ctx.args, strict=False) if word}
     typed = (
@@ -56,12 +57,12 @@ def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple
         | words
         | {name: value for name, value in ctx.params.items() if value}
     )
-    return values_of(kind, CompletionQuery(ctx.command.words, typed, incomplete))
+    return find_values(kind, CompletionQuery(ctx.command.words, typed, incomplete))
 
 
 @contextmanager
 def _plain_help() -> Iterator[None]:
-    """Within it rich cannot be found: typer would import all of it to take markup out of texts that have none."""
+    """Inside, rich cannot be imported: typer would load all of it to strip markup from plain texts."""
     before = sys.modules.get("rich", ...)
     sys.modules["rich"] = None  # type: ignore[assignment]
     try:
@@ -73,21 +74,21 @@ def _plain_help() -> Iterator[None]:
 
 
 def script(shell: str) -> str:
-    """The script that a shell reads at its start."""
+    """Return the completion script of a shell."""
     return f"{_typers().get_completion_script(prog_name='cogcli', complete_var=VARIABLE, shell=shell)}\n"
 
 
 def install(shell: str) -> str:
-    """Write the script where the shell finds it, and name it in the shell's own file; returns the script's path.
+    """Write the script to the folder of the shell, register it in the shell's own file, and return
+    its path.
 
-    Raises OSError and ValueError where a file cannot be read or written.
-    """
+    Raise OSError or ValueError if a file cannot be read or written."""
     _, path = _typers().install(shell=shell, prog_name="cogcli", complete_var=VARIABLE)
     return str(path)
 
 
 def detect() -> str:
-    """The shell that started this process; empty for one that is unknown."""
+    """Return the shell that started this process; empty for an unknown one."""
     name = _typers()._get_shell_name() or ""
     return "powershell" if name == "pwsh" else name if name in SHELLS else ""
 

@@ -1,7 +1,7 @@
-"""What completion offers for a value (docs/reference/command-line.md#completion).
+"""The completions of values (docs/reference/command-line.md#completion).
 
-Values come from paths and caches, no spec is read; what only one kind of value needs is imported for it alone.
-"""
+Values come from paths and caches; no spec is read. Each kind of value imports only the modules that
+it needs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from cogcli.specs.host_layout import layout_of
 from cogcli.specs.layout import FoundFile, Layout
 
 NEWEST: Final = 50
-"""How many episodes are offered."""
+"""The most episodes that completion offers."""
 
 
 class CompletionQuery(NamedTuple):
-    """What is asked: the command, its flags and words before the value, and the beginning of the value."""
+    """One query: the command, its flags and words before the value, and the beginning of the value."""
 
     command: str
     typed: dict[str, Any]
@@ -33,7 +33,7 @@ class CompletionQuery(NamedTuple):
 
     @property
     def settings(self) -> Settings:
-        """The settings under the global flags typed; `-C` is followed."""
+        """Return the settings under the typed global flags, `-C` included."""
         if directory := self.typed.get("directory"):
             os.chdir(directory)
         flags = {
@@ -42,8 +42,8 @@ class CompletionQuery(NamedTuple):
         return Settings(flags, os.environ)
 
 
-def values_of(kinds: str, query: CompletionQuery) -> list[tuple[str, str]]:
-    """The words for a value of these kinds with what they mean."""
+def find_values(kinds: str, query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return the words for a value of these kinds, with their descriptions."""
     found = [pair for name in kinds.split() for pair in _KINDS[name](query)]
     return [
         (word, _SPECIAL.sub(" ", meaning)) for word, meaning in found if _PLAIN_WORD.fullmatch(word)
@@ -52,8 +52,8 @@ def values_of(kinds: str, query: CompletionQuery) -> list[tuple[str, str]]:
 
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.=/#-]*")
 _SPECIAL: Final = re.compile(r"""[^\w ',.:;()<>/=+-]""")
-"""A shell puts a word on its line as it is, and zsh evaluates the answer: names of files and texts of episodes hold
-nothing that it would act on."""
+"""Characters that a shell would interpret: a shell inserts a word verbatim, and zsh evaluates the
+answer."""
 
 
 def _ids(kind: str, query: CompletionQuery) -> list[tuple[str, str]]:
@@ -64,7 +64,7 @@ def _ids(kind: str, query: CompletionQuery) -> list[tuple[str, str]]:
 
 
 def _bindings(query: CompletionQuery) -> list[tuple[str, str]]:
-    """The ids of bindings; those of the capability that is typed, where one is."""
+    """Return the ids of bindings, only those of the typed capability if there is one."""
     capability = query.typed.get("capability")
     if not capability:
         return _ids("binding", query)
@@ -72,13 +72,14 @@ def _bindings(query: CompletionQuery) -> list[tuple[str, str]]:
 
 
 def _specs(query: CompletionQuery) -> list[tuple[str, str]]:
-    """The ids of the kind that the command's group is named for."""
+    """Return the ids of the kind of spec that the command's group names."""
     kind = query.command.split()[0]
     return _ids("capability" if kind == "capabilities" else kind.removesuffix("s"), query)
 
 
 def _choices(query: CompletionQuery) -> list[tuple[str, str]]:
-    """`CAP=BINDING`: capabilities; after the sign the bindings in the capability's folder."""
+    """Return `CAP=BINDING` words: first capabilities, after the sign the bindings of the
+    capability."""
     capability, sign, _ = query.incomplete.partition("=")
     if not sign:
         return [(f"{id}=", meaning) for id, meaning in _ids("capability", query)]
@@ -86,18 +87,19 @@ def _choices(query: CompletionQuery) -> list[tuple[str, str]]:
 
 
 def _bindings_of(settings: Settings, capability: str) -> list[str]:
-    """The ids of the bindings in a capability's folder."""
+    """Return the ids of the bindings in a capability's folder."""
     files = [file for layout in _layouts(settings) for file in layout.bindings(capability)]
     return sorted(_binding_ids(settings, files))
 
 
 def _binding_ids(settings: Settings, files: list[FoundFile]) -> set[str]:
-    """The ids in files of bindings, whose names are free."""
+    """Return the ids in binding files, whose file names are free."""
     return {str(raw["id"]) for raw in _compiled(settings, "binding", files)}
 
 
 def _compiled(settings: Settings, kind: str, files: list[FoundFile]) -> list[dict[str, Any]]:
-    """What files hold, as the cache has it: no file is parsed, and one that is not there is left out."""
+    """Return the cached content of files. No file is parsed, and files outside the cache are left
+    out."""
     from cogcli.base.canonical import digest
     from cogcli.specs.cache import CompiledCache
     from cogcli.specs.spec_reader import MAX_BYTES
@@ -113,7 +115,7 @@ def _compiled(settings: Settings, kind: str, files: list[FoundFile]) -> list[dic
 
 
 def _inputs(query: CompletionQuery) -> list[tuple[str, str]]:
-    """`NAME=`: the inputs of the skill that is typed; after the sign the values of one that has a list of them."""
+    """Return `NAME=` for the inputs of the typed skill; after the sign the listed values of one."""
     fields = _fields_of_typed_skill(query)
     name, sign, _ = query.incomplete.partition("=")
     if sign:
@@ -125,7 +127,7 @@ def _inputs(query: CompletionQuery) -> list[tuple[str, str]]:
 
 
 def _fields_of_typed_skill(query: CompletionQuery) -> dict[str, Any]:
-    """The inputs of the skill that is typed, by name; empty for one that is not known."""
+    """Return the inputs of the typed skill, by name; empty for an unknown skill."""
     settings = query.settings
     wanted = query.typed.get("skill") or query.typed.get("target")
     files = [
@@ -141,7 +143,7 @@ def _meaning(field: dict[str, Any]) -> str:
 
 
 def _effects(query: CompletionQuery) -> list[tuple[str, str]]:
-    """`STEP=`: the steps of an episode; after the sign what can be done about an effect."""
+    """Return `STEP=` for the steps of an episode; after the sign the choices for an effect."""
     step, sign, _ = query.incomplete.partition("=")
     if sign:
         return [(f"{step}={word}", "effect") for word in ("reuse", "repeat", "fail")]
@@ -162,7 +164,7 @@ def _episodes(query: CompletionQuery) -> list[tuple[str, str]]:
 
 
 def _steps(query: CompletionQuery) -> list[tuple[str, str]]:
-    """The steps of the episode that is typed, else of the newest."""
+    """Return the steps of the typed episode, else of the newest."""
     from cogcli.app.episodes import find
     from cogcli.app.state_document import parse_state, read_stored_state
 
@@ -203,4 +205,4 @@ _KINDS: Final[dict[str, Callable[[CompletionQuery], list[tuple[str, str]]]]] = {
     "topics": _topics,
     "settings": _settings,
 }
-"""What completion offers, by the names that `cli/options.py` and the commands use."""
+"""The function that finds the words, by the names in `cli/options.py` and the commands."""

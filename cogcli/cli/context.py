@@ -1,4 +1,4 @@
-"""The context of one command: its call, screen, settings (read on first use), members of the envelope."""
+"""The context of one command: its call, screen, settings and members of the envelope."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _WITHOUT_SPECS = frozenset((
     "ls", "state", "report", "diff", "verify", "gc", "resume", "rerun", "replay", "memory", "knowledge", "metrics",
     "explain", "help", "completion", "schema", "new", "import",
 ))  # fmt: skip
-"""First words of commands for which it does not matter what a host decides."""
+"""First words of commands that do not depend on host overrides."""
 
 
 _WITH_OWN_WARNING = frozenset((
     "config show", "config trust", "run", "resume", "rerun", "trace", "test", "agent invoke", "agent chat", "serve mcp",
 ))  # fmt: skip
-"""Commands that report themselves that the trust in a project has ended."""
+"""Commands that report ended trust in a project themselves."""
 
 
 _OF_STORES = frozenset((
@@ -40,11 +40,13 @@ _OF_STORES = frozenset((
     "knowledge snapshot", "agent profile show", "agent profile export", "agent profile forget", "agent sessions ls",
     "agent sessions show", "agent sessions forget", "agent jobs ls", "agent jobs run",
 ))  # fmt: skip
-"""Commands about what a store holds; `knowledge import` is refused in a project that is not trusted."""
+"""Commands about the content of a store. `knowledge import` is refused in a project that is not
+trusted."""
 
 
 class CommandContext:
-    """One command being executed. `own`, `error` and `warnings` go into the envelope of `--json`."""
+    """One command being executed. `own`, `error` and `warnings` are members of the `--json`
+    envelope."""
 
     def __init__(self, call: Call, screen: Screen, environ: Mapping[str, str]) -> None:
         self.call = call
@@ -59,12 +61,12 @@ class CommandContext:
 
     @property
     def json(self) -> bool:
-        """Whether stdout gets the envelope and nothing else."""
+        """Whether stdout gets only the envelope."""
         return self.screen.json
 
     @property
     def settings(self) -> Settings:
-        """The settings, resolved on first use. Raises UsageError or EnvironmentRefusal."""
+        """Return the settings, resolved on first use. Raise UsageError or EnvironmentRefusal."""
         if self._settings is None:
             from cogcli.app.settings import Settings
 
@@ -77,8 +79,8 @@ class CommandContext:
         return self._settings
 
     def _warn_of_idle_files(self, settings: Settings) -> None:
-        """Warn where what is said of specs counts for nothing: host overrides in a directory that is not a project, and
-        lenient roots of a project that is not trusted."""
+        """Warn of ignored declarations: host overrides outside a project, and lenient roots of an
+        untrusted project."""
         if settings.has_idle_host:
             message = "`.agent-skills/` has no effect: it counts only in a project, and there is no project here"
             self.warn(EnvironmentRefusal("project.none", message, next=("cogcli new project .",)))
@@ -89,7 +91,7 @@ class CommandContext:
             self.warn(idle)
 
     def _warn_of_ended_trust(self, settings: Settings) -> None:
-        """Warn where a project that was accepted has changed since, naming the files."""
+        """Warn if an accepted project has changed since, and name the files."""
         if self.call.command not in _WITH_OWN_WARNING and settings.trust.distrust:
             ended = ServiceResolutionError("service.untrusted", visible(settings.trust.distrust))
             ended.next = ("cogcli config trust",)
@@ -103,28 +105,32 @@ class CommandContext:
         self.warn(own)
 
     def reread_settings(self) -> Settings:
-        """The settings as the files of configuration are now. Raises UsageError or EnvironmentRefusal."""
+        """Return the settings from the current configuration files. Raise UsageError or
+        EnvironmentRefusal."""
         self._settings = None
         return self.settings
 
     @property
     def base(self) -> str:
-        """The directory that displayed paths are relative to; empty as long as no settings were read."""
+        """Return the directory to which displayed paths are relative; empty until settings are
+        read."""
         return self._settings.base if self._settings else ""
 
     @property
     def kind(self) -> str:
-        """The group of the command: for `skills`, `capabilities`, `bindings` and `services` the kind of spec."""
+        """Return the group of the command; for `skills`, `capabilities`, `bindings` and `services`
+        it is the kind of spec."""
         return self.call.command.split()[0]
 
     @property
     def verbose(self) -> bool:
-        """Whether stderr gets every event and every cause."""
+        """Whether stderr shows every event and every cause."""
         return self.call.flags.verbose
 
     @property
     def again(self) -> str:
-        """The global flags that a suggested command needs to find the same episodes and specs."""
+        """Return the global flags that a suggested command needs to find the same episodes and
+        specs."""
         flags = self.call.flags
         pairs = [("-C", flags.directory), ("--runs-dir", flags.runs_dir)]
         pairs += [("--registry", root) for root in flags.registry]
@@ -136,8 +142,10 @@ class CommandContext:
         return f" {join(words)}"
 
     def keep_typed_flags(self, error: CogcliError, flag: str) -> None:
-        """Have each next command of an error that ends with this flag and its value be the typed command with it, so
-        that no other flag of the user is lost."""
+        """Extend each suggested command that ends with this flag and value to the whole typed
+        command.
+
+        So no other flag of the user is lost."""
         error.next = tuple(
             self._repeat_with(flag, line.rpartition(f" {flag} ")[2])
             if f" {flag} " in line
@@ -146,7 +154,7 @@ class CommandContext:
         )
 
     def _repeat_with(self, flag: str, value: str) -> str:
-        """The typed command with this value of a flag, as a line that runs."""
+        """Return the typed command with this value of a flag, as a line that runs."""
         from shlex import join
 
         words: list[str] = []
@@ -159,7 +167,7 @@ class CommandContext:
 
     @property
     def user(self) -> str:
-        """The name of the user as the system gives it, else the variable `USER`, else `somebody`."""
+        """Return the user name of the system, else the variable `USER`, else `somebody`."""
         import getpass
 
         try:
@@ -168,7 +176,7 @@ class CommandContext:
             return self.environ.get("USER") or "somebody"
 
     def answer(self, text: str | list[StyledLine]) -> None:
-        """Write to stdout, unless that gets the envelope."""
+        """Write to stdout, unless the envelope does."""
         if self.json:
             return
         if isinstance(text, str):
@@ -177,7 +185,7 @@ class CommandContext:
             self.screen.answer_lines(text)
 
     def note(self, text: str) -> None:
-        """Write a line to stderr, unless `-q`; a block of several lines is unchanged."""
+        """Write a line to stderr, unless `-q`. Text of several lines stays unchanged."""
         if self.screen.quiet:
             return
         if "\n" in text or not text:
@@ -186,10 +194,10 @@ class CommandContext:
             self.screen.notify_line([(text, "")])
 
     def fail(self, finding: dict[str, Any], hint: str = "") -> int:
-        """Make a finding (code, message, places) the error of the command: the work was done, its answer is no.
+        """Make a finding (code, message, places) the error of the command, and return its exit
+        code.
 
-        Returns that exit code.
-        """
+        The command did its work, and its result is negative."""
         self.error = {
             **finding,
             "retryable": False,
@@ -199,7 +207,7 @@ class CommandContext:
         return NO
 
     def warn_of_shared_runs(self) -> None:
-        """Warn where other users may write to the runs directory."""
+        """Warn if other users may write to the runs directory."""
         from cogcli.app.settings.runs_dir import shared_warning
 
         if (warning := shared_warning(self.settings)) is not None:
@@ -218,8 +226,10 @@ class CommandContext:
 
 
 def is_skill(context: CommandContext, word: str) -> bool:
-    """Whether a word names a skill. Raises UsageError if it also names an episode, or has the form of a skill id
-    without being one."""
+    """Whether a word names a skill.
+
+    Raise UsageError if it also names an episode, or if it is an unknown id in the form of a skill
+    id."""
     first, dot, second = word.partition(".")
     if not dot or "/" in word or not (first + second).replace("-", "").replace("_", "").isalnum():
         return False

@@ -1,4 +1,5 @@
-"""The context of a turn, and the difference of two, as lines (docs/reference/pack.md#placements)."""
+"""Lines for the context of a turn, and for the difference of two
+(docs/reference/pack.md#placements)."""
 
 from __future__ import annotations
 
@@ -26,11 +27,12 @@ _OWN: Final = (
     "priority",
     "hops",
 )
-"""Members of a placement that its line says otherwise, or not at all."""
+"""Members of a placement that its line shows in another form, or not at all."""
 
 
 def explained_lines(found: dict[str, Any], *, width: int | None) -> list[StyledLine]:
-    """Where the context comes from, its stages with what each put out, then each thing with its reason."""
+    """Return the origin of the context, its stages with the parts that each removed, then each part
+    with its reason."""
     head = f"{found['episode_id']}  turn {found['turn']} of {found['turns']}  {found['intent'] or 'no intent'}"
     lines: list[StyledLine] = [[(fit(visible(head), width), "bold")]]
     rows = [
@@ -63,7 +65,8 @@ def _stages(found: dict[str, Any], width: int | None) -> list[StyledLine]:
 
 
 def placement_lines(placed: dict[str, Any], width: int | None) -> list[StyledLine]:
-    """What a thing is, where it ended, by which stage and for which reason; and what else is known of it."""
+    """Return what a part is, where it ended, by which stage and for which reason, and its other
+    members."""
     size = f"{placed['tokens']} tokens" if "tokens" in placed else ""
     size += f" of {placed['of_tokens']}" if "of_tokens" in placed else ""
     decided = "" if placed["status"] == IN else f"{placed['stage']}: "
@@ -83,7 +86,7 @@ def placement_lines(placed: dict[str, Any], width: int | None) -> list[StyledLin
 
 
 def answer_lines(found: dict[str, Any], width: int | None) -> list[StyledLine]:
-    """What a word names: in, cut or out, and why."""
+    """Return, for each match of a word, whether it is in, cut or out, and why."""
     lines: list[StyledLine] = []
     for placed in found["placements"]:
         first, *rest = placement_lines(placed, width)
@@ -95,7 +98,8 @@ def answer_lines(found: dict[str, Any], width: int | None) -> list[StyledLine]:
 def difference_lines(
     found: ContextDiff, sides: tuple[str, str], *, width: int | None
 ) -> list[StyledLine]:
-    """A line for each block that differs, with the reason, then the members of the ledger that do."""
+    """Return a line for each block that differs, with the reason, then the ledger members that
+    differ."""
     lines: list[StyledLine] = [[(fit(visible("  ".join(sides)), width), "bold")]]
     for each in found.blocks:
         was, now = ("" if size is None else f"{size}" for size in each.tokens)
@@ -117,7 +121,7 @@ def difference_lines(
 
 
 def _short(value: str) -> str:
-    """A hash in its first characters; a reference with the hash behind it so, too."""
+    """Return the first characters of a hash, also of one at the end of a reference."""
     before, mark, digest = value.partition("sha256:")
     return f"{before}{digest[:_SHOWN_HASH]}" if mark else value
 

@@ -22,10 +22,9 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def report_bug(
     screen: Screen, command: str, error: BaseException, context: CommandContext | None
 ) -> int:
-    """Report an unexpected exception; returns exit code 70.
+    """Report an unexpected exception and return exit code 70.
 
-    The saved file has types and places only: messages and values may hold inputs or secrets.
-    """
+    The saved file has only types and places: messages and values may contain inputs or secrets."""
     ours = [
         f"{relpath(f, _PACKAGE)}:{line}"
         for f, line, _ in _frames(error)
@@ -54,7 +53,7 @@ def report_bug(
 
 
 def _frames(error: BaseException) -> list[tuple[str, int, str]]:
-    """File, line and function of each frame, the innermost last."""
+    """Return file, line and function of each frame, the innermost last."""
     return [
         (frame.f_code.co_filename, line, frame.f_code.co_name)
         for frame, line in walk_tb(error.__traceback__)
@@ -75,7 +74,7 @@ def _text(command: str, error: BaseException) -> str:
 
 
 def _save(command: str, error: BaseException) -> str:
-    """The file of the report. Raises OSError."""
+    """Write the report and return its path. Raise OSError."""
     folder = os.path.join(state_home(os.environ), "crashes")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, f"crash-{os.getpid()}-{os.urandom(3).hex()}.txt")

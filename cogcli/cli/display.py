@@ -1,5 +1,6 @@
-"""What every display of a run does: it gets events one by one in the coordinator's thread. What it raises is caught by
-`DisplayListener`."""
+"""The interface of a run's display, which gets events one by one in the coordinator's thread.
+
+`DisplayListener` catches its exceptions."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ from cogcli.declarations.envelope import Event
 
 
 class Display:
-    """Displays the events of a run; this one nothing. A `brief` one writes the outcome: only errors follow it."""
+    """Displays the events of a run; this base class displays nothing. A `brief` display writes the
+    outcome itself, so that only errors follow."""
 
     brief = False
     on_response: Callable[[str], None] | None = None
-    """Displays the response of an agent while its model writes it; None where there is no place for that."""
+    """Displays the response of an agent as it grows; None if the display has no place for it."""
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
@@ -23,10 +25,11 @@ class Display:
         """Display one event."""
 
     def recall(self, events: Iterable[Event]) -> None:
-        """Take the events before a resume, without displaying them."""
+        """Read the events before a resume without displaying them."""
 
     def interrupt(self) -> None:
-        """Leave the screen to a message: the run is being stopped, and the display goes on below it."""
+        """Free the screen for a message: the run is being stopped, and the display continues below
+        it."""
 
     def close(self) -> None:
         """End the display; a second call does nothing."""

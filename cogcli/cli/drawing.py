@@ -1,8 +1,8 @@
-"""What a terminal shows of lists, checks and traces, drawn by rich (docs/reference/command-line.md#drawing).
+"""Drawing of lists, checks and traces on a terminal, by rich
+(docs/reference/command-line.md#drawing).
 
-rich is imported when something is drawn: nothing of it is loaded without a terminal. Texts reach it as `Text` alone,
-with control characters made visible before: it reads no markup, no emoji codes and no links in them.
-"""
+rich is imported on first use, and never without a terminal. It gets only `Text` objects with
+visible control characters, and interprets no markup, emoji codes or links."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
-"""The styles of rich for those of our words that it does not know."""
+"""The styles of rich for those of our style words that it does not know."""
 _ELLIPSIS = {0x2026: "~"}
 _MOST_DRAWN = 500
-"""Rows of a table that rich draws; it takes about a millisecond for each."""
+"""The most table rows that rich draws; each takes about a millisecond."""
 
 
 class DrawnColumn(NamedTuple):
@@ -34,7 +34,7 @@ class DrawnColumn(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """Rows of a table below a line with a heading; the first part usually has none."""
+    """Rows of a table below a heading line; the first part usually has no heading."""
 
     heading: str
     rows: Sequence[Sequence[StyledSpan]]
@@ -43,7 +43,8 @@ class DrawnPart(NamedTuple):
 def draw_table(
     out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequence[DrawnPart]
 ) -> str:
-    """A table with a line below its headings and above each part that has one. The cells are cut to their widths."""
+    """Return a table with a line below its headings and above each part with a heading. Cells are
+    cut to their widths."""
     if sum(len(part.rows) for part in parts) > _MOST_DRAWN:
         return "".join(_plain_lines(out, columns, parts))
     from rich.box import SIMPLE_HEAD
@@ -71,13 +72,13 @@ def draw_table(
         for row in part.rows:
             table.add_row(*[_text(out, [span]) for span in row])
         console.print(table)
-    return _trimmed(drawn)
+    return _trim_lines(drawn)
 
 
 def _plain_lines(
     out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequence[DrawnPart]
 ) -> Iterator[str]:
-    """The lines of a table that is too long to be drawn in an instant."""
+    """Yield the lines of a table that is too long for rich."""
     headings = [(column.heading, "dim") for column in columns]
     yield out.line(_plain_row(headings, columns))
     for part in parts:
@@ -98,22 +99,22 @@ def _plain_row(row: Sequence[StyledSpan], columns: Sequence[DrawnColumn]) -> Sty
 
 
 def draw_lines(out: OutputStream, lines: Sequence[StyledLine]) -> str:
-    """Lines one below the other, each cut where the terminal ends."""
+    """Return lines, each cut at the width of the terminal."""
     console, drawn = _console(out)
     for line in lines:
         console.print(_text(out, line), no_wrap=True, overflow="ellipsis", crop=True)
-    return _trimmed(drawn)
+    return _trim_lines(drawn)
 
 
 def draw_paragraph(out: OutputStream, text: str) -> str:
-    """A text that goes on in the next line at a blank."""
+    """Return a text wrapped at blanks."""
     console, drawn = _console(out)
     console.print(_text(out, [(text, "")]))
-    return _trimmed(drawn)
+    return _trim_lines(drawn)
 
 
 class DrawnCheck(NamedTuple):
-    """A line of a check: its sign, its name and what was found, and below it what would help."""
+    """One check: sign, name and finding, and the remedies below it."""
 
     sign: StyledSpan
     name: str
@@ -122,7 +123,7 @@ class DrawnCheck(NamedTuple):
 
 
 def draw_checks(out: OutputStream, groups: Sequence[tuple[str, Sequence[DrawnCheck]]]) -> str:
-    """Checks by group, what was found in one column; a long text goes on below, in its column."""
+    """Return checks by group, with the findings in one column. A long text wraps in its column."""
     from rich.table import Table
     from rich.text import Text
 
@@ -143,11 +144,11 @@ def draw_checks(out: OutputStream, groups: Sequence[tuple[str, Sequence[DrawnChe
             for detail in check.details:
                 table.add_row("", "", _text(out, [(detail, "dim")]))
         console.print(table)
-    return _trimmed(drawn)
+    return _trim_lines(drawn)
 
 
 def _console(out: OutputStream) -> tuple[Console, StringIO]:
-    """A console with the width and the colours of a stream, and the text into which it draws."""
+    """Return a console with the width and colors of a stream, and the buffer into which it draws."""
     from rich.console import Console
 
     drawn = StringIO()
@@ -171,6 +172,6 @@ def _text(out: OutputStream, line: StyledLine) -> Text:
     return text
 
 
-def _trimmed(drawn: StringIO) -> str:
-    """What was drawn, without blanks at the ends of lines."""
+def _trim_lines(drawn: StringIO) -> str:
+    """Return the drawing without blanks at the ends of lines."""
     return "".join(f"{line.rstrip()}\n" for line in drawn.getvalue().split("\n")[:-1])

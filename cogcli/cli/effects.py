@@ -1,5 +1,7 @@
-"""Choices for the effects that a rerun would repeat: given by flags, asked at a terminal, or refused with the commands
-that give them (docs/reference/episode.md#rerun)."""
+"""Choices for the effects that a rerun would repeat, from flags or prompts.
+
+Without a terminal, missing choices are refused with the commands that make them
+(docs/reference/episode.md#rerun)."""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _MOST_NAMED = 5
 
 
 def parse_effects(texts: Sequence[str]) -> dict[str, str]:
-    """The choices of `--effects STEP=WORD`, by step path. Raises UsageError."""
+    """Return the choices of `--effects STEP=WORD`, by step path. Raise UsageError."""
     choices: dict[str, str] = {}
     for text in texts:
         step, word = parse_step_word(text, "--effects", tuple(EFFECT_CHOICES))
@@ -30,10 +32,10 @@ def parse_effects(texts: Sequence[str]) -> dict[str, str]:
 
 
 def ask_effects(context: CommandContext, reuse: Reuse) -> Reuse:
-    """A copy of `reuse` with a choice for every effect; a person at the terminal is asked for those that are missing.
+    """Return a copy of `reuse` with a choice for every effect; missing ones are prompted for at a
+    terminal.
 
-    Raises UsageError `rerun.effects` where a choice is still missing.
-    """
+    Raise UsageError `rerun.effects` if a choice is still missing."""
     while (questions := reuse.effects.questions) and can_ask(context):
         question = questions[0]
         word = _ask_choice(context, reuse, question)
@@ -46,7 +48,7 @@ def ask_effects(context: CommandContext, reuse: Reuse) -> Reuse:
 
 
 def show_plan(context: CommandContext, reuse: Reuse) -> int:
-    """Write what would be reused, called and asked about; nothing is run."""
+    """Write which steps would be reused, called and prompted for. Nothing runs."""
     plan = reuse.to_payload()
     context.own["plan"] = plan
     lines, width = [], max(len(step["id"]) for step in plan["steps"])
@@ -65,7 +67,7 @@ def show_plan(context: CommandContext, reuse: Reuse) -> int:
 
 
 def _ask_choice(context: CommandContext, reuse: Reuse, question: EffectQuestion) -> str:
-    """The choice that the person types; empty for `quit` and at the end of input."""
+    """Return the choice that the user types; empty for `quit` and at the end of input."""
     capabilities = ", ".join(dict.fromkeys(effect.capability for effect in question.effects))
     text = f"{question.step}: {capabilities} is {question.state} in {reuse.episode_id}"
     context.screen.notify(terminal_safe(context, visible(text)) + "\n")
@@ -102,7 +104,8 @@ def _missing_choices(
 
 
 def _commands(context: CommandContext, questions: list[EffectQuestion]) -> list[str]:
-    """The typed command with a choice for every question: one command per choice, `fail` where it is impossible."""
+    """Return the typed command with a choice for every question: one command per choice, `fail` if
+    a choice is impossible."""
     from shlex import join
 
     found = []

@@ -1,4 +1,5 @@
-"""A check that checked nothing is not a success (docs/reference/command-line.md#nothing-checked)."""
+"""Refusals of checks that checked nothing, which is no success
+(docs/reference/command-line.md#nothing-checked)."""
 
 from __future__ import annotations
 
@@ -19,11 +20,10 @@ def find_refusal(
     empty: str = "there is nothing to check",
     hint: str = "",
 ) -> CogcliError | None:
-    """The error of a check in which nothing failed; None where it is a success.
+    """Return the error of a check without failures that is still no success; None if it is one.
 
-    `checked` counts what was checked of `total`; `untrusted` what was left out because the project is not trusted.
-    `empty` and `hint` say what a check of nothing at all lacks.
-    """
+    `checked` counts the checked items of `total`, `untrusted` those left out because the project is
+    not trusted. `empty` and `hint` describe what is missing if nothing was checked at all."""
     if untrusted:
         message = f"{untrusted} of {total} not checked: the project is not trusted"
         error = ServiceResolutionError("service.untrusted", message)
@@ -46,7 +46,8 @@ def conclude(
     code: int,
     refusal: CogcliError | None,
 ) -> int:
-    """Write the reports of a check; returns its exit code. Raises `refusal` if the check would be a success."""
+    """Write the reports of a check and return its exit code. Raise `refusal` if the check would be
+    a success."""
     if code != OK or refusal is None:
         wanted.write(context, report_of, code)
         return code

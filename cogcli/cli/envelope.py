@@ -20,7 +20,7 @@ def envelope(
     warnings: list[Any] | None = None,
     own: dict[str, Any] | None = None,
 ) -> str:
-    """The envelope as one line. `own` may override `status` (a partial run)."""
+    """Return the envelope as one line. `own` may override `status` (for a partial run)."""
     body = {
         "schema": SCHEMA,
         "command": command,
@@ -34,14 +34,14 @@ def envelope(
 
 
 def dumps(value: Any, *, indent: bool = False) -> str:
-    """JSON text in declared order, not ASCII-escaped, with nothing hidden in it."""
+    """Return JSON text in declared order, not ASCII-escaped, with invisible characters escaped."""
     import orjson
 
     option = orjson.OPT_INDENT_2 if indent else 0
     try:
         text = orjson.dumps(value, option=option).decode()
     except (TypeError, ValueError):
-        # Lone surrogates, as the names of files may hold, and integers beyond 64 bits.
+        # Handles lone surrogates, as in file names, and integers beyond 64 bits.
         import json
 
         text = json.dumps(
@@ -51,7 +51,8 @@ def dumps(value: Any, *, indent: bool = False) -> str:
 
 
 def _readable(value: Any) -> Any:
-    """The same with each lone surrogate as the text of its escape: no reader of JSON takes one."""
+    """Return the value with each lone surrogate as the text of its escape, since no JSON reader
+    accepts one."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -60,7 +61,7 @@ def _readable(value: Any) -> Any:
 
 
 def error_object(error: CogcliError) -> dict[str, Any]:
-    """An error as the object of the envelope: what is not known is left out."""
+    """Return an error as the object of the envelope; unknown members are left out."""
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if isinstance(error, RuntimeErrorBase):
         places = {

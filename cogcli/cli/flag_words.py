@@ -1,7 +1,8 @@
-"""The words of a command line that are flags: what is wrong with them is reported before typer parses them.
+"""The flags among the words of a command line; errors in them are reported before typer parses
+them.
 
-A flag that takes a value takes the next word, whatever it is, unless that word is a flag known there.
-"""
+A flag that takes a value takes the next word, whatever it is, unless that word is a flag known
+there."""
 
 from __future__ import annotations
 
@@ -15,17 +16,17 @@ KnownFlags = Mapping[str, TyperOption]
 
 
 class FlagWord(NamedTuple):
-    """A word with flags."""
+    """A word with one or more flags."""
 
     word: str
     flags: tuple[TyperOption | None, ...]
-    """Its flags, of which `-qv` has two; the last is None if no such flag is known."""
+    """Its flags; `-qv` has two. The last is None if that flag is unknown."""
     next_word: str | None
-    """The word after it; None at the end."""
+    """The next word; None at the end."""
 
     @property
     def name(self) -> str:
-        """Its last flag as typed."""
+        """Return its last flag as typed."""
         if self.word.startswith("--"):
             return self.word.partition("=")[0]
         return f"-{self.word[len(self.flags) :]}"
@@ -45,13 +46,13 @@ class FlagWords(NamedTuple):
 
     found: list[FlagWord]
     read: int
-    """How many words were read, values included."""
+    """The number of words that were read, values included."""
     ended: bool
     """Whether `--` ended the flags."""
 
 
 def read_flag_words(args: Sequence[str], known: KnownFlags, *, up_to_word: bool) -> FlagWords:
-    """The flags among words; with `up_to_word` those before the first word that is no flag."""
+    """Return the flags among words; with `up_to_word` those before the first word that is no flag."""
     found: list[FlagWord] = []
     number = 0
     while number < len(args):
@@ -70,12 +71,13 @@ def read_flag_words(args: Sequence[str], known: KnownFlags, *, up_to_word: bool)
 
 
 def is_value(word: str | None, known: KnownFlags) -> bool:
-    """Whether a word may be the value of the flag before it: any that is no flag known there."""
+    """Whether a word may be the value of the flag before it: any word that is no known flag."""
     return word is not None and word.partition("=")[0] not in known
 
 
 def _flags_in(word: str, known: KnownFlags) -> tuple[TyperOption | None, ...]:
-    """The flags in a word; what follows a flag that takes a value, or that is not known, is no flag."""
+    """Return the flags in a word. The text after an unknown flag, or after a flag with a value,
+    contains no flags."""
     if word.startswith("--"):
         return (known.get(word.partition("=")[0]),)
     found: list[TyperOption | None] = []

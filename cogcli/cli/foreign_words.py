@@ -1,7 +1,8 @@
-"""Words of agent-skills, and what they are called here (docs/how-to/come-from-agent-skills.md#words).
+"""Words of agent-skills, and their counterparts in cogcli
+(docs/how-to/come-from-agent-skills.md#words).
 
-Data, and how a command line with such a word reads in ours. Nothing is guessed: the command is only proposed.
-"""
+The module contains data, and translates command lines with such words. It guesses nothing: a
+command is only suggested."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ COMMANDS: Final = {
     "compute_runtime_stats": "registry stats",
     "compute_skill_executability": "registry executability",
 }
-"""By command or script of that tool ours."""
+"""Commands of cogcli, by command or script of agent-skills."""
 _LISTS: Final = {
     "skills show": "skills ls",
     "skills search": "skills ls",
@@ -32,35 +33,37 @@ _LISTS: Final = {
     "bindings activate": "bindings ls",
     "bindings explain": "capabilities ls",
 }
-"""By command what names its arguments, for a command line that has none."""
+"""Commands that list possible arguments, for command lines without arguments."""
 VERBS: Final = {
     "list": "ls",
     "describe": "show",
     "discover": "search",
     "explain-capability": "explain",
 }
-"""By its word ours, behind a group."""
+"""Verbs of cogcli after a group, by their word in agent-skills."""
 FLAGS: Final = {"--host-root": "-C", "--report-file": "--report"}
 MEANS: Final = {
     "-C": "which starts in the directory of the project",
     "--report": "which takes junit, json and md",
 }
-"""By flag of ours what it is."""
+"""The meaning in cogcli of flags that agent-skills uses differently."""
 _KINDS: Final = {
     **{kind: kind for kind in ("skills", "capabilities", "bindings", "services")},
     **{kind[:-1]: kind for kind in ("skills", "bindings", "services")},
     "capability": "capabilities",
 }
 _RUNNER: Final = ("python", "python3", "main", "agent-skills")
-"""What stands before the commands of that tool."""
+"""Words that come before the commands of agent-skills."""
 
 
-def ours(words: Sequence[str]) -> str:
-    """Our command for what a word of that tool stands before; empty for a word that is none of its."""
-    name = _name(words[0]) if words else ""
+def translate_word(words: Sequence[str]) -> str:
+    """Return cogcli's command for a word of agent-skills; empty for any other word."""
+    name = _command_name(words[0]) if words else ""
     if name in _RUNNER:
-        rest = next((n for n, word in enumerate(words) if _name(word) not in _RUNNER), len(words))
-        return ours(words[rest:]) or (words[rest] if rest < len(words) else "")
+        rest = next(
+            (n for n, word in enumerate(words) if _command_name(word) not in _RUNNER), len(words)
+        )
+        return translate_word(words[rest:]) or (words[rest] if rest < len(words) else "")
     command = COMMANDS.get(name, "")
     if name == "list" and _kind(words[1:2]):
         return f"{_kind(words[1:2])} ls"
@@ -69,23 +72,26 @@ def ours(words: Sequence[str]) -> str:
     return command
 
 
-def rewritten(argv: Sequence[str], word: str = "", own: str = "") -> Iterator[list[str]]:
-    """Command lines of ours for one with flags of that tool, and with this word of it instead of our command `own`;
-    the closest first: whichever parses may be proposed."""
-    host, flags = _translated(argv)
+def translate_line(argv: Sequence[str], word: str = "", own: str = "") -> Iterator[list[str]]:
+    """Yield command lines for one with flags and words of agent-skills, the closest first.
+
+    `word` replaces the command `own`. Any of them that parses may be suggested."""
+    host, flags = _translate_flags(argv)
     if not word:
         yield [*host, *flags]
-        word = next((each for number, each in enumerate(flags) if ours(flags[number:])), "")
+        word = next(
+            (each for number, each in enumerate(flags) if translate_word(flags[number:])), ""
+        )
         if not word:
             return
     place = flags.index(word)
-    own = own or ours(flags[place:])
+    own = own or translate_word(flags[place:])
     before, rest = flags[:place], flags[place:]
-    while rest and _name(rest[0]) in _RUNNER:
+    while rest and _command_name(rest[0]) in _RUNNER:
         rest = rest[1:]
     rest = rest[2:] if own.endswith(" ls") and _kind(rest[1:2]) else rest[1:]
     words = own.split()
-    if before[-1:] == words[:1]:  # behind a group
+    if before[-1:] == words[:1]:  # after a group
         words = words[1:]
     yield [*host, *before, *words, *rest]
     yield [*host, *before, *words, *(each for each in rest if not each.startswith("-"))]
@@ -94,9 +100,9 @@ def rewritten(argv: Sequence[str], word: str = "", own: str = "") -> Iterator[li
     yield [*host, *_LISTS.get(own, "skills ls").split()]
 
 
-def _translated(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The flag of that tool for the directory as ours, which may stand in front of any command; the other words, its
-    other flags as ours."""
+def _translate_flags(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return agent-skills' flag for the directory in our form, and the other words with their flags
+    translated."""
     host: list[str] = []
     words: list[str] = []
     rest = iter(argv)
@@ -117,6 +123,7 @@ def _kind(words: Sequence[str]) -> str:
     return _KINDS.get(words[0], "") if words else ""
 
 
-def _name(word: str) -> str:
-    """A command as it is typed, or the name of a script: `tools/validate_registry.py` is `validate_registry`."""
+def _command_name(word: str) -> str:
+    """Return a command as typed, or the name of a script: `tools/validate_registry.py` is
+    `validate_registry`."""
     return word.replace("\\", "/").rpartition("/")[2].removesuffix(".py")

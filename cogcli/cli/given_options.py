@@ -1,4 +1,4 @@
-"""The options of a run as a command line gives them: their texts are read here, and all problems are reported
+"""The options of a run on a command line: parsing of their texts, with all problems reported
 together (docs/reference/command-line.md#problems-at-once)."""
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Problems = list[CogcliError]
 
 
 def read_options(flags: OptionFlags, problems: Problems) -> dict[str, Any]:
-    """The options that were typed, by name; a wrong text is added to `problems`, and its option is left out.
+    """Return the typed options, by name. A wrong text is added to `problems`, and its option is
+    left out.
 
-    The file of the frame is read with the inputs.
-    """
+    The file of the frame is read with the inputs."""
     found = {}
     for name, given in flags.options.items():
         option = OPTIONS[name]
@@ -36,7 +36,8 @@ def read_options(flags: OptionFlags, problems: Problems) -> dict[str, Any]:
 
 
 def parse_pairs(given: list[str], flag: str, shape: str, problems: Problems) -> dict[str, str]:
-    """The `name=value` texts of a repeatable flag; an error for any other text is added to `problems`."""
+    """Return the `name=value` texts of a repeatable flag. An error for any other text is added to
+    `problems`."""
     pairs: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -92,4 +93,5 @@ _READERS: Final[dict[type[OptionType], Callable[[Option, Any, Problems], Any]]] 
     NumberPairs: _read_numbers,
     HostList: _read_hosts,
 }
-"""How a typed text becomes the value of an option; a word or a number was read when it was parsed."""
+"""The function that converts a typed text, by option type. The parser already converts words and
+numbers."""

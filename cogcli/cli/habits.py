@@ -1,7 +1,6 @@
-"""Words that other tools have for commands and flags, and the command line that is meant here.
+"""Words of other tools for commands and flags, and the likely intended command lines.
 
-Data and one function. Nothing is guessed: the command is only proposed.
-"""
+It guesses nothing: a command is only suggested."""
 
 from __future__ import annotations
 
@@ -30,13 +29,14 @@ COMMANDS: Final = {
     "settings": ("config show",),
     "trust": ("config trust",),
 }
-"""By word the commands that may be meant, the likeliest first."""
+"""The likely intended commands by word, the likeliest first."""
 _SHOWN: Final = ("skills show", "capabilities show")
-"""By the number of dots of an id, one and two, what shows it."""
+"""The commands that show a spec, by the number of dots in its id, one and two."""
 
 
-def meant(words: Sequence[str]) -> Iterator[list[str]]:
-    """Command lines for one that begins with a word of habit, the closest first; none for any other word."""
+def translate_habit(words: Sequence[str]) -> Iterator[list[str]]:
+    """Yield command lines for one that begins with a word of another tool, the closest first; none
+    for any other word."""
     word, rest = words[0], [*words[1:]]
     if word == "show":
         yield from _shown(rest)
@@ -58,4 +58,4 @@ def _shown(rest: list[str]) -> Iterator[list[str]]:
 
 
 FLAGS: Final = {"-n": "--limit"}
-"""By flag of other tools the one that is meant, where a command has it."""
+"""Our flags by flags of other tools, for commands that have them."""

@@ -2,11 +2,12 @@
 (docs/reference/command-line.md#inputs).
 
 1. `-p` wins over the object of --input or --input-file; both of these together are an error.
-2. Text from `-p` is read here and gets its declared type in `run/given_inputs.py`; JSON never is converted.
-3. A file is not read through a link that leaves a project which is not trusted (docs/reference/service.md#links).
-4. stdin is read only where `-` asks, once, and never more than the limit.
-5. Problems are collected and reported together.
-"""
+2. Text from `-p` is read here and gets its declared type in `run/given_inputs.py`; JSON is never
+   converted.
+3. A file is not read through a link that leaves a project which is not trusted
+   (docs/reference/service.md#links).
+4. stdin is read only for `-`, once, and never beyond the limit.
+5. Problems are collected and reported together."""
 
 from __future__ import annotations
 
@@ -28,15 +29,16 @@ from cogcli.run.given_inputs import GivenText, json_value
 from cogcli.run.input_origins import FILE, TYPED
 
 
-def assemble(context: CommandContext, flags: RunFlags) -> Assembled:
-    """Read the inputs and the frame of a run; problems are in the result. Raises EnvironmentRefusal `project.link`."""
-    result = Assembled(context)
+def read_inputs(context: CommandContext, flags: RunFlags) -> CommandInputs:
+    """Read the inputs and the frame of a run, and collect problems in the result. Raise
+    EnvironmentRefusal `project.link`."""
+    result = CommandInputs(context)
     result.read(flags)
     return result
 
 
-class Assembled:
-    """The inputs, the frame, and all problems of reading them."""
+class CommandInputs:
+    """The inputs and the frame of a command line, and all problems of reading them."""
 
     def __init__(self, context: CommandContext) -> None:
         self.inputs: dict[str, Any] = {}
@@ -51,7 +53,7 @@ class Assembled:
         self._stdin_read = False
 
     def read(self, flags: RunFlags) -> None:
-        """Read the inputs and the frame of a run; what is wrong with them is added to the problems."""
+        """Read the inputs and the frame of a run; problems are collected."""
         if flags.input is not None and flags.input_file is not None:
             what = "`--input` and `--input-file` cannot be given together"
             self.problems.append(UsageError("usage.flag", what, hint="keep one of them"))
@@ -143,7 +145,8 @@ _HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
 
 def parse_hash(text: str, flag: str) -> str:
-    """`sha256:` and the digits of a hash that a flag gives with or without that prefix. Raises UsageError."""
+    """Return `sha256:` and the digits of a hash, typed with or without that prefix. Raise
+    UsageError."""
     match = _HASH.fullmatch(text)
     if match is None:
         expected = "sha256: and 64 hex digits, in lower case"
@@ -152,7 +155,7 @@ def parse_hash(text: str, flag: str) -> str:
 
 
 def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | None, str]:
-    """A step path, or None, and a word out of `[STEP=]WORD`. Raises UsageError."""
+    """Return the step path, or None, and the word of `[STEP=]WORD`. Raise UsageError."""
     step, equals, word = text.rpartition("=")
     if word not in words or (equals and not step):
         raise UsageError(
@@ -164,14 +167,16 @@ def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | N
 
 
 def object_of(context: CommandContext, text: str, flag: str) -> dict[str, Any]:
-    """The object in a flag, as JSON or `@FILE`. Raises UsageError, EnvironmentRefusal `project.link`."""
+    """Return the object of a flag with JSON or `@FILE`. Raise UsageError or EnvironmentRefusal
+    `project.link`."""
     if text.startswith("@"):
         return _object(*_file_value(context, text[1:]), flag=flag)
     return _object(json_value(text, flag), flag=flag)
 
 
 def read_bytes(context: CommandContext, path: str) -> bytes:
-    """The bytes of a file. Raises UsageError `input.file`, `input.size`, EnvironmentRefusal `project.link`."""
+    """Return the bytes of a file. Raise UsageError `input.file` or `input.size`, or
+    EnvironmentRefusal `project.link`."""
     if not path:
         raise UsageError("input.file", "an empty word names no file", hint="is a variable unset?")
     if os.path.realpath(path) != os.path.abspath(path):
@@ -211,7 +216,8 @@ def _text(data: bytes, where: str) -> str:
 
 
 def _file_value(context: CommandContext, path: str) -> tuple[Any, str]:
-    """The value in a YAML or JSON file, and the name of the file. Raises as `read_bytes`."""
+    """Return the value in a YAML or JSON file, and the name of the file. Raise the errors of
+    `read_bytes`."""
     if path.lower().endswith((".yaml", ".yml")):
         return _yaml(context, path), path
     return json_value(read_bytes(context, path), path, file=path), path

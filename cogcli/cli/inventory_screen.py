@@ -1,4 +1,4 @@
-"""One spec of any kind on a screen: all of it, or why what is chosen for it is chosen."""
+"""The screens of one spec of any kind: all of it, or the explanation of its binding choice."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cogcli.specs.selection import RULES
 _STYLES: Final = {"chosen": "green", "unusable": "red"}
 _STATE: Final = len("not named")
 _ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows", "run")
-"""The members with lines of their own."""
+"""The members that have lines of their own."""
 
 
 def spec_lines(kind: str, spec: dict[str, Any], out: OutputStream) -> list[StyledLine]:
-    """The lines of `show`: all of a spec."""
+    """Return the lines of `show`: all of a spec."""
     return (
         _skill_spec_lines(spec, out)
         if kind == "skills"
@@ -27,7 +27,7 @@ def spec_lines(kind: str, spec: dict[str, Any], out: OutputStream) -> list[Style
 
 
 def explanation_lines(kind: str, body: dict[str, Any], width: int | None) -> list[StyledLine]:
-    """The lines of `explain`, each ending where the terminal does."""
+    """Return the lines of `explain`, cut at the width of the terminal."""
     lines = {"skills": _skill, "services": _service}.get(kind, _capability)
     return [fit_line(line, width) for line in lines(body)]
 
@@ -53,7 +53,7 @@ def _skill_spec_lines(spec: dict[str, Any], out: OutputStream) -> list[StyledLin
 
 
 def _skill_bindings(rows: list[dict[str, Any]], out: OutputStream) -> list[StyledLine]:
-    """What is called for each capability that a skill reaches."""
+    """Return the binding that is called for each capability that a skill reaches."""
     lines: list[StyledLine] = [[("bindings", "bold")]] if rows else []
     size = max((cells(row["capability"]) for row in rows), default=0)
     for row in rows:
@@ -77,7 +77,7 @@ def _plain_lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator
     yield [(visible(head), "bold")]
     if spec.get("description"):
         yield [(visible(spec["description"]), "")]
-    plain = {name: value for name, value in spec.items() if _stands_in_line(name, value)}
+    plain = {name: value for name, value in spec.items() if _is_shown_in_line(name, value)}
     size = max([len("replaces"), *(cells(name) for name in plain)])
     room = width and max(10, width - size - 2)
     texts = [(name, fit(visible(_text(value)), room)) for name, value in plain.items()]
@@ -88,8 +88,8 @@ def _plain_lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator
     yield from named_rows(_origin_rows(kind, spec), indent="", least=size)
 
 
-def _stands_in_line(name: str, value: Any) -> bool:
-    """Whether a member is shown as a line of its own: false is a value, empty ones are none."""
+def _is_shown_in_line(name: str, value: Any) -> bool:
+    """Whether a member gets its own line: false counts as a value, empty values do not."""
     is_shown = bool(value) or value is False
     return is_shown and name not in _ABOVE and not isinstance(value, dict)
 
@@ -102,7 +102,7 @@ def _table_lines(name: str, table: dict[str, Any], width: int | None) -> Iterato
 
 
 def _origin_rows(kind: str, spec: dict[str, Any]) -> list[tuple[str, str]]:
-    """Where a spec is from, what it replaces, and the commands that explain and run it."""
+    """Return the origin of a spec, the specs it replaces, and the commands that explain and run it."""
     places = [("from", spec), *(("replaces", shadow) for shadow in spec["shadows"])]
     rows = [(name, f"{place['layer']}  {place['file']}") for name, place in places]
     if kind != "services":
@@ -153,7 +153,7 @@ def _capability(body: dict[str, Any]) -> Iterator[StyledLine]:
 
 
 def _head(body: dict[str, Any]) -> StyledLine:
-    """The capability and what is called for it."""
+    """Return the capability and the binding that is called for it."""
     line: StyledLine = [(visible(body["capability_id"]), "bold"), (" → ", "dim")]
     chosen = [row["binding_id"] for row in body["bindings"] if row["state"] == "chosen"]
     if not chosen:

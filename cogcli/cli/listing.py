@@ -20,24 +20,24 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 LONGEST: Final = 100
-"""Rows of a table on a terminal."""
+"""The most table rows on a terminal."""
 
 
 class Column(NamedTuple):
-    """One column: the key of a row, and how its value looks on a terminal if not simply as text."""
+    """One column: the key of a row, and an optional formatter for terminals."""
 
     key: str
     title: str = ""
-    """The key with spaces where it is empty."""
+    """The heading; if it is empty, the key with spaces."""
     shown: Callable[[Any], str] | None = None
     style: Callable[[Any], str] | None = None
     right: bool = False
     prose: bool = False
-    """A sentence: it stays on every terminal, and what does not fit is cut off its end."""
+    """Whether it is a sentence: it is shown on every terminal, cut at its end."""
 
     @property
     def heading(self) -> str:
-        """What stands above the column."""
+        """Return the heading of the column."""
         return self.title or self.key.replace("_", " ")
 
 
@@ -51,12 +51,12 @@ def show(
     whole: bool = False,
     for_all: str = "| cat",
 ) -> None:
-    """Write a list in the format of its flags. In a table a line with the section of a row is above the first row of
-    each section; rows of an empty section have none.
+    """Write a list in the format of its flags.
 
-    Unless the `whole` list is wanted, a table on a terminal ends after `LONGEST` rows, and a note on stderr says how
-    many there are more, and that `for_all` behind the command shows all.
-    """
+    In a table, the section of a row is a line above the first row of each section; rows of an empty
+    section have none. Unless the `whole` list is wanted, a table on a terminal ends after `LONGEST`
+    rows. Then a note on stderr gives the number of other rows, and the flag `for_all` that shows
+    them."""
     format, header = flags.format or "text", flags.header
     out = context.screen.out
     if format == "text" and out.width is not None:
@@ -69,13 +69,14 @@ def show(
 
 
 Wanted = Sequence[tuple[str, Any]]
-"""Flags of a filter with their values; those that are None, False or empty were not given."""
+"""Flags of a filter with their values; None, False and empty values were not typed."""
 
 
 def note_none(
     context: CommandContext, thing: str, wanted: Wanted, count: Callable[[], int], place: str = ""
 ) -> None:
-    """Say on stderr, unless `-q`, that nothing is in a list: what was looked for, and how many things there are."""
+    """Report on stderr, unless `-q`, that a list is empty: the filter, and the total number of
+    things."""
     if context.screen.quiet:
         return
     words = [_words(flag, each) for flag, value in wanted for each in _each(value)]
@@ -103,7 +104,7 @@ def _draw_table(
     width: int,
     section: Callable[[dict[str, Any]], str],
 ) -> str:
-    """The table as a terminal of this width shows it; empty without rows."""
+    """Return the table for a terminal of this width; empty without rows."""
     if not rows:
         return ""
     texts = [
@@ -116,7 +117,7 @@ def _draw_table(
     for heading, pairs in groupby(zip(rows, texts, strict=True), lambda pair: section(pair[0])):
         spans = [_row_spans(columns, kept, row, text) for row, text in pairs]
         parts.append(DrawnPart(heading, spans))
-    # The heading of the first part stands above the table, or nowhere.
+    # Only a table above shows the heading of the first part.
     parts[0] = parts[0]._replace(heading="")
     return draw_table(out, drawn, parts)
 
@@ -124,7 +125,7 @@ def _draw_table(
 def _row_spans(
     columns: Sequence[Column], kept: dict[int, int], row: dict[str, Any], texts: list[str]
 ) -> list[StyledSpan]:
-    """The cells of a row in the columns that are kept."""
+    """Return the cells of a row in the columns that are kept."""
     spans: list[StyledSpan] = []
     for number, size in kept.items():
         column = columns[number]
@@ -139,18 +140,18 @@ def _cut(column: Column, text: str, size: int) -> str:
 
 _GAP = 2
 _WORD = 16
-"""The columns of a status, a time, a short id: cut, they say nothing."""
+"""Columns that a status, a time or a short id needs to stay readable."""
 _SHORTEST_PROSE = 12
 _FIRST = 2
-"""Columns that are always shown, as prose is."""
+"""The number of leading columns that are always shown, as prose is."""
 
 
 def _fit(columns: Sequence[Column], sizes: Sequence[list[int]], width: int) -> dict[int, int]:
-    """The widths of the columns that stay, by number; `sizes` are those of the cells of each column.
+    """Return the widths of the kept columns, by number; `sizes` are the cell widths of each column.
 
-    Columns are dropped from the right until what most of their cells need fits. Then prose is shortened, since names
-    are copied, then what few long cells need above the others, at last the widest column.
-    """
+    Columns are dropped from the right until the usual needs fit. Then prose is shortened first,
+    because users copy names. Then long cells above the usual width are cut, and at last the widest
+    column."""
     whole = {n: max([cells(column.heading), *sizes[n]]) for n, column in enumerate(columns)}
     least = {n: min(whole[n], _usual(column, sizes[n], width)) for n, column in enumerate(columns)}
     kept = dict(whole)
@@ -176,8 +177,10 @@ def _fit(columns: Sequence[Column], sizes: Sequence[list[int]], width: int) -> d
 
 
 def _usual(column: Column, sizes: list[int], width: int) -> int:
-    """The columns that most cells need: half as many again as the middle one, and enough for a word. Of prose
-    a third of the terminal."""
+    """Return the width that most cells need: one and a half times the median, and enough for a
+    word.
+
+    For prose it is a third of the terminal."""
     if column.prose:
         return max(_SHORTEST_PROSE, width // 3)
     middle = sorted(sizes)[(len(sizes) - 1) // 2]
@@ -189,7 +192,7 @@ def _on_terminal(column: Column, value: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value in one line; nothing for None."""
+    """Return a value in one line; empty for None."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -216,7 +219,7 @@ def _csv(columns: Sequence[Column], rows: Sequence[dict[str, Any]], header: bool
 
 
 def _inert(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
+    """Return a cell that no spreadsheet interprets as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

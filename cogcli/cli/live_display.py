@@ -21,8 +21,8 @@ from cogcli.report.tree import loop_text, skip_reason
 _ENDED = ("done", "failed", "skipped", "vetoed")
 
 
-class Static(Display):
-    """Writes a head line, and a line per root step when it ends: for terminals without cursor control."""
+class StepLines(Display):
+    """Writes a head line, and a line per root step when it ends. It needs no cursor control."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
@@ -63,7 +63,7 @@ class Static(Display):
                 self.screen.notify_line(self.row(root, step, asks=True))  # type: ignore[arg-type]
 
     def _write_rows(self, statuses: Collection[str]) -> None:
-        """Write the rows, not written yet, of the steps of these statuses."""
+        """Write the missing rows of the steps with these statuses."""
         root = self.fold.root
         with self._writing:
             for step in root.own if root else ():
@@ -72,7 +72,7 @@ class Static(Display):
                     self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
 
     def head(self, root: RunHistory) -> StyledLine:
-        """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
+        """Return `text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
         dot = f" {self.screen.err.glyphs.dot} "
         words = [f"{root.skill} {root.version}".strip()]
         words += (
@@ -82,7 +82,9 @@ class Static(Display):
         return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
 
     def row(self, root: RunHistory, step: StepHistory, *, asks: bool = False) -> StyledLine:
-        """`✓ clean  text.normalize  18ms  pythoncall:text_norm`; what came of a step that `asks` is not known yet."""
+        """Return `✓ clean  text.normalize  18ms  pythoncall:text_norm`.
+
+        The result of a step that `asks` is not known yet."""
         width = self.screen.err.width or 80
         line = self._named_row(root, step, "waits" if asks else step.status, width)
         used = sum(cells(text) for text, _ in line)
@@ -96,7 +98,7 @@ class Static(Display):
     def _named_row(
         self, root: RunHistory, step: StepHistory, status: str, width: int
     ) -> StyledLine:
-        """The beginning of the row of a step: sign, name, and on a wide terminal what it calls."""
+        """Return the beginning of a step's row: sign, name, and on a wide terminal its target."""
         glyphs = self.screen.err.glyphs
         statuses = (*_ENDED, "running", "pending", "waits")
         sign = max(cells(glyphs.sign(each)) for each in statuses)
@@ -114,7 +116,8 @@ class Static(Display):
 
 
 def _note_of(root: RunHistory, step: StepHistory) -> str:
-    """What a row says at its end: why the step was skipped, the items of a loop, or the tool and its tokens."""
+    """Return the end of a row: why the step was skipped, the items of a loop, or the tool and its
+    tokens."""
     if step.status == "skipped":
         has_items = step.loop is not None and step.loop.counts
         items = f", {loop_text(step.loop, running=False)}" if step.loop and has_items else ""
@@ -125,10 +128,12 @@ def _note_of(root: RunHistory, step: StepHistory) -> str:
     return f"{step.tool}  {tokens}".rstrip()
 
 
-class Animated(Static):
-    """A line per step, redrawn at most ten times a second; running steps and a count where the terminal is too low.
-    Below them the end of the response that grows; what it comes to is the answer of the command. Once interrupted, a
-    line is written for each step that ends."""
+class AnimatedSteps(StepLines):
+    """A line per step, redrawn at most ten times a second; on a low terminal the running steps and
+    a count.
+
+    Below them it shows the end of a growing response; the command prints the whole response as its
+    answer. Once interrupted, it writes a line for each step that ends."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
@@ -186,7 +191,7 @@ class Animated(Static):
         return Text("\n").join([*rows, *self._response_rows(max(3, height - len(rows)))])
 
     def _response_rows(self, most: int) -> list[Any]:
-        """The last lines of the response so far."""
+        """Return the last lines of the response so far."""
         from rich.text import Text
 
         if not self._response or not self._live:
@@ -195,7 +200,7 @@ class Animated(Static):
         return list(Text(visible_block(self._response)).wrap(console, console.width))[-most:]
 
     def _parts(self, root: RunHistory, step: StepHistory, most: int) -> list[Any]:
-        """A line for each of the items, rounds or targets of a loop that run, the oldest first."""
+        """Return a line for each running item, round or target of a loop, the oldest first."""
         from rich.text import Text
 
         if not step.loop or step.status != "running":
@@ -231,9 +236,10 @@ class Animated(Static):
 
 
 _NARROW = 60
-"""Columns below which what a step uses leaves room for what became of it: items of a loop, why it was skipped."""
+"""Columns below which a row shows progress (items of a loop, why it was skipped) instead of its
+tool."""
 _LEAST_NOTE = 12
-"""Columns that a note needs to say anything, with the blanks before it."""
+"""The least columns of a readable note, with the blanks before it."""
 _MOST_PARTS = 3
-"""Running items, rounds or targets of a step that are shown below it."""
+"""The most running items, rounds or targets that are shown below a step."""
 _RICH = {"error": "bold red", "warning": "bold yellow"}

@@ -1,4 +1,4 @@
-"""What the commands `run`, `resume` and `rerun` share: a run with its display, signals, questions and last lines
+"""A run with its display, signals, prompts and last lines, shared by `run`, `resume` and `rerun`
 (docs/reference/command-line.md#streams, docs/reference/command-line.md#prompts)."""
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
 class DisplayListener:
-    """Passes the events of a run to its display, and keeps the root run's wall time in milliseconds.
+    """Passes the events of a run to its display, and measures the root run's wall time in
+    milliseconds.
 
-    A display that raises gets no further event: what is displayed never ends a run. `before` is called once, before the
-    first event.
-    """
+    A display that raises gets no further event, so that a display never ends a run. `before` is
+    called once, before the first event."""
 
     def __init__(self, display: Display, before: Callable[[], None] | None = None) -> None:
         self.display = display
@@ -64,13 +64,14 @@ class DisplayListener:
             self._failed = True
 
     def add_trace_command(self, error: CogcliError) -> None:
-        """Set `next` of an error to `cogcli trace EPISODE`, if the run had begun and the error names no command."""
+        """Set `next` of an error to `cogcli trace EPISODE`, if the run had begun and the error
+        suggests no command."""
         if self._episode and not error.next:
             error.next = (f"cogcli trace {short_episode(self._episode)}",)
 
 
-def display_of(context: CommandContext) -> Display:
-    """The display of a run by the setting `progress`."""
+def open_display(context: CommandContext) -> Display:
+    """Return the display of a run for the setting `progress`."""
     return display_for(
         context.screen, str(context.settings.value("progress")), verbose=context.verbose
     )
@@ -80,7 +81,8 @@ def display_of(context: CommandContext) -> Display:
 def watch_start(
     context: CommandContext, listener: DisplayListener, control: Control
 ) -> Iterator[DisplayListener]:
-    """The display and signals of a new run; an error after its begin gets the command that shows its trace."""
+    """Inside, a new run has its display and signal handlers. An error after its begin gets the
+    command that shows its trace."""
     context.warn_of_shared_runs()
     try:
         with _watch(context, listener, control):
@@ -92,7 +94,8 @@ def watch_start(
 
 @contextmanager
 def _watch(context: CommandContext, listener: DisplayListener, control: Control) -> Iterator[None]:
-    """Within it a signal cancels the run, a second one without grace; then the display is closed."""
+    """Inside, a signal cancels the run, and a second one ends the grace period. At the end the
+    display is closed."""
     previous: dict[int, Any] = {}
     seen: list[int] = []
 
@@ -120,10 +123,10 @@ def _watch(context: CommandContext, listener: DisplayListener, control: Control)
 def answer_pause(
     context: CommandContext, result: RunResult, listener: DisplayListener
 ) -> tuple[RunResult, DisplayListener]:
-    """The result of a run after the answers of a person at the terminal, with the listener of its last part.
+    """Return the result of a run after the user's answers at the terminal, with the listener of its
+    last part.
 
-    Both unchanged for a run that does not wait, and where nobody can be asked.
-    """
+    Both are unchanged if the run does not wait, or if no user can be prompted."""
     if result.status != "pending":
         return result, listener
     from cogcli.cli.approve import ask_approval
@@ -143,7 +146,7 @@ def answer_pause(
 def resume_run(
     context: CommandContext, directory: Path, request: ResumeRequest
 ) -> tuple[RunResult, DisplayListener]:
-    """Resume a run with a display. Raises what `app.resume.resume` does."""
+    """Resume a run with a display. Raise the errors of `app.resume.resume`."""
     from cogcli.app.resume import resume
 
     done: list[str] = []
@@ -152,9 +155,9 @@ def resume_run(
         if done and not request.abort and not context.screen.quiet:
             context.screen.notify(visible(f"kept from before: {', '.join(done)}") + "\n")
 
-    control, listener = Control(), DisplayListener(display_of(context), tell_kept)
+    control, listener = Control(), DisplayListener(open_display(context), tell_kept)
     with suppress(CogcliError):  # of a damaged log: `resume` refuses it
-        listener.display.recall(_noting(iterate_events(directory), done))
+        listener.display.recall(_collect_done_steps(iterate_events(directory), done))
     with _watch(context, listener, control):
         result = resume(
             context.settings, directory, request,
@@ -163,8 +166,8 @@ def resume_run(
     return result, listener
 
 
-def _noting(events: Iterable[Event], done: list[str]) -> Iterator[Event]:
-    """The events; the root run's steps that are done are added to `done` on the way."""
+def _collect_done_steps(events: Iterable[Event], done: list[str]) -> Iterator[Event]:
+    """Yield the events, and add the finished steps of the root run to `done`."""
     root = None
     for event in events:
         root = root or event.run_id
@@ -175,7 +178,8 @@ def _noting(events: Iterable[Event], done: list[str]) -> Iterator[Event]:
 
 
 def warn_of_fallback(context: CommandContext, fallback: Fallback) -> None:
-    """Report a binding that answered instead of the first one, with `-q`, too: it is part of what the answer is."""
+    """Report that a fallback binding answered, even with `-q`: it affects the meaning of the
+    answer."""
     message = f"{fallback.step} fell back to {fallback.binding} ({fallback.reason})"
     context.warnings.append(
         {"code": "binding.fallback", "message": message, "step": fallback.step, "binding": fallback.binding,
@@ -194,8 +198,7 @@ def report_result(
 ) -> None:
     """Fill the envelope, write the outputs to stdout (with `answer`), and the last lines to stderr.
 
-    `after` is called between the two.
-    """
+    `after` is called between the two."""
     context.own.update(
         {
             "status": result.status,
@@ -236,7 +239,9 @@ def report_result(
         )
         try:
             context.screen.answer(text + "\n")
-        except BrokenPipeError:  # its reader has left: exit code and last lines are as without it
+        except (
+            BrokenPipeError
+        ):  # the reader closed the pipe; exit code and last lines do not change
             silence_stdout()
             context.screen.out.file = None
     if after:

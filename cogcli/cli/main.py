@@ -1,4 +1,5 @@
-"""One command from argv to exit code: parse, dispatch, and the one place that turns errors into codes and output."""
+"""Execution of one command from argv to exit code: parsing, dispatch, and the only conversion of
+errors to exit codes and output."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def run(argv: list[str]) -> int:
-    """The exit code of a command line."""
+    """Execute a command line and return its exit code."""
     try:
         code = _run(argv)
         if sys.stdout is not None:
@@ -41,7 +42,7 @@ def run(argv: list[str]) -> int:
     except KeyboardInterrupt:
         silence_stdout()
         return ABORTED["SIGINT"]
-    except CogcliError as error:  # the answer itself could not be written
+    except CogcliError as error:  # writing the answer itself failed
         return report_error(Screen(os.environ), "", error, argv=argv)
 
 
@@ -49,9 +50,9 @@ def _run(argv: list[str]) -> int:
     flags = argv[: argv.index("--")] if "--" in argv else argv
     json = "--json" in flags
     if os.environ.get("_COGCLI_COMPLETE"):
-        from cogcli.cli.completion import answer
+        from cogcli.cli.completion import write_completions
 
-        return answer()
+        return write_completions()
     if not argv or argv in (["--help"], ["-h"]):
         from cogcli.cli.home import HOME
 
@@ -65,7 +66,7 @@ def _run(argv: list[str]) -> int:
     except CogcliError as error:
         screen = Screen(os.environ, json=json)
         return report_error(screen, parser.command, error, argv=argv, debug="--debug" in flags)
-    except Exception as error:  # out of the import of a command
+    except Exception as error:  # raised by the import of a command
         screen = Screen(os.environ, json=json)
         if refusal := _resource_error(error):
             return report_error(screen, parser.command, refusal, argv=argv)
@@ -118,7 +119,8 @@ def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen
 
 
 def _do_afterwards(context: CommandContext) -> None:
-    """Do what a command left for after its answer; Ctrl-C ends it, and is no other end of the command."""
+    """Do the work that a command left for after its answer. Ctrl-C ends it without changing the
+    exit code."""
     try:
         for work in context.afterwards:
             work()
@@ -127,7 +129,7 @@ def _do_afterwards(context: CommandContext) -> None:
 
 
 def _resource_error(error: BaseException) -> CogcliError | None:
-    """The error for an exception that says that memory or threads have run out; None for a bug."""
+    """Return the error for an exception that reports exhausted memory or threads; None for a bug."""
     # The dynamic linker has no exception of its own: it reports that it could not map a library.
     is_unmapped = isinstance(error, ImportError) and "failed to map segment" in str(error)
     if isinstance(error, MemoryError) or is_unmapped:
@@ -141,7 +143,7 @@ def _resource_error(error: BaseException) -> CogcliError | None:
 
 
 def _change_directory(directory: str | None) -> None:
-    """Change to the directory of `-C`, before any relative path is resolved. Raises UsageError."""
+    """Change to the directory of `-C`, before any relative path is resolved. Raise UsageError."""
     if directory is None:
         return
     try:
@@ -175,7 +177,8 @@ def report_error(
     screen: Screen, command: str, error: CogcliError, *, argv: list[str], debug: bool = False,
     context: CommandContext | None = None,
 ) -> int:  # fmt: skip
-    """Write an expected error to stderr, with `--json` also the envelope to stdout; returns its exit code."""
+    """Write an expected error to stderr, with `--json` also the envelope to stdout; return its exit
+    code."""
     from cogcli.cli.envelope import envelope, error_object
     from cogcli.cli.render_error import (
         error_lines,
@@ -214,7 +217,7 @@ def report_error(
 
 
 def _members_of_first(problem: Problem) -> dict[str, Any]:
-    """What the error of the envelope has of the first problem."""
+    """Return the members of the envelope's error that come from the first problem."""
     members = {
         name: getattr(problem, name) for name in ("code", "message", "file", "line", "column")
     }
@@ -223,7 +226,7 @@ def _members_of_first(problem: Problem) -> dict[str, Any]:
 
 
 def _answer_error(screen: Screen, text: str) -> None:
-    """Write the envelope of an error; on a full disk the error is on stderr alone."""
+    """Write the envelope of an error. On a full disk only stderr shows the error."""
     try:
         screen.answer(text)
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""Proposals and memory as lines and table rows (docs/reference/pack.md#memory-commands)."""
+"""Lines and table rows for proposals and memory (docs/reference/pack.md#memory-commands)."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ _LACKS: Final = {
     "consent": "the user has not consented",
     "contradiction": "it contradicts what is kept",
 }
-"""Why a pack does not promote a proposal."""
+"""The reasons why a pack does not promote a proposal."""
 _REASONS: Final = {
     "user": "it is another user's",
     "consent": "the request gives no consent to `{class}`",
     "class": "the pack recalls nothing that is `{data_class}`",
     "expired": "its time under the pack is over",
 }
-"""Why memory is not recalled; any other reason is its state."""
+"""The reasons why memory is not recalled; any other reason is its state."""
 
 
 def cells_of(row: dict[str, Any]) -> dict[str, Any]:
-    """The row of a table."""
+    """Return the row of a table."""
     candidate = row["candidate"]
     about = f"{candidate['entity']} {candidate['predicate']}"
     return {**row, "about": about, "value": dumps(candidate["value"])}
 
 
 def decision_lines(row: dict[str, Any], others: list[dict[str, Any]]) -> list[str]:
-    """What was decided, and beside it the promoted memory that says otherwise."""
+    """Return the decision, and the promoted memory that contradicts it."""
     word = "supersedes" if row["contradiction"]["verdict"] == "supersedes" else "contradicts"
     return [_line(row["state"], row), *(_line(word, other) for other in others)]
 
 
 def decided_text(row: dict[str, Any]) -> str:
-    """Its state, who decided, when, and why."""
+    """Return the state, the approver, the time and the reason."""
     if not row["decided_by"]:
         return str(row["state"])
     reason = f": {row['reason']}" if row["reason"] else ""
@@ -59,7 +59,7 @@ def decided_text(row: dict[str, Any]) -> str:
 
 
 def why_lines(found: dict[str, Any]) -> list[str]:
-    """All that is known of a proposal or memory."""
+    """Return all that is known of a proposal or memory."""
     lines = [_line(found["proposal_id"], found, id=False)]
     return lines + [f"  {name:<11} {visible(text)}" for name, text in _facts(found)]
 
@@ -84,7 +84,7 @@ def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 _MOST: Final = 20
-"""How many pieces of evidence and runs are shown."""
+"""The most pieces of evidence and runs that are shown."""
 
 
 def _counted(name: str, texts: list[str]) -> Iterator[tuple[str, str]]:

@@ -21,9 +21,11 @@ def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
         word = "none" if screen.quiet else "live" if live else "lines"
     if word == "live" and screen.err.tty:
         # What draws steps folds the log; a run whose events are written as lines does not pay for that.
-        from cogcli.cli.live_display import Animated, Static
+        from cogcli.cli.live_display import AnimatedSteps, StepLines
 
-        return Animated(screen) if screen.err.real_tty and screen.err.color else Static(screen)
+        return (
+            AnimatedSteps(screen) if screen.err.real_tty and screen.err.color else StepLines(screen)
+        )
     if word in ("json", "none"):
         return JsonLines(screen) if word == "json" else Display(screen)
     return EventStream(screen, details=verbose)

@@ -16,11 +16,11 @@ from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
 from cogcli.cli.given_options import read_options
-from cogcli.cli.inputs import assemble
+from cogcli.cli.inputs import read_inputs
 from cogcli.cli.live_run import (
     DisplayListener,
     answer_pause,
-    display_of,
+    open_display,
     report_result,
     watch_start,
 )
@@ -47,7 +47,7 @@ def run_skill(
         from cogcli.cli.plan import show_plan
 
         return show_plan(context, given)
-    listener = DisplayListener(display or display_of(context))
+    listener = DisplayListener(display or open_display(context))
 
     def watch(prepared: PreparedRun, control: Control) -> AbstractContextManager[DisplayListener]:
         context.warnings += [warning.to_payload() for warning in prepared.warnings]
@@ -79,7 +79,7 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
         )
     problems: list[CogcliError] = []
     given = read_options(flags, problems)
-    read = assemble(context, flags)
+    read = read_inputs(context, flags)
     options = options_of(context.settings, {**given, "frame": read.frame})
     try:
         options = with_pack(context.settings, options, skill_id)

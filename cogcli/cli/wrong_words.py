@@ -14,9 +14,9 @@ from cogcli.base.problems import did_you_mean, suggestion, suggestion_hint
 from cogcli.base.redact import names_secret
 from cogcli.cli.app import COMMANDS, first_words, verbs
 from cogcli.cli.flag_words import KnownFlags
-from cogcli.cli.foreign_words import FLAGS, MEANS, VERBS, ours, rewritten
+from cogcli.cli.foreign_words import FLAGS, MEANS, VERBS, translate_line, translate_word
 from cogcli.cli.habits import FLAGS as HABITS
-from cogcli.cli.habits import meant
+from cogcli.cli.habits import translate_habit
 from cogcli.cli.options import wrong_flag
 
 
@@ -61,10 +61,10 @@ def unknown_command(line: CommandLine, args: list[str]) -> UsageError:
 def _command_of_other_tool(line: CommandLine, args: list[str]) -> UsageError | None:
     """The error for a word of agent-skills, with our command; None for any other word."""
     word = args[0]
-    own = f"{line.words} {VERBS.get(word, '')}" if line.words else ours(args)
+    own = f"{line.words} {VERBS.get(word, '')}" if line.words else translate_word(args)
     if own not in COMMANDS:
         return None
-    proposed = line.first_that_parses(rewritten(line.argv, word, own))
+    proposed = line.first_that_parses(translate_line(line.argv, word, own))
     hint = f"use `cogcli {own}`"
     return UsageError("usage.command", _without(line, word), hint=hint, next=proposed)
 
@@ -74,7 +74,7 @@ def _habit(line: CommandLine, args: list[str]) -> UsageError | None:
     if line.words or line.words_only:
         return None
     before = line.argv[: len(line.argv) - len(args)]
-    proposed = line.first_that_parses([*before, *words] for words in meant(args))
+    proposed = line.first_that_parses([*before, *words] for words in translate_habit(args))
     if not proposed:
         return None
     hint = f"use `{proposed[0]}`"
@@ -119,7 +119,7 @@ def unknown_flag(line: CommandLine, name: str, *, at_group: bool) -> UsageError:
     """The error for a flag that is not known: of another tool, out of habit, an input, or misspelt."""
     if name in FLAGS:
         hint = f"use `{FLAGS[name]}`, {MEANS[FLAGS[name]]}"
-        proposed = line.first_that_parses(rewritten(line.argv))
+        proposed = line.first_that_parses(translate_line(line.argv))
         return UsageError("usage.flag", f"there is no flag `{name}`", hint=hint, next=proposed)
     where = "there is" if at_group else f"`{line.words}` has"
     what = f"{where} no flag `{name}`"

@@ -20,7 +20,7 @@ from cogcli.cli.inputs import object_of
 from cogcli.cli.live_run import (
     DisplayListener,
     answer_pause,
-    display_of,
+    open_display,
     report_result,
     watch_start,
 )
@@ -65,7 +65,7 @@ def invoke_agent(
         context.answer(dumps(found, indent=True) + "\n")
         return VETOED if found["refused"] else OK
     warn_of_distrust(context, "pack", given.request.pack_ref)
-    listener = DisplayListener(display_of(context))
+    listener = DisplayListener(open_display(context))
 
     def watch(prepared: PreparedRun, control: Control) -> AbstractContextManager[DisplayListener]:
         context.warnings += [warning.to_payload() for warning in prepared.warnings]

@@ -12,8 +12,8 @@ from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
 from cogcli.cli.given_options import read_options
-from cogcli.cli.inputs import assemble
-from cogcli.cli.live_run import DisplayListener, display_of, report_result, watch_start
+from cogcli.cli.inputs import read_inputs
+from cogcli.cli.live_run import DisplayListener, open_display, report_result, watch_start
 from cogcli.cli.options import EXECUTION, SAFETY, Episode, command, switch, text
 from cogcli.cli.run_flags import RerunFlags
 from cogcli.cli.run_skill import warn_of_distrust
@@ -66,7 +66,7 @@ def rerun(
     """Run the skill of an earlier episode again; returns the exit code of the run."""
     settings = context.settings
     directory = episodes.find(settings, episode)
-    given = assemble(context, flags)
+    given = read_inputs(context, flags)
     if failed_items and (first or given.doubtful):
         what = "`--failed-items` cannot be given together with `--from` or `-p`"
         raise UsageError(
@@ -87,7 +87,7 @@ def rerun(
         return show_plan(context, reuse)
     reuse = ask_effects(context, probe_effects(environment_of(settings), prepared, reuse))
     _write_reasons(context, reuse)
-    control, listener = Control(), DisplayListener(display_of(context))
+    control, listener = Control(), DisplayListener(open_display(context))
     with watch_start(context, listener, control):
         result = launch(
             environment_of(settings), prepared, listener=listener, control=control, taken_over=reuse.steps,

@@ -15,7 +15,7 @@ from fakes.logged import event
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.cli.live_display import Animated, Static
+from cogcli.cli.live_display import AnimatedSteps, StepLines
 from cogcli.cli.streams import OutputStream, Screen
 from cogcli.declarations.envelope import Event
 from cogcli.episode.history import History, history_of
@@ -156,7 +156,7 @@ def screen(columns: int = 80) -> Screen:
     return made
 
 
-@pytest.mark.parametrize("display", [Static, History])
+@pytest.mark.parametrize("display", [StepLines, History])
 def test_an_event_costs_the_same_in_a_loop_of_any_size(display: Any) -> None:
     def of_size(size: int) -> int:
         made = display().apply if display is History else display(screen())
@@ -166,7 +166,7 @@ def test_an_event_costs_the_same_in_a_loop_of_any_size(display: Any) -> None:
 
 
 def test_a_display_has_one_row_for_a_loop_and_a_few_of_what_runs() -> None:
-    made = Animated(screen())
+    made = AnimatedSteps(screen())
     log = items("done", "done", "failed", total=40)
     for each in [
         *log,
