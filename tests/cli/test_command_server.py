@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 
 import pytest
-from support.command_server import COGCLI, CommandServer
+from support.command_server import CommandServer
 from support.project import INSTALLED_ONLY, Project
 
 pytestmark = pytest.mark.skipif(INSTALLED_ONLY, reason="every command is started as installed")
@@ -26,19 +25,8 @@ def test_a_forked_command_is_like_an_installed_one(
     demo: Project, arguments: tuple[str, ...], data: str
 ) -> None:
     forked = demo.installed(*arguments, input=data)
-    started = subprocess.run(
-        [COGCLI, *arguments],
-        cwd=demo.root,
-        env=demo.env,
-        input=data.encode(),
-        capture_output=True,
-        check=False,
-    )
-    assert (forked.code, forked.out_bytes, forked.err_bytes) == (
-        started.returncode,
-        started.stdout,
-        started.stderr,
-    )
+    started = demo.started(*arguments, input=data)
+    assert (forked.code, forked.out, forked.err) == (started.code, started.out, started.err)
 
 
 def test_a_signal_that_ends_it_is_said(demo: Project) -> None:

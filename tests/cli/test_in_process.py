@@ -15,13 +15,16 @@ from typing import Any
 import pytest
 from support.in_process import PURE, NeedsAProcess
 from support.project import INSTALLED_ONLY, Project, Result
-from test_goldens import CASES, FAILS, FAKES, GREET, REVIEW, seed_defects
+from test_goldens import FAKES, SCREENS, seed_defects
 
 pytestmark = [
     pytest.mark.skipif(INSTALLED_ONLY, reason="every command runs as it is installed"),
     pytest.mark.sampled(2),
 ]
 
+GREET = ("run", "demo.greet", "-p", "text=hi", "--trace-id", "trace-001")
+FAILS = ("run", "demo.greet", "-p", "text=ho", "-p", "times=3", "--tag", "team=platform")
+REVIEW = ("run", "demo.review", "-p", "text=hi", "--tag", "team=platform")
 INPUT = ("run", "demo.greet", "--input", "-")
 MORE: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "version": ((), ("--version",)),
@@ -56,7 +59,8 @@ LEFT_OUT = (
     "gc-pin",
     "gc-criteria",
 )
-BOTH = {name: case for name, case in {**CASES, **MORE}.items() if name not in LEFT_OUT}
+SHOWN = {name: (screen.before, screen.command) for name, screen in SCREENS.items()}
+BOTH = {name: case for name, case in {**SHOWN, **MORE}.items() if name not in LEFT_OUT}
 TIMES = re.compile(
     r'in \d+\.\d\ds|\d+ kB|"wall_ms":\d+|"(?:duration|latency)_ms": ?\d+|\b\d+ ?ms\b'
 )
@@ -79,7 +83,7 @@ def test_both_ways_give_the_same_code_and_streams(
             project.run(*earlier, env={**FAKES, "COGCLI_FAKE_IDS": str(100 * number)})
     env = {**FAKES, "COGCLI_FAKE_IDS": "5000"}
     assert seen(inside, inside.run(*command, env=env)) == seen(
-        outside, outside.installed(*command, env=env)
+        outside, outside.started(*command, env=env)
     )
 
 

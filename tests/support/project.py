@@ -204,15 +204,23 @@ class Project:
         stdin_closed: bool = False,
     ) -> Result:  # fmt: skip
         """The same in a process of its own: the installed command, or in a short run one forked after its imports."""
-        data = input.encode() if isinstance(input, str) else input or b""
         variables = {**self.env, **(env or {})}
-        if not INSTALLED_ONLY and not stdin_closed and self.server.can_serve(variables):
-            return Result(arguments, *self.server.run(arguments, self.root, variables, data))
+        if INSTALLED_ONLY or stdin_closed or not self.server.can_serve(variables):
+            return self.started(*arguments, input=input, env=env, stdin_closed=stdin_closed)
+        data = input.encode() if isinstance(input, str) else input or b""
+        return Result(arguments, *self.server.run(arguments, self.root, variables, data))
+
+    def started(
+        self, *arguments: str, input: str | bytes | None = None, env: Mapping[str, str] | None = None,
+        stdin_closed: bool = False,
+    ) -> Result:  # fmt: skip
+        """The same with the installed command, whichever run of the tests it is."""
+        data = input.encode() if isinstance(input, str) else input or b""
         shell = ("sh", "-c", 'exec "$0" "$@" <&-') if stdin_closed else ()
         done = subprocess.run(
             [*shell, COGCLI, *arguments],
             cwd=self.root,
-            env=variables,
+            env={**self.env, **(env or {})},
             input=data,
             capture_output=True,
             timeout=SECONDS,
