@@ -96,7 +96,9 @@ def explain_episode(directory: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecision) -> dict[str, Any]:
+def _explain_decision(
+    log: GovernedLog, policy: RunPolicy, found: ReplayedDecision
+) -> dict[str, Any]:
     event = found.event
     told = {
         name: event.payload.get(name)
