@@ -20,8 +20,9 @@ from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation
 from cogcli.base.errors import USAGE, UsageError
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault
-from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.problems import Problem, ProblemsFound
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.specs.id_grammar import is_settable
 
@@ -32,6 +33,47 @@ _EXAMPLE: Final = "http://127.0.0.1:8000"
 _BEARER: Final = ("oauth2", "openIdConnect")
 
 
+class SecurityScheme(Record):
+    """A security scheme. Its member `in` is read from `json`, as that is a keyword."""
+
+    type: str
+    scheme: str
+    name: str
+
+
+class ApiComponents(Record):
+    """The shared parts of a document."""
+
+    securitySchemes: dict[str, SecurityScheme]
+
+
+class SecuredPart(Record):
+    """A part of a document that may require credentials: alternatives, each by the names of schemes."""
+
+    security: list[Json]
+
+
+class ApiServer(Record):
+    """A server of a document."""
+
+    url: str
+
+
+class ApiInfo(Record):
+    """The information about an API."""
+
+    title: str
+
+
+class ApiHead(SecuredPart):
+    """The parts of a document about the service."""
+
+    info: ApiInfo
+    servers: list[ApiServer]
+    components: ApiComponents
+    paths: dict[str, dict[str, SecuredPart]]
+
+
 class ApiDocument(NamedTuple):
     """A document: its path as given, bytes, value, and what it says."""
 
@@ -39,6 +81,7 @@ class ApiDocument(NamedTuple):
     data: bytes
     value: Json
     api: OpenApiDocument
+    head: ApiHead
 
 
 def read_api(path: str) -> ApiDocument:
@@ -52,7 +95,8 @@ def read_api(path: str) -> ApiDocument:
         raise UsageError("input.file", f"`--from-openapi`: `{path}` {refused.message}") from refused
     try:
         value = parse_document(data, os.path.basename(path))
-        return ApiDocument(path, data, value, OpenApiDocument(value))
+        api = OpenApiDocument(value)
+        return ApiDocument(path, data, value, api, read_record(ApiHead, value))
     except DocumentFault as fault:
         raise refused_document(fault, path) from fault
 
@@ -85,11 +129,10 @@ def credentials(document: ApiDocument, service_id: str) -> Credentials:
     prefix = re.sub(r"[^A-Z0-9]+", "_", service_id.upper())
     prefix = prefix if prefix[:1].isalpha() else f"API_{prefix}"
     token, headers, taken = "", dict[str, str](), dict[str, str]()
-    components = object_of(document.value.get("components"))
-    schemes = object_of(components.get("securitySchemes"))
-    used = [name for name in _used_schemes(document.value) if name in schemes]
+    schemes = document.head.components.securitySchemes
+    used = [name for name in _used_schemes(document.head) if name in schemes]
     for name in used:
-        header, way = _header_of(object_of(schemes[name]))
+        header, way = _header_of(schemes[name])
         if not way or header.lower() in taken:
             continue
         taken[header.lower()] = name
@@ -103,24 +146,21 @@ def credentials(document: ApiDocument, service_id: str) -> Credentials:
     return Credentials(token, headers, frozenset(taken.values()))
 
 
-def _header_of(scheme: Json) -> tuple[str, str]:
+def _header_of(scheme: SecurityScheme) -> tuple[str, str]:
     """The header that a security scheme uses, and how: `bearer`, `basic` or `key`; empty for any other scheme."""
-    kind, http_scheme = scheme.get("type"), str(scheme.get("scheme")).lower()
-    if kind == "apiKey" and scheme.get("in") == "header":
-        header = str(scheme.get("name"))
-        return header, "key" if is_settable(header) else ""
+    kind, http_scheme = scheme.type, scheme.scheme.lower()
+    if kind == "apiKey" and scheme.json.get("in") == "header":
+        return scheme.name, "key" if is_settable(scheme.name) else ""
     if kind in _BEARER or (kind == "http" and http_scheme == "bearer"):
         return "Authorization", "bearer"
     return "Authorization", "basic" if kind == "http" and http_scheme == "basic" else ""
 
 
-def _used_schemes(value: Json) -> list[str]:
+def _used_schemes(head: ApiHead) -> list[str]:
     """The names of the schemes that `security` asks for, in the order of the document."""
-    holders = [value]
-    for item in object_of(value.get("paths")).values():
-        holders += [part for part in object_of(item).values() if isinstance(part, dict)]
-    asked = (each for holder in holders for each in list_of(holder.get("security")))
-    return list(dict.fromkeys(name for each in asked for name in object_of(each)))
+    operations = (part for item in head.paths.values() for part in item.values())
+    asked = (each for part in (head, *operations) for each in part.security)
+    return list(dict.fromkeys(name for each in asked for name in each))
 
 
 def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
@@ -144,10 +184,7 @@ def base_url_of(
     """
     url = given or document.api.server
     if url is None:
-        servers = [
-            one_line(object_of(each).get("url"), 80)
-            for each in list_of(document.value.get("servers"))
-        ]
+        servers = [one_line(each.url, 80) for each in document.head.servers]
         found = f"its servers are {', '.join(servers)}" if servers else "it names no server"
         message = f"the document does not name the address of the service: {found}"
         raise UsageError(
@@ -188,7 +225,7 @@ def service_file(
     value["spec_ref"] = spec_ref
     if given.token:
         value["auth_ref"] = given.token
-    title = description_of(object_of(document.value.get("info")).get("title"))
+    title = description_of(document.head.info.title)
     metadata: Json = {"description": title} if title else {}
     if given.headers:
         metadata["headers"] = given.headers

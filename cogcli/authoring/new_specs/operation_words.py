@@ -4,14 +4,15 @@ for checking have none of it."""
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from cogcli.base.api_documents.loader import resolve
 from cogcli.base.api_documents.openapi import Entry
 from cogcli.base.json_pointer import NOWHERE, DocumentFault
-from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.terminal_text import visible
 from cogcli.base.yaml.text_faults import UNSAFE
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 
 LONGEST: Final = 300
@@ -34,17 +35,72 @@ def operation_words(document: Json, entry: Entry) -> OperationWords:
     return _Reader(document).words(entry)
 
 
-def one_line(text: Any, longest: int = LONGEST) -> str:
-    """A text of others as one line in which nothing is hidden; empty for what is not text."""
-    if not isinstance(text, str):
-        return ""
+def one_line(text: str, longest: int = LONGEST) -> str:
+    """A text of others as one line in which nothing is hidden."""
     line = visible(" ".join(text[: 8 * longest].split()))
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
 
 
-def description_of(text: Any) -> str:
+def description_of(text: str) -> str:
     """A text of others as one line that a spec can hold: without the characters that no spec may."""
-    return one_line(UNSAFE.sub("", text.replace("\r", " "))) if isinstance(text, str) else ""
+    return one_line(UNSAFE.sub("", text.replace("\r", " ")))
+
+
+class SchemaWords(Record):
+    """The words and parts of a schema."""
+
+    description: str
+    properties: Json
+    allOf: list[Any]
+    examples: list[Any]
+    example: Any = NOWHERE
+
+
+class ExampleWords(Record):
+    """A named example."""
+
+    value: Any = NOWHERE
+
+
+class MediaWords(Record):
+    """The words of a parameter, or of a body in one media type."""
+
+    description: str
+    schema: Any = None
+    examples: Json
+    example: Any = NOWHERE
+
+
+class BodyWords(Record):
+    """The words of a request body or of a reply."""
+
+    description: str
+    content: Json
+
+
+class PathWords(Record):
+    """The parameters of a path, or of an operation."""
+
+    parameters: list[Any]
+
+
+class EntryWords(PathWords):
+    """The words and parts of an operation."""
+
+    summary: str
+    description: str
+    requestBody: Any = None
+    responses: Json
+    callbacks: Any = None
+
+
+class DocumentPaths(Record):
+    """The paths of a document."""
+
+    paths: Json
+
+
+_Words = TypeVar("_Words", bound=Record)
 
 
 class _Reader:
@@ -55,65 +111,60 @@ class _Reader:
         self._replies: dict[str, list[str]] = {}
 
     def words(self, entry: Entry) -> OperationWords:
-        item = self._resolved(object_of(self._document.get("paths")).get(entry.path))
-        own = object_of(item.get(entry.method.lower()))
-        for holder in (item, own):
-            for parameter in map(self._resolved, list_of(holder.get("parameters"))):
-                name = f"{parameter.get('in')}.{parameter.get('name')}"
-                self._add(name, parameter, parameter.get("schema"))
-        body = self._resolved(own.get("requestBody"))
-        self._members("body", self._json(body), description_of(body.get("description")))
-        for status, raw in object_of(own.get("responses")).items():
-            reply = self._resolved(raw)
-            self._replies[status.upper() if status != "default" else status] = [
-                *object_of(reply.get("content"))
-            ]
+        paths = read_record(DocumentPaths, self._document).paths
+        item = self._read(PathWords, paths.get(entry.path))
+        own = read_record(EntryWords, item.json.get(entry.method.lower()))
+        for raw in (*item.parameters, *own.parameters):
+            parameter = self._read(MediaWords, raw)
+            name = f"{parameter.json.get('in')}.{parameter.json.get('name')}"
+            self._add(name, parameter, parameter.schema)
+        body = self._read(BodyWords, own.requestBody)
+        self._members("body", self._json(body), description_of(body.description))
+        for status, raw in own.responses.items():
+            reply = self._read(BodyWords, raw)
+            self._replies[status.upper() if status != "default" else status] = [*reply.content]
             if status.startswith("2"):
                 self._members("response", self._json(reply))
-        long, short = description_of(own.get("description")), description_of(own.get("summary"))
+        long, short = description_of(own.description), description_of(own.summary)
         said = long if len(long) < LONGEST else short
         return OperationWords(
             said or short or long or description_of(entry.title),
             self._texts,
             self._examples,
             self._replies,
-            bool(own.get("callbacks")),
+            bool(own.callbacks),
         )
 
-    def _resolved(self, value: Any) -> Json:
+    def _read(self, cls: type[_Words], value: Any) -> _Words:
+        """The record of a value, or of the target of its reference; an empty one for anything else."""
         with suppress(DocumentFault):
-            return resolve(self._document, value, ())[0]
-        return {}
+            return read_record(cls, resolve(self._document, value, ())[0])
+        return read_record(cls, {})
 
-    def _json(self, holder: Json) -> Json:
-        content = object_of(holder.get("content"))
-        return self._resolved(next((content[name] for name in content if "json" in name), None))
+    def _json(self, holder: BodyWords) -> MediaWords:
+        content = holder.content
+        name = next((name for name in content if "json" in name), "")
+        return self._read(MediaWords, content.get(name))
 
-    def _members(self, name: str, media: Json, said: str = "") -> None:
-        """The words about a body or a reply, and about each property that it names at its top."""
-        self._add(name, media, media.get("schema"), said)
-        pending = [media.get("schema")]
+    def _members(self, name: str, media: MediaWords, said: str = "") -> None:
+        """Add the words about a body or a reply, and about each property that it names at its top."""
+        self._add(name, media, media.schema, said)
+        pending = [media.schema]
         for _ in range(_MOST_PARTS):
             if not pending:
                 break
-            part = self._resolved(pending.pop(0))
-            pending += list_of(part.get("allOf"))
-            for key, schema in object_of(part.get("properties")).items():
-                self._add(f"{name}.{key}", {}, schema)
+            part = self._read(SchemaWords, pending.pop(0))
+            pending += part.allOf
+            for key, schema in part.properties.items():
+                self._add(f"{name}.{key}", read_record(MediaWords, {}), schema)
 
-    def _add(self, name: str, holder: Json, raw: Any, said: str = "") -> None:
-        schema = self._resolved(raw)
-        beside = object_of(raw).get("description")  # of 3.1, beside a reference
-        texts = (holder.get("description"), beside, schema.get("description"), said)
+    def _add(self, name: str, holder: MediaWords, raw: Any, said: str = "") -> None:
+        schema = self._read(SchemaWords, raw)
+        beside = read_record(SchemaWords, raw).description  # of 3.1, beside a reference
+        texts = (holder.description, beside, schema.description, said)
         self._texts.setdefault(name, next(filter(None, map(description_of, texts)), ""))
-        named = next(iter(object_of(holder.get("examples")).values()), None)
-        of_schema = list_of(schema.get("examples"))
-        found = (
-            holder.get("example", NOWHERE),
-            self._resolved(named).get("value", NOWHERE) if named is not None else NOWHERE,
-            schema.get("example", NOWHERE),
-            of_schema[0] if of_schema else NOWHERE,
-        )
+        named = self._read(ExampleWords, next(iter(holder.examples.values()), None))
+        found = (holder.example, named.value, schema.example, *schema.examples[:1])
         example = next((each for each in found if each is not NOWHERE), NOWHERE)
         if example is not NOWHERE:
             self._examples.setdefault(name, example)
