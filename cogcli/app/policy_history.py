@@ -13,7 +13,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import start_of
-from cogcli.policy.comparisons import Explained, explain_verdict
+from cogcli.policy.comparisons import VerdictExplanation, explain_verdict
 from cogcli.policy.run_policy import JudgedCall, RunPolicy
 from cogcli.policy.verdict import Verdict
 from cogcli.run.log_index import read_log_index
@@ -142,7 +142,7 @@ def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> dict[str
         verdict = policy.decide(case)
         return verdict.lifted() if (verdict.verdict, verdict.gate) in found.lifted else verdict
 
-    explained: Explained = explain_verdict(rules, found.case, decide)
+    explained: VerdictExplanation = explain_verdict(rules, found.case, decide)
     return {
         "compared": [{**each._asdict(), "text": each.text} for each in explained.decided],
         "flips": [{**each._asdict(), "text": each.text} for each in explained.flips],

@@ -1,8 +1,8 @@
-"""Approvals: a person's yes to one exact action (docs/reference/execution.md#approvals). Pure.
+"""Approvals: a person's permission for one exact action (docs/reference/execution.md#approvals). Pure.
 
-1. An approval names the action by hash: capability, binding, step, input and evidence. Anything else is not approved.
-2. It is used once. A repeat of the same call asks again.
-3. It expires, and is invalid before it was given: setting the clock back does not renew it.
+1. An approval names the action by hash: capability, binding, step, input and evidence. It covers no other action.
+2. It is used once. A repeat of the same call makes a new request.
+3. It expires, and is invalid before the time it was given: setting the clock back does not renew it.
 4. A rejection vetoes the step.
 """
 
@@ -14,8 +14,8 @@ from cogcli.base.canonical import digest_of
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase, SafetyGateFailedError
 
 
-class Asked(NamedTuple):
-    """One request for approval, as it stands in `approval.requested`."""
+class RequestedAction(NamedTuple):
+    """One request for approval, as `approval.requested` records it."""
 
     approval_id: str
     capability: str
@@ -26,25 +26,25 @@ class Asked(NamedTuple):
     gate: str = ""
 
 
-class Answered(NamedTuple):
-    """A person's answer to a request: granted or not, by whom, why and when."""
+class ApprovalAnswer(NamedTuple):
+    """A person's answer to a request: whether it is granted, by whom, why and when."""
 
-    asked: Asked
+    asked: RequestedAction
     granted: bool
     by: str
     reason: str
     at: str
     used: bool = False
-    """Whether the log has the start of the call it allowed, or the decision that it led to: then it was valid, and no
-    longer expires."""
+    """Whether the log has the start of the approved call, or the decision that followed. A used approval was valid and
+    no longer expires."""
     event: str = ""
-    """The id of the event that holds it."""
+    """The id of the event that records the answer."""
 
 
 def action_hash(
     *, run_id: str, capability: str, binding: str, step_id: str, values: dict[str, Any]
 ) -> str:
-    """The digest that names one action; equal JSON gives an equal digest, `1` and `true` differ."""
+    """Return the digest of one action. Equal JSON gives an equal digest; `1` and `true` differ."""
     return digest_of(
         {
             "run": run_id,
@@ -57,18 +57,21 @@ def action_hash(
 
 
 class Approvals:
-    """The answers a run may use, each once, by step."""
+    """The answers that a run may use, each once, by step."""
 
-    def __init__(self, answers: tuple[Answered, ...] = ()) -> None:
-        self._answers: dict[str, list[Answered]] = {}
+    def __init__(self, answers: tuple[ApprovalAnswer, ...] = ()) -> None:
+        self._answers: dict[str, list[ApprovalAnswer]] = {}
         for answer in answers:
             self._answers.setdefault(answer.asked.step_id, []).append(answer)
 
     def use(
         self, step_id: str, action: str, evidence: str, now: str
-    ) -> Answered | RuntimeErrorBase | None:
-        """The approval of this action, used up by that; the error of a rejection, or of the last invalid approval; None
-        where there is no answer. An invalid approval is dropped for a later one."""
+    ) -> ApprovalAnswer | RuntimeErrorBase | None:
+        """Use up and return the approval of this action.
+
+        Return the error of a rejection, or of the last invalid approval. Return None without an answer. An invalid
+        approval is dropped in favor of a later one.
+        """
         waiting = self._answers.get(step_id, [])
         error: RuntimeErrorBase | None = None
         while waiting:
@@ -82,9 +85,9 @@ class Approvals:
         return error
 
     def _stale(
-        self, answer: Answered, action: str, evidence: str, now: str
+        self, answer: ApprovalAnswer, action: str, evidence: str, now: str
     ) -> PolicyApprovalError | None:
-        """Why an approval is not valid for this action now; None if it is."""
+        """Return the reason why an approval is invalid for this action now, or None if it is valid."""
         hint = "look at what is asked now, and approve that"
         if answer.asked.action_hash != action or answer.asked.evidence_hash != evidence:
             text = "what is about to be done is not what was approved"
@@ -96,10 +99,12 @@ class Approvals:
 
 
 class ReplayedApprovals(Approvals):
-    """The answers of a recorded run, for its replay. One that was used stays valid whatever its hash: the log may
-    hold a masked input, which has another."""
+    """The answers of a recorded run, for its replay.
+
+    A used answer stays valid with any hash: the log may hold a masked input, which has another hash.
+    """
 
     def _stale(
-        self, answer: Answered, action: str, evidence: str, now: str
+        self, answer: ApprovalAnswer, action: str, evidence: str, now: str
     ) -> PolicyApprovalError | None:
         return None if answer.used else super()._stale(answer, action, evidence, now)

@@ -1,7 +1,7 @@
-"""What a run may spend, reserved and committed atomically (docs/reference/pack.md#budgets). Pure but for one lock.
+"""The budgets of a run, reserved and committed atomically (docs/reference/pack.md#budgets). Pure except for one lock.
 
-One `Budgets` belongs to a top-level run and all below it. A reservation takes all its keys or none, so that parallel
-lanes cannot spend the same rest twice.
+One `Budgets` belongs to a top-level run and all runs below it. A reservation takes all its keys or none, so that
+parallel branches cannot spend the same remainder twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cogcli.declarations.spec import Spec
 
 
 def _defaults_of(budget: Spec) -> dict[str, Any]:
-    """The limits that a declared budget has by default; one without a default is left out."""
+    """Return the default limits of a declared budget. A limit without a default is left out."""
     return {
         name: _defaults_of(value) if isinstance(value, Spec) else value
         for name, value in vars(budget).items()
@@ -25,7 +25,7 @@ def _defaults_of(budget: Spec) -> dict[str, Any]:
 
 
 DEFAULTS: Final = _defaults_of(PackBudget())
-"""The budgets of a run under a pack that sets none."""
+"""The budgets of a run if its pack sets none."""
 COUNTED: Final = (
     "tokens.workflow",
     "tool_calls.per_turn",
@@ -34,19 +34,19 @@ COUNTED: Final = (
     "turns",
     "cost_microusd",
 )
-"""The budgets that are spent; the others bound one thing each."""
+"""The budgets that are spent. Each other budget limits a single item."""
 PER_TURN: Final = "tool_calls.per_turn"
 
 
 def budget_hint(key: str, *, pack: bool) -> str:
-    """How a run gets more of a budget: under a pack flags and request only lower what the pack gives."""
+    """Return a hint on how a run gets more of a budget. Under a pack, flags and requests can only lower its limits."""
     if not pack:
         return f"give it more with --budget {key}=N"
     return f"raise `{key}` in the budget of the pack, or where --budget or the request lowers it"
 
 
-class Exceeded(NamedTuple):
-    """Why nothing was reserved: the first key whose limit would be passed, what of it is taken, the limit."""
+class BudgetOverrun(NamedTuple):
+    """The reason why a reservation failed: the first key beyond its limit, its used amount and its limit."""
 
     key: str
     used: int
@@ -54,14 +54,14 @@ class Exceeded(NamedTuple):
 
 
 class BudgetUsage(NamedTuple):
-    """What is spent of a budget, and what is reserved beside that."""
+    """The spent and the reserved amount of a budget."""
 
     used: int = 0
     reserved: int = 0
 
 
 class Reservation:
-    """An amount by key that nobody else can have. It ends by `commit` or `release`; the second end does nothing."""
+    """A reserved amount per key. It ends by `commit` or `release`; a second end has no effect."""
 
     __slots__ = ("_budgets", "_needs", "_open")
 
@@ -69,11 +69,11 @@ class Reservation:
         self._budgets, self._needs, self._open = budgets, dict(needs), True
 
     def commit(self, actual: Mapping[str, int] | None = None) -> None:
-        """Spend what was really used; without it what was reserved."""
+        """Spend the actual amounts, or the reserved ones without `actual`."""
         self._end(self._needs if actual is None else actual)
 
     def release(self) -> None:
-        """Give back what was reserved."""
+        """Return the reserved amounts."""
         self._end(NOTHING)
 
     def _end(self, spent: Mapping[str, int]) -> None:
@@ -92,32 +92,32 @@ class Budgets:
         self._used: dict[str, int] = {}
         self._reserved: dict[str, int] = {}
 
-    def reserve(self, needs: Mapping[str, int]) -> Reservation | Exceeded:
-        """A reservation of all keys, or the first key that has not so much left."""
+    def reserve(self, needs: Mapping[str, int]) -> Reservation | BudgetOverrun:
+        """Return a reservation of all keys, or the first key with too little left."""
         with self.lock:
             for key, amount in needs.items():
                 taken = self._used.get(key, 0) + self._reserved.get(key, 0)
                 limit = self.limits.get(key)
                 if limit is not None and taken + amount > limit:
-                    return Exceeded(key, taken, limit)
+                    return BudgetOverrun(key, taken, limit)
             for key, amount in needs.items():
                 self._reserved[key] = self._reserved.get(key, 0) + amount
         return Reservation(self, needs)
 
     def settle(self, needs: Mapping[str, int], spent: Mapping[str, int]) -> None:
-        """End a reservation; the caller holds the lock."""
+        """End a reservation. The caller holds the lock."""
         for key, amount in needs.items():
             self._reserved[key] -= amount
         for key, amount in spent.items():
             self._used[key] = self._used.get(key, 0) + amount
 
     def begin_turn(self) -> None:
-        """Begin to count what is limited per turn anew."""
+        """Reset the count of the limits per turn."""
         with self.lock:
             self._used[PER_TURN] = 0
 
     def usage(self) -> dict[str, BudgetUsage]:
-        """What is used and reserved, by each key that has a limit or a use."""
+        """Return the used and reserved amount of each key with a limit or a use."""
         with self.lock:
             keys = dict.fromkeys((*self.limits, *self._used, *self._reserved))
             return {
@@ -125,7 +125,7 @@ class Budgets:
             }
 
     def remaining(self) -> dict[str, int]:
-        """What each limit has left beside what is reserved."""
+        """Return the rest of each limit, without reserved amounts."""
         with self.lock:
             return {
                 key: max(0, limit - self._used.get(key, 0) - self._reserved.get(key, 0))
@@ -134,7 +134,7 @@ class Budgets:
 
 
 def flatten(budget: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, int | float]]:
-    """The limits of a budget by dotted key."""
+    """Yield the limits of a budget by dotted key."""
     for name, value in budget.items():
         if isinstance(value, Mapping):
             yield from flatten(value, f"{prefix}{name}.")
@@ -145,10 +145,10 @@ def flatten(budget: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 def merge_limits(
     defaults: Mapping[str, Any], declared: Mapping[str, Any]
 ) -> dict[str, int | float]:
-    """The limits of a run by dotted key: what a pack declares, else the default."""
+    """Return the limits of a run by dotted key: the pack's, otherwise the default."""
     return dict(flatten(defaults)) | dict(flatten(declared))
 
 
 def raised_keys(limits: Mapping[str, int | float], given: Mapping[str, int | float]) -> list[str]:
-    """The keys of a flag that would raise a limit, which none may."""
+    """Return the keys for which a flag would raise a limit, which is forbidden."""
     return [key for key, value in given.items() if key in limits and value > limits[key]]

@@ -1,4 +1,4 @@
-"""Why a call was decided as it was: the comparisons of its rules, and the nearest number that would decide otherwise
+"""The comparisons that decided a call, and the nearest number that would decide otherwise
 (docs/reference/pack.md#explain). Pure.
 
 A number is tried, never derived: the call is decided again with it.
@@ -15,7 +15,7 @@ from cogcli.base.canonical import compact
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import MAX_INTEGER
 from cogcli.declarations.pack_spec import PolicyRule
-from cogcli.policy.evaluation import Broken, Evaluation, Path
+from cogcli.policy.evaluation import Evaluation, EvaluationError, Path
 from cogcli.policy.jsonlogic import compile_rule
 from cogcli.policy.pack_policy import CompiledPolicyRule
 from cogcli.policy.run_policy import JudgedCall, with_value
@@ -44,11 +44,11 @@ _VERDICTS: Final = {
 
 
 class Comparison(NamedTuple):
-    """One comparison of a rule with what it compared: the value at a path with a threshold."""
+    """One comparison in a rule with its operands: the value at a path and a threshold."""
 
     rule: str
     pointer: str
-    """Where it stands in the rule: a JSON pointer below `if`, or `/args/NAME`."""
+    """Its place in the rule: a JSON pointer below `if`, or `/args/NAME`."""
     path: str
     value: Any
     operator: str
@@ -57,7 +57,7 @@ class Comparison(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As people write it."""
+        """The comparison in readable form."""
         word = self.operator if self.holds else f"is not {self.operator}"
         return f"`{self.path}` {_value_text(self.value)} {word} {_value_text(self.threshold)}"
 
@@ -71,20 +71,22 @@ class Flip(NamedTuple):
     verdict: str
     gate: str
     rule: str
-    """The rule whose comparison turns there."""
+    """The rule of the comparison that changes there."""
     distance: float
-    """How far the number is from the one that was given."""
+    """The distance between the number and the actual one."""
 
     @property
     def text(self) -> str:
-        """As people say it."""
+        """The numbers and the other verdict in words."""
         numbers = _WORDS[self.operator].format(_value_text(self.value))
         return f"{numbers} would {_VERDICTS[self.verdict].format(self.gate)}"
 
 
-class Explained(NamedTuple):
-    """The comparisons that decided; the numbers that would decide otherwise, those of the rule that decided first, then
-    the nearest; and the facts that were missing."""
+class VerdictExplanation(NamedTuple):
+    """The explanation of a verdict: the deciding comparisons, the numbers that would change it, and missing facts.
+
+    Numbers of the deciding rule come first, then the nearest.
+    """
 
     verdict: Verdict
     decided: tuple[Comparison, ...]
@@ -94,12 +96,12 @@ class Explained(NamedTuple):
 
 def explain_verdict(
     rules: Sequence[CompiledPolicyRule], case: JudgedCall, decide: Decide
-) -> Explained:
-    """What decided a case under these rules, by deciding it again with other numbers."""
+) -> VerdictExplanation:
+    """Return the explanation of a case under these rules. The case is decided again with other numbers."""
     verdict = decide(case)
     enforced = [rule.declared for rule in rules if rule.declared.is_enforced]
     compared = [each for rule in enforced for each in comparisons_of(rule, case.data)]
-    turns = [(flip, each) for each in compared for flip in _flips(each, case, verdict, decide)]
+    turns = [(flip, each) for each in compared for flip in _find_flips(each, case, verdict, decide)]
 
     def rank(turn: tuple[Flip, Comparison]) -> tuple[bool, float, str]:
         flip, _ = turn
@@ -113,28 +115,35 @@ def explain_verdict(
         decisive = own if verdict.rule else [each for _, each in turns[:1]]
     missing = [error["rule"] for error in verdict.rule_errors if error["code"] == "missing"]
     absent = [path for path, value in verdict.reads.items() if value is None] if missing else []
-    return Explained(verdict, tuple(dict.fromkeys(decisive)), flips, tuple(absent))
+    return VerdictExplanation(verdict, tuple(dict.fromkeys(decisive)), flips, tuple(absent))
 
 
 def comparisons_of(rule: PolicyRule, data: dict[str, Any]) -> list[Comparison]:
-    """The comparisons of a rule between a value that is read and another one; those without a result, and those of
-    the items of a list, are left out."""
+    """Return the comparisons of a rule between a fact and another value.
+
+    Comparisons without a result, and those of the items of a list, are left out.
+    """
     found = [
-        each for site in _sites(rule.condition, ()) for each in _compared(rule.rule_id, *site, data)
+        each
+        for site in _find_sites(rule.condition, ())
+        for each in _compare_paths(rule.rule_id, *site, data)
     ]
     for name, limit in rule.then.limits.items():
         value = data["args"].get(name)
         for operator, bound in (("<=", limit.max), (">=", limit.min)):
             if bound is not None:
-                found += _held(rule.rule_id, ("args", name), f"args.{name}", value, operator, bound)
+                found += _evaluate_comparison(
+                    rule.rule_id, ("args", name), f"args.{name}", value, operator, bound
+                )
     return found
 
 
-def _sites(source: Any, path: Path) -> Iterator[tuple[Path, str, Any, Any]]:
-    """Each comparison below an expression: its place, operator and two sides; of three sides both pairs."""
+def _find_sites(source: Any, path: Path) -> Iterator[tuple[Path, str, Any, Any]]:
+    """Yield each comparison below an expression: its place, operator and two sides. A comparison of three sides gives
+    both pairs."""
     if isinstance(source, list):
         for number, item in enumerate(source):
-            yield from _sites(item, (*path, number))
+            yield from _find_sites(item, (*path, number))
     elif isinstance(source, dict) and len(source) == 1:
         name, given = next(iter(source.items()))
         inside = given[:1] if name in _LOOPS and isinstance(given, list) else given
@@ -142,13 +151,14 @@ def _sites(source: Any, path: Path) -> Iterator[tuple[Path, str, Any, Any]]:
         if operator and isinstance(given, list):
             for left, right in pairwise(given):
                 yield (*path, name), operator, left, right
-        yield from _sites(inside, (*path, name))
+        yield from _find_sites(inside, (*path, name))
 
 
-def _compared(
+def _compare_paths(
     rule_id: str, place: Path, operator: str, left: Any, right: Any, data: dict[str, Any]
 ) -> Iterator[Comparison]:
-    """A comparison for each side that depends on one path: its value there against what it would have to be."""
+    """Yield a comparison for each path that a side depends on: its value against the value at which the result
+    changes."""
     for mine, other, word in (
         (left, right, operator),
         (right, left, MIRRORED.get(operator, operator)),
@@ -156,25 +166,26 @@ def _compared(
         threshold = _value_of(other, data)
         for path in sorted(compile_rule(mine).paths):
             value = _value_of({"var": path}, data)
-            turned = _solved(mine, path, data, value, threshold, word)
+            turned = _solve_for_path(mine, path, data, value, threshold, word)
             if turned is not None:
-                yield from _held(rule_id, place, path, value, *turned)
+                yield from _evaluate_comparison(rule_id, place, path, value, *turned)
 
 
-def _held(
+def _evaluate_comparison(
     rule_id: str, place: Path, path: str, value: Any, operator: str, threshold: Any
 ) -> Iterator[Comparison]:
-    """The comparison of a value with a threshold, if it has a result."""
+    """Yield the comparison of a value with a threshold, if it has a result."""
     sides = [{"var": "value"}, {"var": "threshold"}]
     holds = _value_of({operator: sides}, {"value": value, "threshold": threshold})
     if holds is not None:
         yield Comparison(rule_id, pointer_of(place), path, value, operator, threshold, holds)
 
 
-def _solved(
+def _solve_for_path(
     side: Any, path: str, data: dict[str, Any], value: Any, threshold: Any, operator: str
 ) -> tuple[str, Any] | None:
-    """The comparison of a path alone that a side, which may compute with it, stands for; None where that is none."""
+    """Return the operator and threshold for a path alone that are equivalent to a side that computes with it. None if
+    the side is not linear."""
     if path_of(side) == path:
         return operator, threshold
     if not (_is_number(value) and _is_number(threshold)):
@@ -189,17 +200,19 @@ def _solved(
     bound = value + (threshold - here) / (one - here)
     if not math.isfinite(bound):
         return None
-    return (operator if one > here else MIRRORED.get(operator, operator)), _whole(bound)
+    return (operator if one > here else MIRRORED.get(operator, operator)), _as_integer(bound)
 
 
-def _flips(found: Comparison, case: JudgedCall, verdict: Verdict, decide: Decide) -> Iterator[Flip]:
-    """Where a comparison turns, if the call is decided otherwise there; else on either side of its threshold, where
-    another rule may have left off."""
+def _find_flips(
+    found: Comparison, case: JudgedCall, verdict: Verdict, decide: Decide
+) -> Iterator[Flip]:
+    """Yield the flip of a comparison if the call is decided otherwise there. Otherwise try both sides of its threshold,
+    where another rule may decide."""
     if not _is_number(found.value):
         return
     turned = _NEGATED[found.operator] if found.holds else found.operator
     for operator in (turned, "<", ">"):
-        number = _beyond(operator, found.threshold)
+        number = _first_number(operator, found.threshold)
         other = decide(case.with_value(found.path, number))
         if (other.verdict, other.gate) != (verdict.verdict, verdict.gate):
             distance = abs(found.value - number)
@@ -216,8 +229,8 @@ def _flips(found: Comparison, case: JudgedCall, verdict: Verdict, decide: Decide
                 return
 
 
-def _beyond(operator: str, bound: float) -> float:
-    """The first number in this relation to a bound."""
+def _first_number(operator: str, bound: float) -> float:
+    """Return the first number in this relation to a bound."""
     if operator in ("<=", ">=", "=="):
         return bound
     up = operator == ">"
@@ -227,15 +240,15 @@ def _beyond(operator: str, bound: float) -> float:
 
 
 def _value_of(source: Any, data: dict[str, Any]) -> Any:
-    """The value of an expression with these facts; None where it has none."""
+    """Return the value of an expression with these facts, or None if it has none."""
     try:
         return compile_rule(source).run(Evaluation(data), data)
-    except Broken:
+    except EvaluationError:
         return None
 
 
 def path_of(source: Any) -> str:
-    """The path of an expression that is a variable alone; empty for any other."""
+    """Return the path of an expression that is only a variable. Empty for any other expression."""
     match source:
         case {"var": str(path) | [str(path), *_], **others} if not others:
             return path
@@ -246,8 +259,9 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float)
 
 
-def _whole(value: Any) -> Any:
-    """An integer instead of an equal number with a point, as far as JSON tells integers apart."""
+def _as_integer(value: Any) -> Any:
+    """Return a float with an integral value as an integer, within the range of JSON integers. Other values are
+    unchanged."""
     return (
         int(value)
         if type(value) is float and value.is_integer() and abs(value) <= MAX_INTEGER
@@ -256,5 +270,5 @@ def _whole(value: Any) -> Any:
 
 
 def _value_text(value: Any) -> str:
-    text = compact(_whole(value)).decode()
+    text = compact(_as_integer(value)).decode()
     return text if len(text) <= 60 else f"{text[:60]}…"

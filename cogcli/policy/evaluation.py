@@ -1,4 +1,4 @@
-"""One evaluation of a JsonLogic rule: the facts, what is read of them, and values without coercion. Pure."""
+"""One evaluation of a JsonLogic rule: the facts, the record of reads, and values without coercion. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Path = tuple[str | int, ...]
 
 
 class Evaluation:
-    """One evaluation of a rule: the facts, what was read of them, and the operations that are left."""
+    """One evaluation of a rule: the facts, the values read so far, and the remaining operations."""
 
     __slots__ = ("data", "last", "left", "reads")
 
@@ -24,16 +24,16 @@ class Evaluation:
         self.reads: dict[str, Any] = {}
         self.left = MAX_OPERATIONS
         self.last = ""
-        """The path of the fact that was read last."""
+        """The path of the last fact that was read."""
 
     def spend(self, operations: int) -> None:
-        """Count operations. Raises Broken `limit` once there were too many."""
+        """Count operations. Raise EvaluationError `limit` after too many."""
         self.left -= operations
         if self.left < 0:
-            raise Broken("limit", f"more than {MAX_OPERATIONS} operations")
+            raise EvaluationError("limit", f"more than {MAX_OPERATIONS} operations")
 
     def look_up(self, scope: Any, path: str, segments: list[str]) -> Any:
-        """The value at a dotted path, MISSING where there is none or null; noted if it is one of the facts."""
+        """Return the value at a dotted path, or MISSING if it is absent or null. A read of a fact is recorded."""
         value = scope
         for segment in segments:
             if isinstance(value, dict):
@@ -51,27 +51,27 @@ class Evaluation:
 
 
 def segments_of(path: str) -> list[str]:
-    """The segments of a dotted path; none of the empty one, which is all that is in scope."""
+    """Return the segments of a dotted path. The empty path, which stands for the whole scope, has none."""
     return path.split(".") if path else []
 
 
 Evaluate = Callable[[Evaluation, Any], Any]
 
 
-class Broken(Exception):
-    """Ends an evaluation; the operator that it happened in adds its place."""
+class EvaluationError(Exception):
+    """Ends an evaluation. The operator in which it arose adds its place."""
 
     def __init__(self, code: str, message: str, name: str = "", path: Path | None = None) -> None:
         self.code, self.message, self.name, self.path = code, message, name, path
 
 
 class Compiler(Protocol):
-    """What an operator asks of the compiler of its rule."""
+    """The services of a rule's compiler for its operators."""
 
     paths: set[str]
-    """What `var` and `missing` name outside of loops."""
+    """The paths that `var` and `missing` name outside of loops."""
     computed: bool
-    """Whether `missing` takes names that are worked out."""
+    """Whether `missing` takes computed names."""
 
     def expression(self, source: Any, path: Path, depth: int, *, at_root: bool) -> Evaluate: ...
 
@@ -81,100 +81,100 @@ class Compiler(Protocol):
 
 
 class OperatorCall(NamedTuple):
-    """An operator with its arguments, while it is compiled."""
+    """An operator with its arguments, during compilation."""
 
     compiler: Compiler
     arguments: list[Any]
     path: Path
     depth: int
-    """How many expressions it is inside of, itself among them."""
+    """The nesting depth of the expression, itself included."""
     listed: bool
     """Whether the arguments are written as a list."""
     at_root: bool
-    """Whether paths are those of the facts, not of the item of a loop."""
+    """Whether paths refer to the facts, not to the item of a loop."""
 
     def at(self, number: int) -> Path:
-        """The place of an argument."""
+        """Return the place of an argument."""
         return (*self.path, number) if self.listed else self.path
 
     def argument(self, number: int, *, at_root: bool | None = None) -> Evaluate:
-        """The closure of an argument; the body of a loop is not `at_root`."""
+        """Return the closure of an argument. The body of a loop is not `at_root`."""
         inside = self.at_root if at_root is None else at_root
         return self.compiler.expression(
             self.arguments[number], self.at(number), self.depth + 1, at_root=inside
         )
 
     def every(self) -> list[Evaluate]:
-        """The closures of all arguments."""
+        """Return the closures of all arguments."""
         return [self.argument(number) for number in range(len(self.arguments))]
 
     def condition(self, number: int, *, at_root: bool | None = None) -> Evaluate:
-        """The closure of an argument that is asked for its truth."""
+        """Return a closure that evaluates an argument to its truth."""
         run, truth = self.valued_condition(number, at_root=at_root)
         return lambda evaluation, scope: truth(run(evaluation, scope))
 
     def valued_condition(
         self, number: int, *, at_root: bool | None = None
     ) -> tuple[Evaluate, Callable[[Any], bool]]:
-        """The closure of an argument, and what the truth of its value is."""
+        """Return the closure of an argument, and the function that gives the truth of its value."""
         return self.argument(number, at_root=at_root), self.compiler.truth_of(
             self.arguments[number]
         )
 
     def fault(self, message: str) -> Evaluate:
-        """Report that this operator is wrong in itself."""
+        """Report that this operator is invalid in itself."""
         return self.compiler.fault(self.path, message)
 
 
 def describe(value: Any) -> str:
-    """The kind of a value with its article, for messages."""
+    """Return the kind of a value with its article, for messages."""
     return f"a {kind_of(value)}" if value is not None else "null"
 
 
-def boolean_of(value: Any) -> bool:
-    """The value, which must be a boolean. Raises Broken `type`, like the functions below."""
+def require_boolean(value: Any) -> bool:
+    """Return the value if it is a boolean. Raise EvaluationError `type`, as the functions below."""
     if isinstance(value, bool):
         return value
-    raise Broken("type", f"expected true or false, found {describe(value)}")
+    raise EvaluationError("type", f"expected true or false, found {describe(value)}")
 
 
-def number_of(value: Any) -> int | float:
-    """The value, which must be a number."""
+def require_number(value: Any) -> int | float:
+    """Return the value if it is a number."""
     if type(value) is int or type(value) is float:
         return value
-    raise Broken("type", f"expected a number, found {describe(value)}")
+    raise EvaluationError("type", f"expected a number, found {describe(value)}")
 
 
-def whole_of(value: Any) -> int:
-    """The value, which must be an integer."""
+def require_integer(value: Any) -> int:
+    """Return the value if it is an integer."""
     if type(value) is int:
         return value
-    raise Broken("type", f"expected a whole number, found {describe(value)}")
+    raise EvaluationError("type", f"expected a whole number, found {describe(value)}")
 
 
-def text_of(value: Any) -> str:
-    """The value, which must be text."""
+def require_text(value: Any) -> str:
+    """Return the value if it is text."""
     if isinstance(value, str):
         return value
-    raise Broken("type", f"expected text, found {describe(value)}")
+    raise EvaluationError("type", f"expected text, found {describe(value)}")
 
 
-def list_of(value: Any) -> list[Any]:
-    """The value, which must be a list."""
+def require_list(value: Any) -> list[Any]:
+    """Return the value if it is a list."""
     if isinstance(value, list):
         return value
-    raise Broken("type", f"expected a list, found {describe(value)}")
+    raise EvaluationError("type", f"expected a list, found {describe(value)}")
 
 
 def in_range(value: int | float) -> int | float:
-    """A computed number. Raises Broken `range` where JSON readers would not all read the same one."""
-    if not abs(value) <= MAX_INTEGER:  # false of a NaN, too
-        raise Broken("range", "the number is out of range")
+    """Return a computed number. Raise EvaluationError `range` if JSON readers would not all read the same number."""
+    if not abs(value) <= MAX_INTEGER:  # false for NaN too
+        raise EvaluationError("range", "the number is out of range")
     return value
 
 
 def same(a: Any, b: Any) -> bool:
-    """Deep equality of two values of one kind. Raises Broken `type` for two kinds."""
+    """Return whether two values of one kind are deeply equal. Raise EvaluationError `type` for two kinds."""
     if kind_of(a) != kind_of(b):
-        raise Broken("type", f"{describe(a)} is compared with {describe(b)}")
+        raise EvaluationError("type", f"{describe(a)} is compared with {describe(b)}")
     return equal(a, b)

@@ -1,4 +1,4 @@
-"""How old evidence may be (docs/reference/pack.md#governed-calls). Pure."""
+"""The age limit of evidence (docs/reference/pack.md#governed-calls). Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from cogcli.declarations.pack_spec import KnowledgeLimits
 
 
 def is_stale(observed_at: str, predicate: str, limits: KnowledgeLimits, now: str) -> bool:
-    """Whether a statement that was observed then is too old now, by the window of its predicate or the default one."""
+    """Return whether a statement observed at that time is too old now, by the window of its predicate or the default
+    one."""
     window = limits.freshness_s.get(predicate, limits.freshness_s.get("default"))
     return window is not None and seconds_of(now) - seconds_of(observed_at) > window
 
 
 @lru_cache(maxsize=4096)
 def seconds_of(timestamp: str) -> float:
-    """A time in seconds since 1970; raises ValueError for a text that is none."""
+    """Return a time in seconds since 1970. Raise ValueError for a text that is not a timestamp."""
     return datetime.fromisoformat(timestamp).timestamp()

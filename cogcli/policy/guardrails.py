@@ -1,4 +1,4 @@
-"""Guardrails: text that is refused or needs a person (docs/reference/pack.md#guardrails). Pure."""
+"""Guardrails: text that is refused, or that needs a person's decision (docs/reference/pack.md#guardrails). Pure."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from cogcli.base.schema.validator import fits
 from cogcli.declarations.pack_spec import Guardrail
 
 
-def matching(guardrails: Iterable[Guardrail], text: str) -> list[Guardrail]:
-    """The guardrails that a text meets, in their order; a pattern is met unless it was run and found nothing."""
+def find_triggered(guardrails: Iterable[Guardrail], text: str) -> list[Guardrail]:
+    """Return the guardrails that a text triggers, in their order. A pattern that cannot be run counts as a match."""
     folded = text.casefold()
-    return [each for each in guardrails if _meets(each, text, folded)]
+    return [each for each in guardrails if _triggers(each, text, folded)]
 
 
-def _meets(guardrail: Guardrail, text: str, folded: str) -> bool:
+def _triggers(guardrail: Guardrail, text: str, folded: str) -> bool:
     return _may_match(guardrail.pattern, text) or any(
         has_phrase(folded, phrase) for phrase in guardrail.phrases
     )
 
 
 def _may_match(pattern: str, text: str) -> bool:
-    """Whether a pattern matches, or cannot be run in this text: too long a text must not be a way around it."""
+    """Return whether a pattern matches or cannot be run on this text, so that a very long text does not evade it."""
     return bool(pattern) and (
         bool(refusal(pattern)) or not fits({"not": {"pattern": pattern}}, text)
     )
 
 
 def has_match(pattern: str, text: str) -> bool:
-    """Whether a pattern matches somewhere in a text, found in linear time; a pattern that cannot be run does not."""
+    """Return whether a pattern matches somewhere in a text, in linear time. A pattern that cannot be run does not
+    match."""
     return not refusal(pattern) and fits({"pattern": pattern}, text)
 
 
 def has_phrase(folded: str, phrase: str) -> bool:
-    """Whether a case-folded text holds a phrase as whole words."""
-    return _phrase(phrase.casefold()).search(folded) is not None
+    """Return whether a case-folded text contains a phrase as whole words."""
+    return _phrase_pattern(phrase.casefold()).search(folded) is not None
 
 
 @lru_cache(maxsize=4096)
-def _phrase(phrase: str) -> re.Pattern[str]:
+def _phrase_pattern(phrase: str) -> re.Pattern[str]:
     words = r"\s+".join(map(re.escape, phrase.split()))
     return re.compile(rf"(?<!\w){words}(?!\w)")

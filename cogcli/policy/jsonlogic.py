@@ -1,6 +1,7 @@
 """JsonLogic rules, compiled once to closures and evaluated so that they fail closed.
 
-Pure; docs/reference/pack.md#rules."""
+Pure; docs/reference/pack.md#rules.
+"""
 
 from __future__ import annotations
 
@@ -12,72 +13,75 @@ from cogcli.base.json_pointer import pointer_of
 from cogcli.policy.evaluation import (
     MAX_BYTES,
     MAX_OPERATIONS,
-    Broken,
     Evaluate,
     Evaluation,
+    EvaluationError,
     OperatorCall,
     Path,
-    boolean_of,
     describe,
+    require_boolean,
 )
 from cogcli.policy.operators import MAKES_LIST, OPERATORS
 
 MAX_DEPTH: Final = 64
 
 
-class Matched(NamedTuple):
-    """The result of a rule, and each path that it read with the value found there, None where there was none."""
+class RuleMatch(NamedTuple):
+    """The result of a rule, and each path that it read with the value found there, or None."""
 
     result: bool
     reads: dict[str, Any]
 
 
 class RuleError(NamedTuple):
-    """Why a rule has no result: `code` is one of missing, type, range, limit, invalid; `pointer` names the operator."""
+    """The reason why a rule has no result: `code` is missing, type, range, limit or invalid; `pointer` names the
+    operator."""
 
     code: str
     pointer: str
     message: str
     reads: dict[str, Any]
     missing: str = ""
-    """The path of the fact that is missing; for a member of an item, of the list that the item is in."""
+    """The path of the missing fact. For a member of an item: the path of the list."""
 
 
 class RuleFault(NamedTuple):
-    """What makes a rule no rule, found without data."""
+    """A defect of a rule that is found without data."""
 
     path: Path
     message: str
 
     def refuse(self, evaluation: Evaluation, scope: Any) -> Any:
-        """What a rule with this fault evaluates to: an error, whichever of its parts would be reached."""
-        raise Broken("invalid", self.message, path=self.path)
+        """Raise the error of this fault. A rule with a fault evaluates to it, even if the faulty part is not
+        reached."""
+        raise EvaluationError("invalid", self.message, path=self.path)
 
 
 class Rule(NamedTuple):
-    """A compiled rule. One with faults never has a result."""
+    """A compiled rule. A rule with faults never has a result."""
 
     run: Evaluate
     paths: frozenset[str]
-    """What `var` and `missing` name outside of loops."""
+    """The paths that `var` and `missing` name outside of loops."""
     computed: bool
-    """Whether `missing` takes names that are worked out."""
+    """Whether `missing` takes computed names."""
     faults: tuple[RuleFault, ...]
 
 
-def evaluate(rule: Rule, data: dict[str, Any]) -> Matched | RuleError:
-    """Whether a rule matches these facts; never raises."""
+def evaluate(rule: Rule, data: dict[str, Any]) -> RuleMatch | RuleError:
+    """Return whether a rule matches these facts, or a RuleError. Never raises."""
     evaluation = Evaluation(data)
     found = evaluate_in(rule, evaluation)
-    return found if isinstance(found, RuleError) else Matched(found, evaluation.reads)
+    return found if isinstance(found, RuleError) else RuleMatch(found, evaluation.reads)
 
 
 def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:
-    """The same in an evaluation that other rules share: its reads are of all of them, its operations of this one."""
+    """Return whether a rule matches, in an evaluation that other rules share. Reads are shared; operations count per
+    rule."""
     evaluation.left, evaluation.last = MAX_OPERATIONS, ""
     try:
         result = rule.run(evaluation, evaluation.data)
-    except Broken as broken:
+    except EvaluationError as broken:
         pointer = pointer_of(broken.path or ())
         return RuleError(broken.code, pointer, broken.message, evaluation.reads, broken.name)
     if isinstance(result, bool):
@@ -87,7 +91,7 @@ def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:
 
 
 def compile_rule(source: Any, *, depth: int = MAX_DEPTH) -> Rule:
-    """The rule of a JSON value that nests at most `depth` deep; what is wrong with it is in `faults`."""
+    """Return the compiled rule of a JSON value that nests at most `depth` deep. Defects are in `faults`."""
     compiler = _Compiler(depth)
     if len(canonical(source)) > MAX_BYTES:
         run = compiler.fault((), f"longer than {MAX_BYTES} bytes")
@@ -100,7 +104,7 @@ def compile_rule(source: Any, *, depth: int = MAX_DEPTH) -> Rule:
 
 
 class _Compiler:
-    """Turns expressions into closures, collecting faults and the paths that are read."""
+    """Compiles expressions to closures, and collects faults and the paths that are read."""
 
     def __init__(self, depth: int) -> None:
         self.faults: list[RuleFault] = []
@@ -114,7 +118,7 @@ class _Compiler:
         return fault.refuse
 
     def expression(self, source: Any, path: Path, depth: int, *, at_root: bool) -> Evaluate:
-        """The closure of an expression: an operator with its arguments, a list of expressions, or a constant."""
+        """Return the closure of an expression: an operator with its arguments, a list of expressions, or a constant."""
         if not isinstance(source, dict | list):
             return lambda evaluation, scope: source
         if depth > self._depth:
@@ -135,25 +139,26 @@ class _Compiler:
         if not operator.least <= len(given) <= (operator.most or len(given)):
             return self.fault((*path, name), f"`{name}` takes {operator.takes}, found {len(given)}")
         call = OperatorCall(self, given, (*path, name), depth, isinstance(arguments, list), at_root)
-        return _guarded(operator.build(call), call.path)
+        return _guard_operator(operator.build(call), call.path)
 
     def truth_of(self, source: Any) -> Callable[[Any], bool]:
-        """What the truth of an expression's value is: of a list that is written out or made, whether it has items."""
+        """Return the function for the truth of an expression's value. A list that is written out or produced is true if
+        it has items."""
         if isinstance(source, list) or (
             isinstance(source, dict) and next(iter(source), None) in MAKES_LIST
         ):
             return bool
-        return boolean_of
+        return require_boolean
 
 
-def _guarded(run: Evaluate, path: Path) -> Evaluate:
-    """An operator that counts as one operation and puts its place on an error that has none."""
+def _guard_operator(run: Evaluate, path: Path) -> Evaluate:
+    """Return a closure that counts one operation and adds the operator's place to an error without one."""
 
     def guarded(evaluation: Evaluation, scope: Any) -> Any:
         try:
             evaluation.spend(1)
             return run(evaluation, scope)
-        except Broken as broken:
+        except EvaluationError as broken:
             broken.path = path if broken.path is None else broken.path
             raise
 

@@ -1,6 +1,6 @@
-"""The loop guard: calls that are proposed again and bring nothing new (docs/reference/pack.md#loop-guard). Pure.
+"""The loop guard: detects proposed calls that repeat without a new result (docs/reference/pack.md#loop-guard). Pure.
 
-A fold over the calls that a planner proposes and over what came of them. A call that trips is not made.
+A fold over the calls that a planner proposes and over their results. A call that trips is not made.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from typing import Any, Final, NamedTuple
 from cogcli.base.canonical import digest_of
 
 SAME_RESULT: Final = 3
-"""The identical call that trips where the ones before it had identical results."""
+"""The number of an identical call that trips if the earlier ones had identical results."""
 SAME_CALL: Final = 5
-"""The identical call that trips whatever came of the ones before it."""
+"""The number of an identical call that trips in any case."""
 LONGEST_CYCLE: Final = 4
 IDLE_TURNS: Final = 2
-"""Turns running without anything new that trip."""
+"""The number of consecutive turns without news that trips."""
 
 
 class LoopTrip(NamedTuple):
-    """Why a call, or a further turn, is not made. `again`: whether its key has tripped before, which ends the run."""
+    """The reason why a call, or a further turn, is not made. `again` means that the same key tripped before, which ends
+    the run."""
 
     kind: str
     key: str
@@ -30,7 +31,7 @@ class LoopTrip(NamedTuple):
     again: bool = False
 
     def to_payload(self) -> dict[str, Any]:
-        """The payload of `loop.detected`."""
+        """Return the payload of `loop.detected`."""
         return {
             "kind": self.kind,
             "key": self.key,
@@ -42,7 +43,7 @@ class LoopTrip(NamedTuple):
 
 
 def call_key(capability: str, arguments: dict[str, Any]) -> str:
-    """The digest that names a call: equal for an equal capability and equal arguments."""
+    """Return the digest of a call, equal for an equal capability and equal arguments."""
     return digest_of({"capability": capability, "arguments": arguments})
 
 
@@ -60,16 +61,16 @@ class LoopGuard:
 
     @property
     def most_identical(self) -> int:
-        """How often the call was proposed that was proposed most often."""
+        """The highest number of proposals of one identical call."""
         return max(self._proposals.values(), default=0)
 
     @property
     def idle_turns(self) -> int:
-        """How many turns have run without anything new."""
+        """The number of consecutive turns without news."""
         return self._idle
 
     def propose(self, capability: str, arguments: dict[str, Any]) -> LoopTrip | None:
-        """Count a proposed call; the trip where it must not be made."""
+        """Count a proposed call. Return a trip if the call must not be made."""
         key = call_key(capability, arguments)
         count = self._proposals[key] = self._proposals.get(key, 0) + 1
         results = self._results.get(key, [])
@@ -81,20 +82,20 @@ class LoopGuard:
         if count >= SAME_CALL:
             hint = "this call was made before: change its arguments, or answer"
             return self._trip("identical_calls", key, count, (capability,), ("arguments",), hint)
-        cycle = self._cycle(key, capability)
+        cycle = self._find_cycle(key, capability)
         if cycle:
             hint = "these calls follow each other again: change one of them, or answer"
             return self._trip("cycle", key, 2, cycle, ("arguments", "order"), hint)
         return None
 
     def note_result(self, capability: str, arguments: dict[str, Any], result: Any) -> None:
-        """Take up what came of a call that was made: its output, or its error."""
+        """Note the output or the error of a call that was made."""
         key = call_key(capability, arguments)
         self._history.append((key, capability))
         self._results.setdefault(key, []).append(digest_of(result))
 
     def end_turn(self, news: list[Any]) -> LoopTrip | None:
-        """Take up what a turn brought: facts, effects, plans, results; the trip after too many turns without news."""
+        """Note the news of a turn: facts, effects, plans, results. Return a trip after too many turns without news."""
         fresh = {digest_of(each) for each in news} - self._seen
         self._seen |= fresh
         self._idle = 0 if fresh else self._idle + 1
@@ -105,8 +106,9 @@ class LoopGuard:
             "idle", "turns", self._idle, (), ("facts", "effects", "plan", "results"), hint
         )
 
-    def _cycle(self, key: str, capability: str) -> tuple[str, ...]:
-        """The capabilities of a cycle of 2 to 4 calls that this one would complete the second time; else empty."""
+    def _find_cycle(self, key: str, capability: str) -> tuple[str, ...]:
+        """Return the capabilities of a cycle of 2 to 4 calls that this call would complete a second time. Empty if
+        there is none."""
         history = [*self._history, (key, capability)]
         lengths = range(2, LONGEST_CYCLE + 1)
         again = (history[-n:] for n in lengths if history[-n:] == history[-2 * n : -n])

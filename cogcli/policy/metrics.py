@@ -1,9 +1,9 @@
 """The metrics of agents' runs, from their logs and decision records (docs/reference/agent-run.md#metrics). Pure.
 
-1. A call is one that left: its attempt was on disk before. Gates and probes are questions, and a call that policy
+1. A call counts if it left, so that its attempt was on disk. Gates and probes are not counted, and a call that policy
    refused never left.
 2. A ratio over nothing is null, never 0 or 1.
-3. What a record lacks counts as a no: a call without a decision complies with nothing.
+3. Missing data counts as a failure: a call without a decision does not comply.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _Key = tuple[str | None, str | None]
 
 
 class MeasuredCall(NamedTuple):
-    """One call that left. `complies`: policy allowed it, people said yes at its gates, its mode was in the ceiling."""
+    """One call that left. `complies`: policy allowed it, people approved it at its gates, and its mode was within the
+    ceiling."""
 
     complies: bool
     ended: bool = False
@@ -42,28 +43,28 @@ class MeasuredCall(NamedTuple):
 
 
 class MeasuredRun(NamedTuple):
-    """What metrics ask of one run."""
+    """The data of one run that metrics need."""
 
     pack_ref: str
     intent: str
-    """Empty where none was known."""
+    """Empty if the intent is unknown."""
     status: str
     verdicts: tuple[str, ...] = ()
-    """What the critic said of each plan."""
+    """The critic's verdict on each plan."""
     gates: tuple[str, ...] = ()
-    """The state of each required piece of evidence, at the end."""
+    """The final state of each required piece of evidence."""
     calls: tuple[MeasuredCall, ...] = ()
     tripped: bool = False
     duration_ms: float | None = None
 
     @property
     def complies(self) -> bool:
-        """Whether all its calls did."""
+        """Whether all its calls complied."""
         return all(call.complies for call in self.calls)
 
 
 class RunMeter:
-    """What a run did, event by event. `ceiling` is its safety mode."""
+    """Measures a run event by event. `ceiling` is its safety mode."""
 
     def __init__(self, ceiling: str) -> None:
         self._ceiling = ceiling
@@ -74,7 +75,7 @@ class RunMeter:
         self._tripped = False
 
     def apply(self, event: Event) -> None:
-        """Take one event of the tree into account, in order of the log."""
+        """Fold the next event of the run tree."""
         key = event.run_id, event.step_id
         match read_payload(event):
             case PolicyDecided() as decided:
@@ -86,13 +87,13 @@ class RunMeter:
             case StepStarted(binding=binding) if binding and _is_step(event):
                 self._calls.setdefault(key, MeasuredCall(self._complies(key)))
             case StepFinished() as ended if key in self._calls:
-                self._calls[key] = _ended(self._calls[key], ended)
+                self._calls[key] = _with_ending(self._calls[key], ended)
             case LoopDetected():
                 self._tripped = True
 
     def _decide(self, key: _Key, decided: PolicyDecided) -> None:
-        """Take up a decision about a call; one that asks wants a new yes at its gate."""
-        # A person's word about what happened is not a permission.
+        """Add a decision about a call. A verdict that requires approval invalidates an earlier approval at its gate."""
+        # A person's answer about a call in doubt is not a permission.
         if decided.rule == IN_DOUBT:
             return
         self._decisions[key].append(decided)
@@ -100,8 +101,8 @@ class RunMeter:
             self._granted[key].discard(decided.gate)
 
     def _complies(self, key: _Key) -> bool:
-        """Whether a call that leaves now may: by the last decision about it, every gate that was named before it, and
-        its mode."""
+        """Return whether a call that leaves now complies: by the last decision about it, the approvals at all its
+        gates, and its mode."""
         decisions = self._decisions.get(key)
         if not decisions:
             return False
@@ -110,8 +111,8 @@ class RunMeter:
         gates = {each.gate for each in decisions if each.gate}
         return decision in ("allow", "audit") and within and gates <= self._granted[key]
 
-    def measured(self, record: Mapping[str, Any], duration_ms: float | None) -> MeasuredRun:
-        """The run, with what its decision record says, and the time that it took."""
+    def finish(self, record: Mapping[str, Any], duration_ms: float | None) -> MeasuredRun:
+        """Return the measured run, with data of its decision record and its duration."""
         return MeasuredRun(
             record["lineage"]["pack_ref"] or "",
             record["intent"],
@@ -125,12 +126,13 @@ class RunMeter:
 
 
 def _is_step(event: Event) -> bool:
-    """Whether an event is about a step of a skill, and not about a call inside of one."""
+    """Return whether an event belongs to a step of a skill, not to a call inside one."""
     return bool(event.step_id) and not StepPath(event.step_id or "").in_call
 
 
-def _ended(call: MeasuredCall, ended: StepFinished) -> MeasuredCall:
-    """The call with how it ended. A skipped attempt is none; one that is no record counts as failed."""
+def _with_ending(call: MeasuredCall, ended: StepFinished) -> MeasuredCall:
+    """Return the call with its ending. Skipped attempts are ignored; an attempt that is not an object counts as
+    failed."""
     statuses = [object_of(each).get("status") for each in list_of(ended.json.get("attempts"))]
     made = [status for status in statuses if status != "skipped"]
     done = ended.step_status == "done"
@@ -145,7 +147,7 @@ class Ratio(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """The quotient; None over nothing."""
+        """The quotient, or None if the denominator is 0."""
         return self.numerator / self.denominator if self.denominator else None
 
 
@@ -153,7 +155,7 @@ Runs = Sequence[MeasuredRun]
 
 
 def _share(found: Iterable[bool]) -> Ratio:
-    """How many of these hold."""
+    """Return the number of true values as a ratio of all."""
     held = list(found)
     return Ratio(sum(held), len(held))
 
@@ -173,38 +175,38 @@ METRICS: Final[dict[str, Callable[[Runs], Ratio]]] = {
     "plan_verification_pass_rate": lambda runs: _share(
         word == "ok" for run in runs for word in run.verdicts
     ),
-    # Calls finally done / calls that ended.
+    # Calls that ended done / calls that ended.
     "tool_success_rate": lambda runs: _share(call.done for call in _calls(runs) if call.ended),
-    # Failed first and done later / failed first.
+    # Calls done after a failed first attempt / calls with a failed first attempt.
     "recovery_rate": lambda runs: _share(call.done for call in _calls(runs) if call.failed_first),
     # Completed with all required evidence satisfied / completed.
     "evidence_backed_rate": lambda runs: _share(
         all(gate == "satisfied" for gate in run.gates) for run in runs if run.status == "completed"
     ),
-    # Calls with an allowing decision, a yes at each gate, and a mode in the ceiling / calls.
+    # Calls with an allowing decision, an approval at each gate, and a mode within the ceiling / calls.
     "policy_compliance_rate": lambda runs: _share(call.complies for call in _calls(runs)),
-    # Milliseconds of completed runs that complied, without waiting between sittings / those runs.
+    # Active milliseconds of completed runs that complied / those runs.
     "mean_time_to_safe_completion_ms": _mean_time,
     # Runs with a trip of the loop guard / runs.
     "loop_guard_trip_rate": lambda runs: _share(run.tripped for run in runs),
 }
-"""The metrics in the order in which they are shown."""
+"""The metrics in display order."""
 
 
 class Measure(NamedTuple):
-    """A metric over the runs of one intent, or of all where it is None."""
+    """A metric over the runs of one intent, or over all runs for None."""
 
     metric: str
     intent: str | None
     ratio: Ratio
 
     def to_payload(self) -> dict[str, Any]:
-        """The measure as JSON."""
+        """Return the measure as JSON."""
         return {"metric": self.metric, "intent": self.intent, **_figures(self.ratio)}
 
 
 def measure(runs: Runs) -> list[Measure]:
-    """Every metric over all runs, then over those of each intent."""
+    """Return every metric over all runs, then over those of each intent."""
     intents = sorted({run.intent for run in runs})
     groups: list[tuple[str | None, Runs]] = [(None, runs)]
     groups += [
@@ -219,7 +221,7 @@ def measure(runs: Runs) -> list[Measure]:
 
 
 class TargetResult(NamedTuple):
-    """What a pack wants of a metric, and what its runs gave."""
+    """A pack's target for a metric, and the value over its runs."""
 
     pack_ref: str
     target: MetricTarget
@@ -227,12 +229,12 @@ class TargetResult(NamedTuple):
 
     @property
     def status(self) -> str:
-        """met, missed, or unmeasured where there is nothing to measure."""
+        """`met`, `missed`, or `unmeasured` if there are no data."""
         value = self.ratio.value
         return "unmeasured" if value is None else "missed" if value < self.target.min else "met"
 
     def to_payload(self) -> dict[str, Any]:
-        """The result as JSON."""
+        """Return the result as JSON."""
         target = {
             "metric": self.target.metric,
             "min": self.target.min,
@@ -242,7 +244,7 @@ class TargetResult(NamedTuple):
 
 
 def judge(runs: Runs, targets: Mapping[str, Iterable[MetricTarget]]) -> list[TargetResult]:
-    """The targets of each pack over the runs under exactly that pack."""
+    """Return the result of each pack's targets over the runs under exactly that pack."""
     found = []
     for pack_ref, wanted in targets.items():
         for target in wanted:
@@ -253,7 +255,7 @@ def judge(runs: Runs, targets: Mapping[str, Iterable[MetricTarget]]) -> list[Tar
             ]
             formula = METRICS.get(
                 target.metric
-            )  # a pack of another version may want what this one does not know
+            )  # a pack of another version may name an unknown metric
             found.append(
                 TargetResult(pack_ref, target, formula(chosen) if formula else Ratio(0, 0))
             )

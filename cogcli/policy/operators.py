@@ -1,12 +1,11 @@
 """The operators of JsonLogic rules, one row each (docs/reference/pack.md#rules). Pure.
 
-What differs from the public operator table, so that no value and no lack of one can widen a verdict:
-
+They differ from the public operator table so that neither a value nor a missing value can widen a verdict:
 1. A missing variable without a default is an error, and null is missing.
-2. Nothing is coerced: ordering and arithmetic take numbers, `cat` and `substr` text, loops lists; `==` is `===`,
+2. Values are never coerced: ordering and arithmetic take numbers, `cat` and `substr` text, loops lists. `==` is `===`,
    and equality or `in` across JSON types is an error.
-3. Truth is a boolean, or whether a list that an operator made has items; the result of a rule is a boolean.
-4. Paths of `var` are written out, `and`, `or` and `if` are not empty, and no other operator exists.
+3. A truth value is a boolean, or whether a list from an operator has items. The result of a rule is a boolean.
+4. Paths of `var` are literal, `and`, `or` and `if` are not empty, and no other operator exists.
 """
 
 from __future__ import annotations
@@ -19,23 +18,23 @@ from typing import Any, Final, NamedTuple
 from cogcli.base.refs import MISSING
 from cogcli.policy.evaluation import (
     MAX_BYTES,
-    Broken,
     Evaluate,
     Evaluation,
+    EvaluationError,
     OperatorCall,
     in_range,
-    list_of,
-    number_of,
+    require_integer,
+    require_list,
+    require_number,
+    require_text,
     same,
     segments_of,
-    text_of,
-    whole_of,
 )
 
 
 def _var(call: OperatorCall) -> Evaluate:
     written, default = call.arguments[0], call.argument(1) if len(call.arguments) == 2 else None
-    path = _name_of(written)
+    path = _path_from(written)
     if path is None:
         return call.fault("the path of `var` is not written out")
     if call.at_root:
@@ -47,64 +46,64 @@ def _var(call: OperatorCall) -> Evaluate:
         if value is not MISSING:
             return value
         if default is None:
-            raise Broken("missing", f"no value at `{path}`", evaluation.last)
+            raise EvaluationError("missing", f"no value at `{path}`", evaluation.last)
         return default(evaluation, scope)
 
     return read
 
 
-def _name_of(value: Any) -> str | None:
-    """The path that a value names: text, or a whole number; None for any other."""
+def _path_from(value: Any) -> str | None:
+    """Return the path that a value names: text, or a whole number. None for any other value."""
     if isinstance(value, str):
         return value
     whole = type(value) is int or (type(value) is float and value.is_integer())
     return str(int(value)) if whole else None
 
 
-def _note_names(call: OperatorCall, written: list[Any]) -> None:
-    """Note which facts the names of `missing` are; names that are worked out may be any."""
+def _add_paths(call: OperatorCall, written: list[Any]) -> None:
+    """Add the names of `missing` to the compiler's paths. Computed names may be any path."""
     if call.at_root:
-        paths = map(_name_of, written)
+        paths = map(_path_from, written)
         call.compiler.paths.update(path for path in paths if path is not None)
         call.compiler.computed |= any(isinstance(name, dict | list) for name in written)
 
 
-def _absent(evaluation: Evaluation, scope: Any, names: list[Any]) -> list[Any]:
-    """Those of some names that nothing is at."""
+def _find_absent(evaluation: Evaluation, scope: Any, names: list[Any]) -> list[Any]:
+    """Return the names without a value."""
     evaluation.spend(len(names))
     absent = []
     for name in names:
-        path = _name_of(name)
-        path = text_of(name) if path is None else path
+        path = _path_from(name)
+        path = require_text(name) if path is None else path
         if evaluation.look_up(scope, path, segments_of(path)) is MISSING:
             absent.append(name)
     return absent
 
 
 def _missing(call: OperatorCall) -> Evaluate:
-    """The names are the arguments, or those of one list."""
+    """Compile `missing`. The names are the arguments, or the items of a single list."""
     parts, written = call.every(), call.arguments
     one = len(written) == 1 and isinstance(written[0], list)
-    _note_names(call, written[0] if one else written)
+    _add_paths(call, written[0] if one else written)
 
     def missing(evaluation: Evaluation, scope: Any) -> list[Any]:
         values = [part(evaluation, scope) for part in parts]
         one = len(values) == 1 and isinstance(values[0], list)
-        return _absent(evaluation, scope, values[0] if one else values)
+        return _find_absent(evaluation, scope, values[0] if one else values)
 
     return missing
 
 
 def _missing_some(call: OperatorCall) -> Evaluate:
-    """The names are those of a list."""
+    """Compile `missing_some`. The names are the items of a list."""
     needed, names = call.every()
     written = call.arguments[1]
-    _note_names(call, written if isinstance(written, list) else [written])
+    _add_paths(call, written if isinstance(written, list) else [written])
 
     def missing_some(evaluation: Evaluation, scope: Any) -> list[Any]:
         least, wanted = needed(evaluation, scope), names(evaluation, scope)
-        absent = _absent(evaluation, scope, list_of(wanted))
-        return [] if len(wanted) - len(absent) >= whole_of(least) else absent
+        absent = _find_absent(evaluation, scope, require_list(wanted))
+        return [] if len(wanted) - len(absent) >= require_integer(least) else absent
 
     return missing_some
 
@@ -123,8 +122,9 @@ def _if(call: OperatorCall) -> Evaluate:
     return choose
 
 
-def _until(decisive: bool) -> Callable[[OperatorCall], Evaluate]:
-    """`and`, `or`: the first value whose truth decides, else the last one; what is after it is not looked at."""
+def _short_circuit(decisive: bool) -> Callable[[OperatorCall], Evaluate]:
+    """Compile `and` or `or`: the first value whose truth decides, otherwise the last one. Later arguments are not
+    evaluated."""
 
     def build(call: OperatorCall) -> Evaluate:
         parts = [call.valued_condition(number) for number in range(len(call.arguments))]
@@ -151,8 +151,8 @@ def _not(call: OperatorCall) -> Evaluate:
     return lambda evaluation, scope: not condition(evaluation, scope)
 
 
-def _eager(function: Callable[..., Any]) -> Callable[[OperatorCall], Evaluate]:
-    """An operator that is a function of the values of all its arguments."""
+def _apply_to_all(function: Callable[..., Any]) -> Callable[[OperatorCall], Evaluate]:
+    """Compile an operator that is a function of the values of all its arguments."""
 
     def build(call: OperatorCall) -> Evaluate:
         parts = call.every()
@@ -166,42 +166,46 @@ def _eager(function: Callable[..., Any]) -> Callable[[OperatorCall], Evaluate]:
     return build
 
 
-def _ordered(holds: Callable[[float, float], bool]) -> Callable[[OperatorCall], Evaluate]:
-    """A comparison of two numbers, or of three as `between`."""
+def _compare_numbers(holds: Callable[[float, float], bool]) -> Callable[[OperatorCall], Evaluate]:
+    """Compile a comparison of two numbers, or of three as `between`."""
 
     def compare(first: Any, second: Any, third: Any = MISSING) -> bool:
-        held = holds(number_of(first), number_of(second))
-        return held if third is MISSING else holds(second, number_of(third)) and held
+        held = holds(require_number(first), require_number(second))
+        return held if third is MISSING else holds(second, require_number(third)) and held
 
-    return _eager(compare)
+    return _apply_to_all(compare)
 
 
 def _subtract(first: Any, second: Any = MISSING) -> int | float:
     return in_range(
-        -number_of(first) if second is MISSING else number_of(first) - number_of(second)
+        -require_number(first)
+        if second is MISSING
+        else require_number(first) - require_number(second)
     )
 
 
 def _divide(dividend: Any, divisor: Any) -> int | float:
-    a, b = number_of(dividend), _divisor(divisor)
+    a, b = require_number(dividend), _divisor(divisor)
     return in_range(a // b if a % b == 0 else a / b)
 
 
 def _remainder(dividend: Any, divisor: Any) -> int | float:
-    """The remainder with the sign of the dividend."""
-    a, b = number_of(dividend), _divisor(divisor)
+    """Return the remainder with the sign of the dividend."""
+    a, b = require_number(dividend), _divisor(divisor)
     rest = math.fmod(a, b)
     return int(rest) if type(a) is int and type(b) is int else rest
 
 
 def _divisor(value: Any) -> int | float:
-    if number_of(value) == 0:
-        raise Broken("range", "division by zero")
-    return number_of(value)
+    if require_number(value) == 0:
+        raise EvaluationError("range", "division by zero")
+    return require_number(value)
 
 
 def _total(combine: Callable[[Iterable[Any]], Any]) -> Callable[[OperatorCall], Evaluate]:
-    return _eager(lambda *values: in_range(combine([number_of(value) for value in values])))
+    return _apply_to_all(
+        lambda *values: in_range(combine([require_number(value) for value in values]))
+    )
 
 
 def _product(numbers: Iterable[Any]) -> int | float:
@@ -212,16 +216,17 @@ def _product(numbers: Iterable[Any]) -> int | float:
 
 
 def _cat(*values: Any) -> str:
-    text = "".join(map(text_of, values))
+    text = "".join(map(require_text, values))
     if len(text) > MAX_BYTES:
-        raise Broken("limit", f"text longer than {MAX_BYTES} characters")
+        raise EvaluationError("limit", f"text longer than {MAX_BYTES} characters")
     return text
 
 
 def _substr(value: Any, start: Any, length: Any = MISSING) -> str:
-    """Part of a text; a negative start counts from the end, a negative length leaves so much off there."""
-    rest = text_of(value)[whole_of(start) :]
-    return rest if length is MISSING else rest[: whole_of(length)]
+    """Return a part of a text. A negative start counts from the end; a negative length drops that many characters
+    there."""
+    rest = require_text(value)[require_integer(start) :]
+    return rest if length is MISSING else rest[: require_integer(length)]
 
 
 def _in(call: OperatorCall) -> Evaluate:
@@ -230,15 +235,15 @@ def _in(call: OperatorCall) -> Evaluate:
     def contains(evaluation: Evaluation, scope: Any) -> bool:
         wanted, among = needle(evaluation, scope), haystack(evaluation, scope)
         if isinstance(among, str):
-            return text_of(wanted) in among
-        evaluation.spend(len(list_of(among)))
+            return require_text(wanted) in among
+        evaluation.spend(len(require_list(among)))
         return True in [same(wanted, item) for item in among]
 
     return contains
 
 
 def _merge(call: OperatorCall) -> Evaluate:
-    """Lists joined; a constant that is not a list is one item."""
+    """Compile `merge`: lists are joined, and a constant that is not a list is one item."""
     sources = call.arguments
     parts = [
         call.argument(number)
@@ -248,7 +253,7 @@ def _merge(call: OperatorCall) -> Evaluate:
     ]
 
     def merge(evaluation: Evaluation, scope: Any) -> list[Any]:
-        joined = [item for part in parts for item in list_of(part(evaluation, scope))]
+        joined = [item for part in parts for item in require_list(part(evaluation, scope))]
         evaluation.spend(len(joined))
         return joined
 
@@ -258,26 +263,27 @@ def _merge(call: OperatorCall) -> Evaluate:
 def _loop(
     walk: Callable[[Iterable[tuple[Any, Any]]], Any], *, condition: bool
 ) -> Callable[[OperatorCall], Evaluate]:
-    """An operator that evaluates its second argument for each item of its first, with the item in scope."""
+    """Compile an operator that evaluates its second argument for each item of its first, with the item in scope."""
 
     def build(call: OperatorCall) -> Evaluate:
         items = call.argument(0)
         body = call.condition(1, at_root=False) if condition else call.argument(1, at_root=False)
         return lambda evaluation, scope: walk(
-            (item, body(evaluation, item)) for item in list_of(items(evaluation, scope))
+            (item, body(evaluation, item)) for item in require_list(items(evaluation, scope))
         )
 
     return build
 
 
-def _held(results: Iterable[tuple[Any, Any]]) -> list[bool]:
-    """Of each item whether it holds. All are asked: one that cannot be is an error wherever it is."""
+def _results_by_item(results: Iterable[tuple[Any, Any]]) -> list[bool]:
+    """Return for each item whether the condition holds. All items are evaluated, so that an error in any of them
+    counts."""
     return [holds for _, holds in results]
 
 
 def _all(results: Iterable[tuple[Any, Any]]) -> bool:
-    """Whether it holds of each item, and there is one."""
-    held = _held(results)
+    """Return whether the condition holds for each item, and there is at least one."""
+    held = _results_by_item(results)
     return bool(held) and False not in held
 
 
@@ -285,7 +291,7 @@ def _reduce(call: OperatorCall) -> Evaluate:
     items, body, start = call.argument(0), call.argument(1, at_root=False), call.argument(2)
 
     def reduce(evaluation: Evaluation, scope: Any) -> Any:
-        listed, accumulator = list_of(items(evaluation, scope)), start(evaluation, scope)
+        listed, accumulator = require_list(items(evaluation, scope)), start(evaluation, scope)
         for item in listed:
             accumulator = body(evaluation, {"current": item, "accumulator": accumulator})
         return accumulator
@@ -294,7 +300,7 @@ def _reduce(call: OperatorCall) -> Evaluate:
 
 
 class Operator(NamedTuple):
-    """How many arguments an operator takes, and what makes its closure."""
+    """An operator: its number of arguments, and the function that builds its closure."""
 
     least: int
     most: int | None
@@ -315,23 +321,23 @@ OPERATORS: Final[dict[str, Operator]] = {
     "missing_some": Operator(2, 2, _missing_some),
     "if": Operator(2, None, _if),
     "?:": Operator(3, 3, _if),
-    "==": Operator(2, 2, _eager(same)),
-    "===": Operator(2, 2, _eager(same)),
-    "!=": Operator(2, 2, _eager(lambda a, b: not same(a, b))),
-    "!==": Operator(2, 2, _eager(lambda a, b: not same(a, b))),
+    "==": Operator(2, 2, _apply_to_all(same)),
+    "===": Operator(2, 2, _apply_to_all(same)),
+    "!=": Operator(2, 2, _apply_to_all(lambda a, b: not same(a, b))),
+    "!==": Operator(2, 2, _apply_to_all(lambda a, b: not same(a, b))),
     "!": Operator(1, 1, _not),
     "!!": Operator(1, 1, _truth),
-    "and": Operator(1, None, _until(False)),
-    "or": Operator(1, None, _until(True)),
-    "<": Operator(2, 3, _ordered(operator.lt)),
-    "<=": Operator(2, 3, _ordered(operator.le)),
-    ">": Operator(2, 2, _ordered(operator.gt)),
-    ">=": Operator(2, 2, _ordered(operator.ge)),
+    "and": Operator(1, None, _short_circuit(False)),
+    "or": Operator(1, None, _short_circuit(True)),
+    "<": Operator(2, 3, _compare_numbers(operator.lt)),
+    "<=": Operator(2, 3, _compare_numbers(operator.le)),
+    ">": Operator(2, 2, _compare_numbers(operator.gt)),
+    ">=": Operator(2, 2, _compare_numbers(operator.ge)),
     "+": Operator(1, None, _total(sum)),
-    "-": Operator(1, 2, _eager(_subtract)),
+    "-": Operator(1, 2, _apply_to_all(_subtract)),
     "*": Operator(1, None, _total(_product)),
-    "/": Operator(2, 2, _eager(_divide)),
-    "%": Operator(2, 2, _eager(_remainder)),
+    "/": Operator(2, 2, _apply_to_all(_divide)),
+    "%": Operator(2, 2, _apply_to_all(_remainder)),
     "min": Operator(1, None, _total(min)),
     "max": Operator(1, None, _total(max)),
     "map": Operator(2, 2, _loop(lambda results: [value for _, value in results], condition=False)),
@@ -340,12 +346,16 @@ OPERATORS: Final[dict[str, Operator]] = {
     ),
     "reduce": Operator(3, 3, _reduce),
     "all": Operator(2, 2, _loop(_all, condition=True)),
-    "some": Operator(2, 2, _loop(lambda results: True in _held(results), condition=True)),
-    "none": Operator(2, 2, _loop(lambda results: True not in _held(results), condition=True)),
+    "some": Operator(
+        2, 2, _loop(lambda results: True in _results_by_item(results), condition=True)
+    ),
+    "none": Operator(
+        2, 2, _loop(lambda results: True not in _results_by_item(results), condition=True)
+    ),
     "merge": Operator(1, None, _merge),
     "in": Operator(2, 2, _in),
-    "cat": Operator(1, None, _eager(_cat)),
-    "substr": Operator(2, 3, _eager(_substr)),
+    "cat": Operator(1, None, _apply_to_all(_cat)),
+    "substr": Operator(2, 3, _apply_to_all(_substr)),
 }
 MAKES_LIST: Final = frozenset(("missing", "missing_some", "map", "filter", "merge"))
-"""Operators whose result is a list whatever the facts are: only of such a list emptiness is a truth value."""
+"""Operators whose result is always a list. Only for such a list emptiness is a truth value."""

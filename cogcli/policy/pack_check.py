@@ -1,4 +1,4 @@
-"""What is wrong with a pack as a whole: references, rules, contradictions; and the tests of its rules
+"""Checks of a pack as a whole: references, rules, contradictions, and the tests of its rules
 (docs/reference/pack.md#check). Pure."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from cogcli.base.canonical import canonical
 from cogcli.base.problems import suggestion
 from cogcli.declarations.pack_spec import BUILT_IN_GATE, Pack, PolicyRule
 from cogcli.declarations.spec_types import NESTED
-from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
 from cogcli.policy.pack_policy import MASK, OBLIGATIONS, applies
 from cogcli.specs.problem_report import ProblemReport
 
@@ -23,8 +23,10 @@ Path = tuple[str | int, ...]
 def check_references(
     pack: Pack, report: ProblemReport, capabilities: Collection[str] | None
 ) -> None:
-    """Report names that nothing has: capabilities, skills, gates, intents, decisions, templates, outcomes and slots;
-    without `capabilities` those of capabilities and skills are passed over."""
+    """Report unknown names: capabilities, skills, gates, intents, decisions, templates, outcomes and slots.
+
+    With `capabilities` None names of capabilities and skills are not checked.
+    """
     for path, kind, name, known in _references(pack, capabilities):
         if known is not None and name not in known:
             hint = suggestion(name, known)
@@ -32,7 +34,8 @@ def check_references(
 
 
 _Reference = tuple[Path, str, str, Collection[str] | None]
-"""A name of a pack that refers to something: path, kind, name, and the names that exist; None if they are not known."""
+"""A name in a pack that refers to another part: path, kind, name, and the existing names, or None if they are
+unknown."""
 
 
 def _references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
@@ -119,7 +122,7 @@ def _kind_of(id: str) -> str:
 
 
 def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:
-    """Report obligations that nobody knows, rules that never apply or contradict."""
+    """Report unknown obligations, rules that never apply, and rules that contradict each other."""
     seen: dict[bytes, PolicyRule] = {}
     for number, rule in enumerate(pack.policy.rules):
         path: Path = (*_RULES, number)
@@ -143,7 +146,7 @@ def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]
 def _check_contradiction(
     rule: PolicyRule, seen: dict[bytes, PolicyRule], report: ProblemReport
 ) -> None:
-    """Report an enforced rule whose scope and condition an earlier one has with another verdict."""
+    """Report an enforced rule with the scope and condition of an earlier rule but another verdict."""
     if not rule.is_enforced:
         return
     key = canonical([rule.condition, rule.scope.intents, rule.scope.capabilities])
@@ -159,7 +162,7 @@ def _check_contradiction(
 
 
 class RuleTest(NamedTuple):
-    """One test of a rule. `found` is match, no_match or error, `expected` too."""
+    """One test of a rule. `expected` is match, no_match or error; `found` may also be absent."""
 
     rule_id: str
     number: int
@@ -169,20 +172,21 @@ class RuleTest(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether the rule did what the test says."""
+        """Whether the rule gave the expected result."""
         return self.found == self.expected
 
 
 def run_tests(rules: Iterable[PolicyRule]) -> list[RuleTest]:
-    """The tests of some rules. An enforced rule without a match, or without a no_match, fails a test of number 0."""
-    return [test for rule in rules for test in (*_tests_of(rule), *_lacking(rule))]
+    """Return the results of the rules' tests. An enforced rule without a match or a no_match test fails a test of
+    number 0."""
+    return [test for rule in rules for test in (*_tests_of(rule), *_missing_tests(rule))]
 
 
 def _tests_of(rule: PolicyRule) -> Iterator[RuleTest]:
     compiled = compile_rule(rule.condition)
     for number, test in enumerate(rule.tests, 1):
         result = evaluate(compiled, test.data)
-        if isinstance(result, Matched):
+        if isinstance(result, RuleMatch):
             yield RuleTest(
                 rule.rule_id, number, test.expect, "match" if result.result else "no_match"
             )
@@ -190,7 +194,7 @@ def _tests_of(rule: PolicyRule) -> Iterator[RuleTest]:
             yield RuleTest(rule.rule_id, number, test.expect, "error", result.message)
 
 
-def _lacking(rule: PolicyRule) -> Iterator[RuleTest]:
+def _missing_tests(rule: PolicyRule) -> Iterator[RuleTest]:
     expected: set[Any] = {test.expect for test in rule.tests}
     for needed in ("match", "no_match"):
         if rule.is_enforced and needed not in expected:

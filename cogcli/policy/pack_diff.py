@@ -1,4 +1,4 @@
-"""What differs between the policies of two packs, member by member (docs/reference/pack.md#diff). Pure."""
+"""The differences between the policies of two packs, member by member (docs/reference/pack.md#diff). Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from cogcli.declarations.spec import Spec
 
 
 class PolicyChange(NamedTuple):
-    """One part of a policy that was added, removed or changed; `members` maps what differs to (before, after)."""
+    """A part of a policy that was added, removed or changed. `members` maps each differing member to (before,
+    after)."""
 
     kind: str
     id: str
@@ -19,20 +20,20 @@ class PolicyChange(NamedTuple):
     members: dict[str, tuple[Any, Any]]
 
     def to_payload(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the change as JSON."""
         members = {name: {"before": old, "after": new} for name, (old, new) in self.members.items()}
         return {**self._asdict(), "members": members}
 
 
 def diff_packs(old: Pack, new: Pack) -> list[PolicyChange]:
-    """What of the new pack decides about calls otherwise than the old one, in the order of the parts of a pack. Texts,
-    tests and rationales do not count."""
+    """Return the changes that affect decisions about calls, in the order of the parts of a pack. Texts, tests and
+    rationales are ignored."""
     before, after = _parts(old), _parts(new)
     return [change for kind in before for change in _changes(kind, before[kind], after[kind])]
 
 
 def _parts(pack: Pack) -> dict[str, dict[str, dict[str, Any]]]:
-    """By kind and id all that decides about calls."""
+    """Return by kind and id all parts that affect decisions about calls."""
     layer, decisions = pack.policy, pack.decisions
     guardrails = {
         "must_refuse": layer.guardrails.must_refuse,
@@ -72,7 +73,7 @@ def _rule(rule: PolicyRule) -> dict[str, Any]:
 
 
 def _plain(part: Spec) -> dict[str, Any]:
-    """The members of a part as JSON, those with defaults too."""
+    """Return the members of a part as JSON, including those with default values."""
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in vars(part).items()

@@ -1,7 +1,7 @@
 """The three checks before a call: permission, rule, situation (docs/reference/pack.md#checks). Pure.
 
-A rule that reads neither facts nor arguments belongs to the second check, any other to the third. The strictest
-enforced match counts; a rule without a result denies. Rules are compiled once, and found by capability.
+A rule that reads neither facts nor arguments belongs to the second check, any other rule to the third. The strictest
+enforced match counts; a rule without a result denies. Rules are compiled once, and indexed by capability.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from cogcli.policy.jsonlogic import Rule, RuleError, compile_rule, evaluate_in
 from cogcli.policy.verdict import Verdict, is_above, is_stricter
 
 KNOWN_BEFORE: Final = frozenset(("request", "user", "agent", "run", "call"))
-"""The parts of a rule's data that are known before any fact and any argument."""
+"""The parts of a rule's data that are known before facts and arguments."""
 STATE_PARTS: Final = frozenset(("goal", "plan", "memory", "outcomes"))
 """The parts of a run's `state` that rules may read."""
 OBLIGATIONS: Final = frozenset(("idempotency_key", "named_user", "evidence"))
 MASK: Final = "mask:"
-"""Begins an obligation that masks a path of the output."""
+"""The prefix of an obligation that masks a path of the output."""
 
 
 class GovernedCall(NamedTuple):
-    """A call as the checks see it. `arguments` None: they are not known yet, so rules on them wait."""
+    """A call as the checks see it. `arguments` None means that they are not known yet, so rules about them wait."""
 
     capability: str
     approval_mode: str
@@ -42,13 +42,13 @@ class GovernedCall(NamedTuple):
     safety_mode: str
     arguments: Mapping[str, Any] | None = None
     named_user: bool = True
-    """Whether a user is named, other than the default one."""
+    """Whether the request names a user other than the default one."""
     host: str = ""
-    """The host that the call goes to; empty for one that stays on this machine."""
+    """The host that the call goes to. Empty for a call that stays on this machine."""
     inside: tuple[str, ...] = ()
-    """The skill tools that it is made in."""
+    """The skill tools around the call."""
     asks_inside: bool = False
-    """Whether what makes it destructive are calls in it, which ask by themselves."""
+    """Whether only calls inside it make it destructive. These have gates of their own."""
 
 
 class CompiledPolicyRule(NamedTuple):
@@ -57,7 +57,7 @@ class CompiledPolicyRule(NamedTuple):
     declared: PolicyRule
     condition: Rule
     stage: str
-    """`rule`, or `situation` where it reads facts or arguments, or limits arguments."""
+    """`situation` if it reads facts or arguments, or limits arguments; otherwise `rule`."""
     needs_arguments: bool
     """Whether it reads or limits arguments."""
 
@@ -65,7 +65,7 @@ class CompiledPolicyRule(NamedTuple):
 _Rules = tuple[CompiledPolicyRule, ...]
 
 
-def _compiled(declared: PolicyRule) -> CompiledPolicyRule:
+def _compile(declared: PolicyRule) -> CompiledPolicyRule:
     condition = compile_rule(declared.condition)
     heads = {path.partition(".")[0] for path in condition.paths}
     situational = condition.computed or bool(declared.then.limits) or not heads <= KNOWN_BEFORE
@@ -76,14 +76,17 @@ def _compiled(declared: PolicyRule) -> CompiledPolicyRule:
 
 
 def _may_read_state(declared: PolicyRule) -> bool:
-    """Whether a condition has what reads state: a text that begins with the word, the path of the whole, or names that
-    are worked out. Looked for in its bytes: to compile each rule of a large pack takes longer than a run."""
+    """Return whether the bytes of a condition hint at a read of `state`: the word, the path of the whole, or computed
+    names.
+
+    Compiling each rule of a large pack would take longer than a run.
+    """
     text = canonical(declared.condition)
     return any(part in text for part in (b'"state', b'""', b'"missing'))
 
 
 def _state_parts(condition: Rule) -> frozenset[str]:
-    """What of `state` a condition may read: what it names, all of it where it names the whole, or works names out."""
+    """Return the parts of `state` that a condition may read. All of them if it names the whole, or computes names."""
     if condition.computed or not condition.paths.isdisjoint(("", "state")):
         return STATE_PARTS
     named = (path.split(".") for path in condition.paths)
@@ -91,7 +94,7 @@ def _state_parts(condition: Rule) -> frozenset[str]:
 
 
 class Policy:
-    """The permissions, intents and rules of the packs of a run."""
+    """The permissions, intents and rules of a pack."""
 
     def __init__(
         self,
@@ -106,11 +109,12 @@ class Policy:
         self._hosts = None if hosts is None else frozenset(hosts)
         self._rules = tuple(rules)
         self._compiled: dict[int, CompiledPolicyRule] = {}
-        """By place in the pack; most rules of a large pack are for other capabilities and never needed."""
+        """Compiled rules by position in the pack. Most rules of a large pack are for other capabilities and never
+        compiled."""
         self._by_name: dict[str, list[int]] = defaultdict(list)
-        """The places of rules that name capabilities in full, by capability."""
+        """By capability: positions of rules that name it in full."""
         self._by_pattern: list[int] = []
-        """The places of the other rules."""
+        """Positions of the other rules."""
         for place, rule in enumerate(self._rules):
             self._index(place, rule.scope.capabilities)
         self._by_call: dict[tuple[str, str], tuple[_Rules, _Rules]] = {}
@@ -124,7 +128,7 @@ class Policy:
 
     @classmethod
     def of(cls, pack: Pack) -> Policy:
-        """The policy of one pack."""
+        """Return the policy of one pack."""
         layer, intents = pack.policy, pack.decisions.intents
         return cls(
             permissions={role: each.allow for role, each in layer.permissions.items()},
@@ -135,7 +139,7 @@ class Policy:
 
     @property
     def intuition_mode(self) -> IntuitionMode:
-        """How rules take part in a run: `interventive` where each is enforced, `hybrid` where some are, else
+        """The mode of the rules in a run: `interventive` if each is enforced, `hybrid` if some are, otherwise
         `advisory`."""
         enforced = {rule.is_enforced for rule in self._rules}
         return "hybrid" if len(enforced) > 1 else "interventive" if True in enforced else "advisory"
@@ -149,14 +153,14 @@ class Policy:
         )
 
     def rules_for(self, intent: str, capability: str) -> _Rules:
-        """The rules that apply to a capability under an intent, in the order of the pack."""
+        """Return the rules that apply to a capability under an intent, in the order of the pack."""
         places = sorted((*self._by_name.get(capability, ()), *self._by_pattern))
         return tuple(
             self._rule(place) for place in places if self._applies(place, intent, capability)
         )
 
     def _by_stage(self, intent: str, capability: str) -> tuple[_Rules, _Rules]:
-        """The same of the second check, and of the third, found once."""
+        """Return the rules of the second check and of the third. The result is cached."""
         key = intent, capability
         if key not in self._by_call:
             rules = self.rules_for(intent, capability)
@@ -172,17 +176,18 @@ class Policy:
 
     def _rule(self, place: int) -> CompiledPolicyRule:
         if place not in self._compiled:
-            self._compiled[place] = _compiled(self._rules[place])
+            self._compiled[place] = _compile(self._rules[place])
         return self._compiled[place]
 
     def decide(self, intent: str, call: GovernedCall, data: dict[str, Any]) -> Verdict:
-        """The verdict on a call. Rules see `data`: what is known before, slots with their facts, `args`, run state."""
+        """Return the verdict on a call. Rules see `data`: request and run, slots with their facts, `args`, run
+        state."""
         by_tool = any(self.offers(intent, call.role, tool) for tool in call.inside)
-        refusal = self._permission(call, by_tool=by_tool)
+        refusal = self._permission_refusal(call, by_tool=by_tool)
         if refusal:
-            return self._no("permission", refusal, call)
+            return self._deny("permission", refusal, call)
         if not by_tool and not self._lists(intent, call.capability):
-            return self._no("rule", "not_in_intent", call)
+            return self._deny("rule", "not_in_intent", call)
         judged = _Judgment(call, data)
         for rules in self._by_stage(intent, call.capability):
             for rule in rules:
@@ -192,7 +197,7 @@ class Policy:
         return judged.result(self._hosts)
 
     def offers(self, intent: str, role: str, id: str) -> bool:
-        """Whether a role is permitted a capability or skill, and the intent lists it."""
+        """Return whether a role may use a capability or skill, and the intent lists it."""
         return self._permits(role, id) and self._lists(intent, id)
 
     def _permits(self, role: str, id: str) -> bool:
@@ -202,18 +207,18 @@ class Policy:
         listed = self._intents.get(intent)
         return listed is not None and id in listed.capabilities
 
-    def _permission(self, call: GovernedCall, *, by_tool: bool) -> str:
+    def _permission_refusal(self, call: GovernedCall, *, by_tool: bool) -> str:
         if not by_tool and not self._permits(call.role, call.capability):
             return "permission_denied"
         return "above_safety_mode" if is_above(call.approval_mode, call.safety_mode) else ""
 
     @staticmethod
-    def _no(stage: str, reason: str, call: GovernedCall) -> Verdict:
+    def _deny(stage: str, reason: str, call: GovernedCall) -> Verdict:
         return Verdict("deny", stage, reason, approval_mode=call.approval_mode)
 
 
 class _Judgment:
-    """The verdict on one call while its rules are judged."""
+    """The verdict on one call while its rules are evaluated."""
 
     def __init__(self, call: GovernedCall, data: dict[str, Any]) -> None:
         self.verdict, self._stage, self._reason = "allow", "situation", "no_rule"
@@ -225,7 +230,7 @@ class _Judgment:
         self._obligations: dict[str, None] = {}
 
     def judge(self, rule: CompiledPolicyRule) -> None:
-        """Take up one rule."""
+        """Apply one rule."""
         declared, stage = rule.declared, rule.stage
         if rule.needs_arguments and self._call.arguments is None:
             return
@@ -255,7 +260,7 @@ class _Judgment:
             )
 
     def result(self, hosts: frozenset[str] | None) -> Verdict:
-        """The verdict, with what its approval mode adds."""
+        """Return the verdict, with the requirements of its approval mode."""
         mode = self._call.approval_mode
         if self.verdict in ("allow", "allow_with_gate"):
             self._require_of_mode(mode, hosts)
@@ -278,7 +283,7 @@ class _Judgment:
         )
 
     def _require_of_mode(self, mode: str, hosts: frozenset[str] | None) -> None:
-        """Add the obligations of an approval mode; deny what it forbids."""
+        """Add the obligations of an approval mode. Deny a call that the mode forbids."""
         if is_above(mode, "read_only"):
             self._obligations["idempotency_key"] = None
         if is_above(mode, "network"):
@@ -293,7 +298,8 @@ class _Judgment:
             self._rule = self._gate = ""
 
     def _broken_obligation(self, rule: PolicyRule) -> str:
-        """Why a matching rule denies whatever its verdict: an unknown obligation, or a limit that is broken."""
+        """Return why a matching rule denies despite its verdict: an unknown obligation or a broken limit. Empty
+        otherwise."""
         arguments = self._call.arguments or {}
         for name, limit in rule.then.limits.items():
             if name not in arguments or not _within(arguments[name], limit):
@@ -304,7 +310,7 @@ class _Judgment:
 
 
 def _within(value: Any, limit: ArgumentLimit) -> bool:
-    """Whether an argument keeps its limits; one that is not a number keeps no bound."""
+    """Return whether an argument is within its limits. A value that is not a number is within no bound."""
     if limit.enum is not None and not any(equal(value, allowed) for allowed in limit.enum):
         return False
     if limit.max is None and limit.min is None:
@@ -317,19 +323,20 @@ def _within(value: Any, limit: ArgumentLimit) -> bool:
 
 
 def _reason_of(error: RuleError, stage: str) -> str:
-    """The reason of a rule without a result: the evidence that it lacks, if that is why."""
+    """Return the reason for a rule without a result: the missing evidence, if that is the cause."""
     if error.code == "missing" and stage == "situation":
         return f"evidence_missing:{error.missing}"
     return "policy_eval_error"
 
 
 def applies(patterns: Sequence[str], name: str) -> bool:
-    """Whether a name fits one of some patterns in which `*` stands for any text; no patterns fit all."""
-    return not patterns or any(_fits(pattern.split("*"), name) for pattern in patterns)
+    """Return whether a name fits one of the patterns, in which `*` stands for any text. An empty list fits every
+    name."""
+    return not patterns or any(_matches_pieces(pattern.split("*"), name) for pattern in patterns)
 
 
-def _fits(pieces: list[str], name: str) -> bool:
-    """Whether a name is these pieces in order with any text between them; the earliest place of each piece will do."""
+def _matches_pieces(pieces: list[str], name: str) -> bool:
+    """Return whether a name consists of these pieces in order with any text between them."""
     first, *rest = pieces
     if not rest:
         return name == first

@@ -1,7 +1,7 @@
-"""What of a policy can never decide: rules that no call reaches or that a stricter one always overrules, gates that
-nobody asks for or can answer, roles that no agent has (docs/reference/pack.md#policy-check). Pure.
+"""Checks for parts of a policy that can never decide: unreachable rules, rules that a stricter one always overrules,
+unused gates, roles that no agent has (docs/reference/pack.md#policy-check). Pure.
 
-Only what follows from the pack alone is told: rules over numbers that are compared with constants, joined by `and`.
+Only conclusions from the pack alone are reported: rules that compare numbers with constants, joined by `and`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from cogcli.base.jsonvalue import NOTHING, list_of
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import Pack, PolicyRule
 from cogcli.policy.comparisons import MIRRORED, path_of
-from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
 from cogcli.policy.pack_policy import applies
 from cogcli.policy.verdict import is_stricter
 from cogcli.specs.problem_report import ProblemReport
 
 _LAYER: Final = "policy_layer"
 Calls = frozenset[tuple[str, str]]
-"""The calls that a rule is asked about: an intent and a capability that it lists."""
+"""The calls that a rule applies to: pairs of an intent and a capability that it lists."""
 
 
 class Interval(NamedTuple):
-    """Numbers from `low` to `high`; `open_low` and `open_high` leave the ends out."""
+    """Numbers from `low` to `high`. `open_low` and `open_high` exclude the ends."""
 
     low: float = -inf
     high: float = inf
@@ -34,7 +34,7 @@ class Interval(NamedTuple):
     open_high: bool = False
 
     def holds_all_of(self, other: Interval) -> bool:
-        """Whether each number of the other one is in this one."""
+        """Return whether each number of the other interval is in this one."""
         low = self.low < other.low or (self.low == other.low and self.open_low <= other.open_low)
         high = self.high > other.high or (
             self.high == other.high and self.open_high <= other.open_high
@@ -42,14 +42,14 @@ class Interval(NamedTuple):
         return low and high
 
     def meet(self, other: Interval) -> Interval:
-        """The numbers of both."""
+        """Return the intersection with another interval."""
         low = max((self.low, self.open_low), (other.low, other.open_low))
         high = min((self.high, not self.open_high), (other.high, not other.open_high))
         return Interval(low[0], high[0], low[1], not high[1])
 
 
 Bounds = dict[str, Interval]
-"""By path the numbers with which a condition holds."""
+"""By path: the numbers for which a condition holds."""
 
 
 def check_reach(
@@ -58,7 +58,8 @@ def check_reach(
     capabilities: Collection[str],
     tools: Mapping[str, Capability] = NOTHING,
 ) -> None:
-    """Report what of a pack's policy can never decide, as warnings. `tools` are the contracts of its skills."""
+    """Report the parts of a pack's policy that can never decide, as warnings. `tools` are the contracts of its
+    skills."""
     _check_roles(pack, report)
     _check_gates(pack, report)
     reached = [_calls_of(pack, rule, capabilities, tools) for rule in pack.policy.rules]
@@ -71,7 +72,7 @@ def check_reach(
             about.warn("policy.unreachable", ("applies_to",), text, key=True)
         elif _never_holds(rule):
             about.warn("policy.unreachable", ("if",), "never holds, whatever the facts are")
-        elif above := _overruling(pack.policy.rules, reached, bounds, number):
+        elif above := _find_overruling(pack.policy.rules, reached, bounds, number):
             text = (
                 f"says {rule.then.verdict} only where `{above.rule_id}` says {above.then.verdict}"
             )
@@ -123,17 +124,19 @@ def _calls_of(
 
 
 def _never_holds(rule: PolicyRule) -> bool:
-    """Whether a condition that reads nothing is false."""
+    """Return whether a condition that reads nothing is false."""
     compiled = compile_rule(rule.condition)
     found = None if compiled.paths or compiled.computed else evaluate(compiled, {})
-    return isinstance(found, Matched) and not found.result
+    return isinstance(found, RuleMatch) and not found.result
 
 
-def _overruling(
+def _find_overruling(
     rules: tuple[PolicyRule, ...], reached: list[Calls], bounds: list[Bounds | None], number: int
 ) -> PolicyRule | None:
-    """An enforced rule that is stricter, and matches wherever this one does; None where there is none, and for a rule
-    that asks for more than its verdict. `bounds` are those of the enforced rules."""
+    """Return a stricter enforced rule that matches whenever this one does, or None.
+
+    None also for a rule with obligations or limits. `bounds` are those of the enforced rules.
+    """
     rule, own = rules[number], bounds[number]
     if own is None or rule.then.obligations or rule.then.limits:
         return None
@@ -150,7 +153,7 @@ def _overruling(
 
 
 def _bounds(condition: Any) -> Bounds | None:
-    """By path the numbers with which a condition holds; None where that is not all that it asks."""
+    """Return by path the numbers for which a condition holds. None if the condition has other parts."""
     if condition is True:
         return {}
     if not isinstance(condition, dict) or len(condition) != 1:

@@ -1,4 +1,4 @@
-"""Functional state: how hard a turn is pressed, as bounded numbers (docs/reference/pack.md#functional-state). Pure."""
+"""Functional state: the pressure on a turn, as bounded numbers (docs/reference/pack.md#functional-state). Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WEIGHTS: Final = {"budget": 0.40, "loop": 0.15, "evidence": 0.15, "gate": 0.20, 
 
 
 class Pressures(NamedTuple):
-    """The five signals of a turn, 0 to 1 each."""
+    """The five signals of a turn, each from 0 to 1."""
 
     budget: float
     loop: float
@@ -28,13 +28,13 @@ class Pressures(NamedTuple):
     conflict: float
 
     def escalation(self, risk: str) -> float:
-        """The propensity to escalate under an intent's risk class."""
+        """Return the propensity to escalate under an intent's risk class."""
         return clamp(
             RISK[risk] * sum(WEIGHTS[name] * value for name, value in self._asdict().items())
         )
 
     def to_payload(self, risk: str, captured_at: str) -> dict[str, Any]:
-        """The functional state, rounded to two decimals."""
+        """Return the functional state, rounded to two decimals."""
         signals = {f"{name}_pressure": round(value, 2) for name, value in self._asdict().items()}
         return {
             "captured_at": captured_at,
@@ -44,33 +44,37 @@ class Pressures(NamedTuple):
 
 
 def clamp(value: float) -> float:
-    """The value, at least 0 and at most 1."""
+    """Return the value, limited to the range from 0 to 1."""
     return min(1.0, max(0.0, value))
 
 
 def budget_pressure(
     limits: Mapping[str, float], usage: Mapping[str, BudgetUsage], *, soft: float, elapsed_ms: int
 ) -> float:
-    """The highest pressure of any budget: 0 up to the soft share of its limit, 1 at the limit."""
+    """Return the highest pressure of any budget: 0 up to the soft share of its limit, 1 at the limit."""
     spent = {key: used.used for key, used in usage.items()} | {"wall_clock_ms": elapsed_ms}
     return max(
-        (_pressed(spent[key], limit, soft) for key, limit in limits.items() if key in spent),
+        (
+            _single_pressure(spent[key], limit, soft)
+            for key, limit in limits.items()
+            if key in spent
+        ),
         default=0.0,
     )
 
 
 def loop_pressure(identical: int, replans: int, replan_limit: int, idle_turns: int) -> float:
-    """How near the loop guard is: by identical calls, replans, and turns without anything new."""
+    """Return the proximity to the loop guard, from identical calls, replans, and turns without news."""
     replanned = replans / replan_limit if replan_limit else float(bool(replans))
     return clamp(max((identical - 1) / 2, replanned, idle_turns / 2))
 
 
 def share(part: int, whole: int) -> float:
-    """The part of a whole; 0 of nothing is 0."""
+    """Return the part divided by the whole, or 0 if the whole is 0."""
     return part / whole if whole else 0.0
 
 
-def _pressed(used: float, limit: float, soft: float) -> float:
+def _single_pressure(used: float, limit: float, soft: float) -> float:
     if not limit or soft >= 1:
         return float(used >= limit and used > 0)
     return clamp((used / limit - soft) / (1 - soft))

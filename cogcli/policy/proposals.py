@@ -1,4 +1,4 @@
-"""Proposals of memory: what may be kept, the id of it, and when it is promoted without a person. Pure
+"""Memory proposals: their content, their id, and when one is promoted without a person. Pure
 (docs/reference/pack.md#proposals)."""
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from cogcli.base.canonical import canonical, digest_of
 from cogcli.declarations.pack_spec import DATA_CLASSES, PROPOSAL_CLASSES, TIERS, MemoryLayer
 
 MAX_CANDIDATE: Final = 64 * 1024
-"""Bytes of a candidate as canonical JSON; a larger one is not kept."""
+"""The largest candidate in bytes of canonical JSON. A larger one is not kept."""
 _REPEAT: Final = 0.1
-"""What each further run adds to the confidence of a proposal."""
+"""The confidence that each further run adds to a proposal."""
 _CHOICES: Final = {"memory_class": PROPOSAL_CLASSES, "tier": TIERS, "data_class": DATA_CLASSES}
 
 
 class MemoryProposal(NamedTuple):
-    """What may be kept. `memory_class` is one of the proposal classes, `evidence_refs` are never empty."""
+    """A proposed memory entry. `memory_class` is one of the proposal classes; `evidence_refs` is never empty."""
 
     memory_class: str
     tier: str
@@ -33,21 +33,22 @@ class MemoryProposal(NamedTuple):
 
     @property
     def candidate(self) -> dict[str, Any]:
-        """What it says: the predicate of an entity, and its value."""
+        """The proposed statement: the predicate of an entity, and its value."""
         return {"entity": self.entity, "predicate": self.predicate, "value": self.value}
 
     @property
     def is_too_large(self) -> bool:
-        """Whether its candidate is larger than what is kept."""
+        """Whether its candidate exceeds MAX_CANDIDATE."""
         return len(canonical(self.candidate)) > MAX_CANDIDATE
 
     def id_for(self, tenant_id: str, user_id: str) -> str:
-        """The id: equal for an equal class, tier, candidate and user, so that a repeat is no second row."""
+        """Return the id, equal for an equal class, tier, candidate and user, so that a repeat adds no row."""
         named = [self.memory_class, self.tier, self.candidate, tenant_id, user_id]
         return f"mp_{digest_of(named).removeprefix('sha256:')[:16]}"
 
-    def lacks(self, layer: MemoryLayer, verdict: str) -> tuple[str, ...]:
-        """Why a pack does not promote it by itself, its contradiction having this verdict; empty where it does."""
+    def promotion_obstacles(self, layer: MemoryLayer, verdict: str) -> tuple[str, ...]:
+        """Return the reasons why a pack does not promote the proposal automatically. Empty if it does. `verdict` is
+        that of its contradiction check."""
         reasons = {
             "auto_promote": self.memory_class not in layer.auto_promote,
             "confidence_floor": self.confidence < layer.confidence_floor,
@@ -57,7 +58,8 @@ class MemoryProposal(NamedTuple):
         return tuple(reason for reason, holds in reasons.items() if holds)
 
     def repeated_by(self, later: MemoryProposal) -> MemoryProposal:
-        """The proposal after another run made it, too: with its evidence, more confidence, and its say on consent."""
+        """Return the proposal after another run made it too: with joint evidence, more confidence, and the later run's
+        consent."""
         confidence = min(1.0, round(max(self.confidence, later.confidence) + _REPEAT, 2))
         return later._replace(
             evidence_refs=tuple(dict.fromkeys((*self.evidence_refs, *later.evidence_refs))),
@@ -69,8 +71,10 @@ class MemoryProposal(NamedTuple):
 def proposal_from(
     payload: Mapping[str, Any], *, run_id: str, at: str, consent: Collection[str] = ()
 ) -> MemoryProposal:
-    """The proposal that a payload `{class, tier, candidate, evidence_refs, confidence, data_class?}` makes in a run,
-    whose user consents to these classes. Raises ValueError for what no proposal is."""
+    """Return the proposal in a payload `{class, tier, candidate, evidence_refs, confidence, data_class?}` of a run.
+
+    `consent` holds the classes that the run's user consents to. Raise ValueError for an invalid payload.
+    """
     candidate = payload["candidate"]
     made = MemoryProposal(
         payload["class"],

@@ -1,6 +1,6 @@
-"""What the rules, goals and replies of a pack read that nothing gives (docs/reference/pack.md#check). Pure.
+"""Checks that the rules, goals and replies of a pack read only existing names (docs/reference/pack.md#check). Pure.
 
-A rule that names nothing would deny all; with a default, or asked by `missing`, it would never say anything.
+A rule with an unknown name would deny every call; with a default, or inside `missing`, it would never match.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cogcli.specs.template import TemplateFault, TemplateSlot, parse_template
 
 MAX_RULE_DEPTH: Final = 24
 Members = Mapping[str, frozenset[str]]
-"""What may be read, by the first word of a path; an empty set: any member."""
+"""The readable members by first word of a path. An empty set means any member."""
 _ANY: Final[frozenset[str]] = frozenset()
 _OF_RUN: Final[Members] = {"inputs": _ANY, "vars": _ANY, "outputs": _ANY}
 _OF_RULE: Final[Members] = {
@@ -36,9 +36,9 @@ _OF_RULE: Final[Members] = {
 
 
 def check_reads(pack: Pack, report: ProblemReport) -> None:
-    """Report conditions that are none, and what they and the replies of templates read that nothing gives."""
+    """Report invalid conditions, and unknown names in conditions and template replies."""
     slots = {name: _ANY for intent in pack.decisions.intents.values() for name in intent.slots}
-    # Rules of a pack without intents are for another pack's, which has the slots.
+    # Rules of a pack without intents apply to the slots of another pack.
     members = {**slots, **_OF_RULE} if pack.decisions.intents else {}
     for number, rule in enumerate(pack.policy.rules):
         about = report.part(f"rule `{rule.rule_id}`", "policy_layer", "rules", number)
@@ -87,7 +87,7 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
         report.error("request.template", ("reply",), message, hint=hint)
     given = template_skill(pack, template)
     known = [f"{space}.{name}" for space in ("inputs", "outputs") for name in given[space]]
-    # A step that does not say what it writes may write any output.
+    # A step without declared outputs may write any output.
     unsaid = any("output" not in step for step in template.steps)
     for slot in pieces:
         if not isinstance(slot, TemplateSlot) or ".".join(slot.path[:2]) in known:

@@ -1,7 +1,7 @@
-"""What decides about the calls of one run tree under a pack: its policy, budgets and facts
-(docs/reference/pack.md#governed-calls). Pure but for the lock of its budgets.
+"""The policy for the calls of one run tree under a pack: rules, budgets and facts
+(docs/reference/pack.md#governed-calls). Pure except for the lock of its budgets.
 
-The pack is fixed when the run begins; only facts grow, from the outputs of calls that were made.
+The pack is fixed when the run starts. Only facts grow, from the outputs of calls that were made.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from cogcli.policy.verdict import Verdict, approval_mode, is_above, mode_under
 from cogcli.state.namespaces import walk
 
 _UNDECLARED: Final = PackTool()
-"""What a pack says of a capability that it does not declare."""
+"""The declaration of a capability that the pack does not list."""
 Facts = dict[str, dict[str, Any]]
-"""What is known of the entity in each slot."""
+"""The known facts about the entity in each slot."""
 
 
 class KnownFacts(NamedTuple):
-    """What is known of the entities, and how the age of each fact is found."""
+    """The known facts, and how their age is determined."""
 
     facts: Facts
     learned_at: Mapping[tuple[str, str], str] = NOTHING
-    """By slot and name when a call of the run gave a fact."""
+    """By slot and name: when a call of the run returned the fact."""
     stored_at: Callable[[str], Facts] | None = None
-    """The facts that the stores gave, as of a time; None if the run read no store."""
+    """Returns the facts in the stores as of a time. None if the run read no store."""
 
 
 class Requester(NamedTuple):
-    """Who asks, in which role the agent acts, and what for: the part of a rule's data that is known before a run."""
+    """The user, the agent's role and the intent: the part of a rule's data that is known before a run."""
 
     intent: str
     user_id: str = "default"
@@ -53,73 +53,76 @@ class Requester(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether the user is somebody, and not the default user."""
+        """Whether the user is not the default user."""
         return self.user_id != "default"
 
 
 class RunState(NamedTuple):
-    """What of a run rules may read when a call is judged."""
+    """The parts of a run that rules may read when a call is judged."""
 
     inputs: Mapping[str, Any]
     vars: Mapping[str, Any]
     outputs: Mapping[str, Any]
     now: str
     inside: tuple[str, ...] = ()
-    """The skill tools that the call is made in."""
+    """The skill tools around the call."""
 
 
 class OwnSkill(NamedTuple):
-    """The skill that a run is of, as `skill:ID`, and what it was given."""
+    """The skill of a run, as `skill:ID`, and its inputs."""
 
     tool: str
     inputs: Mapping[str, Any]
 
 
 class JudgedCall(NamedTuple):
-    """One call with what its rules see."""
+    """One call with the data that rules see."""
 
     call: GovernedCall
     data: dict[str, Any]
 
     def with_value(self, path: str, value: Any) -> JudgedCall:
-        """The same call with another value at a path of what its rules see."""
+        """Return the same call with another value at a path of its data."""
         data = with_value(self.data, path, value)
         return JudgedCall(self.call._replace(arguments=data["args"]), data)
 
 
 def with_value(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy of the data of a rule with another value at a path."""
+    """Return a copy of a rule's data with another value at a path."""
     head, *rest = path.split(".")
-    return {**data, head: _with(data.get(head), rest, value)}
+    return {**data, head: _replace_at(data.get(head), rest, value)}
 
 
-def _with(value: Any, path: list[str], new: Any) -> Any:
-    """A copy of a value with another one at a path; a part that is not there is made an object."""
+def _replace_at(value: Any, path: list[str], new: Any) -> Any:
+    """Return a copy of a value with `new` at a path. Missing parts become objects."""
     if not path:
         return new
     first, *rest = path
     if isinstance(value, list) and first.isdigit() and int(first) < len(value):
         at = int(first)
-        return [*value[:at], _with(value[at], rest, new), *value[at + 1 :]]
+        return [*value[:at], _replace_at(value[at], rest, new), *value[at + 1 :]]
     known = value if isinstance(value, Mapping) else NOTHING
-    return {**known, first: _with(known.get(first), rest, new)}
+    return {**known, first: _replace_at(known.get(first), rest, new)}
 
 
 class StateView(Protocol):
-    """What `state.json` says of the run at this point of its log."""
+    """The parts of `state.json` at this point of the log."""
 
     def apply(self, event: Event) -> None:
-        """Take up an event, in order of the log."""
+        """Fold the next event of the log."""
         ...
 
     def read(self) -> Mapping[str, Any]:
-        """The parts of the document that rules read."""
+        """Return the parts of the document that rules read."""
         ...
 
 
 class RunPolicy:
-    """The policy of a run tree. `safety_mode` is the ceiling, `hosts` the host of each service, empty for one on this
-    machine; `view` the state that rules read, None where none does."""
+    """The policy of a run tree.
+
+    `safety_mode` is the ceiling. `hosts` holds the host of each service, empty for one on this machine. `view` is the
+    state that rules read, None if no rule does.
+    """
 
     records_allow = True
 
@@ -174,17 +177,17 @@ class RunPolicy:
 
     @property
     def intuition_mode(self) -> IntuitionMode:
-        """How the rules take part in the run, as `state.json` says it."""
+        """The mode of the rules in the run, as `state.json` records it."""
         return self.rules.intuition_mode
 
     @property
     def observe(self) -> Callable[[Event], None] | None:
-        """What is given each event of the run; None where no rule reads the state."""
+        """A function that receives each event of the run. None if no rule reads the state."""
         return self._view.apply if self._view else None
 
     @property
     def snapshot(self) -> Mapping[str, Any]:
-        """What rules read of the run's state."""
+        """The parts of the run's state that rules read."""
         return self._view.read() if self._view else NOTHING
 
     def judge(
@@ -195,10 +198,10 @@ class RunPolicy:
         step: str,
         services: tuple[str, ...] = (),
     ) -> Verdict:
-        """The verdict on a call that is about to be made, through one of these services."""
-        return self.decide(self.case(capability, arguments, state, step, services))
+        """Return the verdict on a call that is about to be made, through one of these services."""
+        return self.decide(self.build_judged_call(capability, arguments, state, step, services))
 
-    def case(
+    def build_judged_call(
         self,
         capability: Capability,
         arguments: Mapping[str, Any],
@@ -206,7 +209,8 @@ class RunPolicy:
         step: str,
         services: tuple[str, ...] = (),
     ) -> JudgedCall:
-        """A call with what its rules see at the time of the run's state: evidence that is stale then is not known."""
+        """Return a call with the data that rules see at the time of the run's state. Evidence that is stale then is
+        left out."""
         self._now = state.now
         asked, declared = self.requester, self._declared(capability.id)
         call = GovernedCall(
@@ -223,7 +227,7 @@ class RunPolicy:
         return JudgedCall(call, self._data(call, state, step))
 
     def decide(self, case: JudgedCall) -> Verdict:
-        """The verdict on a case."""
+        """Return the verdict on a judged call."""
         call, data = case
         verdict = self._verdict_on_own(data) or self.rules.decide(self.requester.intent, call, data)
         lacking = next(iter(self._unresolved_of(data)), "")
@@ -233,7 +237,7 @@ class RunPolicy:
         ):
             reason = f"evidence_missing:{lacking}"
         elif any(each.startswith(MASK) for each in verdict.obligations):
-            reason = "obligation_not_kept"  # nothing masks an output yet: what was promised is not let through
+            reason = "obligation_not_kept"  # masking is not implemented, so the call is denied
         if verdict.allows and reason:
             return verdict._replace(
                 verdict="deny", stage="situation", reason=reason, rule="", gate=""
@@ -241,21 +245,25 @@ class RunPolicy:
         return verdict
 
     def _verdict_on_own(self, data: dict[str, Any]) -> Verdict | None:
-        """What is said of the skill that the run is of, where that is a tool and not simply allowed: it counts for each
-        call, for the run of a skill has no step that could be decided about."""
+        """Return the verdict on the run's own skill if it is a tool that is not simply allowed, otherwise None.
+
+        It applies to each call, since the run of a skill has no step that could be judged.
+        """
         if self._own is None:
             return None
         seen = RunState(self._own.inputs, NOTHING, NOTHING, data["run"]["now"])
-        call, known = self.case(self._tools[self._own.tool], self._own.inputs, seen, "")
+        call, known = self.build_judged_call(
+            self._tools[self._own.tool], self._own.inputs, seen, ""
+        )
         verdict = self.rules.decide(self.requester.intent, call, known)
         return None if verdict.verdict == "allow" else verdict
 
     def tool(self, skill_id: str) -> Capability | None:
-        """The contract of a skill that the pack offers as a tool to this run; None for any other skill."""
+        """Return the contract of a skill that the pack offers as a tool to this run. None for any other skill."""
         return self._tools.get(NESTED + skill_id)
 
     def mode_of(self, capability: Capability) -> str:
-        """The approval mode of a capability under this pack."""
+        """Return the approval mode of a capability under this pack."""
         mode = self._modes.get(capability.id)
         if mode is None:
             mode = self._modes[capability.id] = mode_under(
@@ -264,11 +272,11 @@ class RunPolicy:
         return mode
 
     def gate(self, name: str) -> PackGate:
-        """The gate of a verdict; one that the pack does not have is the built-in one."""
+        """Return the gate of a verdict, or the built-in gate if the pack has none of that name."""
         return self.pack.policy.gate(name) or PackGate()
 
     def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
-        """Take up the facts that a call's output declares, as of this time."""
+        """Add the facts that a call's output declares, as of this time."""
         declared = self._declared(capability_id).facts
         learned_at = {}
         for key, source in declared.items():
@@ -283,12 +291,12 @@ class RunPolicy:
     def _declared(self, id: str) -> PackTool:
         return self.pack.tooling.capabilities.get(id, _UNDECLARED)
 
-    def note_facts(
+    def merge_known_facts(
         self,
         facts: Mapping[str, Mapping[str, Any]],
         stored_at: Callable[[str], Facts] | None = None,
     ) -> None:
-        """Take up what is known before any call, by slot; what calls of this run gave stands above it. `stored_at`
+        """Add facts that are known before any call, by slot. Facts from calls of this run take precedence. `stored_at`
         returns the same facts as of another time."""
         for slot, known in facts.items():
             self._known.facts[slot] = {**known, **self._known.facts.get(slot, {})}
@@ -296,7 +304,7 @@ class RunPolicy:
 
     @property
     def unresolved(self) -> tuple[str, ...]:
-        """The required evidence that is not known."""
+        """The names of required evidence that is unknown."""
         return self._unresolved_of(self.facts)
 
     def _unresolved_of(self, data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -304,16 +312,17 @@ class RunPolicy:
 
     @property
     def facts(self) -> Facts:
-        """What is known of the entities of the request, by slot, as of the last call that was judged."""
+        """The known facts about the entities of the request, by slot, as of the last judged call."""
         return self._facts_at(self._now)
 
     def replace_facts(self, known: KnownFacts) -> KnownFacts:
-        """Replace all that is known; return what was known before."""
+        """Replace all known facts. Return the previous ones."""
         before, self._known = self._known, known
         return before
 
     def _facts_at(self, now: str) -> Facts:
-        """What is known as of a time: facts of calls within `freshness_s`, the others as the stores give them then."""
+        """Return the facts as of a time: those of calls within `freshness_s`, the others as the stores hold them
+        then."""
         known = self._known
         if not now or (known.stored_at is None and not self.pack.knowledge.freshness_s):
             return {slot: dict(facts) for slot, facts in known.facts.items()}
@@ -330,19 +339,21 @@ class RunPolicy:
         return found
 
     def explain_refusal(self, reason: str) -> str:
-        """A hint for a call that was refused for evidence that was known and has gone stale."""
+        """Return a hint for a call that was refused because evidence has gone stale, otherwise an empty string."""
         name = reason.removeprefix("evidence_missing:")
         if name == reason or not _is_known(self._known.facts, name) or _is_known(self.facts, name):
             return ""
         return f"`{name}` is older than `freshness_s` of the pack allows: start a new run"
 
-    def basis(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What of a decision the log holds, so that it can be told what other rules would decide."""
+    def decision_evidence(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the data of a decision that the log holds, so that other rules can decide it again."""
         return {"input": arguments, "facts": self.facts}
 
     def _foreign_host(self, services: tuple[str, ...]) -> str:
-        """The first host of these services that the pack does not list; of a service that is not known a name that no
-        list holds; empty where nothing leaves this machine for another one."""
+        """Return the first host of these services that the pack does not list.
+
+        An unknown service counts as an unlisted host. Empty if no call leaves this machine, or all hosts are listed.
+        """
         found = self._foreign.get(services)
         if found is None:
             hosts = [host for host in (self._hosts.get(id, "?") for id in services) if host]
@@ -352,7 +363,7 @@ class RunPolicy:
         return found
 
     def _data(self, call: GovernedCall, state: RunState, step: str) -> dict[str, Any]:
-        """What rules see (docs/reference/pack.md#rules)."""
+        """Return the data that rules see (docs/reference/pack.md#rules)."""
         return {
             **self._facts_at(state.now),
             **self._parties,
@@ -372,13 +383,13 @@ class RunPolicy:
 
 
 def _is_known(data: Mapping[str, Any], name: str) -> bool:
-    """Whether a fact of a slot is known."""
+    """Return whether a fact of a slot is known."""
     slot, _, fact = name.partition(".")
     return object_of(data.get(slot)).get(fact) is not None
 
 
 class LimitsPolicy:
-    """The policy of a run without a pack whose ceiling or budgets were given: only those are held."""
+    """The policy of a run without a pack: it enforces only the given ceiling and budgets."""
 
     records_allow = False
     intuition_mode: Final = None
@@ -398,27 +409,27 @@ class LimitsPolicy:
         step: str,
         services: tuple[str, ...] = (),
     ) -> Verdict:
-        """Deny what is above the ceiling."""
+        """Return a verdict that denies a call above the ceiling and allows any other."""
         mode = approval_mode(capability)
         above = bool(self._ceiling) and is_above(mode, self._ceiling)
         reason = "above_safety_mode" if above else "no_rule"
         return Verdict("deny" if above else "allow", "permission", reason, approval_mode=mode)
 
     def tool(self, skill_id: str) -> Capability | None:
-        """None: without a pack no skill is a tool."""
+        """Return None: without a pack no skill is a tool."""
         return None
 
     def gate(self, name: str) -> PackGate:
-        """The built-in gate; nothing here asks for one."""
+        """Return the built-in gate. No verdict of this policy needs one."""
         return PackGate()
 
     def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
-        """Nothing: without a pack no output is a fact."""
+        """Do nothing: without a pack no output is a fact."""
 
     def explain_refusal(self, reason: str) -> str:
-        """Nothing: without a pack no evidence is required."""
+        """Return an empty string: without a pack no evidence is required."""
         return ""
 
-    def basis(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Nothing: only the mode of the capability counts."""
+    def decision_evidence(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an empty object: the verdict depends only on the capability's mode."""
         return {}

@@ -1,4 +1,5 @@
-"""Safety levels (docs/reference/execution.md#safety): their order, trust ranks and what a gate's answer means. Pure."""
+"""Safety levels (docs/reference/execution.md#safety): their order, trust ranks and the meaning of a gate's answer.
+Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from cogcli.base.errors import (
     SafetyTrustLevelError,
 )
 from cogcli.declarations.capability_spec import TRUST_RANKS, Gate, Safety
-from cogcli.policy.approvals import Asked
+from cogcli.policy.approvals import RequestedAction
 
 
 class GateVerdict(NamedTuple):
-    """What a gate's answer leads to: pass, warn, degrade, block or require_human; and why."""
+    """The consequence of a gate's answer: pass, warn, degrade, block, require_human or error, with the reason."""
 
     outcome: str
     reason: str
@@ -25,7 +26,7 @@ class GateVerdict(NamedTuple):
 def refusal_before(
     capability_id: str, safety: Safety, *, trust_level: str, confirmed: Collection[str]
 ) -> RuntimeErrorBase | None:
-    """The error that trust or a missing confirmation raises before a call, or None."""
+    """Return the error of missing trust or a missing confirmation before a call, or None."""
     if TRUST_RANKS[safety.trust_level] > TRUST_RANKS[trust_level]:
         return SafetyTrustLevelError(
             "safety.trust",
@@ -41,9 +42,12 @@ def refusal_before(
     return None
 
 
-def refusal_of_asked(capability_id: str, asked: Asked | None) -> RuntimeErrorBase | None:
-    """SafetyConfirmationRequiredError where a person was asked about this step before its specs changed; else None. A
-    gate of the same capability asks again by itself and is left out."""
+def refusal_of_asked(capability_id: str, asked: RequestedAction | None) -> RuntimeErrorBase | None:
+    """Return SafetyConfirmationRequiredError if this step had a request for approval before its specs changed,
+    otherwise None.
+
+    A request by a gate of the same capability is ignored, since that gate makes a new one.
+    """
     if asked is None or (asked.gate and asked.capability == capability_id):
         return None
     return SafetyConfirmationRequiredError(
@@ -53,7 +57,8 @@ def refusal_of_asked(capability_id: str, asked: Asked | None) -> RuntimeErrorBas
 
 
 def judge_gate(gate: Gate, reply: Mapping[str, Any]) -> GateVerdict:
-    """A gate passes only with `allowed` exactly true; false leads to its `on_fail`; anything else blocks."""
+    """Return the verdict of a gate's reply. Only `allowed: true` passes; false leads to its `on_fail`; anything else
+    blocks."""
     allowed = reply.get("allowed")
     if allowed is True:
         return GateVerdict("pass", "")
@@ -63,7 +68,7 @@ def judge_gate(gate: Gate, reply: Mapping[str, Any]) -> GateVerdict:
 
 
 def _reason_in(reply: Mapping[str, Any]) -> str:
-    """The gate's `reason`, else the first of its `reasons`; empty without a text."""
+    """Return the gate's `reason`, or its first `reasons` joined. Empty without a text."""
     reason, several = reply.get("reason"), reply.get("reasons")
     if isinstance(reason, str) and reason:
         return reason
@@ -76,12 +81,12 @@ _STRICTNESS: Final = ("pass", "warn", "degrade", "require_human", "block", "erro
 
 
 def stricter(a: GateVerdict, b: GateVerdict) -> GateVerdict:
-    """The stricter of two verdicts, the first on a tie."""
+    """Return the stricter of two verdicts, the first on a tie."""
     return b if _STRICTNESS.index(b.outcome) > _STRICTNESS.index(a.outcome) else a
 
 
 def refusal_of(gate_id: str, verdict: GateVerdict) -> RuntimeErrorBase | None:
-    """The error of a gate's verdict; None for pass, warn and degrade."""
+    """Return the error of a gate's verdict. None for pass, warn and degrade."""
     if verdict.outcome == "block":
         return SafetyGateFailedError("safety.gate", f"gate `{gate_id}` refused: {verdict.reason}")
     if verdict.outcome == "error":

@@ -1,4 +1,4 @@
-"""What policy says of one call (docs/reference/pack.md#verdicts). Pure."""
+"""The verdict of policy on one call (docs/reference/pack.md#verdicts). Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _OF_TRUST: Final = {"elevated": "delegated", "privileged": "destructive"}
 
 
 class Verdict(NamedTuple):
-    """The strictest answer of the checks, and what led to it.
+    """The strictest answer of the checks, and its causes.
 
-    `stage`: permission, rule or situation, the check that decided. `reason`: a word of the reference or a rule's id.
+    `stage` is the check that decided: permission, rule or situation. `reason` is a word of the reference or a rule's
+    id.
     """
 
     verdict: str
@@ -35,7 +36,7 @@ class Verdict(NamedTuple):
     matched: tuple[str, ...] = ()
     """The enforced rules that matched."""
     would: tuple[dict[str, str], ...] = ()
-    """What shadow rules would have said, as `{rule, verdict}`."""
+    """The verdicts of shadow rules, as `{rule, verdict}`."""
     rule_errors: tuple[dict[str, str], ...] = ()
     """Rules without a result, as `{rule, code, pointer}`."""
     obligations: tuple[str, ...] = ()
@@ -43,11 +44,11 @@ class Verdict(NamedTuple):
 
     @property
     def allows(self) -> bool:
-        """Whether the call may be made, perhaps after a person's yes."""
+        """Whether the call may be made, possibly after a person's approval."""
         return self.verdict in ("allow", "allow_with_gate")
 
     def lifted(self) -> Verdict:
-        """The verdict once a person has said yes at its gate."""
+        """Return the verdict after a person's approval at its gate."""
         return self._replace(verdict="allow", reason="approved")
 
     @property
@@ -57,7 +58,7 @@ class Verdict(NamedTuple):
 
     @property
     def decision(self) -> str:
-        """veto, audit where a shadow rule would have been stricter, else allow."""
+        """`veto`, `audit` if a shadow rule would have been stricter, otherwise `allow`."""
         if not self.allows:
             return "veto"
         return (
@@ -67,7 +68,7 @@ class Verdict(NamedTuple):
         )
 
     def to_payload(self) -> dict[str, Any]:
-        """The members of `policy.decided` that the checks know."""
+        """Return the members of `policy.decided` that the checks determine."""
         optional = {"rule": self.rule, "gate": self.gate}
         return {
             "decision": self.decision,
@@ -86,23 +87,23 @@ class Verdict(NamedTuple):
 
 
 def is_stricter(verdict: str, other: str) -> bool:
-    """Whether the first verdict permits less than the second."""
+    """Return whether the first verdict permits less than the second."""
     return _STRICTNESS[verdict] > _STRICTNESS[other]
 
 
 def is_above(mode: str, ceiling: str) -> bool:
-    """Whether an approval mode is above a safety mode."""
+    """Return whether an approval mode is above a safety mode."""
     return _RANK[mode] > _RANK[ceiling]
 
 
 def highest_mode(modes: list[str]) -> str:
-    """The highest of some approval modes; `read_only` of none."""
+    """Return the highest of these approval modes, or `read_only` for an empty list."""
     return max(modes, key=_RANK.__getitem__, default=MODES[0])
 
 
 def approval_mode(capability: Capability, declared: str = "") -> str:
-    """The approval mode of a capability: the highest that its effect class, its trust level, an irreversible effect and
-    the pack's declaration ask for."""
+    """Return the approval mode of a capability: the highest that its effect class, its trust level, an irreversible
+    effect and the pack's declaration require."""
     modes = [_OF_EFFECT[capability.effect], *([declared] if declared else [])]
     if capability.safety:
         modes.append(_OF_TRUST.get(capability.safety.trust_level, MODES[0]))
@@ -112,8 +113,8 @@ def approval_mode(capability: Capability, declared: str = "") -> str:
 
 
 def mode_under(tools: Mapping[str, PackTool], capability: Capability) -> str:
-    """The approval mode of a capability under what a pack says of its tools; of a skill the highest of all that it
-    reaches."""
+    """Return the approval mode of a capability under a pack's declarations. For a skill: the highest of all
+    capabilities it reaches."""
     modes = []
     for each in (capability, *capability.reaches):
         declared = tools.get(each.id)

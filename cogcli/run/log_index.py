@@ -48,7 +48,7 @@ from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.episode.refusals import another_tools, unreadable
-from cogcli.policy.approvals import Answered, Asked
+from cogcli.policy.approvals import ApprovalAnswer, RequestedAction
 from cogcli.run.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
 from cogcli.state.reducer import ReusedResult, Write
 
@@ -207,7 +207,7 @@ class LogIndex:
         )
 
     @property
-    def approvals(self) -> tuple[Answered, ...]:
+    def approvals(self) -> tuple[ApprovalAnswer, ...]:
         """People's answers in order, without those that were invalid when they were used."""
         return tuple(
             answered_request(self.requests[answered_id(event)], event, used=self._is_used(event))
@@ -229,7 +229,7 @@ class LogIndex:
         return list(latest.values())
 
     @property
-    def asked(self) -> dict[str, Asked]:
+    def asked(self) -> dict[str, RequestedAction]:
         """By step path: the latest request, unless the step made a call after it."""
         waiting = (event for event in self.requests.values() if not self._is_used(event))
         return {event.step_id or "": _parse_request(event) for event in waiting}
@@ -434,11 +434,11 @@ def _reused_result(closing: StepFinished, place: dict[str, str] | None = None) -
     )
 
 
-def answered_request(request: Event, answer: Event, *, used: bool = False) -> Answered:
+def answered_request(request: Event, answer: Event, *, used: bool = False) -> ApprovalAnswer:
     """Return a request for approval with the person's answer to it."""
     approval = Approval.of(answer.payload)
     granted = answer.event_type == "approval.granted"
-    return Answered(
+    return ApprovalAnswer(
         _parse_request(request),
         granted,
         approval.by or "",
@@ -449,9 +449,9 @@ def answered_request(request: Event, answer: Event, *, used: bool = False) -> An
     )
 
 
-def _parse_request(request: Event) -> Asked:
+def _parse_request(request: Event) -> RequestedAction:
     asked = ApprovalRequested.of(request.payload)
-    return Asked(
+    return RequestedAction(
         asked.approval_id,
         asked.capability or "",
         asked.step_id or "",

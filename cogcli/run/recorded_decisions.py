@@ -150,7 +150,7 @@ class _DecisionFold:
         now = answer.timestamp if answer else self._now
         self._policy.turn = self._turn
         before = self._policy.replace_facts(KnownFacts(self._facts_now(decided)))
-        case = self._policy.case(
+        case = self._policy.build_judged_call(
             capability,
             decided.input,
             RunState(state.inputs, state.vars, state.outputs, now, tuple(decided.inside or ())),

@@ -1,5 +1,8 @@
-"""The state of a run in memory (docs/reference/execution.md#state), its trace among it: an entry per ended step, and
-sums (docs/reference/execution.md#trace). Times are RFC 3339 texts."""
+"""The state of a run in memory (docs/reference/execution.md#state), with its trace: an entry per ended step, and totals
+(docs/reference/execution.md#trace).
+
+Times are RFC 3339 texts.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ STATE_VERSION: Final = "1.0.0"
 
 
 class StepResult(NamedTuple):
-    """How one step ended. `status` is done, failed, skipped or vetoed; `reason` says why it was skipped."""
+    """The end of one step. `status` is done, failed, skipped or vetoed; `reason` is why it was skipped."""
 
     step_id: str
     status: str
@@ -23,7 +26,7 @@ class StepResult(NamedTuple):
 
 
 class TraceStep(NamedTuple):
-    """One ended step: status, when, what it read and really wrote. A step never begun has no `started_at`."""
+    """One ended step: its status, times, reads and actual writes. A step that never started has no `started_at`."""
 
     step_id: str
     capability_id: str
@@ -35,12 +38,12 @@ class TraceStep(NamedTuple):
     latency_ms: int | None = None
 
     def to_payload(self) -> dict[str, Any]:
-        """The entry as a JSON object."""
+        """Return the entry as a JSON object."""
         return {**self._asdict(), "reads": list(self.reads), "writes": list(self.writes)}
 
 
 class TraceMetrics:
-    """Sums over the steps that have ended so far; `elapsed_ms` in milliseconds."""
+    """Totals over the steps that have ended so far. `elapsed_ms` is in milliseconds."""
 
     def __init__(self) -> None:
         self.step_count = 0
@@ -51,12 +54,12 @@ class TraceMetrics:
         self.elapsed_ms = 0
 
     def to_payload(self) -> dict[str, int]:
-        """The sums as a JSON object."""
+        """Return the totals as a JSON object."""
         return dict(vars(self))
 
 
 class TraceState:
-    """Entries in order of ending, and the sums."""
+    """Entries in the order of ending, and the totals."""
 
     def __init__(self) -> None:
         self.steps: list[TraceStep] = []
@@ -64,8 +67,10 @@ class TraceState:
 
 
 class ExecutionState:
-    """The state of one run. Only `state.reducer` changes it. The list of events is the episode's log: keeping it here
-    too would make a run's memory grow with its length."""
+    """The state of one run. Only `state.reducer` changes it.
+
+    It holds no events: these are in the episode's log, and a copy would make memory grow with the length of a run.
+    """
 
     def __init__(
         self,
@@ -96,7 +101,7 @@ class ExecutionState:
         self.iteration = 0
         self.plan_order: dict[str, int] = {}
         self.running: dict[str, int] = {}
-        """Steps begun and not ended, with their position in plan order (nested runs: in order of starting)."""
+        """Running steps with their position in plan order (nested runs: in order of starting)."""
         self.updated_at = updated_at
         self.state_version = STATE_VERSION
 
@@ -107,7 +112,7 @@ class ExecutionState:
 
 
 def fork(state: ExecutionState) -> ExecutionState:
-    """A copy that shares no writable namespace with `state`: the scratch state of a `while` step."""
+    """Return a copy that shares no writable namespace with `state`: the scratch state of a `while` step."""
     fork = ExecutionState.__new__(ExecutionState)
     vars(fork).update(vars(state))
     fork.vars = deep_copy(state.vars)
@@ -119,7 +124,7 @@ def fork(state: ExecutionState) -> ExecutionState:
 
 
 def snapshot(state: ExecutionState) -> dict[str, Any]:
-    """The state as the JSON object that stands in `state.json` under `x-cognitive`; values are shared."""
+    """Return the state as the JSON object under `x-cognitive` in `state.json`. Values are shared with the state."""
     return {
         "inputs": state.inputs,
         "frame": to_payload(state.frame),
@@ -171,7 +176,8 @@ class WorkingState:
 
 
 class OutputState:
-    """Metadata of the result: its value, type, summary and status reason. The outputs themselves are beside it."""
+    """Metadata of the result: its value, type, summary and status reason. The outputs themselves are in
+    `ExecutionState.outputs`."""
 
     def __init__(
         self,
@@ -187,14 +193,14 @@ class OutputState:
 
 
 def to_payload(block: FrameState | WorkingState | OutputState) -> dict[str, Any]:
-    """A block as a JSON object in declared order; values are shared, tuples become lists."""
+    """Return a block as a JSON object in declared order. Values are shared, tuples become lists."""
     if isinstance(block, FrameState):
         return {**block._asdict(), "assumptions": list(block.assumptions)}
     return dict(vars(block))
 
 
 def frame_from(raw: dict[str, Any]) -> FrameState:
-    """A frame from a checked object holding at most the six fields."""
+    """Return the frame in a checked object with at most the six fields."""
     given = {k: v for k, v in raw.items() if v is not None}
     if "assumptions" in given:
         given["assumptions"] = tuple(given["assumptions"])

@@ -1,4 +1,4 @@
-"""Evaluating expressions in a scope (docs/reference/execution.md#expressions)."""
+"""The evaluation of expressions in a scope (docs/reference/execution.md#expressions)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from cogcli.state.namespaces import look_through, members_of, suggest_present, w
 
 
 def compile_expression(value: Any, loop_names: frozenset[str] = frozenset()) -> Any:
-    """The parsed expression of a text; any other value unchanged. The static checks have accepted every expression."""
+    """Return the parsed expression of a text, or any other value unchanged. The static checks have accepted every
+    expression."""
     if not isinstance(value, str):
         return value
     from cogcli.base.expressions import read_expression
@@ -33,8 +34,10 @@ def value_of(
     *,
     missing_is_null: bool = False,
 ) -> Any:
-    """A copy of the value of an expression, or of a value that is not one. Its references are added to `reads`. Raises
-    ExpressionError."""
+    """Return a copy of the value of an expression, or of a value that is not one. Its references are added to `reads`.
+
+    Raise ExpressionError.
+    """
     from cogcli.base.expressions import Expression, evaluate
 
     if not isinstance(expression, Expression):
@@ -55,7 +58,7 @@ def value_of(
             return walk(scope.loop[reference.namespace], reference.segments)
         value = look_through(scope.state, reference)
         if value is MISSING and reference.namespace == "inputs" and reference.segments[0] in inputs:
-            # Declared, optional and not given: null. A path into what was not given is missing all the same.
+            # An optional input that was not given is null. A path into it is still missing.
             return None if len(reference.segments) == 1 else MISSING
         return value
 
@@ -69,19 +72,19 @@ def value_of(
 
 
 def _suggest_near(reference: Reference, scope: Scope) -> str:
-    """A hint naming what is there instead of a reference that leads nowhere; or the empty string."""
+    """Return a hint with existing names for a reference without a value, or an empty string."""
     name = reference.namespace
     root = scope.loop[name] if name in scope.loop else members_of(scope.state, name)
     return suggest_present((name, *reference.segments), {name: root})
 
 
 def holds(expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None]) -> bool:
-    """Whether a condition is true by Python's truth of JSON values."""
+    """Return whether a condition is true by Python's truth of JSON values."""
     return bool(value_of(expression, scope, inputs, reads))
 
 
 def case_text(value: Any) -> str:
-    """A router's value as the text that cases are compared with. Raises ExpressionError `expr.type`."""
+    """Return a router's value as the text that cases are compared with. Raise ExpressionError `expr.type`."""
     kind = kind_of(value)
     if kind in ("list", "object"):
         raise ExpressionError(

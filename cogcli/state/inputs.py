@@ -16,18 +16,18 @@ from cogcli.state.namespaces import look_up, read_reference, suggest_present, wa
 
 
 class Scope(NamedTuple):
-    """What an input is resolved in: the run's state and, inside foreach, its loop names."""
+    """The scope in which an input is resolved: the run's state and, inside foreach, its loop names."""
 
     state: ExecutionState
     loop: Mapping[str, Any] = {}
 
 
 Resolver = Callable[[Scope, dict[str, None]], Any]
-"""Gives the value in a scope; references read are added to the dict, in order and without repeats."""
+"""Returns the value in a scope. References that are read are added to the dict, in order and without repeats."""
 
 
 def compile_input(value: Any, loop_names: frozenset[str] = frozenset()) -> Resolver:
-    """The resolver of a value as written in `input` or `otherwise`; its results share nothing with the state."""
+    """Return the resolver of a value in `input` or `otherwise`. Its results share no objects with the state."""
     if isinstance(value, str):
         reference = parse(value)
         if reference is not None:
@@ -61,12 +61,12 @@ def _read_state(reference: Reference) -> Resolver:
 def _read_loop(reference: Reference) -> Resolver:
     def resolve(scope: Scope, reads: dict[str, None]) -> Any:
         reads[reference.text] = None
-        return deep_copy(_of_item(reference, scope))
+        return deep_copy(_read_item(reference, scope))
 
     return resolve
 
 
-def _of_item(reference: Reference, scope: Scope) -> Any:
+def _read_item(reference: Reference, scope: Scope) -> Any:
     value = walk(scope.loop[reference.namespace], reference.segments)
     if value is MISSING:
         path = (reference.namespace, *reference.segments)
@@ -78,17 +78,17 @@ def _of_item(reference: Reference, scope: Scope) -> Any:
 
 
 MAX_TEXT: Final = 10 * 1024 * 1024
-"""Characters of a text with values."""
+"""The largest number of characters of a `$text` with its values."""
 
 
 def _fill_text(text: str, loop_names: frozenset[str]) -> Resolver:
-    """The resolver of a `$text`: texts as they are, other values as compact JSON."""
+    """Return the resolver of a `$text`: texts are inserted unchanged, other values as compact JSON."""
     pieces = parse_text(text, loop_names)
 
     def resolve(scope: Scope, reads: dict[str, None]) -> str:
         found, size = [], 0
         for piece in pieces:
-            found.append(piece if isinstance(piece, str) else _filled(piece, scope, reads))
+            found.append(piece if isinstance(piece, str) else _slot_text(piece, scope, reads))
             size += len(found[-1])
             if size > MAX_TEXT:
                 raise InputMappingError(
@@ -99,13 +99,14 @@ def _fill_text(text: str, loop_names: frozenset[str]) -> Resolver:
     return resolve
 
 
-def _filled(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
-    """The value of a slot as text; its own text where it is missing or null. Raises ReferenceResolutionError."""
+def _slot_text(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
+    """Return the value of a slot as text, or its default text if the value is missing or null. Raise
+    ReferenceResolutionError."""
     reference = slot.reference
     reads[reference.text] = None
     try:
         looped = reference.namespace in scope.loop
-        value = _of_item(reference, scope) if looped else read_reference(scope.state, reference)
+        value = _read_item(reference, scope) if looped else read_reference(scope.state, reference)
     except ReferenceResolutionError:
         if slot.otherwise is None:
             raise
@@ -121,13 +122,13 @@ def _filled(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
 
 
 def reads_nothing(value: Any, state: ExecutionState) -> bool:
-    """Whether a value as written in `input` is one reference to an absent value."""
+    """Return whether an `input` value is a single reference to an absent value."""
     reference = parse(value) if isinstance(value, str) else None
     return reference is not None and look_up(state, reference) is MISSING
 
 
 def resolve_input(mapping: Resolver, scope: Scope, reads: dict[str, None]) -> Any:
-    """The value of a compiled mapping. Raises InputMappingError whose cause is the failing reference."""
+    """Return the value of a compiled mapping. Raise InputMappingError with the failing reference as its cause."""
     try:
         return mapping(scope, reads)
     except ReferenceResolutionError as error:

@@ -1,4 +1,4 @@
-"""Reading and writing the namespaces of a run: one table (docs/reference/execution.md#reading,
+"""Access to the namespaces of a run, from one table (docs/reference/execution.md#reading,
 docs/reference/execution.md#writing)."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cogcli.state.execution import ExecutionState
 
 
 class Namespace(NamedTuple):
-    """How one namespace behaves. `dicts_only`: lists are not walked and a whole path may be one key."""
+    """The rules of one namespace. `dicts_only`: lists are not walked, and a whole path may be one key."""
 
     writable: bool
     missing_is_null: bool
@@ -39,7 +39,7 @@ NAMESPACES: Final[dict[str, Namespace]] = {
 
 
 def look_up(state: ExecutionState, reference: Reference) -> Any:
-    """The value a reference leads to, or MISSING. The value is the state's own: copy it before handing it out."""
+    """Return the value of a reference, or MISSING. The value belongs to the state: copy it before handing it out."""
     namespace = NAMESPACES[reference.namespace]
     root = getattr(state, reference.namespace)
     segments = reference.segments
@@ -54,7 +54,7 @@ def look_up(state: ExecutionState, reference: Reference) -> Any:
 
 
 def look_through(state: ExecutionState, reference: Reference) -> Any:
-    """Like `look_up`, as expressions read: through lists in every namespace."""
+    """Return the value of a reference as expressions read it: like `look_up`, but through lists in every namespace."""
     value = look_up(state, reference)
     if value is MISSING and NAMESPACES[reference.namespace].dicts_only:
         return walk(getattr(state, reference.namespace), reference.segments)
@@ -62,7 +62,7 @@ def look_through(state: ExecutionState, reference: Reference) -> Any:
 
 
 def walk_dicts(value: Any, segments: tuple[str, ...]) -> Any:
-    """Key by key through objects, or MISSING."""
+    """Return the value at a path of object keys, or MISSING."""
     for segment in segments:
         if type(value) is not dict or segment not in value:
             return MISSING
@@ -71,7 +71,7 @@ def walk_dicts(value: Any, segments: tuple[str, ...]) -> Any:
 
 
 def walk(value: Any, segments: tuple[str, ...]) -> Any:
-    """Through objects by key and lists by index, or MISSING."""
+    """Return the value at a path through objects by key and lists by index, or MISSING."""
     for segment in segments:
         value = _member(value, segment)
         if value is MISSING:
@@ -93,8 +93,10 @@ _DIGITS: Final = 16
 
 
 def read_reference(state: ExecutionState, reference: Reference) -> Any:
-    """The value of a reference, null where its namespace allows absence. Raises ReferenceResolutionError
-    `input.reference` naming the failing segment and the keys present."""
+    """Return the value of a reference, or None if its namespace allows absence.
+
+    Raise ReferenceResolutionError `input.reference` with the failing segment and the existing keys.
+    """
     value = look_up(state, reference)
     if value is not MISSING:
         return value
@@ -105,7 +107,7 @@ def read_reference(state: ExecutionState, reference: Reference) -> Any:
 
 
 def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, str]:
-    """Which segment of a reference is not there and what is; a hint that names the whole reference."""
+    """Return a message with the missing segment and the existing members, and a hint with the whole reference."""
     root = members_of(state, reference.namespace)
     value = root
     for segment in reference.segments:
@@ -125,14 +127,13 @@ def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, 
 
 
 def members_of(state: ExecutionState, namespace: str) -> Any:
-    """The object that the references of a namespace lead into."""
+    """Return the object that the references of a namespace point into."""
     block = getattr(state, namespace)
     return {name: getattr(block, name) for name in NAMESPACES[namespace].attributes} or block
 
 
 def suggest_present(path: Sequence[str], value: Any) -> str:
-    """A hint naming whole paths into a value: with a present name instead of the first segment that is not there; or
-    the empty string."""
+    """Return a hint with whole paths into a value that replace the first missing segment, or an empty string."""
     for failed, segment in enumerate(path):
         below = _member(value, segment)
         if below is MISSING:

@@ -1,4 +1,4 @@
-"""A step's output: from what was produced to the writes it makes (docs/reference/execution.md#writing)."""
+"""The output of a step: from the produced object to the writes of the step (docs/reference/execution.md#writing)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cogcli.state.reducer import Write, present_kind, write_value
 
 
 class OutputRule(NamedTuple):
-    """One line of an output mapping: where in the produced object, or which reference, and the target."""
+    """One line of an output mapping: a place in the produced object, or a reference, and the target."""
 
     left: str
     segments: tuple[str, ...]
@@ -23,15 +23,16 @@ class OutputRule(NamedTuple):
     target: Target
     strategy: str
     listed: bool = False
-    """Wired by a hint of a list type: a lone value becomes a list, an element that is not an object `{value: …}`."""
+    """Set by a hint of a list type: a single value becomes a list, and an element that is not an object becomes
+    `{value: …}`."""
     hint_of: str = ""
-    """The capability whose hint this is; empty for a line of a mapping."""
+    """The capability that has this hint. Empty for a line of a mapping."""
 
 
 def compile_output(
     mapping: dict[str, str], strategy: str, declared: Iterable[str]
 ) -> tuple[OutputRule, ...]:
-    """The rules of an output mapping that passed the static checks, in mapping order."""
+    """Return the rules of an output mapping that passed the static checks, in mapping order."""
     known = {*declared}
     rules = []
     for left, right in mapping.items():
@@ -47,10 +48,10 @@ def compile_output(
 def writes_of(
     rules: tuple[OutputRule, ...], produced: dict[str, Any], state: ExecutionState
 ) -> list[Write]:
-    """The writes a produced object makes, in mapping order, values before merging. Nothing is written yet.
+    """Return the writes of a produced object, in mapping order, with values before merging. The state is not changed.
 
-    An absent optional output makes no write. Raises OutputMappingError `output.missing`, `output.slot-type`,
-    `output.merge` or `output.path` when any of them could not be applied: all or none.
+    An absent optional output makes no write. If any write could not be applied, raise OutputMappingError
+    `output.missing`, `output.slot-type`, `output.merge` or `output.path`.
     """
     writes = []
     for rule in rules:
@@ -89,10 +90,10 @@ _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
 
 
 def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
-    """Raises OutputMappingError unless all writes can be applied, one after the other. The state stays as it is."""
+    """Raise OutputMappingError unless all writes can be applied, one after the other. The state is not changed."""
     places = {(write.target.namespace, *write.target.path) for write in writes}
     within = (place[:end] in places for place in places for end in range(2, len(place)))
-    # Only where a target stands twice, or inside another, does one write change what the next one finds.
+    # One write affects the next only if a target occurs twice, or is inside another one.
     ground = _scratch(state, writes) if len(places) < len(writes) or any(within) else None
     for write in writes:
         present = present_kind(ground or state, write.target)
@@ -103,7 +104,7 @@ def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
 
 
 def _scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState:
-    """A state holding copies of what the writes touch, to try them out on."""
+    """Return a state with copies of the values that the writes change, to try the writes on."""
     scratch = ExecutionState(state.run_id, state.trace_id, state.skill_id)
     for namespace, name in {(write.target.namespace, write.target.path[0]) for write in writes}:
         source, ground = getattr(state, namespace), getattr(scratch, namespace)

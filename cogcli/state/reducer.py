@@ -1,11 +1,11 @@
-"""The one reducer: how an event changes the state of its run, live, on resume and on replay.
+"""The only reducer: it applies events to the state of their run, live, on resume and on replay.
 
 1. A run's state begins with its `run.started` event.
-2. `step.started` makes a step running; a closing event ends it, applies its writes in order, adds its trace entry.
-3. Steps that ended done, failed or vetoed count; their calls and tokens are added whatever the ending.
-4. `iteration` rises with each retry by a step and each `while` round after the first.
-5. A step id whose last part holds `@` or `#` names a call inside a step: only the closing event of the step counts.
-6. Every event of the run moves `updated_at`.
+2. `step.started` makes a step running. A closing event ends it, applies its writes in order, and adds its trace entry.
+3. Only steps that ended done, failed or vetoed count; calls and tokens are added for every ending.
+4. `iteration` increases with each retry by a step and each `while` round after the first.
+5. A step id whose last part contains `@` or `#` names a call inside a step: only the closing event of the step counts.
+6. Every event of the run updates `updated_at`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ class Write(NamedTuple):
     value: Any
 
     def to_written(self) -> Written:
-        """The write as a closing event holds it."""
+        """Return the write as a closing event records it."""
         return Written(target=self.target.text, strategy=self.strategy, value=self.value)
 
 
 class ReusedResult(NamedTuple):
-    """The result of a step of an earlier episode, used instead of doing the step; `origin` names episode and event."""
+    """The result of a step of an earlier episode, used instead of running the step. `origin` names episode and
+    event."""
 
     output: dict[str, Any]
     writes: tuple[Write, ...]
     origin: dict[str, str]
 
     def to_payload(self) -> dict[str, Any]:
-        """This result as JSON, in the form that the first event of a run which reuses it holds."""
+        """Return this result as JSON, as the first event of the reusing run records it."""
         writes = [write.to_written().json for write in self.writes]
         return {"output": self.output, "writes": writes, "reused_from": self.origin}
 
@@ -52,7 +53,7 @@ _COUNTED: Final = frozenset(("done", "failed", "vetoed"))
 
 
 def initial_state(event: Event) -> ExecutionState:
-    """The state of a run right after its `run.started` event."""
+    """Return the state of a run right after its `run.started` event."""
     payload = event.payload
     skill = payload.get("skill") or {}
     return ExecutionState(
@@ -68,7 +69,7 @@ def initial_state(event: Event) -> ExecutionState:
 
 
 def apply(state: ExecutionState, event: Event) -> None:
-    """Change `state` by one later event of its run. Unknown event types only move `updated_at`."""
+    """Apply a later event of a run to its state. Unknown event types only update `updated_at`."""
     reducer = REDUCERS.get(event.event_type or "")
     if reducer is not None:
         reducer(state, event)
@@ -76,29 +77,29 @@ def apply(state: ExecutionState, event: Event) -> None:
 
 
 RunStates = dict[str | None, ExecutionState]
-"""The states of a log's runs by their id, the root's first."""
+"""The states of a log's runs by id, the root's first."""
 
 
-class Rebuilt(NamedTuple):
+class RebuiltStates(NamedTuple):
     """The states of an episode's runs: the root's, and its children's by run id."""
 
     root: ExecutionState
     children: dict[str, ExecutionState]
 
 
-def rebuild(events: Iterable[Event]) -> Rebuilt:
-    """The states of all runs as they were after these events of a log. Raises ValueError where none begins."""
+def rebuild(events: Iterable[Event]) -> RebuiltStates:
+    """Return the states of all runs after these events of a log. Raise ValueError if no run starts in it."""
     states: RunStates = {}
     for event in events:
         apply_to_runs(states, event)
     if not states:
         raise ValueError("no run begins in this log")
     root, *children = states.values()
-    return Rebuilt(root, {state.run_id: state for state in children})
+    return RebuiltStates(root, {state.run_id: state for state in children})
 
 
 def apply_to_runs(states: RunStates, event: Event) -> None:
-    """Change the state of the run that the next event of a log belongs to, or begin it."""
+    """Apply the next event of a log to the state of its run, or create that state."""
     row, state = row_of(event.event_type), states.get(event.run_id)
     if row.phase == "start" and state is None:
         states[event.run_id] = initial_state(event)
@@ -173,7 +174,7 @@ REDUCERS: Final[dict[str, Callable[[ExecutionState, Event], None]]] = {
     "run.terminated": _terminate,
     **{event_type: _finish for event_type, row in EVENT_TYPES.items() if row.closes},
 }
-"""By event type, what `apply` calls: one per row with `reduced` but the start of a run, which is `initial_state`."""
+"""The function that `apply` calls, by event type. `run.started` is handled by `initial_state`."""
 
 
 def _count(
@@ -196,7 +197,7 @@ def _sum_usage(state: ExecutionState, usage: dict[str, int]) -> None:
 
 
 def write_value(state: ExecutionState, target: Target, strategy: str, value: Any) -> None:
-    """Put one value, which the state then owns, at its target. Raises OutputMappingError `output.path`."""
+    """Write a value at its target. The state then owns the value. Raise OutputMappingError `output.path`."""
     root = getattr(state, target.namespace)
     *middle, last = target.path
     if target.namespace in ("working", "output"):
@@ -219,7 +220,7 @@ def _object(value: Any, target: Target) -> dict[str, Any]:
 
 
 def present_kind(state: ExecutionState, target: Target) -> str | None:
-    """The kind of value at a target, None where it is absent. Raises OutputMappingError `output.path`."""
+    """Return the kind of the value at a target, or None if it is absent. Raise OutputMappingError `output.path`."""
     value: Any = getattr(state, target.namespace)
     for n, segment in enumerate(target.path):
         if n == 0 and target.namespace in ("working", "output"):

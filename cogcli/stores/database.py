@@ -1,4 +1,4 @@
-"""A SQLite file that is a record: opened by several processes, killed at any time, never overwritten when damaged
+"""A SQLite file that is a record: used by several processes, killed at any time, never overwritten when damaged
 (docs/reference/pack.md#stores)."""
 
 from __future__ import annotations
@@ -28,42 +28,41 @@ if TYPE_CHECKING:
     import sqlite3
 
 BUSY_SECONDS: Final = 5.0
-"""How long a writer waits for another one."""
+"""Seconds that a writer waits for another one."""
 RETRY_SECONDS: Final = 0.01
-"""How long a connection waits before it tries again to switch the file to a write-ahead log."""
+"""Seconds that a connection waits before it tries again to switch the file to a write-ahead log."""
 _DAMAGE: Final = frozenset((0, 1, 11, 18, 19, 20, 26))
-"""SQLite's codes for a malformed file, one that is no database, one without the tables, types or keys of a store, and
-one with a value above the limit; its module has none for a text that is not UTF-8."""
+"""SQLite's codes for a damaged file: malformed, not a database, without the tables, types or keys of a store, or with a
+value above the limit. A text that is not UTF-8 has no code."""
 _SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 """The files of a database."""
 _INTERRUPTED: Final = 9
 """SQLite's code for a statement that a signal ended."""
 _BUSY: Final = frozenset((5, 6))
-"""SQLite's codes for a database or table that somebody else has locked."""
+"""SQLite's codes for a database or table that another connection has locked."""
 
 
 class UnreadableRow(ValueError):
-    """A row that no store of this version writes: its file is damaged."""
+    """Raised for a row that no store of this version writes: its file is damaged."""
 
 
 class Database:
     """A database with the tables of one store. Every statement runs inside `reading` or `writing`.
 
     `versions` has the statements that lead from each version to the next, the first to version 1. A file of an older
-    version is brought to the last one; before, it is copied to `NAME.v<N>` beside it.
-
-    Raises EnvironmentRefusal: `memory.damaged` for a file that is not a database of this store, or of a newer version;
-    `memory.busy` where another process writes for longer than five seconds; `env.disk` where it cannot be written.
+    version is copied to `NAME.v<N>` next to it, then upgraded to the last version. Raise EnvironmentRefusal:
+    `memory.damaged` for a file that is not a database of this store, or of a newer version; `memory.busy` if another
+    process writes for longer than five seconds; `env.disk` if the file cannot be written.
     """
 
     def __init__(self, path: Path, versions: Sequence[Sequence[str]]) -> None:
         self.path = path
         self._versions = versions
-        with contextlib.ExitStack() as opened, _translated(path):
+        with contextlib.ExitStack() as opened, _translate_errors(path):
             self._connection = _open(path)
             opened.callback(self.close)
             with self.reading():
-                is_current = self._require_ours() == len(versions)
+                is_current = self._require_own_schema() == len(versions)
             self._use_write_ahead_log()
             if not is_current:
                 with self.writing() as connection:
@@ -76,8 +75,8 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that sees one state of the file."""
-        with _translated(self.path):
+        """Open a transaction that sees one state of the file."""
+        with _translate_errors(self.path):
             self._connection.execute("BEGIN")
             try:
                 yield self._connection
@@ -86,8 +85,8 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that nobody else writes beside: all of it is kept, or nothing where an error ends it."""
-        with _translated(self.path):
+        """Open the only writing transaction. An error rolls all of it back."""
+        with _translate_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -97,19 +96,21 @@ class Database:
                     self._connection.execute("ROLLBACK")
 
     def rewrite(self) -> None:
-        """Write the file anew, without what was deleted, and empty its log: no byte of that is left in either. Nothing
-        may be open inside `reading` or `writing`. Raises EnvironmentRefusal `memory.busy` as long as others read."""
-        with _translated(self.path):
+        """Rewrite the file without deleted data, and empty its log, so that no deleted byte remains in either.
+
+        No transaction of `reading` or `writing` may be open. Raise EnvironmentRefusal `memory.busy` while others read.
+        """
+        with _translate_errors(self.path):
             self._connection.execute("PRAGMA temp_store = MEMORY")
             self._connection.execute("VACUUM")
             (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
-            raise _busy(self.path, "another process has been reading")
+            raise _busy_error(self.path, "another process has been reading")
 
     def _use_write_ahead_log(self) -> None:
         """Switch the file to a write-ahead log.
 
-        SQLite refuses the switch at once, whatever its time limit, while another connection writes: try again until
+        While another connection writes, SQLite refuses the switch at once, despite its time limit. So try again until
         that limit has passed.
         """
         import sqlite3
@@ -125,11 +126,11 @@ class Database:
                 return
             time.sleep(RETRY_SECONDS)
 
-    def _require_ours(self) -> int:
+    def _require_own_schema(self) -> int:
         """Return the version of the file, 0 for a new one.
 
         Raise EnvironmentRefusal for a newer version, and for a schema that no version of this store writes: a foreign
-        table, column, index, trigger or view computes while a statement of ours runs. The file stays unchanged.
+        table, column, index, trigger or view could run code during our statements. The file stays unchanged.
         """
         found, last = (
             self._connection.execute("PRAGMA user_version").fetchone()[0],
@@ -141,16 +142,17 @@ class Database:
                 "memory.damaged", text, hint="use the newer cogcli that wrote it"
             )
         if found < 0:
-            raise _damaged(self.path, f"no store has version {found}")
+            raise _damage_error(self.path, f"no store has version {found}")
         written = [statement for statements in self._versions[:found] for statement in statements]
         fault = find_schema_fault(read_schema(self._connection), schema_after(tuple(written)))
         if fault:
-            raise _damaged(self.path, fault)
+            raise _damage_error(self.path, fault)
         return int(found)
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
-        """Make the tables of a new file, or what an older one lacks, unless another process has just done so."""
-        found, last = self._require_ours(), len(self._versions)
+        """Create the tables of a new file, or the missing ones of an older file, unless another process has just done
+        so."""
+        found, last = self._require_own_schema(), len(self._versions)
         if 0 < found < last:
             _copy(self.path, self.path.with_name(f"{self.path.name}.v{found}"))
         for statements in self._versions[found:]:
@@ -160,7 +162,7 @@ class Database:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """Write a whole copy of a database, of its owner alone."""
+    """Write a complete copy of a database, readable only by its owner."""
     import sqlite3
 
     unfinished = target.with_name(f"{target.name}.part")
@@ -187,35 +189,36 @@ def _open(path: Path) -> sqlite3.Connection:
         _require_opened(connection, path)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")
-        bound_connection(connection)  # the file may come with a project of others
+        bound_connection(connection)  # the file may come with another user's project
         opened.pop_all()
     return connection
 
 
 def _require_plain_files(path: Path) -> None:
-    """Refuse a link, which would lead out of the project, and what is no file: SQLite would wait for a pipe. Refuse a
-    journal that would delete another file."""
+    """Raise EnvironmentRefusal for a link, which would lead out of the project, for a special file, on which SQLite
+    would block, and for a journal that would delete another file."""
     for suffix in _SUFFIXES:
         each = path.with_name(path.name + suffix)
         if os.path.lexists(each) and not stat.S_ISREG(each.lstat().st_mode):
-            raise _damaged(each, "it is not a plain file")
+            raise _damage_error(each, "it is not a plain file")
     if journal_deletes_file(path):
-        raise _damaged(
+        raise _damage_error(
             path.with_name(f"{path.name}-journal"),
             "it names another file, which SQLite would delete",
         )
 
 
 def _require_opened(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that SQLite found elsewhere, by a link that was made since `path`, a real path, was resolved."""
+    """Raise EnvironmentRefusal if SQLite opened another file, through a link made after the real path `path` was
+    resolved."""
     (_, _, opened) = connection.execute("PRAGMA database_list").fetchone()
     if opened and opened != str(path):
-        raise _damaged(path, "a link leads elsewhere")
+        raise _damage_error(path, "a link leads elsewhere")
 
 
 @contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """SQLite's errors, and those of the disk, as refusals."""
+def _translate_errors(path: Path) -> Iterator[None]:
+    """Raise EnvironmentRefusal for errors of SQLite and of the disk inside the block."""
     import sqlite3
 
     try:
@@ -225,26 +228,26 @@ def _translated(path: Path) -> Iterator[None]:
         if code == _INTERRUPTED:
             raise KeyboardInterrupt from error
         if code in _BUSY:
-            raise _busy(path, "another process has been writing") from error
+            raise _busy_error(path, "another process has been writing") from error
         if code in _DAMAGE:
-            raise _damaged(path, str(error)) from error
+            raise _damage_error(path, str(error)) from error
         raise EnvironmentRefusal(
             "env.disk", f"{path}: {error}", hint="make room, or the directory writable"
         ) from error
     except (UnreadableRow, orjson.JSONDecodeError, UnicodeDecodeError) as error:
-        # The last one is of Python's module for SQLite, whose message holds a name of the file.
-        raise _damaged(path, str(error)) from error
+        # UnicodeDecodeError comes from Python's sqlite3 module; its message holds a name from the file.
+        raise _damage_error(path, str(error)) from error
     except OSError as error:
         text = f"{path}: {error.strerror or error}"
         raise EnvironmentRefusal("env.disk", text, hint=hint_for_write(error)) from error
 
 
-def _busy(path: Path, what: str) -> EnvironmentRefusal:
+def _busy_error(path: Path, what: str) -> EnvironmentRefusal:
     return EnvironmentRefusal(
         "memory.busy", f"{path}: {what} for {BUSY_SECONDS:g} s", hint="try again"
     )
 
 
-def _damaged(path: Path, why: str) -> EnvironmentRefusal:
+def _damage_error(path: Path, why: str) -> EnvironmentRefusal:
     hint = "move it away, or restore a copy; it is never overwritten"
     return EnvironmentRefusal("memory.damaged", f"{path} cannot be read: {why}", hint=hint)

@@ -1,4 +1,4 @@
-"""A store that a Python function keeps (docs/reference/sdk.md#stores)."""
+"""A store for a Python function's data (docs/reference/sdk.md#stores)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from cogcli.stores.database import Database
 def open_database(
     directory: str, name: str, versions: Sequence[Sequence[str]]
 ) -> Iterator[Database]:
-    """A file with the tables of these versions, closed at the end. Raises ServiceResolutionError with the code of
-    whatever `Database` refuses, at opening and inside."""
+    """Open a file with the tables of these versions, and close it at the end.
+
+    Raise ServiceResolutionError with the code of any refusal by `Database`, at opening and inside the block.
+    """
     try:
         database = Database(Path(directory, name), versions)
         try:

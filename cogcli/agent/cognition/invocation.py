@@ -28,7 +28,7 @@ from cogcli.declarations.options import options_from_log
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import RecordedRequest, RequestUser, start_of
 from cogcli.declarations.value_types import Json
-from cogcli.policy.guardrails import matching
+from cogcli.policy.guardrails import find_triggered
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
 from cogcli.run.policy import ceiling_of, governed_by, limits_of, pack_of
@@ -206,7 +206,7 @@ def refuse_message(made: Invocation) -> AgentRequest | None:
     the hash of the message, but no parameters and attachments, which could repeat the message."""
     request = made.request
     refused_by = tuple(
-        each.id for each in matching(made.pack.policy.guardrails.must_refuse, request.message)
+        each.id for each in find_triggered(made.pack.policy.guardrails.must_refuse, request.message)
     )
     if not refused_by:
         return None

@@ -19,7 +19,7 @@ from cogcli.agent.job_prompts import ANSWER_TOKENS, build_summary_prompt, parse_
 from cogcli.agent.models.port import ModelError, ModelReply, ModelRequest
 from cogcli.base.errors import InternalError
 from cogcli.episode.decision import TOKENS
-from cogcli.policy.budgets import Exceeded
+from cogcli.policy.budgets import BudgetOverrun
 from cogcli.run.engine.tasks import Effects
 
 SHORTER: Final = 0.8
@@ -36,7 +36,7 @@ def judge(
         outcome = yield from _ask(loop, proposed.purpose, proposed.request)
         if isinstance(outcome, ModelReply):
             proposed = proposed.take(outcome)
-        elif isinstance(outcome, Exceeded):
+        elif isinstance(outcome, BudgetOverrun):
             loop.exceed(outcome)
             return None
         elif outcome.kind == "context_too_long" and not shortened:
@@ -76,12 +76,12 @@ def _keep_state(loop: Progress, proposed: Candidate | Judged) -> Candidate:
 
 
 def _ask(loop: Progress, purpose: str, request: ModelRequest) -> Effects:
-    """The model's reply or error; Exceeded if the budget does not allow the call."""
+    """The model's reply or error; BudgetOverrun if the budget does not allow the call."""
     if loop.reasoning is None:
         raise InternalError("internal", "a planner without a model asks one")
     needs = tokens_of(request) + request.max_tokens
     reserved = loop.policy.budgets.reserve({TOKENS: needs})
-    if isinstance(reserved, Exceeded):
+    if isinstance(reserved, BudgetOverrun):
         return reserved
     answered = yield from loop.reasoning.calls.ask(loop.turn, purpose, request)
     reserved.commit({TOKENS: answered.tokens})

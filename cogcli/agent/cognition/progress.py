@@ -21,8 +21,8 @@ from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.governance_events import BudgetExceeded
 from cogcli.declarations.pack_spec import Guardrail
 from cogcli.declarations.value_types import Json
-from cogcli.policy.budgets import Exceeded
-from cogcli.policy.guardrails import matching
+from cogcli.policy.budgets import BudgetOverrun
+from cogcli.policy.guardrails import find_triggered
 from cogcli.policy.loop_guard import LoopGuard, LoopTrip
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.run import RootRun
@@ -162,7 +162,7 @@ class Progress:
         self.response, self.ending = "", refused(f"must_refuse:{first.id}")
         return True
 
-    def exceed(self, exceeded: Exceeded) -> None:
+    def exceed(self, exceeded: BudgetOverrun) -> None:
         """End the run for an exhausted budget."""
         payload = BudgetExceeded(key=exceeded.key, used=exceeded.used, limit=exceeded.limit)
         draft = draft_of(payload, self.root.run.state.run_id, step_id=f"t{self.turn}")
@@ -172,7 +172,7 @@ class Progress:
     def replan(self, reason: str, details: list[Json]) -> None:
         """Let the planner propose another candidate, if a replan is left."""
         reserved = self.policy.budgets.reserve({"replans": 1})
-        if isinstance(reserved, Exceeded):
+        if isinstance(reserved, BudgetOverrun):
             self.ending = unplanned(reason, reserved.used, self.candidate.fault_detail)
             return
         reserved.commit()
@@ -186,7 +186,7 @@ class Progress:
 
     def ask_for(self, text: str) -> None:
         """Escalate to a person if a guardrail requires that for this text."""
-        for guardrail in matching(self.given.pack.policy.guardrails.must_escalate, text)[:1]:
+        for guardrail in find_triggered(self.given.pack.policy.guardrails.must_escalate, text)[:1]:
             self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
 
     def ask(self, gate: str, reason: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.redact import BY_NAME
 from cogcli.declarations.value_types import Json
-from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
 from cogcli.protocols.live.request import compile_template
 from cogcli.specs.pack_skills import reply_template
 from cogcli.specs.template import TemplateFault
@@ -17,7 +17,7 @@ from cogcli.state.execution import ExecutionState
 def is_met(success: Any, state: ExecutionState) -> bool:
     """Whether the condition of a template holds. A condition without a result does not hold."""
     found = evaluate(compile_rule(success), _rule_data(state))
-    return isinstance(found, Matched) and found.result
+    return isinstance(found, RuleMatch) and found.result
 
 
 def render(reply: str, state: ExecutionState) -> str:

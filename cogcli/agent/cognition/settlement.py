@@ -17,7 +17,7 @@ from cogcli.declarations.agent_events import (
 )
 from cogcli.declarations.pack_spec import BUILT_IN_GATE
 from cogcli.declarations.value_types import Json
-from cogcli.policy.guardrails import matching
+from cogcli.policy.guardrails import find_triggered
 from cogcli.policy.pressure import Pressures, budget_pressure, loop_pressure, share
 from cogcli.policy.proposals import proposal_from
 from cogcli.run.engine.outcome import RunOutcome
@@ -140,7 +140,7 @@ def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
 
 def _finish(loop: Progress, scored: Score) -> None:
     """End with the response, unless a guardrail refuses it."""
-    if loop.refuse(matching(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
+    if loop.refuse(find_triggered(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
         return
     loop.ask_for(loop.response)
     if loop.ending is not None:

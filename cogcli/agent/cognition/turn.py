@@ -15,8 +15,8 @@ from cogcli.declarations.agent_events import CandidateProposed, ContextCompiled,
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.events import PlanCreated, PlanEntry
 from cogcli.declarations.value_types import Json
-from cogcli.policy.budgets import Exceeded
-from cogcli.policy.guardrails import matching
+from cogcli.policy.budgets import BudgetOverrun
+from cogcli.policy.guardrails import find_triggered
 from cogcli.policy.loop_guard import LoopTrip
 from cogcli.policy.run_policy import Facts
 from cogcli.run.engine.outcome import RunOutcome, describe_outcome
@@ -67,7 +67,7 @@ def _open_turn(loop: Progress) -> None:
     loop.turn += 1
     loop.policy.turn = loop.turn
     reserved = budgets.reserve({"turns": 1})
-    if isinstance(reserved, Exceeded):
+    if isinstance(reserved, BudgetOverrun):
         loop.exceed(reserved)
     else:
         reserved.commit()
@@ -82,7 +82,9 @@ def _compile(loop: Progress) -> CompiledContext:
     """The context of the turn. An escalated message waits here for a person; a refused one ends the run."""
     given = loop.given
     context = _compiled(loop)
-    loop.policy.note_facts(context.compilation.evidence.facts, lambda now: _facts_at(loop, now))
+    loop.policy.merge_known_facts(
+        context.compilation.evidence.facts, lambda now: _facts_at(loop, now)
+    )
     if context.refused or context.overpacked:
         loop.withheld = context.refused or overpacked().reason
     if loop.ending is not None:
@@ -200,7 +202,7 @@ def _denial(loop: Progress, verification: Verification) -> str:
     """The verdict on a plan that may not run; empty for one that may."""
     if loop.ending is not None:
         return "refuse" if loop.ending.status == "refused" else "deny"
-    if loop.refuse(matching(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
+    if loop.refuse(find_triggered(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
         return "refuse"
     return "" if verification.verdict == "ok" else "deny"
 

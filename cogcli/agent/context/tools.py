@@ -14,7 +14,7 @@ from cogcli.agent.context.intent import IntentResult
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import PackTool
 from cogcli.declarations.value_types import Json
-from cogcli.policy.guardrails import matching
+from cogcli.policy.guardrails import find_triggered
 from cogcli.policy.pack_policy import GovernedCall
 from cogcli.policy.verdict import Verdict, is_above, mode_under
 
@@ -59,8 +59,8 @@ def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
     if given.request.refused_by:
         return PolicyResult(given.request.refused_by, (), prohibited)
     return PolicyResult(
-        tuple(each.id for each in matching(policy.guardrails.must_refuse, message)),
-        tuple(each.id for each in matching(policy.guardrails.must_escalate, message)),
+        tuple(each.id for each in find_triggered(policy.guardrails.must_refuse, message)),
+        tuple(each.id for each in find_triggered(policy.guardrails.must_escalate, message)),
         prohibited,
     )
 

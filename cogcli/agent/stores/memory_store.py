@@ -313,7 +313,7 @@ def _repeat(
 def _promoted_if_due(
     connection: sqlite3.Connection, stored: StoredProposal, layer: MemoryLayer
 ) -> StoredProposal:
-    if stored.proposal.lacks(layer, stored.verdict):
+    if stored.proposal.promotion_obstacles(layer, stored.verdict):
         return stored
     return stored._replace(state="promoted", decided_by=CODE, decided_at=stored.proposal.at)
 

@@ -161,7 +161,7 @@ def _waits_for(decision: Decision, layer: MemoryLayer) -> list[str]:
     if decision.stored.state != "proposed":
         return []
     verdict = "conflicts" if decision.existing else "none"
-    return list(decision.stored.proposal.lacks(layer, verdict))
+    return list(decision.stored.proposal.promotion_obstacles(layer, verdict))
 
 
 def _not_recalled(stored: StoredProposal, scope: MemoryScope, now: str) -> str:

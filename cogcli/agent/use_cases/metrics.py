@@ -133,7 +133,7 @@ def _measured(directory: Path, since: str | None, packs: dict[str, Pack]) -> Mea
             projection.apply(event)
             if event is not log.started:
                 decision.apply(event)
-        return meter.measured(decision.record(), projection.duration_ms())
+        return meter.finish(decision.record(), projection.duration_ms())
 
 
 def _pack_of(log: AgentLog, packs: dict[str, Pack]) -> Pack:

@@ -28,7 +28,7 @@ from cogcli.authoring.verification.rule_catalog import CAPABILITY, SKILL, STEP
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import FAILURE_OF, BindingResolutionError, FailureRow
 from cogcli.declarations.pack_spec import Pack
-from cogcli.policy.approvals import Answered, Asked
+from cogcli.policy.approvals import ApprovalAnswer, RequestedAction
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import LimitsPolicy, Requester, RunPolicy
@@ -68,7 +68,7 @@ class FailureRule(NamedTuple):
     gate: Answering | None = None
     second: bool = False
     """Whether there is a fallback binding from the start."""
-    approved: Answered | None = None
+    approved: ApprovalAnswer | None = None
     policy: Callable[[], CallPolicy] | None = None
     broken: bool = False
     """Whether the runner raises an unexpected exception."""
@@ -248,10 +248,10 @@ def _tool(name: str, *options: str, **settings: str) -> RuleCall:
     return tool_call(name, *options, **settings)._replace(response=_COMMON.response)
 
 
-def _approval(*, granted: bool) -> Answered:
+def _approval(*, granted: bool) -> ApprovalAnswer:
     other, until = "sha256:other", "2999-01-01T00:00:00Z"
-    request = Asked("ap_verify", CAPABILITY, STEP, other, other, until)
-    return Answered(request, granted, "verify", "", "2000-01-01T00:00:00Z")
+    request = RequestedAction("ap_verify", CAPABILITY, STEP, other, other, until)
+    return ApprovalAnswer(request, granted, "verify", "", "2000-01-01T00:00:00Z")
 
 
 _RPC: Final = _call(protocol="openrpc")

@@ -38,7 +38,7 @@ from cogcli.base.extras import missing_module
 from cogcli.base.scratch import scratch_folder
 from cogcli.base.system import SystemClock, SystemIds
 from cogcli.declarations.options import RunOptions
-from cogcli.policy.approvals import Answered, Approvals
+from cogcli.policy.approvals import ApprovalAnswer, Approvals
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import Seen, in_turn
 from cogcli.protocols.exchange_checks import NotRunnable
@@ -77,7 +77,7 @@ class RuleAnswers(NamedTuple):
     """The service of a gate, which answers `{allowed}`."""
     elsewhere: Loopback | None = None
     """A server that no request may reach."""
-    approved: Answered | None = None
+    approved: ApprovalAnswer | None = None
     """The recorded approval of this call."""
     policy: Callable[[], CallPolicy] | None = None
     """Makes what decides about the call beside its safety level."""

@@ -10,7 +10,7 @@ from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import ApprovalRequested
-from cogcli.policy.approvals import Answered, action_hash
+from cogcli.policy.approvals import ApprovalAnswer, action_hash
 from cogcli.run.engine.step_recorder import StepRecord
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ApprovalRequest(NamedTuple):
         """Return whether a person approved this call. Raises as `use_answer`."""
         return self.use_answer() is not None
 
-    def use_answer(self) -> Answered | None:
+    def use_answer(self) -> ApprovalAnswer | None:
         """Use up and return a person's approval of this call, or return None.
 
         Raise the error of a rejection. If the approval is invalid, append a new request first, since the old one can no

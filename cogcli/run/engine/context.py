@@ -16,7 +16,7 @@ from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import ServiceStarted, ServiceStopped, row_of
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
-from cogcli.policy.approvals import Approvals, Asked
+from cogcli.policy.approvals import Approvals, RequestedAction
 from cogcli.run.engine.doubt import EarlierCalls
 from cogcli.run.engine.plan import PlannedStep, StepPlan, plan_skill
 from cogcli.run.engine.ports import (
@@ -77,7 +77,7 @@ class Engine:
         taken_over: Mapping[str, ReusedResult] | None = None,
         dispatcher: Dispatcher | None = None,
         doubts: Doubts | None = None,
-        asked: Mapping[str, Asked] | None = None,
+        asked: Mapping[str, RequestedAction] | None = None,
         earlier: EarlierCalls | None = None,
         policy: CallPolicy | None = None,
         contradictions: Contradictions = NO_CONTRADICTIONS,

@@ -22,7 +22,7 @@ from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Effects, Turn
 
 if TYPE_CHECKING:
-    from cogcli.policy.approvals import Answered
+    from cogcli.policy.approvals import ApprovalAnswer
     from cogcli.policy.verdict import Verdict
     from cogcli.run.engine.ports import CallPolicy
 
@@ -83,7 +83,7 @@ def _judge_call(
     return policy.judge(capability, values, seen, record.path, services)
 
 
-def _wait_until(record: StepRecord, answer: Answered) -> Effects:
+def _wait_until(record: StepRecord, answer: ApprovalAnswer) -> Effects:
     """Over a log: wait until everything is known that was known when the answer was used."""
     dispatcher = record.run.engine.dispatcher
     position = dispatcher.redeemed_at(answer.event) if dispatcher else None
@@ -96,10 +96,10 @@ def spend_call(record: StepRecord) -> None:
     policy = record.run.engine.policy
     if policy is None or _is_gate_or_probe(record):
         return
-    from cogcli.policy.budgets import Exceeded, budget_hint
+    from cogcli.policy.budgets import BudgetOverrun, budget_hint
 
     reserved = policy.budgets.reserve(ONE_CALL)
-    if isinstance(reserved, Exceeded):
+    if isinstance(reserved, BudgetOverrun):
         payload = BudgetExceeded(key=reserved.key, used=reserved.used, limit=reserved.limit)
         record.run.emit(draft_of(payload, record.run_id, step_id=record.path))
         text = f"{reserved.key}: {reserved.used} of {reserved.limit} are used"
@@ -140,7 +140,7 @@ def _record_verdict(
         capability=capability.id,
         step_id=record.path,
         input_hash=digest_of(BY_NAME.mask(values)),
-        **(policy.basis(values) if policy else {}),
+        **(policy.decision_evidence(values) if policy else {}),
         inside=list(record.run.inside) or None,
     )
     draft = draft_of(payload, record.run_id, step_id=record.path, caused_by=answer)
@@ -154,7 +154,7 @@ def _require_answer(
     capability: Capability,
     values: dict[str, Any],
     verdict: Verdict,
-) -> Answered:
+) -> ApprovalAnswer:
     """Return a person's approval of exactly this call at this gate. Without one, append a request and raise
     PolicyApprovalError."""
     evidence = {

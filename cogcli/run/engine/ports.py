@@ -104,7 +104,7 @@ class CallPolicy(Protocol):
         """Return the gate that a verdict names."""
         ...
 
-    def basis(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def decision_evidence(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the members of `policy.decided` other than the verdict, for a call with these arguments."""
         ...
 

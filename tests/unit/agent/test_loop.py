@@ -16,7 +16,7 @@ from cogcli.agent.cognition.layers import ORDER
 from cogcli.agent.cognition.planner import Candidate, ProposedCall
 from cogcli.base.errors import RejectedError
 from cogcli.episode.decision import DecisionFold
-from cogcli.policy.approvals import Answered, Approvals, Asked
+from cogcli.policy.approvals import ApprovalAnswer, Approvals, RequestedAction
 
 REFUND = ("payments.refund", {"order_id": "ord_881", "amount": 20})
 GATED = ("payments.refund", {"order_id": "ord_881", "amount": 240})
@@ -361,7 +361,7 @@ def test_a_fact_that_contradicts_what_is_stored_is_a_correction() -> None:
 def test_a_turn_that_a_person_approved_is_as_good_as_any() -> None:
     given = invocation(_without_gate(), budget={"stage_latency_ms.plan": 0})
     asked = payload_of(invoke(given=given).sink.events, "approval.requested")
-    request = Asked(
+    request = RequestedAction(
         asked["approval_id"],
         "",
         "t1",
@@ -370,7 +370,7 @@ def test_a_turn_that_a_person_approved_is_as_good_as_any() -> None:
         asked["expires_at"],
     )
     yes = Approvals(
-        (Answered(request, granted=True, by="ann", reason="", at="2023-11-14T00:00:00Z"),)
+        (ApprovalAnswer(request, granted=True, by="ann", reason="", at="2023-11-14T00:00:00Z"),)
     )
     ran = invoke(
         given=invocation(_without_gate(), budget={"stage_latency_ms.plan": 0}), approvals=yes

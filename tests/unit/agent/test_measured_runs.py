@@ -22,7 +22,7 @@ def _measured(ran: RanAgent, ceiling: str = "destructive") -> MeasuredRun:
         meter.apply(event)
         if number:
             decision.apply(event)
-    return meter.measured(decision.record(), 1)
+    return meter.finish(decision.record(), 1)
 
 
 def _retrying() -> Any:

@@ -8,23 +8,29 @@ from typing import Any
 import pytest
 
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase, SafetyGateFailedError
-from cogcli.policy.approvals import Answered, Approvals, Asked, ReplayedApprovals, action_hash
+from cogcli.policy.approvals import (
+    ApprovalAnswer,
+    Approvals,
+    ReplayedApprovals,
+    RequestedAction,
+    action_hash,
+)
 
-ASKED = Asked(
+ASKED = RequestedAction(
     "ap_1", "payments.refund", "refund", "sha256:action", "sha256:proof", "2026-05-05T09:30:00Z"
 )
-YES = Answered(ASKED, True, "ann", "", "2026-05-04T09:30:00Z")
+YES = ApprovalAnswer(ASKED, True, "ann", "", "2026-05-04T09:30:00Z")
 NO = YES._replace(granted=False, reason="too much")
 LATER = "2026-05-04T10:00:00Z"
 
 
 def _use(
-    *answers: Answered, of: type[Approvals] = Approvals, **call: str
-) -> Answered | RuntimeErrorBase | None:
+    *answers: ApprovalAnswer, of: type[Approvals] = Approvals, **call: str
+) -> ApprovalAnswer | RuntimeErrorBase | None:
     return _use_of(of(answers), **call)
 
 
-def _use_of(approvals: Approvals, **call: str) -> Answered | RuntimeErrorBase | None:
+def _use_of(approvals: Approvals, **call: str) -> ApprovalAnswer | RuntimeErrorBase | None:
     given = {
         "step_id": "refund",
         "action": "sha256:action",

@@ -7,9 +7,9 @@ from threading import Barrier, Thread
 from cogcli.policy.budgets import (
     COUNTED,
     DEFAULTS,
+    BudgetOverrun,
     Budgets,
     BudgetUsage,
-    Exceeded,
     Reservation,
     budget_hint,
     merge_limits,
@@ -22,7 +22,7 @@ def test_a_reservation_takes_all_keys_or_none() -> None:
     first = budgets.reserve({"tool_calls.per_turn": 1, "tokens.workflow": 90})
     assert isinstance(first, Reservation)
     refused = budgets.reserve({"tool_calls.per_turn": 1, "tokens.workflow": 11})
-    assert refused == Exceeded("tokens.workflow", 90, 100)
+    assert refused == BudgetOverrun("tokens.workflow", 90, 100)
     assert budgets.usage() == {
         "tool_calls.per_turn": BudgetUsage(0, 1),
         "tokens.workflow": BudgetUsage(0, 90),
@@ -39,12 +39,12 @@ def test_a_reservation_takes_all_keys_or_none() -> None:
 
 def test_a_reservation_may_take_all_that_is_left_and_no_more() -> None:
     budgets = Budgets({"turns": 3})
-    assert budgets.reserve({"turns": 4}) == Exceeded("turns", 0, 3)
+    assert budgets.reserve({"turns": 4}) == BudgetOverrun("turns", 0, 3)
     first = budgets.reserve({"turns": 1})
     assert isinstance(first, Reservation)
     first.commit()
     assert isinstance(budgets.reserve({"turns": 1}), Reservation)
-    assert budgets.reserve({"turns": 2}) == Exceeded("turns", 2, 3)
+    assert budgets.reserve({"turns": 2}) == BudgetOverrun("turns", 2, 3)
     assert budgets.usage() == {"turns": BudgetUsage(1, 1)}
     assert budgets.remaining() == {"turns": 1}
     assert isinstance(budgets.reserve({"turns": 1}), Reservation)
@@ -62,14 +62,14 @@ def test_what_is_used_beyond_a_limit_leaves_nothing() -> None:
         "turns": BudgetUsage(0, 0),
         "other": BudgetUsage(1, 0),
     }
-    assert budgets.reserve({"tokens.workflow": 1}) == Exceeded("tokens.workflow", 25, 10)
+    assert budgets.reserve({"tokens.workflow": 1}) == BudgetOverrun("tokens.workflow", 25, 10)
 
 
 def test_what_is_released_can_be_had_again() -> None:
     budgets = Budgets({"turns": 1})
     held = budgets.reserve({"turns": 1})
     assert isinstance(held, Reservation)
-    assert budgets.reserve({"turns": 1}) == Exceeded("turns", 1, 1)
+    assert budgets.reserve({"turns": 1}) == BudgetOverrun("turns", 1, 1)
     held.release()
     assert isinstance(budgets.reserve({"turns": 1}), Reservation)
 
@@ -83,7 +83,7 @@ def test_a_turn_begins_with_its_own_calls() -> None:
         assert isinstance(held, Reservation)
         held.commit()
     budgets.begin_turn()
-    assert budgets.reserve(needs) == Exceeded("tool_calls.per_workflow", 2, 2)
+    assert budgets.reserve(needs) == BudgetOverrun("tool_calls.per_workflow", 2, 2)
     assert budgets.usage() == {
         "tool_calls.per_turn": BudgetUsage(0, 0),
         "tool_calls.per_workflow": BudgetUsage(2, 0),

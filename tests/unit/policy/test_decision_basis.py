@@ -20,7 +20,7 @@ def test_arguments_and_facts_are_those_of_the_moment() -> None:
         safety_mode="network",
         slots={"order": "order:ord_881"},
     )
-    before = policy.basis({"amount": 1})
+    before = policy.decision_evidence({"amount": 1})
     policy.learn("orders.lookup", {"age_days": 12, "total": 3}, "2026-05-04T09:30:00Z")
     assert before == {"input": {"amount": 1}, "facts": {"order": {"id": "ord_881"}}}
     assert policy.facts == {"order": {"id": "ord_881", "age_days": 12, "total": 3}}
@@ -31,4 +31,4 @@ def test_arguments_and_facts_are_those_of_the_moment() -> None:
 
 
 def test_without_a_pack_the_log_holds_nothing_more() -> None:
-    assert LimitsPolicy(Budgets({})).basis({"amount": 1}) == {}
+    assert LimitsPolicy(Budgets({})).decision_evidence({"amount": 1}) == {}

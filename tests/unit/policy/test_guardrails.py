@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cogcli.declarations.pack_spec import Guardrail
-from cogcli.policy.guardrails import has_match, has_phrase, matching
+from cogcli.policy.guardrails import find_triggered, has_match, has_phrase
 
 CARD = Guardrail(id="card", pattern="[0-9]{13,19}")
 LEGAL = Guardrail(id="legal", phrases=("lawyer", "class action"))
@@ -24,18 +24,18 @@ LEGAL = Guardrail(id="legal", phrases=("lawyer", "class action"))
     ],
 )
 def test_text_meets_patterns_and_phrases_as_whole_words(text: str, found: list[str]) -> None:
-    assert [each.id for each in matching([CARD, LEGAL], text)] == found
+    assert [each.id for each in find_triggered([CARD, LEGAL], text)] == found
 
 
 def test_a_pattern_that_cannot_be_run_is_met_by_every_text() -> None:
-    assert matching([Guardrail(id="bad", pattern="(?=a)")], "anything")
-    assert matching([Guardrail(id="broken", pattern="(")], "anything")
+    assert find_triggered([Guardrail(id="bad", pattern="(?=a)")], "anything")
+    assert find_triggered([Guardrail(id="broken", pattern="(")], "anything")
 
 
 def test_a_text_too_long_for_a_pattern_meets_it() -> None:
     long = "a " * 1_500_000
-    assert matching([CARD], long)
-    assert not matching([CARD], "a " * 1_000)
+    assert find_triggered([CARD], long)
+    assert not find_triggered([CARD], "a " * 1_000)
     assert not has_match("[0-9]{13,19}", long + "4111111111111111")
 
 

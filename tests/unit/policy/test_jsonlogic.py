@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.policy.jsonlogic import Matched, RuleError, compile_rule, evaluate
+from cogcli.policy.jsonlogic import RuleError, RuleMatch, compile_rule, evaluate
 from cogcli.policy.operators import OPERATORS
 
 FACTS: dict[str, Any] = {
@@ -193,10 +193,10 @@ ERRORS: list[tuple[Any, str, str]] = [
 @pytest.mark.parametrize("rule", TRUE, ids=str)
 def test_rules_that_match(rule: Any) -> None:
     found = evaluate(compile_rule(rule), FACTS)
-    assert isinstance(found, Matched), found
+    assert isinstance(found, RuleMatch), found
     assert found.result is True
     negated = evaluate(compile_rule({"!": [rule]}), FACTS)
-    assert isinstance(negated, Matched)
+    assert isinstance(negated, RuleMatch)
     assert negated.result is False
 
 
@@ -228,21 +228,21 @@ def test_rules_without_a_result(rule: Any, code: str, pointer: str) -> None:
 )
 def test_where_a_path_leads(path: str, value: Any) -> None:
     found = evaluate(compile_rule({"!!": [{"missing": [path]}]}), FACTS)
-    assert found == Matched(value is None, {path: value})
+    assert found == RuleMatch(value is None, {path: value})
 
 
 def test_numbers_name_members_and_the_empty_path_all_there_is() -> None:
-    assert evaluate(compile_rule({"==": [{"var": 1}, "b"]}), {"1": "b"}) == Matched(
+    assert evaluate(compile_rule({"==": [{"var": 1}, "b"]}), {"1": "b"}) == RuleMatch(
         True, {"1": "b"}
     )
     assert evaluate(compile_rule({"==": [{"var": ""}, {"a": 1}]}), {"a": 1}).reads == {}
     everything = evaluate(compile_rule({"!": [{"missing": [""]}]}), {"a": 1})
-    assert everything == Matched(True, {"": {"a": 1}})
+    assert everything == RuleMatch(True, {"": {"a": 1}})
 
 
 def test_facts_that_an_item_hides_are_not_read() -> None:
     rule = {"all": [{"var": "lines"}, {">": [{"var": ["none", 1]}, {"-": [{"var": "qty"}, 2]}]}]}
-    assert evaluate(compile_rule(rule), FACTS) == Matched(True, {"lines": FACTS["lines"]})
+    assert evaluate(compile_rule(rule), FACTS) == RuleMatch(True, {"lines": FACTS["lines"]})
 
 
 MESSAGES: list[tuple[Any, str]] = [
@@ -371,9 +371,11 @@ def test_whole_numbers_are_names_too() -> None:
     }
     worked_out = {"==": [{"missing": {"merge": [1, "a"]}}, [1, "a"]]}
     assert evaluate(compile_rule(worked_out), {}).reads == {"1": None, "a": None}
-    assert evaluate(compile_rule({"!": [{"missing": [1.0]}]}), {"1": 2}) == Matched(True, {"1": 2})
-    assert evaluate(compile_rule({"==": [{"var": 1.0}, 2]}), {"1": 2}) == Matched(True, {"1": 2})
-    assert evaluate(compile_rule({"!": [{"missing": [""]}]}), {}) == Matched(True, {"": {}})
+    assert evaluate(compile_rule({"!": [{"missing": [1.0]}]}), {"1": 2}) == RuleMatch(
+        True, {"1": 2}
+    )
+    assert evaluate(compile_rule({"==": [{"var": 1.0}, 2]}), {"1": 2}) == RuleMatch(True, {"1": 2})
+    assert evaluate(compile_rule({"!": [{"missing": [""]}]}), {}) == RuleMatch(True, {"": {}})
     for name in (True, 1.5, None, [["a"]], {"merge": [[1.5]]}):
         assert isinstance(evaluate(compile_rule({"!!": [{"missing": [name, "a"]}]}), {}), RuleError)
 
@@ -381,13 +383,15 @@ def test_whole_numbers_are_names_too() -> None:
 def test_names_that_are_worked_out_are_looked_for() -> None:
     facts = {"names": ["a", "b"], "a": 1, "one": "c"}
     wanted = {"==": [{"missing": [{"var": "names"}]}, ["b"]]}
-    assert evaluate(compile_rule(wanted), facts) == Matched(
+    assert evaluate(compile_rule(wanted), facts) == RuleMatch(
         True, {"names": ["a", "b"], "a": 1, "b": None}
     )
     several = {"==": [{"missing": [{"var": "one"}, "a"]}, ["c"]]}
-    assert evaluate(compile_rule(several), facts) == Matched(True, {"one": "c", "c": None, "a": 1})
+    assert evaluate(compile_rule(several), facts) == RuleMatch(
+        True, {"one": "c", "c": None, "a": 1}
+    )
     some = {"==": [{"missing_some": [1, {"var": "names"}]}, []]}
-    assert isinstance(evaluate(compile_rule(some), facts), Matched)
+    assert isinstance(evaluate(compile_rule(some), facts), RuleMatch)
     for names in ([["a", "b"], "z"], [{"var": "names"}, "z"]):
         found = evaluate(compile_rule({"!!": [{"missing": names}]}), facts)
         assert isinstance(found, RuleError)
@@ -408,7 +412,7 @@ def test_reads_hold_each_fact_that_was_looked_at() -> None:
 def test_reads_stop_where_the_rule_was_decided() -> None:
     rule = {"and": [{">": [{"var": "args.amount"}, 900]}, {"==": [{"var": "user.role"}, "x"]}]}
     found = evaluate(compile_rule(rule), FACTS)
-    assert found == Matched(False, {"args.amount": 240})
+    assert found == RuleMatch(False, {"args.amount": 240})
 
 
 def test_paths_are_those_of_facts_and_not_of_items() -> None:
@@ -421,7 +425,7 @@ def test_paths_are_those_of_facts_and_not_of_items() -> None:
 
 def test_operations_are_bounded() -> None:
     rule = {"all": [{"var": "items"}, {"all": [[1] * 50, {">": [{"var": ""}, 0]}]}]}
-    assert isinstance(evaluate(compile_rule(rule), {"items": [0] * 50}), Matched)
+    assert isinstance(evaluate(compile_rule(rule), {"items": [0] * 50}), RuleMatch)
     found = evaluate(compile_rule(rule), {"items": [0] * 500})
     assert isinstance(found, RuleError)
     assert found.code == "limit"

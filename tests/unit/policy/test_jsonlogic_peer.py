@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from cogcli.policy.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
 
 ENGINE = datalogic_py.Engine()
 NUMBERS = st.one_of(st.integers(-1000, 1000), st.sampled_from([0.5, -2.25, 100.75]))
@@ -147,7 +147,7 @@ def _without_nulls(value: Any) -> Any:
 @given(rule=_booleans(3), facts=FACTS)
 def test_both_agree_on_rules_and_facts_of_the_right_types(rule: Any, facts: Any) -> None:
     ours = evaluate(compile_rule(rule), facts)
-    if not isinstance(ours, Matched):
+    if not isinstance(ours, RuleMatch):
         assert ours.code == "range", ours
         return
     assert _theirs(rule, facts) is ours.result
@@ -162,5 +162,5 @@ def test_a_fact_that_is_gone_or_of_another_type_gives_an_error_or_the_answer_of_
 ) -> None:
     broken = _set(facts, place, value)
     ours = evaluate(compile_rule(rule), broken)
-    if isinstance(ours, Matched):
+    if isinstance(ours, RuleMatch):
         assert _theirs(rule, broken) is ours.result

@@ -40,7 +40,7 @@ def _measured(*events: Event, ceiling: str = "destructive") -> MeasuredRun:
     meter = RunMeter(ceiling)
     for event in (_event("run.started", None), *events):
         meter.apply(event)
-    return meter.measured(RECORD, 70)
+    return meter.finish(RECORD, 70)
 
 
 def _decided(decision: str = "allow", mode: str = "network", **more: Any) -> Event:
@@ -155,7 +155,7 @@ def test_a_run_takes_its_words_from_the_record() -> None:
     assert (run.pack_ref, run.intent, run.status) == (PACK, "support.refund", "completed")
     assert (run.verdicts, run.gates) == (("replan", "ok"), ("satisfied", "stale"))
     assert (run.calls, run.tripped, run.duration_ms, run.complies) == ((), False, 70, True)
-    foreign = RunMeter("network").measured({**RECORD, "lineage": {"pack_ref": None}}, None)
+    foreign = RunMeter("network").finish({**RECORD, "lineage": {"pack_ref": None}}, None)
     assert foreign.pack_ref == ""
 
 

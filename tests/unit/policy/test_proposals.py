@@ -58,7 +58,7 @@ def test_the_id_is_made_of_class_tier_candidate_tenant_and_user() -> None:
 def test_what_is_promoted_by_itself(
     members: dict[str, Any], consent: tuple[str, ...], verdict: str, lacks: tuple[str, ...]
 ) -> None:
-    assert _made(consent=consent, **members).lacks(LAYER, verdict) == lacks
+    assert _made(consent=consent, **members).promotion_obstacles(LAYER, verdict) == lacks
 
 
 def test_a_repeat_adds_evidence_and_confidence_and_takes_the_stricter_class() -> None:

@@ -22,7 +22,7 @@ from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import RecordedPolicy
-from cogcli.policy.approvals import Answered, Approvals, Asked, action_hash
+from cogcli.policy.approvals import ApprovalAnswer, Approvals, RequestedAction, action_hash
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
@@ -187,7 +187,7 @@ class Sitting(NamedTuple):
             slots={"order": "order:o1"},
             hosts=hosts,
         )
-        governs.note_facts({"order": run["order"]})
+        governs.merge_known_facts({"order": run["order"]})
         engine = engine_of(
             Catalog(capabilities=capabilities, skills={main.id: main}),
             sink=sink,
@@ -311,7 +311,7 @@ class Case:
 
     def __init__(self, draw: RunDraw, world: World) -> None:
         self.draw, self.sitting = draw, Sitting(world, draw.run())
-        self.ours: list[Answered] = []
+        self.ours: list[ApprovalAnswer] = []
         self.theirs: list[dict[str, Any]] = []
         self.seen: set[tuple[str, str]] = set()
         self.how: list[Any] = []
@@ -364,7 +364,7 @@ class Case:
         ttl = last["request"]["ttl_s"]
         late = ttl + 60 if how == "late" else draw.one(60, ttl - 60)
         at = _at(self.sitting.after + late)
-        told = Asked(*[asked.payload[name] for name in Asked._fields])
+        told = RequestedAction(*[asked.payload[name] for name in RequestedAction._fields])
         request = last["request"]
         if last["why"] != "asked":  # what was not valid is not looked at again
             self.ours, self.theirs = self.ours[:-1], self.theirs[:-1]
@@ -376,7 +376,7 @@ class Case:
             )
             request = {**request, "action": request["action"] | {"step": other}}
         self.ours.append(
-            Answered(told, said["granted"], said["by"], "", at, event=f"ev_{len(self.ours)}")
+            ApprovalAnswer(told, said["granted"], said["by"], "", at, event=f"ev_{len(self.ours)}")
         )
         step = request["action"]["step"]
         self.theirs.append({**said, "step": step, "request": request, "at": at, "age_s": late})

@@ -135,10 +135,12 @@ def test_what_is_known_before_any_call_stands_below_what_calls_gave() -> None:
     )
     assert policy.unresolved == ("order.total", "order.age_days")
     policy.learn("orders.lookup", {"age_days": 12}, NOW)
-    policy.note_facts({"order": {"id": "other", "age_days": 99, "total": 5}, "parcel": {"size": 1}})
+    policy.merge_known_facts(
+        {"order": {"id": "other", "age_days": 99, "total": 5}, "parcel": {"size": 1}}
+    )
     assert _judged(policy).reads == {"order": {"id": "ord_881", "age_days": 12, "total": 5}}
     assert policy.unresolved == ()
-    policy.note_facts({"order": {"total": 6}})
+    policy.merge_known_facts({"order": {"total": 6}})
     assert policy.unresolved == ()
 
 
@@ -370,7 +372,10 @@ def test_a_tool_is_a_skill_that_the_role_is_permitted_and_the_intent_lists() -> 
         assert _offering(requester=asked).tool("t.refund") is None
     without_pack = LimitsPolicy(Budgets({}))
     assert without_pack.tool("t.refund") is None
-    assert (without_pack.explain_refusal("stale"), without_pack.basis({"a": 1})) == ("", {})
+    assert (without_pack.explain_refusal("stale"), without_pack.decision_evidence({"a": 1})) == (
+        "",
+        {},
+    )
 
 
 def test_a_tool_is_decided_about_with_the_highest_mode_and_asks_only_for_itself() -> None:
@@ -443,7 +448,7 @@ def test_a_fact_of_a_call_counts_as_long_as_it_is_fresh() -> None:
 
 def test_what_the_stores_gave_counts_as_they_give_it_at_the_time() -> None:
     policy = _policy([], required=("order.age_days",))
-    policy.note_facts(
+    policy.merge_known_facts(
         {"order": {"age_days": 5}}, lambda now: {"order": {"age_days": 5}} if now == NOW else {}
     )
     assert _judged(policy, REFUND).verdict == "allow_with_gate"

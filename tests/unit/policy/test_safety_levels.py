@@ -11,7 +11,7 @@ from cogcli.base.errors import (
     SafetyTrustLevelError,
 )
 from cogcli.declarations.capability_spec import Gate, Safety
-from cogcli.policy.approvals import Asked
+from cogcli.policy.approvals import RequestedAction
 from cogcli.policy.safety import (
     GateVerdict,
     judge_gate,
@@ -153,14 +153,14 @@ def test_a_gate_without_a_reason(reason: Any) -> None:
     ("asked", "again"),
     [
         (None, False),
-        (Asked("ap", "c.a", "s", "", "", "", gate="g"), False),
-        (Asked("ap", "c.a", "s", "", "", ""), True),
-        (Asked("ap", "c.b", "s", "", "", "", gate="g"), True),
-        (Asked("ap", "c.b", "s", "", "", ""), True),
+        (RequestedAction("ap", "c.a", "s", "", "", "", gate="g"), False),
+        (RequestedAction("ap", "c.a", "s", "", "", ""), True),
+        (RequestedAction("ap", "c.b", "s", "", "", "", gate="g"), True),
+        (RequestedAction("ap", "c.b", "s", "", "", ""), True),
     ],
 )
 def test_a_step_that_a_person_was_asked_about_asks_again_once_its_specs_changed(
-    asked: Asked | None, again: bool
+    asked: RequestedAction | None, again: bool
 ) -> None:
     refusal = refusal_of_asked("c.a", asked)
     assert (refusal is not None) is again

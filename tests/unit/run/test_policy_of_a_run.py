@@ -16,7 +16,7 @@ from fakes.support_desk import raw_pack
 
 from cogcli.base.errors import TransportError
 from cogcli.declarations.pack_spec import Pack
-from cogcli.policy.approvals import Answered, Approvals, Asked
+from cogcli.policy.approvals import ApprovalAnswer, Approvals, RequestedAction
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.run_policy import Requester, RunPolicy
 
@@ -223,14 +223,16 @@ def _with_rule(**then: Any) -> RunPolicy:
 
 def _redeemed(policy: Callable[[], RunPolicy], *later: str) -> Ran:
     """A run in which a person approved, at these times, what was asked."""
-    answers: list[Answered] = []
+    answers: list[ApprovalAnswer] = []
     for at in later:
         request = payload_of(
             _ran(policy(), total=240, approvals=Approvals(tuple(answers))).sink.events[::-1],
             REQUEST,
         )
-        asked = Asked(*[request[name] for name in Asked._fields])
-        answers.append(Answered(asked, True, "ann", "", at, used=True, event=f"ev_{len(answers)}"))
+        asked = RequestedAction(*[request[name] for name in RequestedAction._fields])
+        answers.append(
+            ApprovalAnswer(asked, True, "ann", "", at, used=True, event=f"ev_{len(answers)}")
+        )
     return _ran(policy(), total=240, approvals=Approvals(tuple(answers)))
 
 
