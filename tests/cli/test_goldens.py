@@ -18,6 +18,8 @@ from support.guide_tool import REGISTRY, TOOL, write_files
 from support.memory_seed import payload, propose
 from support.user_seed import seed_user
 
+pytestmark = pytest.mark.sampled(2)
+
 GOLDENS = Path(__file__).parent / "goldens"
 MODES = {"80": {"COGCLI_FORCE_TTY": "80"}, "120": {"COGCLI_FORCE_TTY": "120"}, "piped": {}}
 FAKES = {"COGCLI_FAKE_CLOCK": "1795000000", "COGCLI_FAKE_IDS": "7"}

@@ -25,6 +25,8 @@ from cogcli.base.errors import (
 )
 from cogcli.base.redact import Redactor
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture(params=TARGETS)
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:

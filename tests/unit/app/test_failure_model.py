@@ -17,6 +17,8 @@ from cogcli.app.explain import pages
 from cogcli.base import errors
 from cogcli.base.errors import FAILURE_OF, FAILURES, CogcliError, FailureRow, UsageError, exit_code
 
+pytestmark = pytest.mark.sampled(2)
+
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "cogcli"
 SOURCES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "base/errors.py"]

@@ -13,6 +13,8 @@ import pytest
 from support.project import Project
 from support.tinymodel import TinyModel
 
+pytestmark = pytest.mark.sampled(2)
+
 SERVICE = """
     id: brain
     kind: openapi

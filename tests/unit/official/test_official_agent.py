@@ -17,6 +17,8 @@ from cogcli.official.synthesis import synthesize_corpus
 from cogcli.sdk import Refused, skill_problems
 from cogcli.specs.registry import Registry
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def refused(call: Any, *args: Any, **kwargs: Any) -> str:
     with pytest.raises(Refused) as found:

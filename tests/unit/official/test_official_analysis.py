@@ -15,6 +15,8 @@ from cogcli.official.passages import MAX_CHARACTERS, blocks, passages, strings_i
 from cogcli.official.themes import cluster_themes
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 WORDS = st.sampled_from(
     ["risk", "We", "assume", "the", "crane", "fails.", "and", "tide;", "?", "TBD", "- item", "\n", "\n\n", "# Top\n",
      "1. one", "e.g.", "港。", "3.5", "backup", "no", "“quoted.”", "late!", "might fail", "high risk", "\t"]

@@ -19,6 +19,8 @@ from support.growth import assert_linear
 from cogcli.official.code import analyze_source, extract_diff, format_source
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 STDLIB = Path(sysconfig.get_path("stdlib"))
 LINES = st.lists(
     st.sampled_from(["a\n", "b\n", "\n", "  x = 1\n", "-- y\n", "+++ z\n", "\r\n", "é\x0c\n"]),

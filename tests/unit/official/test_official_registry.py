@@ -18,6 +18,8 @@ from ruamel.yaml import YAML
 from cogcli.official import extract, prose, text, wording
 from cogcli.specs.examples import content_of, with_paths
 
+pytestmark = pytest.mark.sampled(2)
+
 ROOT = Path(__file__).parents[3]
 MODULES = sorted(
     path for path in (ROOT / "cogcli" / "official").glob("*.py") if path.stem != "__init__"

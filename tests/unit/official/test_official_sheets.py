@@ -20,6 +20,8 @@ from cogcli.official.sheet_files import as_workbook, read_workbook
 from cogcli.official.sheets import read_sheet, write_sheet
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture(autouse=True)
 def tmp_path(ordinary_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

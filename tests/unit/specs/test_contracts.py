@@ -24,6 +24,8 @@ from cogcli.base.schema.regex_parser import parse_regex
 from cogcli.base.schema.regex_work import most_steps, trim_ends
 from cogcli.base.schema.validator import UNUSABLE, errors, invalid
 
+pytestmark = pytest.mark.sampled(2)
+
 ENGINES = (PYTHON, RUST)
 
 
