@@ -113,7 +113,7 @@ def _is_masked(value: Any) -> bool:
     return MASK.encode() in compact(value)
 
 
-def _case_text(case: Mapping[str, Any], episode: str) -> str:
+def _case_text(case: Json, episode: str) -> str:
     """A case as YAML. Raises UsageError for one with a value that no file may hold, such as a control character."""
     try:
         return to_yaml(case)

@@ -9,6 +9,10 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+
 
 class Seen(NamedTuple):
     """One request. Header names are lower case; `path` and `query` are not decoded."""
@@ -79,25 +83,27 @@ def exchange_from_mock(seen: Seen, reply: Reply) -> ObservedExchange:
     return ObservedExchange(seen, reply.status, media_type, b"".join(reply.chunks))
 
 
+class RecordedMessage(Record):
+    """A request or a reply in the record of an attempt."""
+
+    media_type: str
+    headers: list[str]
+    body: Any = None
+
+
 def exchange_from_record(record: Mapping[str, Any]) -> ObservedExchange | None:
     """The exchange in the record of an attempt; None where no request was made."""
-    url, status = record.get("url"), record.get("status_code")
-    if not url:
+    attempt = read_record(AttemptMade, record)
+    if not attempt.url:
         return None
-    request, reply = record.get("request") or {}, record.get("reply") or {}
-    parts = urlsplit(str(url))
-    names = {str(name).lower(): "" for name in request.get("headers") or ()}
-    names["content-type"] = str(request.get("media_type") or "")
-    seen = Seen(
-        str(record.get("method")), parts.path, parts.query, names, _bytes(request.get("body"))
-    )
-    media_type = str(record.get("media_type") or reply.get("media_type") or "")
+    request = read_record(RecordedMessage, attempt.request)
+    reply = read_record(RecordedMessage, attempt.reply)
+    parts = urlsplit(attempt.url)
+    names = {name.lower(): "" for name in request.headers} | {"content-type": request.media_type}
+    seen = Seen(attempt.method or "", parts.path, parts.query, names, _bytes(request.body))
+    media_type = attempt.media_type or reply.media_type
     return ObservedExchange(
-        seen,
-        status if isinstance(status, int) else 0,
-        media_type,
-        _bytes(reply.get("body")),
-        whole=False,
+        seen, attempt.status_code or 0, media_type, _bytes(reply.body), whole=False
     )
 
 

@@ -57,13 +57,22 @@ def misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
         plain = ready is not None and ready.schema == {"type": "string"}
         return None if plain else _possible_misfit(UNKNOWN, narrow, wide, who)
     if given == {"string"} and "string" not in taken and taken & _SCALAR_TEXT:
-        read = _parse_fixed_text(narrow)
-        if read is not None:
-            return misfit(wide, {"const": read}, who=who)
+        return _misfit_of_text(wide, narrow, who)
+    return misfit(wide, _without_null(narrow), who=who)
+
+
+def _misfit_of_text(wide: Any, narrow: Any, who: str) -> Misfit | None:
+    """The misfit of a text where a number or a boolean is read."""
+    read = _parse_fixed_text(narrow)
+    if read is None:
         return Misfit("W", f"gives text, {who} reads {describe_schema(wide)} out of it")
-    if "null" in types_of(narrow) and types_of(narrow) != _EVERY:
-        narrow = drop_null(narrow)
-    return misfit(wide, narrow, who=who)
+    return misfit(wide, {"const": read}, who=who)
+
+
+def _without_null(narrow: Any) -> Any:
+    """A schema without null; one that says nothing of its type as it is."""
+    types = types_of(narrow)
+    return drop_null(narrow) if "null" in types and types != _EVERY else narrow
 
 
 def _parse_fixed_text(narrow: Any) -> Any:
@@ -118,9 +127,8 @@ def describe_schema(schema: Any) -> str:
     types = types_of(schema)
     if types == _EVERY:
         return "anything"
-    named = [
-        name for name in TYPES if name in types and not (name == "integer" and "number" in types)
-    ]
+    types -= {"integer"} if "number" in types else set()
+    named = [name for name in TYPES if name in types]
     ready = normalize(schema)
     bare = ready is not None and ready.schema.keys() <= {"type"}
     return f"{' or '.join(named) or 'nothing'}{'' if bare else ' with conditions'}"

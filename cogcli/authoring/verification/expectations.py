@@ -16,13 +16,14 @@ from cogcli.base.redact import Redactor
 from cogcli.base.refs import MISSING, Reference, parse
 from cogcli.base.schema.validator import errors
 from cogcli.declarations.case_spec import StateCheck
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange_checks import Check
 from cogcli.specs.fields import has_type
 from cogcli.state.execution import ExecutionState
 from cogcli.state.namespaces import look_through
 
 
-def expect_outputs(name: str, wanted: Mapping[str, Any], match: str) -> Expected:
+def expect_outputs(name: str, wanted: Json, match: str) -> Expected:
     """The run ends well, and its outputs match."""
 
     def expected(outcome: Outcome) -> list[Check]:
@@ -61,7 +62,7 @@ def skill_expectation(case: SkillCase, aliases: Mapping[str, str]) -> Iterator[E
         yield _expect_calls(case, name, aliases.get(name, name), count)
 
 
-def changed_outputs(case: SkillCase, outcome: Outcome) -> dict[str, Any]:
+def changed_outputs(case: SkillCase, outcome: Outcome) -> Json:
     """The expected outputs that differ, with the values of the run; those that the run does not have are left out."""
     return {
         name: outcome.outputs[name]

@@ -19,6 +19,7 @@ from cogcli.declarations.scenario_spec import (
     Scenario,
 )
 from cogcli.declarations.spec import Spec
+from cogcli.declarations.value_types import Json
 from cogcli.specs.shape import KIND, NumberShape, RecordKey, Text
 from cogcli.specs.shape_of_spec import shape_of_spec
 
@@ -95,7 +96,7 @@ class _ScenarioReader:
             if not isinstance(value, str) or not (name + value).isprintable() or not name.isascii():
                 self._refuse("input.type", f"{place}headers.{name}", "expected printable text")
 
-    def _members(self, raw: Any, place: str, cls: type[Spec]) -> dict[str, Any]:
+    def _members(self, raw: Any, place: str, cls: type[Spec]) -> Json:
         """The members of an object, each of its kind; null is absent."""
         if not isinstance(raw, dict):
             self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
@@ -123,7 +124,7 @@ class _ScenarioReader:
             if key.required and name not in given:
                 self._refuse("input.missing", f"{place}{name}", "required, not given")
 
-    def _check_limits(self, given: Mapping[str, Any], place: str, cls: type[Spec]) -> None:
+    def _check_limits(self, given: Json, place: str, cls: type[Spec]) -> None:
         """Refuse a number out of its range, and a word that is none of the choices."""
         for name, key in shape_of_spec(cls).keys.items():
             if name not in given:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
 
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import RejectedError, RuntimeErrorBase, error_from_payload
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.output_diff import SUBSET, differences
+from cogcli.declarations.value_types import Json
 
 UNSENT: Final = ("call.transport", "call.circuit-open", "call.overloaded")
 """Errors of a stub after which, unless it says `left: true`, the call surely did not happen."""
@@ -27,9 +28,9 @@ class Stub(NamedTuple):
 
     capability: str
     number: int
-    when: Mapping[str, Any]
-    output: dict[str, Any] | None
-    error: Mapping[str, Any] | None
+    when: Json
+    output: Json | None
+    error: Json | None
 
     def answer(self) -> Answer:
         """The answer. Raises RuntimeErrorBase."""
@@ -45,7 +46,7 @@ class UnansweredCall(NamedTuple):
 
     capability: str
     step: str
-    input: Mapping[str, Any]
+    input: Json
 
 
 Recorded = Callable[[Attempt], Answer | RuntimeErrorBase | None]

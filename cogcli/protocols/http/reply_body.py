@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base.errors import ResponseMappingError
@@ -128,7 +128,7 @@ def add_content_json(body: Any, response: Json, masked: Callable[[str], str]) ->
     return body
 
 
-def content_indices(response: Mapping[str, Any]) -> list[int]:
+def content_indices(response: Json) -> list[int]:
     """The choices whose answer a response mapping reads as JSON, in order."""
     texts = (text for text in response.values() if isinstance(text, str))
     return sorted({int(match[1]) for text in texts if (match := _CONTENT_JSON.fullmatch(text))})

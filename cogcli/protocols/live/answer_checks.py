@@ -4,22 +4,21 @@ choices are among those given (docs/reference/binding.md#checks)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from cogcli.base.errors import ResponseMappingError
 from cogcli.base.jsonvalue import equal, preview
 from cogcli.base.refs import MISSING
 from cogcli.declarations.binding_spec import BindingCheck
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.live.request import compile_template
 
 _EACH: Final = "*"
 _BLANKS: Final = re.compile(r"\s+")
 
 
-def check_answer(
-    checks: Sequence[BindingCheck], output: Mapping[str, Any], given: dict[str, Any]
-) -> None:
+def check_answer(checks: Sequence[BindingCheck], output: Json, given: Json) -> None:
     """Raise ResponseMappingError `response.type` at the first value that a check refuses."""
     for number, check in enumerate(checks):
         expected = compile_template(check.value, ("checks", number, "value"))(given)

@@ -15,8 +15,11 @@ from cogcli.base.jsonvalue import NOTHING, deep_copy, kind_of
 from cogcli.base.problems import did_you_mean, suggestion_hint
 from cogcli.base.refs import MISSING
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
+from cogcli.protocols.exchange import RecordedMessage
 from cogcli.protocols.secrets import Secrets
 from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
@@ -62,12 +65,10 @@ def map_response(
 
 
 def _value(source: Any, body: Any, variables: Mapping[str, str]) -> Any:
-    if not isinstance(source, str) or not _PATH.fullmatch(source):
-        return (
-            _VARIABLE.sub(lambda m: variables.get(m[1], m[0]), source)
-            if isinstance(source, str)
-            else deep_copy(source)
-        )
+    if not isinstance(source, str):
+        return deep_copy(source)
+    if not _PATH.fullmatch(source):
+        return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), source)
     value = walk(body, tuple(source.split(".")[1:]))
     return value if value is MISSING else deep_copy(value)
 
@@ -96,16 +97,16 @@ def _missing(name: str, source: str, body: Any) -> ResponseMappingError:
     return error
 
 
-def reply_line(record: Mapping[str, Any] | None, secrets: Secrets) -> str:
+def reply_line(record: Json | None, secrets: Secrets) -> str:
     """Status, size and beginning of the reply in an attempt's record (`CallMeta.to_payload`), masked; empty without
     one."""
-    reply = (record or {}).get("reply")
-    if record is None or not isinstance(reply, Mapping):
+    attempt = read_record(AttemptMade, record)
+    if attempt.reply is None:
         return ""
-    status, size = record.get("status_code"), record.get("response_bytes")
+    status, size = attempt.status_code, attempt.response_bytes
     head = [f"HTTP {status}"] if status else []
     head += [f"{size:,} bytes"] if size is not None else []
-    body, line = reply.get("body"), ""
+    body, line = read_record(RecordedMessage, attempt.reply).body, ""
     if body not in (None, "", {}):
         text = body if isinstance(body, str) else compact(secrets.mask_value(body)).decode()
         if len(text) <= _MASKED_LENGTH:

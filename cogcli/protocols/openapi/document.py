@@ -68,25 +68,13 @@ class DocumentMock:
 
     def _answer(self, operation: OpenApiOperation, seen: Seen) -> Reply:
         wanted = _PREFER.search(seen.headers.get("prefer", ""))
-        first = next((key for key in operation.responses if key.startswith("2")), None)
-        fallback = "default" if "default" in operation.responses else None
-        status = declared_status(operation, int(wanted[1])) if wanted else first or fallback
+        status = declared_status(operation, int(wanted[1])) if wanted else _good_status(operation)
         if status is None:
             return _problem(
                 404, f"status {wanted[1]} is not declared" if wanted else "no 2xx is declared"
             )
-        number = (
-            int(wanted[1])
-            if wanted
-            else int(status.replace("XX", "00"))
-            if status != "default"
-            else 200
-        )
-        item, _ = resolve(self._value, find_at(self._value, ("paths", operation.path)), ())
-        responses = item[operation.method.lower()]["responses"]
-        key = next(key for key in responses if key == status or key.upper() == status)
-        found, _ = resolve(self._value, responses[key], ())
-        content = found.get("content") or {}
+        number = int(wanted[1]) if wanted else _number(status)
+        content = self._content(operation, status)
         if not content or number == 204:
             return Reply(number)
         name = min(content, key=lambda name: "json" not in name)
@@ -96,6 +84,14 @@ class DocumentMock:
         except NoSample as lost:
             return _problem(500, f"reply {status} of {operation.title}: {lost}")
         return Reply(number, {"Content-Type": media_type}, (body,))
+
+    def _content(self, operation: OpenApiOperation, status: str) -> Json:
+        """The content that the document declares for a status, by media type."""
+        item, _ = resolve(self._value, find_at(self._value, ("paths", operation.path)), ())
+        responses = item[operation.method.lower()]["responses"]
+        key = next(key for key in responses if key.upper() == status.upper())
+        found, _ = resolve(self._value, responses[key], ())
+        return found.get("content") or {}
 
     def _body(self, schema: Any, declared: Json) -> bytes:
         """The body of a reply; `schema` is None where it holds no JSON."""
@@ -111,6 +107,16 @@ class DocumentMock:
         if schema is None and isinstance(value, str):
             return value.encode()
         return orjson.dumps(value)
+
+
+def _good_status(operation: OpenApiOperation) -> str | None:
+    """The status of the reply without a wanted one: the first 2xx, else the default."""
+    good = (key for key in operation.responses if key.startswith("2"))
+    return next(good, "default" if "default" in operation.responses else None)
+
+
+def _number(status: str) -> int:
+    return 200 if status == "default" else int(status.replace("XX", "00"))
 
 
 def _problem(
@@ -132,12 +138,8 @@ def add_examples(value: Any, *, named: bool = False) -> Any:
         else add_examples(member, named=not named and key in NAMING_KEYS)
         for key, member in value.items()
     }
-    if (
-        not named
-        and "example" in copy
-        and "examples" not in copy
-        and not {"schema", "in"} & copy.keys()
-    ):
+    is_schema = not named and {"examples", "schema", "in"}.isdisjoint(copy)
+    if is_schema and "example" in copy:
         copy["examples"] = [copy["example"]]
     return copy
 

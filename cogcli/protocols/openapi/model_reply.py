@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from cogcli.base.errors import ResponseMappingError
 from cogcli.base.json_pointer import NOWHERE, find_at
 from cogcli.base.schema.validator import errors
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.reply_body import content_indices, message_of
 
 _CUT_OFF: Final = {
@@ -18,7 +18,7 @@ _CUT_OFF: Final = {
 _SCHEMA: Final = ("response_format", "json_schema", "schema")
 
 
-def check_finished(body: Any, response: Mapping[str, Any]) -> None:
+def check_finished(body: Any, response: Json) -> None:
     """Raise ResponseMappingError `response.missing` where an answer that is read as JSON is not whole."""
     for index in content_indices(response):
         found = find_at(body, ("choices", str(index), "finish_reason"))
@@ -32,7 +32,7 @@ def check_finished(body: Any, response: Mapping[str, Any]) -> None:
             )
 
 
-def check_schema(sent: Any, body: Any, response: Mapping[str, Any]) -> None:
+def check_schema(sent: Any, body: Any, response: Json) -> None:
     """Raise ResponseMappingError `response.type` where an answer that is read as JSON breaks the schema sent."""
     schema = find_at(sent, _SCHEMA)
     if schema is NOWHERE or not isinstance(schema, dict):
