@@ -16,7 +16,7 @@ from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import ProtocolRow
-from cogcli.specs.cache import Compiled, newest_change
+from cogcli.specs.cache import CompiledFile, newest_change
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.module_lookup import module_file
 from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE
@@ -147,7 +147,7 @@ class _ContractChecks:
         kept = cache.get(_KIND, key)
         if kept is None:
             found = list(judge())
-            cache.keep(_KIND, key, Compiled({}, [[*finding] for finding in found]))
+            cache.keep(_KIND, key, CompiledFile({}, [[*finding] for finding in found]))
             return found
         if not kept.warnings:  # a warm run loads nothing that judges
             return []

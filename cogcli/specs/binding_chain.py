@@ -1,4 +1,5 @@
-"""Selecting a binding: a run's options, the rules considered, the chain (docs/reference/binding.md#selection)."""
+"""The selection of a binding: a run's options, the rules considered, the chain
+(docs/reference/binding.md#selection)."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from typing import Any, Final, NamedTuple
 from cogcli.declarations.options import RunOptions
 
 BY_NAME: Final = ("flag", "active", "override")
-"""The rules that name one binding without alternatives."""
+"""The rules that name a single binding."""
 CANDIDATE: Final = "candidate"
-"""The channel of bindings that are used only when they are named themselves."""
+"""The channel of bindings that are used only if they are named explicitly."""
 
 
 class SelectionOptions(NamedTuple):
-    """A run's options for selection: `--bind` by capability, the conformance demanded, the environment, the services
-    preferred, the first of them most, and whether a chain is its first binding alone."""
+    """A run's options for selection: `--bind` by capability, the required conformance, the environment, the preferred
+    services in order, and whether a chain has only its first binding."""
 
     binds: Mapping[str, str] = MappingProxyType({})
     conformance: str | None = None
@@ -24,11 +25,11 @@ class SelectionOptions(NamedTuple):
     prefer: tuple[str, ...] = ()
     no_fallback: bool = False
     allow_hosts: tuple[str, ...] = ()
-    """The public hosts that a project may call before it is trusted (docs/reference/service.md#trust)."""
+    """The public hosts that an untrusted project may call (docs/reference/service.md#trust)."""
 
     @classmethod
     def of(cls, options: RunOptions, environ: Mapping[str, str]) -> SelectionOptions:
-        """How the bindings of a run with these options are chosen."""
+        """Return the selection options of a run with these options."""
         return cls(
             options.bind,
             options.conformance,
@@ -40,19 +41,19 @@ class SelectionOptions(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why a binding is not eligible: a stable code, a short text, and hints, a line each."""
+    """The reason why a binding is not eligible: a stable code, a short text, and hints, one per line."""
 
     code: str
     text: str
     cure: str = ""
     need: str = ""
-    """The kind of need, where the code does not tell it."""
+    """The kind of need, if the code does not determine it."""
     short: str = ""
     """The reason in two or three words, such as `env OPENAI_API_KEY`."""
 
 
 class Considered(NamedTuple):
-    """A rule that was evaluated, the binding that it names if any, and why it was chosen or not."""
+    """A rule that was evaluated, its binding if any, and why that was chosen or not."""
 
     rule: str
     binding_id: str | None
@@ -61,7 +62,7 @@ class Considered(NamedTuple):
 
 
 class ChainLink(NamedTuple):
-    """A member of the fallback chain; `reasons`: why it is not eligible."""
+    """A member of the fallback chain. `reasons` are why it is not eligible."""
 
     binding_id: str
     service_id: str | None
@@ -70,12 +71,12 @@ class ChainLink(NamedTuple):
 
     @property
     def eligible(self) -> bool:
-        """Whether it may be called."""
+        """Whether the binding may be called."""
         return not self.reasons
 
     @property
     def reason(self) -> str:
-        """Why it may not be called as one text, empty where it may."""
+        """All reasons as one text, empty if the binding is eligible."""
         return "; ".join(reason.text for reason in self.reasons)
 
 
@@ -91,16 +92,16 @@ class Selection(NamedTuple):
 
     @property
     def tried(self) -> tuple[ChainLink, ...]:
-        """The members of which the first eligible one is called first."""
+        """The members that are tried: the first eligible one is called first."""
         return self.chain[:1] if self.selection_source in BY_NAME else self.chain
 
     @property
     def usable(self) -> tuple[str, ...]:
-        """The eligible bindings in calling order; a result of `select` has at least one."""
+        """The eligible bindings in calling order. A result of `select` has at least one."""
         return tuple(link.binding_id for link in self.chain if link.eligible)
 
     def to_payload(self) -> dict[str, Any]:
-        """The explanation as a JSON object, as shown and recorded."""
+        """Return the explanation as a JSON object, as shown and recorded."""
         chain = [
             {
                 "binding_id": link.binding_id,

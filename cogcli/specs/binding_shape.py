@@ -31,12 +31,12 @@ RESPONSE_PATH: Final = re.compile(r"response(?:\.[^.\s]+){0,16}")
 
 
 def binding_shape(protocols: Protocols) -> RecordShape:
-    """The shape of a binding."""
+    """Return the shape of a binding."""
     return with_protocols(shape_of_spec(Binding), protocols)
 
 
 def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:
-    """Report the faults of a binding by itself that its shape cannot express."""
+    """Report faults of a single binding that its shape cannot express."""
     protocol, operation = raw.get("protocol"), raw.get("operation")
     grammar = (
         protocols[protocol].grammar()
@@ -76,7 +76,7 @@ _OWN_FORM: Final = re.compile(r"\$\{[^}]*\}")
 
 
 def _response_path(value: Any) -> str:
-    """The path in a value that looks as if it read the response: `${response.a}`, `{{ response.a }}`, `$.a`, `a.b`."""
+    """Return the response path in a value that resembles one: `${response.a}`, `{{ response.a }}`, `$.a`, `a.b`."""
     found = _READS.search(value) if isinstance(value, str) else None
     return f"response.{found[1] or found[2] or found[3]}" if found else "response.PATH"
 
@@ -112,7 +112,7 @@ def _check_request(request: Any, report: ProblemReport) -> None:
 
 
 def _check_files(raw: dict[str, Any], grammar: Grammar | None, report: ProblemReport) -> None:
-    """Report each `$file` that is not the path of an input in a form that there is, or where none can be sent."""
+    """Report each invalid `$file`, and each one for a protocol that sends no files."""
     for path, value in files_in(raw.get("request"), ("request",)):
         label = f"`{_join_path(path)}`"
         source = value[FILE]
@@ -130,7 +130,7 @@ def _check_files(raw: dict[str, Any], grammar: Grammar | None, report: ProblemRe
 
 
 def _is_whole(text: str) -> bool:
-    """Whether a template is one input as a whole."""
+    """Return whether a template consists of a single input."""
     try:
         parts = parse_template(text)
     except TemplateFault:
@@ -141,7 +141,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:
-    """Report credentials written out in a binding: they belong into the service, or into a header by a variable."""
+    """Report credentials written out in a binding. They belong in the service, or in a header as a variable."""
     hint = "give the service auth_ref, or a header with ${NAME}"
     for path in find_written_out(raw.get("request"), _is_fixed, ("request",)):
         message = f"`{_join_path(path)}` holds a secret as written text"
@@ -154,7 +154,7 @@ def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:
 
 
 def _is_fixed(text: str) -> bool:
-    """Whether a text of a request holds no reference to the input."""
+    """Return whether a text of a request has no reference to the input."""
     try:
         return all(isinstance(piece, str) for piece in parse_template(text))
     except TemplateFault:

@@ -1,7 +1,7 @@
 """The compiled cache: checked mappings of spec files in SQLite, by the digest of their bytes.
 
-No failure of the cache fails a command: a damaged cache is rebuilt, an unusable one is not used.
-Rows are JSON behind a checksum of their own, never pickled objects.
+No failure of the cache fails a command: a damaged cache is rebuilt, an unusable one is ignored. Rows are JSON with a
+checksum of their own, never pickled objects.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     import sqlite3
 
 MAX_ROWS: Final = 20_000
-"""Above this size the cache is emptied: entries of edited files are removed in no other way."""
+"""The cache is emptied above this size. Entries of edited files are not removed otherwise."""
 _SUM: Final = 16
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS spec (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
 )
 
 
-class Compiled(NamedTuple):
-    """The entry of a file without errors: its mapping and its warnings, each `[code, severity, line, ...]`."""
+class CompiledFile(NamedTuple):
+    """The entry of a file without errors: its mapping, and its warnings as `[code, severity, line, ...]`."""
 
     raw: dict[str, Any]
     warnings: list[list[Any]]
@@ -43,16 +43,16 @@ class CompiledCache:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        # After a change of what reads and checks specs old entries are not found.
+        # A change in the modules that read and check specs invalidates old entries.
         rules = newest_change("specs", "yaml", "schema", "protocols", "base/problems.py")
-        # The engine decides which patterns of a file may be run.
+        # The schema engine determines which patterns of a file may be run.
         self._stamp = f"{__version__}/{rules}/{engine_key()}"
         self._database: sqlite3.Connection | None = None
         self._usable = True
         self._kept: dict[str, bytes] = {}
 
-    def get(self, kind: str, digest: str) -> Compiled | None:
-        """The compiled file of a kind and digest, or None."""
+    def get(self, kind: str, digest: str) -> CompiledFile | None:
+        """Return the compiled file of a kind and digest, or None."""
         database = self._open()
         if database is None:
             return None
@@ -65,13 +65,13 @@ class CompiledCache:
             return None
         return _decode(row[0]) if row else None
 
-    def keep(self, kind: str, digest: str, compiled: Compiled) -> None:
+    def keep(self, kind: str, digest: str, compiled: CompiledFile) -> None:
         """Store a compiled file at the next `flush`."""
         value = orjson.dumps([*compiled])
         self._kept[self._key(kind, digest)] = _checksum(value) + value
 
     def flush(self) -> None:
-        """Write the new entries, if the cache can be written."""
+        """Write the new entries, if the cache is writable."""
         if not self._kept:
             return
         database = self._open(create=True)
@@ -85,7 +85,7 @@ class CompiledCache:
                     "INSERT OR REPLACE INTO spec VALUES (?, ?)", self._kept.items()
                 )
                 database.commit()
-            except Exception:  # a full disk or another writer: next time
+            except Exception:  # a full disk or another writer: the next command tries again
                 with contextlib.suppress(Exception):
                     database.rollback()
         self._kept.clear()
@@ -109,7 +109,7 @@ class CompiledCache:
         return self._database
 
     def _rebuild(self) -> None:
-        """Replace a damaged file by an empty one; a locked cache is left unchanged."""
+        """Replace a damaged file by an empty one. A locked cache is left unchanged."""
         if self._database is not None:
             with contextlib.suppress(Exception):
                 self._database.close()
@@ -135,7 +135,7 @@ def _connect(file: str) -> sqlite3.Connection:
 
 
 def _is_damaged(file: str) -> bool:
-    """Whether a file is not a cache of ours; a locked or unreadable file is not damaged."""
+    """Return whether a file is not a valid cache. A locked or unreadable file is not damaged."""
     import sqlite3
 
     if not os.path.isfile(file):
@@ -157,16 +157,17 @@ def _checksum(value: bytes) -> bytes:
     return blake2b(value, digest_size=_SUM).digest()
 
 
-def _decode(stored: object) -> Compiled | None:
+def _decode(stored: object) -> CompiledFile | None:
     if not isinstance(stored, bytes) or _checksum(stored[_SUM:]) != stored[:_SUM]:
         return None
     raw, warnings = orjson.loads(stored[_SUM:])
-    return Compiled(raw, warnings)
+    return CompiledFile(raw, warnings)
 
 
-@cache  # what runs is what was imported: a process asks once
+@cache  # the imported code does not change during a process
 def newest_change(*places: str) -> int:
-    """The newest modification (nanoseconds) among the modules of rooms of this package, at any depth."""
+    """Return the newest modification time (nanoseconds) among the modules in these places of the package, at any
+    depth."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     newest = 0
     for place in places:

@@ -1,26 +1,28 @@
-"""Positions in spec files that came from the compiled cache: looked up at the first problem of a file, then cached, so
-that a run with a known warning parses nothing."""
+"""Positions in spec files from the compiled cache.
+
+They are looked up at the first problem of a file, then cached, so that a run with a known warning parses no file.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base.canonical import digest
-from cogcli.specs.cache import Compiled, CompiledCache
+from cogcli.specs.cache import CompiledCache, CompiledFile
 
 if TYPE_CHECKING:
     from cogcli.base.problems import KeyPath
     from cogcli.base.yaml.positions import Places
 
 Within = tuple[str, int] | None
-"""A text and an offset in it, for a problem in the middle of a value."""
+"""A text and an offset in it, for a problem inside a value."""
 _KIND: Final = "positions"
 
 
 class FilePlaces(dict[str, "Places"]):
-    """The positions in files by shown name; a file is parsed at its first lookup.
+    """The positions in files by shown name. A file is parsed at its first lookup.
 
-    `cache` is the one that the files came from.
+    `cache` is the cache that the files came from.
     """
 
     def __init__(self, cache: CompiledCache | None = None) -> None:
@@ -31,22 +33,22 @@ class FilePlaces(dict[str, "Places"]):
         self._news: set[str] = set()
 
     def note(self, file: str, path: str, digest: str) -> None:
-        """Record a shown file's real path, and the digest of the bytes that were loaded."""
+        """Record a shown file's real path, and the digest of its loaded bytes."""
         self._files[file] = (path, digest)
 
     def path(self, file: str) -> str:
-        """The real path of a shown file; empty where it is not known."""
+        """Return the real path of a shown file, or an empty string if it is unknown."""
         return self._files.get(file, ("", ""))[0]
 
     def base(self, file: str) -> str:
-        """The directory that a shown file's name is relative to, with a final slash; empty where it is not known."""
+        """Return the directory that a shown file's name is relative to, with a final slash. Empty if it is unknown."""
         path, _ = self._files.get(file, ("", ""))
         return path[: -len(file)] if path.endswith(f"/{file}") else ""
 
     def position(
         self, file: str, path: KeyPath, *, key: bool, within: Within = None
     ) -> tuple[int, int]:
-        """Line and column of the value or key at a path, or of a place in the text of the value."""
+        """Return line and column of the value or key at a path, or of a place inside the value's text."""
         known: dict[str, Any] | None = None
         loaded = self._files.get(file, ("", ""))[1]
         if self.cache is not None and loaded:
@@ -71,7 +73,9 @@ class FilePlaces(dict[str, "Places"]):
         """Write the new positions to the cache."""
         if self.cache:
             for file in self._news & self._files.keys():
-                self.cache.keep(_KIND, self._files[file][1], Compiled(self._positions[file], []))
+                self.cache.keep(
+                    _KIND, self._files[file][1], CompiledFile(self._positions[file], [])
+                )
             self.cache.flush()
         self._news.clear()
 
@@ -80,7 +84,7 @@ class FilePlaces(dict[str, "Places"]):
 
         path, loaded = self._files.get(file, (file, ""))
         data, parsed = reader.read_file(path, file=file)
-        if digest(data) != loaded:  # changed since: good enough to point at, not to remember
+        if digest(data) != loaded:  # the file has changed: its positions are shown but not cached
             self._files.pop(file, None)
         self[file] = parsed.places
         return parsed.places

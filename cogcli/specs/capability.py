@@ -18,15 +18,16 @@ LIST_TYPES: Final = {
     "Decision": "working.intermediate_decisions",
     "Message": "working.messages",
 }
-"""Targets that hold lists of objects: a single value becomes a list, an element `v` that is no object `{value: v}`."""
+"""Targets that hold lists of objects. A single value becomes a list, and an element `v` that is not an object becomes
+`{value: v}`."""
 SINGLE_TYPES: Final = {"Summary": "output.summary"}
 KEYED_TYPES: Final = ("Score", "Tradeoff", "Plan", "Artifact", "Context")
-"""Stored as `working.artifacts.<field>`."""
+"""Types stored as `working.artifacts.<field>`."""
 HINT_TYPES: Final = (*LIST_TYPES, *SINGLE_TYPES, *KEYED_TYPES)
 
 
 class HintWrite(NamedTuple):
-    """One output with its target and merge strategy; `as_list`: whether its value is put into a list."""
+    """One output with its target and merge strategy. `as_list` is whether its value is put into a list."""
 
     output: str
     target: str
@@ -35,7 +36,7 @@ class HintWrite(NamedTuple):
 
 
 def hinted_writes(capability: Capability, *, as_list: bool = False) -> Iterator[HintWrite]:
-    """The writes that a capability's hints declare, each a list if `as_list`.
+    """Yield the writes that a capability's hints declare. With `as_list` each value is a list.
 
     An output of an unknown type without a target has none.
     """

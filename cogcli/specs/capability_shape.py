@@ -15,7 +15,7 @@ CAPABILITY: Final = shape_of_spec(Capability)
 
 
 def check_capability(raw: dict[str, Any], report: ProblemReport) -> None:
-    """Report the faults of a capability by itself that its shape cannot express; bases are checked in the catalog."""
+    """Report faults of a single capability that its shape cannot express. The catalog checks its bases."""
     check_version(raw, report)
     for key in ("inputs", "outputs"):
         if key not in raw and raw.get("extends") is None:

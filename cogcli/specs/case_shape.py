@@ -1,4 +1,4 @@
-"""The shape of a file of test cases, and its rules that a shape cannot express (docs/reference/test-case.md#keys)."""
+"""The shape of a file of test cases, and rules that a shape cannot express (docs/reference/test-case.md#keys)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape_of_spec import shape_of_spec, text_pattern
 
 NEEDS: Final = ("network", "model")
-"""What a case may need beside `extra.NAME` and `env.NAME`."""
+"""Words for the needs of a case, in addition to `extra.NAME` and `env.NAME`."""
 CASES: Final = shape_of_spec(SkillCaseFile)
 _NUMERIC: Final = ("length", "min", "max")
 _NOW: Final = text_pattern(TimeOfCase)
 
 
 def list_cases(raw: dict[str, Any]) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
-    """The cases of a file with their paths in it: the file itself, or the entries of its list."""
+    """Yield the cases of a file with their paths: the file itself, or the entries of its list."""
     if "cases" in raw:
         yield from ((("cases", n), case) for n, case in enumerate(list_of(raw["cases"])))
     else:
@@ -33,7 +33,7 @@ def list_cases(raw: dict[str, Any]) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
 
 
 def check_cases(raw: dict[str, Any], report: ProblemReport) -> None:
-    """Report what a shape cannot express."""
+    """Report faults that a shape cannot express."""
     for key in raw if "cases" in raw else ():
         if key in CaseSpec.file_keys():
             report.error(

@@ -1,4 +1,4 @@
-"""The catalog: frozen maps from id to spec, of the part of the registry that was loaded."""
+"""The catalog: frozen maps from id to spec, for the loaded part of the registry."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 class Defaults(NamedTuple):
-    """The folded `official_default_selection.yaml` files: capability id to binding ids, the first of them wanted most,
-    and the file of each."""
+    """The merged `official_default_selection.yaml` files: binding ids by capability id, the most preferred first, and
+    the file of each."""
 
     bindings: dict[str, tuple[str, ...]] = NOTHING
     files: dict[str, str] = NOTHING
 
 
 def names_of(named: str | list[str]) -> tuple[str, ...]:
-    """The bindings of one entry of `defaults`, which is one or a list."""
+    """Return the bindings of one entry of `defaults`, which is a name or a list."""
     return (named,) if isinstance(named, str) else tuple(named)
 
 
 class Shadow(NamedTuple):
-    """A spec replaced by one of a later layer."""
+    """A spec that one of a later layer replaces."""
 
     kind: str
     id: str
@@ -47,8 +47,8 @@ class Catalog(NamedTuple):
     """Specs by id. `bindings` holds all bindings, `bindings_of` their ids by capability.
 
     `aliases` maps an alias to the id of its capability. `places` maps a shown file to the positions of its keys and
-    values, which are read again for a file that came from the compiled cache.
-    `pins` maps `kind:id` to the digest of the file's bytes. `broken` maps `kind:id` to the file with errors.
+    values; a file from the compiled cache is read again for them. `pins` maps `kind:id` to the digest of the file's
+    bytes. `broken` maps `kind:id` to the file with errors.
     """
 
     skills: dict[str, Skill] = NOTHING
@@ -57,7 +57,7 @@ class Catalog(NamedTuple):
     bindings_of: dict[str, tuple[str, ...]] = NOTHING
     services: dict[str, Service] = NOTHING
     packs: dict[str, Pack] = NOTHING
-    """By `id@version`."""
+    """Packs by `id@version`."""
     defaults: Defaults = Defaults()
     host: Host = Host()
     layers: tuple[str, ...] = ()
@@ -67,45 +67,45 @@ class Catalog(NamedTuple):
     places: dict[str, Places] = NOTHING
     pins: dict[str, str] = NOTHING
     raw: dict[str, dict[str, Any]] = NOTHING
-    """The checked mapping of each spec by `kind:id`, a capability's bases folded in."""
+    """The checked mapping of each spec by `kind:id`. A capability's bases are merged in."""
     broken: dict[str, str] = NOTHING
     problems: tuple[Problem, ...] = ()
     """The problems of reading and of shapes, before any check across files."""
     lenient: frozenset[str] = frozenset()
     """The files of skills and capabilities in lenient layers."""
     replaced: dict[str, tuple[Capability, ...]] = NOTHING
-    """Capabilities replaced by one of the same id in a later layer, earliest first."""
+    """Capabilities that one of the same id in a later layer replaces, earliest first."""
     partial: bool = False
-    """Whether only one skill's closure was loaded: then a spec absent here may still exist."""
+    """Whether only one skill's closure was loaded. Then a spec that is absent here may still exist."""
     only: frozenset[str] | None = None
-    """The shown files to report problems of; None means all."""
+    """The shown files whose problems are reported. None means all."""
     known: Callable[[str], list[str]] | None = None
-    """All ids of a kind in the registry, from paths alone, for did-you-mean hints."""
+    """Returns all ids of a kind in the registry, from paths alone, for did-you-mean hints."""
     protocols: Protocols = NOTHING
-    """What the specs ask of the protocols of services and bindings, by name."""
+    """The protocols of services and bindings, by name."""
     stubbed: frozenset[str] = frozenset()
-    """Capabilities that a test answers: nothing of their services is needed, none of them is called."""
+    """Capabilities that a test answers. Their services are neither needed nor called."""
     distrust: str = ""
-    """Why nothing in it is trusted: what is run is of a project that is not; empty where each layer counts."""
+    """The reason why no layer is trusted: the run belongs to an untrusted project. Empty if each layer's own trust
+    counts."""
     bound: Callable[[str], str | None] | None = None
-    """The capability of a binding anywhere in the registry, found by reading files: for bindings absent here."""
+    """Returns the capability of a binding anywhere in the registry, by reading files. Used for bindings absent here."""
 
     def in_process(self, service: Service) -> bool:
-        """Whether a service is functions on this machine, and does not say that they reach the network: nothing leaves
-        it."""
+        """Return whether a service runs functions on this machine and does not declare network access."""
         return self.runs_functions(service) and not service.declares_network
 
     def runs_functions(self, service: Service) -> bool:
-        """Whether a service is functions that this machine runs."""
+        """Return whether a service runs functions on this machine."""
         protocol = self.protocols.get(service.kind)
         return protocol is not None and protocol.in_process
 
     def capability(self, id: str) -> Capability | None:
-        """The capability of an id or alias."""
+        """Return the capability of an id or alias, or None."""
         return self.capabilities.get(self.aliases.get(id, id))
 
     def reached(self, skill_id: str) -> list[Capability]:
-        """What a run of a skill may call, in order: in nested skills, too, and gates."""
+        """Return the capabilities that a run of a skill may call, in order, including nested skills and gates."""
         found: dict[str, Capability] = {}
         seen, waiting = set[str](), [f"{NESTED}{skill_id}"]
         while waiting:

@@ -1,8 +1,8 @@
-"""Building a catalog from spec files: the file in force for each id, its bases, its aliases.
+"""The construction of a catalog from spec files: the file in force for each id, its bases, its aliases.
 
-1. The file of the last layer that has an id is in force as a whole; those that it replaces are kept as shadows.
-2. Of two files of one id in one layer neither loads, and no earlier layer replaces them.
-3. A file with errors does not load and no earlier layer replaces it; it is recorded as broken.
+1. The file of the last layer that has an id is in force as a whole. The files it replaces are kept as shadows.
+2. If one layer has two files of one id, neither loads, and no earlier layer replaces them.
+3. A file with errors does not load, and no earlier layer replaces it. It is recorded as broken.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 
 
 class CatalogBuilder:
-    """Builds a catalog. `given` are files outside all layers; they count as the last layer. `named` are the paths of
-    packs that are in force whatever layer they are in; `environ` gives the variables of services."""
+    """Builds a catalog.
+
+    `given` are files outside all layers; they count as the last layer. `named` are the paths of packs that are in force
+    in any layer. `environ` has the variables of services.
+    """
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class CatalogBuilder:
         named: Collection[str] = (),
         environ: Mapping[str, str] = NOTHING,
     ) -> None:
-        # Its mappings grow; what is made of them at the end is put in by `catalog`.
+        # Its mappings grow; `catalog` adds the derived members at the end.
         self.specs = Catalog(
             skills={}, capabilities={}, bindings={}, services={}, packs={}, aliases={}, broken={}, raw={}, pins={},
             replaced={}, defaults=Defaults({}, {}), layers=tuple(layout.layer.name for layout in layouts),
@@ -71,7 +74,7 @@ class CatalogBuilder:
         known: Callable[[str], list[str]] | None,
         bound: Callable[[str], str | None] | None,
     ) -> Catalog:
-        """The catalog of everything added so far."""
+        """Return the catalog of all specs added so far."""
         host = self._host.build()
         choices = {
             f"{rule}:{id}": digest_of(choice)
@@ -94,10 +97,10 @@ class CatalogBuilder:
         )
 
     def add_everything(self) -> CatalogBuilder:
-        """Add all specs of all layers and those outside of them; report stray files. The builder itself."""
+        """Add all specs of all layers and the given ones, and report stray files. Return the builder."""
         for kind in ("skill", "case", "capability", "service", "pack"):
             for place in self.files(kind):
-                # Files that another layer replaces are checked by themselves as well.
+                # Files that another layer replaces are also checked.
                 self.problems += self._reader.load(place).problems
         self.add_capabilities()
         self.add_skills()
@@ -115,19 +118,19 @@ class CatalogBuilder:
         return self
 
     def add_packs(self) -> CatalogBuilder:
-        """Add all packs, and nothing that they refer to. The builder itself."""
+        """Add all packs without the specs they refer to. Return the builder."""
         for id in self._ids("pack"):
             self.add_pack(id)
         return self
 
     def add_capabilities(self) -> dict[str, Capability]:
-        """Add all capabilities, and nothing that they call; those with a usable file, by id."""
+        """Add all capabilities without the specs they call. Return those with a usable file, by id."""
         for id in self._ids("capability"):
             self.add_capability(id)
         return self.specs.capabilities
 
     def add_skills(self) -> dict[str, Skill]:
-        """Add all skills, and nothing that they use; those with a usable file, by id."""
+        """Add all skills without the specs they use. Return those with a usable file, by id."""
         for id in self._ids("skill"):
             self.add_skill(id)
         return self.specs.skills
@@ -136,11 +139,11 @@ class CatalogBuilder:
         return sorted({place.id or self._reader.load(place).id for place in self.files(kind)})
 
     def exists(self, kind: str, id: str) -> bool:
-        """Whether any layer has a file of this id, of a pack perhaps with its hash, with errors or without."""
+        """Return whether any layer has a file of this id, with or without errors. A pack may have a hash."""
         return bool(self._find(kind, id.partition("#")[0]))
 
     def add_skill(self, id: str) -> Skill | None:
-        """The skill of an id, None without a usable file. Each file is read once."""
+        """Add and return the skill of an id, or return None without a usable file. Each file is read once."""
         if id not in self.specs.skills:
             loaded = self._settle("skill", id, self._find("skill", id))
             if loaded and loaded.raw:
@@ -149,8 +152,10 @@ class CatalogBuilder:
         return self.specs.skills.get(id)
 
     def add_pack(self, reference: str) -> Pack | None:
-        """The pack of an `id@version`, with `#` and a hash the one of any layer that has it; None without a usable
-        file."""
+        """Add and return the pack of an `id@version`, or return None without a usable file.
+
+        With `#` and a hash it is the pack of any layer that has this hash.
+        """
         id, _, wanted = reference.partition("#")
         if id not in self.specs.packs:
             loaded = self._settle("pack", id, self._packs_in_force(id, wanted))
@@ -162,13 +167,13 @@ class CatalogBuilder:
         return self.specs.packs.get(id)
 
     def give_pack(self, pack: Pack, raw: dict[str, Any]) -> None:
-        """Add a pack that lies in no file, with the mapping that it is of."""
+        """Add a pack without a file, with its mapping."""
         id = f"{pack.pack_id}@{pack.version}"
         self.specs.raw[f"pack:{id}"], self.specs.packs[id] = raw, pack
         self.specs.pins[f"pack:{id}"] = pack.hash
 
     def _packs_in_force(self, id: str, wanted: str) -> list[FoundFile]:
-        """The files of a pack; only those that were named, or have the hash, where there are any."""
+        """Return the files of a pack. If some of them are named, or have the hash, return only those."""
         found = self._find("pack", id)
         if named := [place for place in found if place.path in self._named]:
             return named
@@ -179,7 +184,7 @@ class CatalogBuilder:
         ] or found
 
     def add_service(self, id: str) -> Service | None:
-        """The service of an id, None without a usable file."""
+        """Add and return the service of an id, or return None without a usable file."""
         if id not in self.specs.services:
             loaded = self._settle("service", id, self._find("service", id))
             if loaded is None or loaded.raw is None:
@@ -196,8 +201,10 @@ class CatalogBuilder:
         return self.specs.services[id]
 
     def _pin_declared(self, service: Service, bound: str) -> None:
-        """Pin the document or lock that decides what a service is sent and which tools are called; of a lock also its
-        absence. The service checks report a document that cannot be read, and a damaged lock."""
+        """Pin the document or lock that determines a service's requests and tools. A missing lock is pinned too.
+
+        The service checks report an unreadable document and a damaged lock.
+        """
         name, digest = "", None
         if service.settings.get("spec_ref"):
             from cogcli.base.api_documents.loader import document_digest
@@ -212,7 +219,8 @@ class CatalogBuilder:
             self.specs.pins[f"{name}{service.id}"] = digest
 
     def add_capability(self, name: str) -> Capability | None:
-        """The capability of an id or alias, its bases folded in; None without a usable file."""
+        """Add and return the capability of an id or alias with its bases merged in, or return None without a usable
+        file."""
         id = self.canonical(name)
         if id in self.specs.capabilities:
             return self.specs.capabilities[id]
@@ -236,7 +244,7 @@ class CatalogBuilder:
         return capability
 
     def canonical(self, name: str) -> str:
-        """The id of a name: the name itself if a file has it, else the capability with this alias."""
+        """Return the id of a name: the name itself if a file has it, otherwise the capability with this alias."""
         if name in self.specs.aliases:
             return self.specs.aliases[name]
         if name in self.specs.capabilities or self.exists("capability", name):
@@ -247,7 +255,7 @@ class CatalogBuilder:
         return id
 
     def add_bindings_of(self, capability: Capability) -> None:
-        """Add the bindings of a capability, by its id and by the aliases that are its own."""
+        """Add the bindings of a capability, by its id and by those aliases that belong to it."""
         aliases = (
             alias for alias in capability.aliases if self.specs.aliases.get(alias) == capability.id
         )
@@ -280,7 +288,7 @@ class CatalogBuilder:
         self.specs.bindings[id] = binding.replace(capability=self.canonical(binding.capability))
 
     def add_choices(self) -> None:
-        """Add the default selections and host overrides of all layers, later ones winning for each capability."""
+        """Add the default selections and host overrides of all layers. Later layers win for each capability."""
         for place in self._single_files():
             loaded = self._reader.load(place)
             self.problems += loaded.problems
@@ -297,7 +305,7 @@ class CatalogBuilder:
                     self.specs.defaults.files[capability] = loaded.file
 
     def entries(self) -> list[str]:
-        """The ids of all services that are described in files with several."""
+        """Return the ids of all services in files with several services."""
         return [
             id
             for place in self._single_files()
@@ -312,7 +320,7 @@ class CatalogBuilder:
         ]
 
     def _find(self, kind: str, id: str) -> list[FoundFile]:
-        """All files of an id, in layer order."""
+        """Return all files of an id, in layer order."""
         found = [place for layout in self._layouts for place in layout.find(kind, id)]
         for place in self._given:
             if place.kind == kind and self._reader.load(place).id == id:
@@ -322,7 +330,7 @@ class CatalogBuilder:
         return [place for place in found if not place.entry or id in self._reader.entries(place)]
 
     def _settle(self, kind: str, id: str, found: Sequence[FoundFile]) -> SpecFile | None:
-        """The file in force for an id, or None; shadows, duplicates and problems are recorded."""
+        """Return the file in force for an id, or None. Record shadows, duplicates and problems."""
         if not found:
             return None
         last = found[-1].layer
@@ -354,14 +362,14 @@ class CatalogBuilder:
             self.problems += report.problems
 
     def _capability_file(self, id: str) -> SpecFile | None:
-        """The file in force for a capability id; records those that it replaces."""
+        """Return the file in force for a capability id, or None. Record the files it replaces."""
         if id not in self._own:
             found = self._find("capability", id)
             loaded = self._own[id] = self._settle("capability", id, found)
             earlier = [place for place in found if loaded and place.layer != loaded.found.layer]
             for before in map(self._reader.load, earlier):
                 if before.raw:
-                    # With those of its bases that load.
+                    # Bases that do not load are left out.
                     bases = chain_of(before, self._capability_file, self.canonical)
                     raw = {"inputs": None, "outputs": None, **fold_chain(bases.files)}
                     replaced = Capability.of(raw, file=before.file)
@@ -369,12 +377,12 @@ class CatalogBuilder:
         return self._own[id]
 
     def files(self, kind: str) -> list[FoundFile]:
-        """Every file of a kind, in layer order; those outside all layers come last."""
+        """Return every file of a kind, in layer order. Files outside all layers come last."""
         found = [place for layout in self._layouts for place in layout.all(kind)]
         return found + [place for place in self._given if place.kind == kind]
 
     def _claimed_aliases(self) -> dict[str, str]:
-        """The capability of each alias, where exactly one has it. Reads every capability file."""
+        """Return the capability of each alias that exactly one capability has. Reads every capability file."""
         if self._scanned is None:
             last = {
                 place.id: place for layout in self._layouts for place in layout.all("capability")

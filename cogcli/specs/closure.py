@@ -13,8 +13,10 @@ _OF_SPECS: Final = ("skill", "case", "capability", "binding", "service", "pack")
 
 
 def skill_closure(catalog: Catalog, id: str) -> Catalog:
-    """A skill with those nested in it, the capabilities that they call, gates and probes, their bindings and services;
-    without such a skill what else counts for every run."""
+    """Return a skill with its nested skills, the capabilities they call, gates and probes, their bindings and services.
+
+    Without such a skill return only the parts that count for every run.
+    """
     skills, called, waiting = set[str](), set[str](), [id]
     while waiting:
         name = waiting.pop()
@@ -27,7 +29,7 @@ def skill_closure(catalog: Catalog, id: str) -> Catalog:
 
 
 def capability_closure(catalog: Catalog, id: str) -> Catalog:
-    """A capability, given by id or alias, with its gates and probe, their bindings and services."""
+    """Return a capability, by id or alias, with its gates and probe, their bindings and services."""
     return _closure(catalog, (), (id,))
 
 
@@ -51,15 +53,19 @@ def _closure(catalog: Catalog, skills: Iterable[str], called: Iterable[str]) -> 
         bindings_of=bindings_of,
         services={id: catalog.services[id] for id in services if id in catalog.services},
         packs={},
-        broken={key: file for key, file in catalog.broken.items() if _counts(key, file, named)},
+        broken={
+            key: file for key, file in catalog.broken.items() if _is_relevant(key, file, named)
+        },
         partial=True,
         only=None,
     )
 
 
-def _counts(key: str, file: str, named: dict[str, set[str]]) -> bool:
-    """Whether a file with errors concerns a run of these specs: of bindings those in the folders of capabilities, and
-    every file that chooses among bindings."""
+def _is_relevant(key: str, file: str, named: dict[str, set[str]]) -> bool:
+    """Return whether a file with errors concerns a run of these specs.
+
+    Bindings count if they are in a folder of one of the capabilities. Every file that chooses among bindings counts.
+    """
     kind, _, id = key.partition(":")
     if kind == "binding":
         return any(f"/{capability}/" in f"/{file}" for capability in named["capability"])

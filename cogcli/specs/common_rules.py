@@ -56,7 +56,7 @@ _BARE: Final = re.compile(r"(?:Bearer )?\$([A-Z][A-Z0-9_]*)")
 
 
 def check_placeholders(value: str, report: ProblemReport) -> None:
-    """Report each `${` of a header or environment value that opens no `${NAME}`."""
+    """Report each `${` in a header or environment value that does not start a `${NAME}`."""
     if value.count("${") != len(PLACEHOLDER.findall(value)):
         report.error("value.range", (), "expected `${NAME}` with A-Z, 0-9 and `_`")
     elif bare := _BARE.fullmatch(value):

@@ -1,7 +1,7 @@
-"""Contradictions between the types that the specs of a lenient root declare (docs/reference/spec-files.md#lenient):
-warnings there, which each run records, and what of a run they excuse.
+"""Contradictions between the types that the specs of a lenient root declare (docs/reference/spec-files.md#lenient).
 
-Nothing else is excused: safety, trust, references and permissions are as strict as anywhere.
+They are warnings there, and each run records them. They excuse type errors at run time. Nothing else is excused:
+safety, trust, references and permissions are as strict as anywhere.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _CODES: Final = frozenset(("flow.type", "yaml.duplicate-key"))
 
 
 def weigh(problem: Problem, catalog: Catalog) -> Problem:
-    """The problem, a warning where it is of types that a skill of a lenient root declares."""
+    """Return the problem, as a warning if it concerns types that a skill of a lenient root declares."""
     if problem.code == "flow.type" and problem.severity == "E" and problem.file in catalog.lenient:
         return problem._replace(severity="W")
     return problem
 
 
 class Contradictions(NamedTuple):
-    """What a run was started with although its specs contradict themselves: the skills and capabilities of lenient
-    roots, and what was found there. The `contracts` of `run.started`."""
+    """The contradictions that a run was started with: the lenient skills and capabilities, and the problems found in
+    them. The `contracts` of `run.started`."""
 
     lenient: frozenset[str] = frozenset()
-    """As `skill:ID`, `capability:ID`."""
+    """Specs of lenient roots, as `skill:ID`, `capability:ID`."""
     found: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def of(cls, catalog: Catalog, problems: Iterable[Problem]) -> Contradictions:
-        """Those of a catalog with these problems."""
+        """Return the contradictions of a catalog with these problems."""
         specs = {f"skill:{id}": skill.file for id, skill in catalog.skills.items()}
         specs |= {f"capability:{id}": each.file for id, each in catalog.capabilities.items()}
         by_file = {file: spec for spec, file in specs.items() if file in catalog.lenient}
@@ -46,22 +46,25 @@ class Contradictions(NamedTuple):
 
     @classmethod
     def recorded(cls, contracts: RecordedContracts | None) -> Contradictions:
-        """Those that the first event of a run records; none in one without."""
+        """Return the contradictions in the first event of a run."""
         if contracts is None:
             return NO_CONTRADICTIONS
         return cls(frozenset(contracts.lenient), tuple(contracts.found))
 
     def to_payload(self) -> dict[str, Any]:
-        """The `contracts` of `run.started`; empty for a run without lenient specs."""
+        """Return the `contracts` of `run.started`. Empty for a run without lenient specs."""
         return {"lenient": sorted(self.lenient), "found": list(self.found)} if self.lenient else {}
 
     def holds_skill(self, skill_id: str) -> bool:
-        """Whether a skill is of a lenient root."""
+        """Return whether a skill is in a lenient root."""
         return f"skill:{skill_id}" in self.lenient
 
     def excuses(self, skill_id: str, step_id: str, field: str, target: str) -> bool:
-        """Whether an input of a step may have another type than its target (`skill:ID`, `capability:ID`) declares: what
-        both declare was found to contradict, and both are of lenient roots."""
+        """Return whether an input of a step may have another type than its target (`skill:ID`, `capability:ID`)
+        declares.
+
+        This requires a recorded contradiction at that input, and that both specs are in lenient roots.
+        """
         place = {"spec": f"skill:{skill_id}", "step": step_id, "input": field}
         return target in self.lenient and any(place.items() <= each.items() for each in self.found)
 

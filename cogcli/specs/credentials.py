@@ -1,9 +1,9 @@
 """Credentials written out in specs: finding and masking them.
 
 1. A member whose key names a secret (`base/redact.py`) holds a credential if its value is a literal: a number, or a
-   text that is no reference, template or placeholder. Null, booleans, empty values, and words such as `on` and `none`
-   are no credentials.
-2. In services and bindings a credential is an error: it is sent at every call. In a skill it is a warning, and the
+   text that is not a reference, template or placeholder. Null, booleans, empty values, and words such as `on` and
+   `none` are not credentials.
+2. In services and bindings a credential is an error, since every call sends it. In a skill it is a warning, and the
    value is masked in the episode's copy of the skill and in the log.
 """
 
@@ -22,9 +22,9 @@ _SWITCHES: Final = frozenset(("true", "false", "yes", "no", "on", "off", "none",
 _PLACES: Final = frozenset(
     ("file", "files", "path", "paths", "dir", "directory", "folder", "store")
 )
-# Each of these takes linear time in any text: what a repetition takes it takes once, from its first character on.
+# Each of these takes linear time in any text: a repetition consumes each character once.
 _LAST_WORD: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]+$")
-# Texts, and compiled when first asked: a run whose specs are known imports this and needs none of them.
+# Patterns are compiled at first use: a run with cached specs imports this module and needs none of them.
 _ARGUMENT: Final = r"(?s:(?:^|[\s\"'])-{0,2}([A-Za-z][A-Za-z0-9_-]*)(?:=|:\s*)(\S.*))"
 _KEYS: Final = ("key", "sig", "signature")
 """Names of credentials in queries only."""
@@ -34,26 +34,27 @@ _SCHEME: Final = r"(?i:\s*(?:Bearer|Basic)\s+(?!\$)\S{8,}\s*)"
 _SCHEME_WITHIN: Final = r"(?i:\b(?:Bearer|Basic)\s+(?!\$)\S{8,})"
 _BETWEEN_WORDS: Final = r"[\s\"',;=]+"
 _LONG_WORD: Final = r"(?<![{\w])[A-Za-z0-9+/._~-]{20,}"
-"""A word of a token: long, and not within `${NAME}`."""
+"""A word like a token: long, and not within `${NAME}`."""
 
 IsLiteral = Callable[[str], bool]
-"""Whether a text is a literal, not a reference."""
+"""Returns whether a text is a literal, not a reference."""
 
 
 def is_written_out(value: Any, literal: IsLiteral) -> bool:
-    """Whether the value of a secret's key is the secret itself."""
+    """Return whether the value of a secret's key is the secret itself."""
     if isinstance(value, str):
         return value.strip().lower() not in (*_SWITCHES, "") and value != MASK and literal(value)
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def has_no_placeholder(text: str) -> bool:
-    """Whether a header or environment value holds no `${NAME}`."""
+    """Return whether a header or environment value contains no `${NAME}`."""
     return "${" not in text
 
 
 def header_holds_credential(name: str, value: str) -> bool:
-    """Whether a header's value holds a credential: by the header's name, after a scheme, or beside a variable."""
+    """Return whether a header's value holds a credential: by the header's name, after a scheme, or next to a
+    variable."""
     alone = has_no_placeholder(value)
     if names_secret(name):
         return is_written_out(value, has_no_placeholder) or (not alone and _holds_token(value))
@@ -61,7 +62,7 @@ def header_holds_credential(name: str, value: str) -> bool:
 
 
 def _holds_token(text: str) -> bool:
-    """Whether a text holds a long word with digits."""
+    """Return whether a text contains a long word with digits."""
     found = ((piece, re.search(_LONG_WORD, piece)) for piece in re.split(_BETWEEN_WORDS, text))
     return any(word and re.search("[0-9]", piece[word.start() :]) for piece, word in found)
 
@@ -69,7 +70,7 @@ def _holds_token(text: str) -> bool:
 def find_written_out(
     value: Any, literal: IsLiteral, path: KeyPath = (), *, named: bool = False
 ) -> Iterator[KeyPath]:
-    """The paths of the credentials in a value; `named`: the value itself is under a secret's key."""
+    """Yield the paths of the credentials in a value. `named` means that the value itself is under a secret's key."""
     if isinstance(value, dict):
         for key, item in value.items():
             secret = named or (isinstance(key, str) and names_secret(key))
@@ -90,17 +91,17 @@ _TESTS_OF_KEYS: Final[dict[str, IsLiteral]] = {
     "$literal": _is_any_text,
     "$text": has_no_placeholder,
 }
-"""How the value of a step's input that is not plain text is a literal."""
+"""The literal test for values under these keys of a step's input."""
 
 
 def keeps_secret(name: str) -> bool:
-    """Whether an environment variable of this name holds a secret itself, not the path of a file with one."""
+    """Return whether an environment variable of this name holds a secret itself, not the path of a file with one."""
     last = _LAST_WORD.search(name)
     return names_secret(name) and not (last and last[0].lower() in _PLACES)
 
 
 def find_in_arguments(arguments: list[Any]) -> Iterator[int]:
-    """The indices of arguments that hold a credential: `--api-key=x`, `x` after `--token`, `X-Api-Key: x`."""
+    """Yield the indices of arguments that hold a credential: `--api-key=x`, `x` after `--token`, `X-Api-Key: x`."""
     for index, text in enumerate(arguments):
         if not isinstance(text, str):
             continue
@@ -113,14 +114,15 @@ def find_in_arguments(arguments: list[Any]) -> Iterator[int]:
 
 
 def text_holds_credential(text: str) -> bool:
-    """Whether a text under any key looks like a credential: a scheme with a value, an address with a password,
+    """Return whether a text under any key looks like a credential: a scheme with a value, an address with a password,
     `--api-key=x`, `X-Api-Key: x`."""
     words = re.search(_SCHEME_WITHIN, text) or re.search(_USER, text)
     return bool(words) or any(True for _ in find_in_arguments([text, *text.split()]))
 
 
 def holds_credential(value: Any, *, named: bool) -> bool:
-    """Whether a list or object instead of a text holds a credential; `named`: its key names a secret."""
+    """Return whether a list or object in place of a text holds a credential. `named` means that its key names a
+    secret."""
     if any(True for _ in find_written_out(value, has_no_placeholder, named=named)):
         return True
     if isinstance(value, dict):
@@ -135,7 +137,7 @@ def holds_credential(value: Any, *, named: bool) -> bool:
 
 
 def address_holds_credential(url: str) -> bool:
-    """Whether a URL, or the path of an operation, holds a credential."""
+    """Return whether a URL, or the path of an operation, holds a credential."""
     if re.match(_USER, url):
         return True
     for name, value in re.findall(_QUERY, url):
@@ -150,7 +152,7 @@ def address_holds_credential(url: str) -> bool:
 
 
 def _step_literal_test(foreach: dict[str, Any]) -> IsLiteral:
-    """The test for literals among the values of a step with this `foreach`."""
+    """Return the test for literals among the values of a step with this `foreach`."""
     names = (foreach.get("as") or "item", foreach.get("index_as")) if foreach else ()
     loops = frozenset(name for name in names if isinstance(name, str))
     return lambda text: parse(text) is None and parse_loop(text, loops) is None
@@ -160,7 +162,7 @@ _OF_A_FIELD: Final = ("default", "example", "examples", "enum", "const")
 
 
 def find_in_fields(fields: Any, path: KeyPath) -> Iterator[KeyPath]:
-    """The paths of credentials among the defaults and examples of declared fields."""
+    """Yield the paths of credentials among the defaults and examples of declared fields."""
     for name, field in object_of(fields).items():
         if isinstance(field, dict):
             for key in _OF_A_FIELD:
@@ -169,7 +171,7 @@ def find_in_fields(fields: Any, path: KeyPath) -> Iterator[KeyPath]:
 
 
 def find_in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:
-    """The paths of credentials in a skill's mapping, which may be unchecked."""
+    """Yield the paths of credentials in a skill's mapping, which may be unchecked."""
     yield from find_in_fields(raw.get("inputs"), ("inputs",))
     for index, step in enumerate(list_of(raw.get("steps"))):
         step = object_of(step)
@@ -186,21 +188,21 @@ def find_in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:
 
 
 def find_in_capability(raw: dict[str, Any]) -> Iterator[KeyPath]:
-    """The paths of credentials in a capability's mapping."""
+    """Yield the paths of credentials in a capability's mapping."""
     for key in ("inputs", "outputs"):
         yield from find_in_fields(raw.get(key), (key,))
 
 
 def mask_places(raw: Any, places: Iterator[KeyPath]) -> Any:
-    """A spec with the values at these paths masked; the same object without any."""
+    """Return a spec with the values at these paths masked, or the same object without any."""
     for path in places:
-        raw = _masked_at(raw, path)
+        raw = _mask_at(raw, path)
     return raw
 
 
-def _masked_at(value: Any, path: KeyPath) -> Any:
+def _mask_at(value: Any, path: KeyPath) -> Any:
     if not path:
         return MASK
     changed = dict(value) if isinstance(value, dict) else list(value)
-    changed[path[0]] = _masked_at(value[path[0]], path[1:])
+    changed[path[0]] = _mask_at(value[path[0]], path[1:])
     return changed

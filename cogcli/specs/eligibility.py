@@ -1,4 +1,4 @@
-"""Whether a binding is eligible, and if not, why (docs/reference/binding.md#eligibility,
+"""The eligibility of bindings, and the reasons against it (docs/reference/binding.md#eligibility,
 docs/reference/service.md#trust)."""
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _UNTRUSTED: Final = "project not trusted"
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
-    """The minimum conformance of a binding: the run's, else the capability's, else experimental."""
+    """Return the minimum conformance of a binding: the run's, otherwise the capability's, otherwise experimental."""
     return options.conformance or (capability.conformance if capability else None) or "experimental"
 
 
 class _Call(NamedTuple):
-    """A binding on its service, as a run with these options would call it."""
+    """A call of a binding on its service, with these options."""
 
     catalog: Catalog
     binding: Binding
@@ -40,24 +40,24 @@ class _Call(NamedTuple):
 
     @property
     def capability(self) -> Capability | None:
-        """The capability that the binding serves, if it is known."""
+        """The capability that the binding serves, or None if it is unknown."""
         return self.catalog.capabilities.get(self.binding.capability)
 
     @property
     def is_made(self) -> bool:
-        """Whether the service is really called: a stub of a test answers for it otherwise."""
+        """Whether the service is called. If not, a stub of a test answers for it."""
         return self.binding.capability not in self.catalog.stubbed
 
 
 def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> list[Reason]:
-    """Why a binding is not eligible, most important first; empty if it is."""
+    """Return why a binding is not eligible, most important first. Empty if it is."""
     service = catalog.services.get(binding.service)
     if service is None:
         return [_unknown_service_reason(catalog, binding.service)]
     call = _Call(catalog, binding, service, options)
     untrusted = list(_untrusted_call_reasons(call)) if call.is_made else []
     if untrusted:
-        return untrusted  # nothing else is worth a change before the project is trusted
+        return untrusted  # other reasons matter only after the project is trusted
     judges = _JUDGES if call.is_made else _JUDGES_OF_STUBS
     return [reason for judge in judges for reason in judge(call)]
 
@@ -116,7 +116,8 @@ def _shipped_fit_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
-    """The environment variables that a call needs: in headers, MCP environment values and `auth_ref`; each once."""
+    """Yield the environment variables that a call needs, each once: in headers, MCP environment values and
+    `auth_ref`."""
     texts = [
         *service.metadata.headers.values(),
         *(service.settings.get("env") or {}).values(),
@@ -128,7 +129,7 @@ def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
 
 
 def path_of_variable(service: Service, name: str) -> KeyPath:
-    """Where in a service's file a variable is named."""
+    """Return the path in a service's file that names a variable."""
     headers, env = service.metadata.headers, service.settings.get("env") or {}
     places: dict[KeyPath, str] = {
         ("metadata", "headers", key): text for key, text in headers.items()
@@ -139,7 +140,7 @@ def path_of_variable(service: Service, name: str) -> KeyPath:
 
 
 def place_of_variable(service: Service, environ: Mapping[str, str]) -> KeyPath | None:
-    """Where in a service's file the first variable is named that has no value; None where all have one."""
+    """Return the path in a service's file that names the first variable without a value, or None if all have one."""
     names = [name for name in variables_of(None, service) if not environ.get(name)]
     if service.variables:
         names += lacking_variables(service, environ)
@@ -147,21 +148,21 @@ def place_of_variable(service: Service, environ: Mapping[str, str]) -> KeyPath |
 
 
 def secrets_of(service: Service) -> Iterator[str]:
-    """The environment variables sent to a service as credentials: in headers and by `auth_ref`."""
+    """Yield the environment variables that a service gets as credentials: in headers and by `auth_ref`."""
     for text in service.metadata.headers.values():
         yield from PLACEHOLDER.findall(text)
     yield from _auth_variable(service)
 
 
 def _auth_variable(service: Service) -> Iterator[str]:
-    """The variable that `auth_ref` names, if it names one."""
+    """Yield the variable that `auth_ref` names, if it names one."""
     auth = service.settings.get("auth_ref")
     if auth and not auth.startswith(("file:", "keyring:")):
         yield auth.removeprefix("env:")
 
 
 def unset_variables_text(names: list[str], environ: Mapping[str, str]) -> str:
-    """A clause stating that these environment variables are not set, or are empty."""
+    """Return a clause stating that these environment variables are not set, or are empty."""
     groups = (
         ("not set", [n for n in names if n not in environ]),
         ("empty", [n for n in names if n in environ]),
@@ -177,18 +178,20 @@ def _variables_text(names: list[str], state: str) -> str:
 
 
 def lower_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
-    """Service and binding of a call, trusted only where both are: an untrusted binding must not use what a trusted
-    service may, nor an untrusted service what a trusted binding may."""
+    """Return service and binding of a call, trusted only if both are.
+
+    So an untrusted binding cannot use the permissions of a trusted service, and vice versa.
+    """
     if service.trusted == binding.trusted:
         return service, binding
     return service.replace(trusted=False), binding.replace(trusted=False)
 
 
 def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
-    """Why a call is not made for a project that is not trusted; none where service and binding are trusted.
+    """Yield why a call is not made for an untrusted project. None if service and binding are trusted.
 
-    Such a call computes, or reads files inside the project: it reaches a shipped function that is open. With allowed
-    hosts it may also reach these, without variables and secrets.
+    An allowed call computes, or reads files inside the project: it reaches an open shipped function. With allowed hosts
+    it may also reach these, without variables and secrets.
     """
     binding, service, hosts = call.binding, call.service, call.options.allow_hosts
     if service.trusted and binding.trusted:
@@ -201,19 +204,19 @@ def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
     if service.trusted:
         why = binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
     if is_shipped_gate(call.catalog, binding.capability) and not _is_shipped_call(binding, service):
-        yield _untrusted_of(f"{why}, so it cannot replace what is shipped")
+        yield _untrusted_reason(f"{why}, so it cannot replace what is shipped")
     lowered = service.replace(trusted=False, distrust=why) if service.trusted else service
     yield from untrusted_reasons(lowered, hosts)
     if any(map(PLACEHOLDER.search, binding.metadata.headers.values())):
-        yield _untrusted_of(f"{why}, so its headers get no variable")
+        yield _untrusted_reason(f"{why}, so its headers get no variable")
     function = f"{service.module}:{binding.operation}"
     if is_shipped(service.module or "") and function not in OPEN_FUNCTIONS:
         if function != FETCH_PAGE:
-            yield _untrusted_of(
+            yield _untrusted_reason(
                 f"{why}, so it does not call `{binding.operation}` of `{service.module}`"
             )
         elif not hosts:
-            yield _unreached(f"{why}, so `{binding.operation}` reaches no page", ANY)
+            yield _host_reason(f"{why}, so `{binding.operation}` reaches no page", ANY)
 
 
 def _is_shipped_call(binding: Binding, service: Service) -> bool:
@@ -221,31 +224,33 @@ def _is_shipped_call(binding: Binding, service: Service) -> bool:
 
 
 def untrusted_reasons(service: Service, hosts: Sequence[str] = ()) -> Iterator[Reason]:
-    """What a service that is not trusted needs and may not use: code of its own, programs, the network beyond `hosts`,
+    """Yield the needs of an untrusted service that it may not use: its own code, programs, the network beyond `hosts`,
     variables, secrets. None for a trusted service."""
     if service.trusted:
         return
     text = f"service `{service.id}`: {service.distrust or 'its layer is not trusted'}, so"
     if service.module and not is_shipped(service.module):
-        yield _untrusted_of(f"{text} module `{service.module}` is not imported")
+        yield _untrusted_reason(f"{text} module `{service.module}` is not imported")
     if "command" in service.settings:
-        yield _untrusted_of(f"{text} `{service.settings['command']}` is not started")
+        yield _untrusted_reason(f"{text} `{service.settings['command']}` is not started")
     uses_variables = any(each.env for each in service.variables.values())
     has_secrets = uses_variables or _uses_secrets(None, service)
     if has_secrets:
-        yield _untrusted_of(f"{text} it gets no variable and no secret")
+        yield _untrusted_reason(f"{text} it gets no variable and no secret")
     host = remote_host(service)
     if host is not None and not (allows_host(host, hosts) if host else hosts):
         reached = f"`{host}` is not called" if host else "it is not called"
         if has_secrets or is_private_host(host):
-            yield _untrusted_of(f"{text} {reached}")
+            yield _untrusted_reason(f"{text} {reached}")
         else:
-            yield _unreached(f"{text} {reached}", host or ANY)
+            yield _host_reason(f"{text} {reached}", host or ANY)
 
 
 def remote_host(service: Service) -> str | None:
-    """The host of a service that is called over a network, with its port if the address names one; empty if only its
-    document knows; None for functions and programs."""
+    """Return the host of a service that is called over a network, with its port if the address has one.
+
+    Empty if only its document has the address; None for functions and programs.
+    """
     address = service.settings.get("base_url") or service.settings.get("url") or ""
     if not address:
         return "" if "spec_ref" in service.settings else None
@@ -260,16 +265,16 @@ def remote_host(service: Service) -> str | None:
     return f"{f'[{host}]' if ':' in host else host}{port}"
 
 
-def _untrusted_of(text: str) -> Reason:
+def _untrusted_reason(text: str) -> Reason:
     return Reason("service.untrusted", text, _TRUST, short=_UNTRUSTED)
 
 
-def _unreached(text: str, host: str) -> Reason:
+def _host_reason(text: str, host: str) -> Reason:
     return Reason("service.untrusted", text, allow_hint([host]), short=_UNTRUSTED)
 
 
 def _wall_reasons(call: _Call) -> Iterator[Reason]:
-    """Where a call has to be behind the wall, and this machine has none (docs/reference/service.md#isolation)."""
+    """Yield the reason if a call requires the wall and this machine has none (docs/reference/service.md#isolation)."""
     service = call.service
     function = f"{service.module}:{call.binding.operation}"
     if not call.catalog.runs_functions(service):
@@ -285,13 +290,15 @@ def _wall_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def isolation_of(service: Service) -> str:
-    """Where the functions of a pythoncall service run, `thread`, `process` or `sandbox`: as written, else `thread` if
-    they are shipped, `process` if not."""
+    """Return where the functions of a pythoncall service run: `thread`, `process` or `sandbox`.
+
+    As declared; by default `thread` for shipped functions and `process` for others.
+    """
     return service.isolation or ("thread" if is_shipped(service.module or "") else "process")
 
 
 def _scope_reasons(call: _Call) -> Iterator[Reason]:
-    """The demands of the capability's safety block that the service does not meet."""
+    """Yield the requirements of the capability's safety block that the service does not meet."""
     if call.capability and call.capability.safety:
         cure = "choose a binding that meets the capability's safety block"
         for fault in _scope_faults(call, call.capability.safety):
@@ -300,7 +307,8 @@ def _scope_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def _scope_faults(call: _Call, safety: Safety) -> Iterator[str]:
-    """What a function does is known by where it runs alone, unless its service declares `network`."""
+    """Yield the violated constraints. The behavior of a function is judged by where it runs, unless its service
+    declares `network`."""
     catalog, binding, service, _ = call
     in_process = catalog.in_process(service)
     listed = service.metadata.targets
@@ -330,7 +338,7 @@ _JUDGES_OF_STUBS: Final = (
     _conformance_reasons,
     _scope_reasons,
 )
-"""What is judged of a service that a stub answers for, in order of importance."""
+"""The checks for a service that a stub answers for, in order of importance."""
 _JUDGES: Final = (
     _address_reasons,
     _variable_reasons,

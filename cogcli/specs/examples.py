@@ -16,7 +16,7 @@ BASE64: Final = "base64"
 
 
 class Example(NamedTuple):
-    """An example that can be called; `{$file: NAME}` in it is a path below a folder with its `files`."""
+    """An executable example. `{$file: NAME}` in it is a path below a folder with its `files`."""
 
     number: int
     inputs: Mapping[str, Any]
@@ -24,11 +24,11 @@ class Example(NamedTuple):
     match: str
     files: Mapping[str, Any]
     own_folder: bool = False
-    """Whether it says which files there are: then it is called in a folder with these alone."""
+    """Whether it declares its files. Then it is called in a folder with only these."""
 
 
 def examples_of(capability: Capability) -> list[Example]:
-    """The executable examples, in order; what is wrong with them is told by `validate`."""
+    """Return the executable examples, in order. `validate` reports their faults."""
     found = []
     for number, entry in enumerate(map(object_of, list_of(capability.metadata.get("examples"))), 1):
         inputs = entry.get("inputs", entry.get("input"))
@@ -41,7 +41,7 @@ def examples_of(capability: Capability) -> list[Example]:
 
 
 def with_paths(value: Any, path_of: Callable[[str], str]) -> Any:
-    """A value in which each `{$file: NAME}` is the path of that file."""
+    """Return a value in which each `{$file: NAME}` is replaced by the path of that file."""
     if isinstance(value, dict):
         name = value.get(FILE)
         if len(value) == 1 and isinstance(name, str):
@@ -51,13 +51,13 @@ def with_paths(value: Any, path_of: Callable[[str], str]) -> Any:
 
 
 def is_inside(name: str) -> bool:
-    """Whether the name of a file stays in the folder that it is relative to."""
+    """Return whether a relative file name stays inside its folder."""
     path = normpath(name)
     return bool(name) and not path.startswith(("/", "..")) and "\\" not in name and "\0" not in name
 
 
 def content_of(content: Any) -> bytes | None:
-    """The bytes of a file of an example: of a text, or those that `{base64: TEXT}` stands for; None for neither."""
+    """Return the bytes of an example's file: a text, or the bytes of `{base64: TEXT}`. None for any other value."""
     if isinstance(content, str):
         return content.encode()
     encoded = object_of(content).get(BASE64)

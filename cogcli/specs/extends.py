@@ -1,8 +1,8 @@
-"""`extends`: the chain of bases of a capability: following, checking and folding it
+"""`extends`: the chain of bases of a capability: following, checking and merging it
 (docs/reference/capability.md#extends).
 
-Inherited are inputs, outputs, properties, safety, hints and requires: mappings by key, all else as a whole.
-Not inherited are id, version, name, description, metadata, aliases, status and deprecation.
+Inherited are inputs, outputs, properties, safety, hints and requires. Mappings are inherited by key, other values as a
+whole. Not inherited are id, version, name, description, metadata, aliases, status and deprecation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BY_KEY: Final = ("inputs", "outputs", "properties", "safety", "cognitive_hints"
 
 
 class ExtendsChain(NamedTuple):
-    """A capability's file and those of its bases, nearest first. `fault`: code and reason of an incomplete chain."""
+    """A capability's file and those of its bases, nearest first. `fault` has code and reason of an incomplete chain."""
 
     files: tuple[SpecFile, ...]
     fault: tuple[str, str] | None = None
@@ -39,7 +39,10 @@ class ExtendsChain(NamedTuple):
 def chain_of(
     own: SpecFile, find: Callable[[str], SpecFile | None], canonical: Callable[[str], str]
 ) -> ExtendsChain:
-    """The chain from a capability's file on; `find` gives the file in force for an id, `canonical` the id of a name."""
+    """Return the chain that starts at a capability's file.
+
+    `find` returns the file in force for an id, `canonical` the id of a name.
+    """
     files = [own]
     while (base := (files[-1].raw or {}).get("extends")) is not None:
         id = canonical(base)
@@ -59,7 +62,7 @@ def chain_of(
 
 
 def fold_chain(files: Sequence[SpecFile]) -> dict[str, Any]:
-    """The mapping of the first file with all bases folded in."""
+    """Return the mapping of the first file with all bases merged in."""
     *nearer, farthest = files
     raw = farthest.raw or {}
     for loaded in reversed(nearer):
@@ -84,7 +87,7 @@ def check_chain(chain: ExtendsChain, report: ProblemReport, known: Callable[[], 
 
 
 def fold_base(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
-    """A capability's checked mapping with that of its base, already folded, added."""
+    """Return a capability's checked mapping merged with that of its base."""
     result = dict(own)
     for key in ("requires", "probe"):
         if own.get(key) is None and base.get(key) is not None:
@@ -104,7 +107,7 @@ def fold_base(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_weakened_keys(own: Capability, base: Capability) -> list[tuple[tuple[str, ...], str]]:
-    """The keys whose value demands less than the base's, as (path of the key, message)."""
+    """Return the keys whose value demands less than the base's, as (path of the key, message)."""
     found: list[tuple[tuple[str, ...], str]] = []
     for side in ("inputs", "outputs"):
         bases: Fields = getattr(base, side)
@@ -124,7 +127,7 @@ def find_weakened_keys(own: Capability, base: Capability) -> list[tuple[tuple[st
 
 
 def find_weakened_safety(new: Safety, old: Safety) -> list[tuple[str, str]]:
-    """The keys in which one safety block demands less than another, as (key, message)."""
+    """Return the keys in which one safety block demands less than another, as (key, message)."""
     found = []
     if TRUST_RANKS[new.trust_level] < TRUST_RANKS[old.trust_level]:
         message = f"trust level {new.trust_level} is below {old.trust_level}"
@@ -132,8 +135,8 @@ def find_weakened_safety(new: Safety, old: Safety) -> list[tuple[str, str]]:
     if old.requires_confirmation and not new.requires_confirmation:
         found.append(("requires_confirmation", "no confirmation is required any more"))
     for key in GATES:
-        gates = _strictest(getattr(new, key))
-        for gate, before in _strictest(getattr(old, key)).items():
+        gates = _strictest_by_gate(getattr(new, key))
+        for gate, before in _strictest_by_gate(getattr(old, key)).items():
             if gate not in gates:
                 found.append((key, f"gate `{gate}` is gone"))
             elif STRICTNESS.index(gates[gate]) < STRICTNESS.index(before):
@@ -144,8 +147,8 @@ def find_weakened_safety(new: Safety, old: Safety) -> list[tuple[str, str]]:
     return found
 
 
-def _strictest(gates: tuple[Gate, ...]) -> dict[str, str]:
-    """The strictest `on_fail` by gate."""
+def _strictest_by_gate(gates: tuple[Gate, ...]) -> dict[str, str]:
+    """Return the strictest `on_fail` by gate."""
     found: dict[str, str] = {}
     for gate in gates:
         weaker = found.get(gate.capability, STRICTNESS[0])

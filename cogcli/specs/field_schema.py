@@ -1,4 +1,4 @@
-"""The JSON Schema of declared fields, as tools of the Model Context Protocol and of a model have it
+"""The JSON Schema of declared fields for tools of the Model Context Protocol and of models
 (docs/reference/protocols.md#serve)."""
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from cogcli.base.schema.visitor import rewrite
 from cogcli.declarations.field_spec import Fields, FieldSpec
 
 _ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))
-"""Keywords that refer to a location: they change their meaning when a schema is moved into another one."""
+"""Keywords that refer to a location. Their meaning changes if the schema is moved into another one."""
 
 
 def schema_of(fields: Fields) -> dict[str, Any]:
-    """The JSON Schema of declared fields: never narrower than what the skill takes or gives."""
+    """Return the JSON Schema of declared fields. It is never narrower than the values that the skill accepts or
+    returns."""
     required = [name for name, field in fields.items() if field.required and field.default is None]
     shared: dict[str, Any] = {}
     schema: dict[str, Any] = {
@@ -53,8 +54,10 @@ def _names_places(schema: Any) -> bool:
 
 
 def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dict[str, Any]:
-    """A field's schema as it reads inside the tool's: what it defines stands in the tool's `$defs`, under the field's
-    name, and so does all of it where it refers to itself."""
+    """Return a field's schema as part of the tool's schema.
+
+    Its definitions move to the tool's `$defs`, under the field's name. So does the whole schema if it refers to itself.
+    """
     definitions = schema.get("$defs")
     names = {
         name: f"{place}.{name}" for name in (definitions if isinstance(definitions, dict) else ())
@@ -87,7 +90,7 @@ def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dic
 
 
 def _escaped(name: str) -> str:
-    """A member's name in a JSON pointer within a URI reference."""
+    """Return a member's name for a JSON pointer within a URI reference."""
     from urllib.parse import quote
 
     return quote(pointer_of((name,))[1:], safe="~.-_")

@@ -27,7 +27,7 @@ def check_fields(raw: Any, side: str, report: ProblemReport) -> None:
 def _check_field(
     field: dict[str, Any], name: str, whole: ProblemReport, report: ProblemReport
 ) -> None:
-    """Report the faults of a field, and of its elements by way of `whole`, the report of the spec."""
+    """Report the faults of a field, and of its elements in `whole`, the report of the spec."""
     type: Any = field.get("type")
     if type not in TYPES:
         return
@@ -79,7 +79,7 @@ def _check_schema(schema: Any, report: ProblemReport) -> None:
 
 
 def _is_well_formed(field: dict[str, Any]) -> bool:
-    """Whether a FieldSpec can be built; the shape check reports what is malformed."""
+    """Return whether a FieldSpec can be built. The shape check reports malformed fields."""
     items = field.get("items")
     enum = field.get("enum")
     return (enum is None or kind_of(enum) == "list") and (

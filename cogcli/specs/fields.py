@@ -1,4 +1,4 @@
-"""Field specifications: the types of inputs and outputs, and checking values against them
+"""Field specifications: the types of inputs and outputs, and checks of values against them
 (docs/reference/spec-files.md#fields)."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ TYPES: Final = get_args(FieldType)
 
 
 class Violation(NamedTuple):
-    """One breach of a declaration by a value. `kind` is missing, unknown, type, enum or schema."""
+    """A breach of a declaration by a value. `kind` is missing, unknown, type, enum or schema."""
 
     kind: str
     place: str
@@ -20,15 +20,15 @@ class Violation(NamedTuple):
 
 
 def fields_from(raw: dict[str, Any] | None) -> Fields:
-    """The fields of a checked mapping; null gives none."""
+    """Return the fields of a checked mapping. None gives no fields."""
     return {name: FieldSpec.of(spec) for name, spec in (raw or {}).items()}
 
 
 def fit_values(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
-    """The declared values with defaults applied and integers normalised, and every violation.
+    """Return the declared values with defaults applied and integers normalized, and every violation.
 
-    Undeclared names are dropped. Null for an optional field is absent; for `any` it is a value. The result shares
-    unchanged lists and dicts with `values`.
+    Undeclared names are dropped. Null for an optional field counts as absent; for `any` it is a value. The result
+    shares unchanged lists and dicts with `values`.
     """
     kept: dict[str, Any] = {}
     violations: list[Violation] = []
@@ -45,7 +45,7 @@ def fit_values(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], 
 
 
 def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violation]) -> Any:
-    """The value normalised; appends to `violations`."""
+    """Return the normalized value. Append violations to `violations`."""
     if not has_type(value, field.type):
         message = f"`{place}`: expected {field.type}, found {preview(value)}"
         violations.append(Violation("type", place, message))
@@ -71,7 +71,7 @@ def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violat
 
 
 def has_type(value: Any, wanted: str) -> bool:
-    """Whether a JSON value is of a declared type: a boolean is never a number, 3.0 is an integer, 1e300 is none."""
+    """Return whether a JSON value has a declared type. A boolean is never a number, 3.0 is an integer, 1e300 is not."""
     if wanted == "any":
         return True
     kind = kind_of(value)

@@ -1,5 +1,4 @@
-"""Problems that have exactly one right answer, and the text of a file with that answer in it
-(docs/reference/command-line.md#fixes)."""
+"""Problems with exactly one right answer, and the repair of a file's text (docs/reference/command-line.md#fixes)."""
 
 from __future__ import annotations
 
@@ -23,9 +22,9 @@ from cogcli.specs.shape import Boolean, Either, ListOf, MapOf, NumberShape, Reco
 from cogcli.specs.shapes import check_file, shape_of
 
 _MOST: Final = 100
-"""Problems of a file that are tried: each costs a reading."""
+"""The most problems of a file that are tried, since each requires another parse."""
 _NEAR: Final = 0.75
-"""How alike two words are, of 1, where nothing else can have been meant."""
+"""The similarity of two words, from 0 to 1, above which no other word is meant."""
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _WORD: Final = re.compile(r"[^\s,\[\]{}]+")
 
@@ -34,18 +33,18 @@ _QUOTED: Final = re.compile(r"`([^`]+)`")
 _NAME: Final = re.compile(
     rf"[\"']?(?:\$\{{)?((?:{NESTED})?[\w-]+(?:\.[\w-]+)*+)(?![\w-]|[.:][\w-])"
 )
-"""A whole reference or id, and nothing more of its word."""
+"""A whole reference or id, without a further part of its word."""
 
 
-class Repaired(NamedTuple):
-    """A text with answers in it, and the problems that these answer."""
+class RepairedText(NamedTuple):
+    """A repaired text, and the problems that the repair solved."""
 
     text: str
     fixed: list[Problem]
 
 
 class _FaultPlace(NamedTuple):
-    """A place: the shapes that may stand there, the one of what holds it, its value and how that is written."""
+    """The place of a fault: the possible shapes, the shape of its container, its value and the value's source text."""
 
     shapes: tuple[Shape, ...]
     holder: Shape
@@ -62,8 +61,8 @@ class _Answer(NamedTuple):
     value: Any = None
 
 
-def repair(text: str, kind: str, protocols: Protocols) -> Repaired:
-    """The text of a file of a kind with each answer that brings no new problem; all else keeps its bytes."""
+def repair(text: str, kind: str, protocols: Protocols) -> RepairedText:
+    """Return the text of a file with each repair that causes no new problem. All other bytes are unchanged."""
     fixed: list[Problem] = []
     tried: set[tuple[str, str]] = set()
     parsed, problems = _read(text, kind, protocols)
@@ -73,7 +72,7 @@ def repair(text: str, kind: str, protocols: Protocols) -> Repaired:
         if problem is None:
             break
         tried.add((problem.code, problem.path))
-        changed = _answered(text, parsed, problem, shape_of(kind, protocols))
+        changed = _apply_answer(text, parsed, problem, shape_of(kind, protocols))
         if changed is None:
             continue
         new, below = changed
@@ -85,7 +84,7 @@ def repair(text: str, kind: str, protocols: Protocols) -> Repaired:
         ):
             text, parsed, problems = new, read, after
             fixed.append(problem)
-    return Repaired(text, fixed)
+    return RepairedText(text, fixed)
 
 
 class Respelling(NamedTuple):
@@ -98,8 +97,10 @@ class Respelling(NamedTuple):
 
 
 def respelling_of(text: str, problem: Problem) -> Respelling | None:
-    """The misspelt reference or id of a problem; None where its hint does not propose exactly one that is near, or the
-    place of the problem has another text."""
+    """Return the correction of a misspelt reference or id in a problem.
+
+    None if its hint does not propose exactly one similar name, or the place of the problem has another text.
+    """
     meant, lines = names_from_hint(problem.hint), text.split("\n")
     if not meant or problem.code in FIXES or not 1 <= problem.line <= len(lines):
         return None
@@ -118,7 +119,7 @@ def respelling_of(text: str, problem: Problem) -> Respelling | None:
 
 
 def respell(text: str, respellings: Iterable[Respelling]) -> str:
-    """The text with what was meant at each place; all else keeps its bytes."""
+    """Return the text with these corrections. All other bytes are unchanged."""
     for each in sorted(respellings, key=lambda each: each.start, reverse=True):
         text = f"{text[: each.start]}{each.right}{text[each.start + len(each.wrong) :]}"
     return text
@@ -132,7 +133,7 @@ def _is_near(word: str, meant: str) -> bool:
 
 
 def _is_below(pointer: str, below: str) -> bool:
-    """Whether a problem is in what a key renamed to `below` holds, which nobody has looked at before."""
+    """Return whether a problem is inside the value of a key renamed to `below`, which no check has read before."""
     return bool(below) and f"{pointer}/".startswith(f"{below}/")
 
 
@@ -144,7 +145,7 @@ def _read(text: str, kind: str, protocols: Protocols) -> tuple[tuple[Any, Places
     return (parsed.value, parsed.places), [*parsed.problems, *checked.problems]
 
 
-def _answered(
+def _apply_answer(
     text: str, parsed: tuple[Any, Places], problem: Problem, shape: Shape
 ) -> tuple[str, str] | None:
     """The text with the answer to a problem, and the pointer of the key that it renames; None where there is none."""
@@ -152,7 +153,7 @@ def _answered(
     path = _path_of(value, problem.path)
     if not path or any(names_secret(str(part)) for part in path):
         return None
-    spot = _spot(shape, value, path, source_of(text, places.value(path)))
+    spot = _locate_fault(shape, value, path, source_of(text, places.value(path)))
     answers = [
         answer
         for each in spot.shapes
@@ -169,7 +170,7 @@ def _answered(
 
 
 def _path_of(value: Any, pointer: str) -> KeyPath:
-    """The path of a JSON pointer in a value; empty where it leads nowhere."""
+    """Return the path of a JSON pointer in a value. Empty if it does not exist."""
     path: list[Any] = []
     for part in pointer.split("/")[1:]:
         step: Any = int(part) if isinstance(value, list) and part.isdecimal() else part
@@ -182,19 +183,19 @@ def _path_of(value: Any, pointer: str) -> KeyPath:
     return tuple(path)
 
 
-def _spot(shape: Shape, value: Any, path: KeyPath, source: str) -> _FaultPlace:
+def _locate_fault(shape: Shape, value: Any, path: KeyPath, source: str) -> _FaultPlace:
     holder, within = shape, value
     for step in path:
         holder, within = shape, value
         holder = (holder.option_for(within) or holder) if isinstance(holder, Either) else holder
-        shape, value = _inner(holder, step), value[step]
+        shape, value = _member_shape(holder, step), value[step]
     options = shape.options if isinstance(shape, Either) else (shape,)
     siblings = within if isinstance(within, dict) else {}
     return _FaultPlace(options, holder, siblings, path[-1], value, source)
 
 
-def _inner(shape: Shape, step: Any) -> Shape:
-    """The shape of a member; the shape itself, which answers nothing there, where it has none."""
+def _member_shape(shape: Shape, step: Any) -> Shape:
+    """Return the shape of a member, or the shape itself if it has no members."""
     if isinstance(shape, RecordShape) and step in shape.keys:
         return shape.keys[step].shape
     if isinstance(shape, MapOf):
@@ -203,25 +204,25 @@ def _inner(shape: Shape, step: Any) -> Shape:
 
 
 def _right_name(spot: _FaultPlace) -> Iterator[_Answer]:
-    """The one key that is meant, which is not there yet."""
+    """Yield the only key that can be meant, if it is not present yet."""
     if isinstance(spot.holder, RecordShape):
-        meant = _meant(spot.key, list(spot.holder.keys))
+        meant = _only_near_word(spot.key, list(spot.holder.keys))
         if meant and meant not in spot.siblings:
             yield _Answer(name=meant)
 
 
 def _right_choice(spot: _FaultPlace) -> Iterator[_Answer]:
-    """The one choice that is meant."""
+    """Yield the only choice that can be meant."""
     (shape,) = spot.shapes
     if isinstance(shape, Text) and isinstance(spot.value, str):
         same = [choice for choice in shape.choices if choice.lower() == spot.value.lower()]
-        meant = same[0] if len(same) == 1 else _meant(spot.value, list(shape.choices))
+        meant = same[0] if len(same) == 1 else _only_near_word(spot.value, list(shape.choices))
         if meant:
             yield _Answer(value=meant)
 
 
 def _right_type(spot: _FaultPlace) -> Iterator[_Answer]:
-    """The value as the type that is expected, where it is only written as another."""
+    """Yield the value as the expected type, if only its notation is wrong."""
     (shape,), value, kind = spot.shapes, spot.value, kind_of(spot.value)
     if isinstance(shape, Text) and kind in ("number", "boolean"):
         yield _Answer(value=spot.source)
@@ -235,8 +236,8 @@ def _right_type(spot: _FaultPlace) -> Iterator[_Answer]:
         yield _Answer(value=[value])
 
 
-def _meant(word: str, known: list[str]) -> str:
-    """The only known word that is like this one, if it is very much so; else nothing."""
+def _only_near_word(word: str, known: list[str]) -> str:
+    """Return the only known word that closely resembles this one, or an empty string."""
     near = did_you_mean(word, known)
     return near[0] if len(near) == 1 and _is_near(word, near[0]) else ""
 
@@ -246,4 +247,4 @@ FIXES: Final[dict[str, Callable[[_FaultPlace], Iterator[_Answer]]]] = {
     "value.choice": _right_choice,
     "value.type": _right_type,
 }
-"""By code: what answers it, given one shape. More than one answer is none."""
+"""By code: a function that yields the repairs for one shape. Two or more repairs count as none."""

@@ -1,4 +1,4 @@
-"""Host overrides: the bindings that the host has chosen, and the place of each choice
+"""Host overrides: the bindings chosen on this host, and the place of each choice
 (docs/reference/binding.md#host-overrides)."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Active(NamedTuple):
-    """An entry of `active_bindings.json`; `key` is the capability as written, perhaps an alias."""
+    """An entry of `active_bindings.json`. `key` is the capability as written, possibly an alias."""
 
     binding: str
     file: str
@@ -35,23 +35,23 @@ class Override(NamedTuple):
 
     @property
     def prefers(self) -> bool:
-        """Whether the next rule decides where this entry names nothing usable."""
+        """Whether the next rule decides if this entry names no usable binding."""
         return self.mode == "prefer"
 
 
 class Host(NamedTuple):
-    """The host's choices by capability; `files` are those that were read, with errors or without."""
+    """The host's choices by capability. `files` are the files that were read, with or without errors."""
 
     active: dict[str, Active] = NOTHING
     overrides: dict[str, Override] = NOTHING
     repeated: tuple[tuple[str, Override], ...] = ()
-    """Overrides of a capability that has one already under another of its names."""
+    """Overrides of a capability that already has one under another of its names."""
     files: tuple[str, ...] = ()
     services_files: frozenset[str] = frozenset()
-    """Those of the files that hold services, several in each."""
+    """The files with several services each."""
 
     def choices_of(self, capability: str) -> dict[str, Any]:
-        """The choices for a capability by kind of rule, without places, for a run's pins."""
+        """Return the choices for a capability by kind of rule, without places, for a run's pins."""
         choices: dict[str, Any] = {}
         if active := self.active.get(capability):
             choices["active"] = active.binding
@@ -61,7 +61,7 @@ class Host(NamedTuple):
 
 
 class HostFiles:
-    """Collects the host's choices; later files win for each capability."""
+    """Collects the host's choices. Later files win for each capability."""
 
     def __init__(self, canonical: Callable[[str], str]) -> None:
         self._canonical = canonical
@@ -94,6 +94,6 @@ class HostFiles:
                     self._overrides[capability] = override
 
     def build(self) -> Host:
-        """The choices of the files added so far."""
+        """Return the choices of the files added so far."""
         repeated, files = tuple(self._repeated), tuple(self._files)
         return Host(self._active, self._overrides, repeated, files, frozenset(self._services))

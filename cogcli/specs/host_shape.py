@@ -1,4 +1,4 @@
-"""The shapes of files of several choices: default bindings, and services, active bindings and overrides of a host
+"""The shapes of files with several choices: default bindings, and the services, active bindings and overrides of a host
 (docs/reference/binding.md#host-overrides)."""
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ DEFAULT_BINDINGS: Final = shape_of_spec(DefaultBindings)
 
 
 def services_shape(protocols: Protocols) -> RecordShape:
-    """The shape of a file with several services."""
+    """Return the shape of a file with several services."""
     return _file_with(_entry_shape(protocols))
 
 
 def _file_with(entry: Shape) -> RecordShape:
-    """The shape of a file whose services have a shape."""
+    """Return the shape of a file whose services have the shape `entry`."""
     whole = shape_of_spec(ServicesFile).keys["services"]
     return RecordShape(
         {"services": replace(whole, shape=replace(cast(MapOf, whole.shape), value=entry))}
@@ -47,9 +47,9 @@ def _entry_shape(protocols: Protocols) -> RecordShape:
 def read_services(
     value: dict[str, Any], places: Places | None, file: str, protocols: Protocols
 ) -> CheckedFile:
-    """The services of a file by id, None for each with errors, and all problems.
+    """Return the services of a file by id, None for each with errors, and all problems.
 
-    None instead of the mapping where the file as a whole has errors.
+    The mapping is None if the file as a whole has errors.
     """
     whole = ProblemReport(file, places, subject="services")
     check_shape(_file_with(Data()), value, whole)

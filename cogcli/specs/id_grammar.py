@@ -13,7 +13,7 @@ from cogcli.declarations.spec_types import LONGEST_ID
 SKILL_ID: Final = re.compile(spec_types.SKILL_ID)
 CAPABILITY_ID: Final = re.compile(spec_types.CAPABILITY_ID)
 PLAIN_ID: Final = re.compile(spec_types.PLAIN_ID)
-"""Bindings and services."""
+"""The grammar of binding and service ids."""
 USER_ID_WORDS: Final = USER_ID.expected
 FIELD_NAME: Final = re.compile(spec_types.FIELD_NAME)
 CHANNEL: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -43,27 +43,27 @@ _SET_BY_CONNECTION: Final = frozenset(
 
 
 def is_skill_id(text: str) -> bool:
-    """Whether a text may be a skill's id."""
+    """Return whether a text may be a skill's id."""
     return len(text) <= LONGEST_ID and SKILL_ID.fullmatch(text) is not None
 
 
 def is_capability_id(text: str) -> bool:
-    """Whether a text may be a capability's id or alias."""
+    """Return whether a text may be a capability's id or alias."""
     return len(text) <= LONGEST_ID and CAPABILITY_ID.fullmatch(text) is not None
 
 
 def is_plain_id(text: str) -> bool:
-    """Whether a text may be the id of a binding or service."""
+    """Return whether a text may be the id of a binding or service."""
     return PLAIN_ID.fullmatch(text) is not None
 
 
 def is_user_id(text: object) -> bool:
-    """Whether a value may be the id of a user or of a session."""
+    """Return whether a value may be the id of a user or of a session."""
     return USER_ID.accepts(text)
 
 
 def is_settable(name: str) -> bool:
-    """Whether a header may be set: a token, and none that the connection sets itself."""
+    """Return whether a header may be set: a token that the connection does not set itself."""
     lower = name.lower()
     return (
         bool(name)
@@ -74,11 +74,11 @@ def is_settable(name: str) -> bool:
 
 
 def is_sendable(value: str) -> bool:
-    """Whether a value holds visible ASCII characters, spaces and tabs only."""
+    """Return whether a value contains only visible ASCII characters, spaces and tabs."""
     return all(32 <= ord(char) < 127 or char == "\t" for char in value)
 
 
 def is_pack_id(text: str) -> bool:
-    """Whether a text is the id of a pack with its version, `id@1.0.0`."""
+    """Return whether a text is the id of a pack with its version, `id@1.0.0`."""
     id, _, version = text.partition("@")
     return is_plain_id(id) and SEMVER.fullmatch(version) is not None

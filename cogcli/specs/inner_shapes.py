@@ -1,9 +1,9 @@
-"""What is known of the inside of values: the members of objects and the elements of lists
+"""The known inner shapes of values: the members of objects and the elements of lists
 (docs/reference/skill.md#flow-checks).
 
-1. Known are the `properties` and `items` of a field's schema, the fields of results that are named, and written lists.
-2. An object has no other members where its schema says `additionalProperties: false`, and probably none where it says
-   nothing of others. What a schema says in other words (`anyOf`, `patternProperties`, ...) is not known.
+1. Known are the `properties` and `items` of a field's schema, the fields of named results, and literal lists.
+2. An object has no other members if its schema has `additionalProperties: false`, and probably none if the schema does
+   not mention others. Other keywords (`anyOf`, `patternProperties`, ...) leave the members unknown.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ from cogcli.base.jsonvalue import kind_of
 from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 
 MOST: Final = 16
-"""Of a place with more writers nothing is known, so that the checks stay linear."""
+"""A place with more writers counts as unknown, so that the checks stay linear."""
 _OPEN: Final = frozenset(
     (
         "allOf", "anyOf", "oneOf", "if", "not", "patternProperties", "dependentSchemas", "$dynamicRef",
         "unevaluatedProperties",
     )
 )  # fmt: skip
-"""Keywords beside which `properties` does not say all there is to know."""
+"""Keywords next to which `properties` is not the full description."""
 _TYPE_OF_KIND: Final[dict[str, FieldType]] = {
     "text": "string", "number": "number", "boolean": "boolean", "list": "array", "object": "object", "null": "any"
 }  # fmt: skip
 
 
 class InnerShape(NamedTuple):
-    """What is known of one value: the declared type; its schema, in the document `root`; the element of a list; the
-    fields of an object that has no others."""
+    """The known shape of one value.
+
+    It has the declared type, the schema in the document `root`, the element of a list, and the fields of an object that
+    has no others.
+    """
 
     type: str = "any"
     schema: Any = None
@@ -40,14 +43,17 @@ class InnerShape(NamedTuple):
     fields: Fields | None = None
 
     def is_like(self, other: InnerShape) -> bool:
-        """Whether both come from one declaration."""
+        """Return whether both come from one declaration."""
         pairs = zip(self, other, strict=True)
         return self.type == other.type and all(a is b for a, b in pairs if not isinstance(a, str))
 
 
 class AbsentMember(NamedTuple):
-    """A member that a value does not have: `known` are those that it has, `type` is that of a value without members;
-    `certain`: it cannot have it."""
+    """A member that a value does not have.
+
+    `known` are the existing members, `type` is that of a value without members, `certain` is whether the value cannot
+    have the member.
+    """
 
     known: tuple[str, ...] = ()
     type: str = ""
@@ -55,8 +61,10 @@ class AbsentMember(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """Where a path leads: what may stand there, None where that is not known; or the index of the segment that none of
-    the values has, and why."""
+    """The result of following a path: the possible shapes, or None if they are unknown.
+
+    If no value has a segment, `failed` is the index of that segment and `absent` the reason.
+    """
 
     shapes: tuple[InnerShape, ...] | None
     failed: int = 0
@@ -64,12 +72,12 @@ class Inside(NamedTuple):
 
 
 def shape_of(field: FieldSpec) -> InnerShape:
-    """What a declared field says of its value."""
+    """Return the shape that a declared field gives its value."""
     return InnerShape(field.type, field.schema, field.schema, field.items)
 
 
 def shape_of_value(value: Any) -> InnerShape:
-    """What is known of a written value, one level deep."""
+    """Return the shape of a literal value, one level deep."""
     kind = kind_of(value)
     if kind == "object":
         return InnerShape(
@@ -82,7 +90,7 @@ def shape_of_value(value: Any) -> InnerShape:
 
 
 def follow(shapes: Sequence[InnerShape], segments: Sequence[str], *, lists: bool) -> Inside:
-    """Where a path leads in values of these shapes, any of which may be the one; `lists`: it walks lists, too."""
+    """Return where a path leads in values of any of these shapes. With `lists` it walks lists too."""
     for index, segment in enumerate(segments):
         found = [_member(shape, segment, lists=lists) for shape in shapes]
         reached = [each for each in found if isinstance(each, InnerShape)]
@@ -98,7 +106,7 @@ def follow(shapes: Sequence[InnerShape], segments: Sequence[str], *, lists: bool
 
 
 def element_of(shape: InnerShape) -> InnerShape | None:
-    """What is known of the elements of a list; None for anything else, and where nothing is."""
+    """Return the shape of a list's elements. None for any other value, and for unknown elements."""
     found = (
         _member(shape, "0", lists=True) if _type_of(shape, _resolved(shape)) == "array" else None
     )
@@ -106,7 +114,7 @@ def element_of(shape: InnerShape) -> InnerShape | None:
 
 
 def _member(shape: InnerShape, segment: str, *, lists: bool) -> InnerShape | AbsentMember | None:
-    """One member of a value; None where it may have it, and nothing is known of it."""
+    """Return the shape of one member. None if the value may have it, but the shape is unknown."""
     schema = _resolved(shape)
     type = _type_of(shape, schema)
     if type == "array":
@@ -135,7 +143,7 @@ def _member(shape: InnerShape, segment: str, *, lists: bool) -> InnerShape | Abs
 
 
 def _resolved(shape: InnerShape) -> dict[str, Any]:
-    """The schema of a shape behind its references; empty where there is none, or not one that can be followed."""
+    """Return the schema of a shape with references resolved. Empty if there is none, or it cannot be resolved."""
     schema = shape.schema
     for _ in range(MOST):
         if not (isinstance(schema, dict) and isinstance(schema.get("$ref"), str)):

@@ -1,4 +1,4 @@
-"""JSON Schema (2020-12) of each kind of spec file, made from the shapes that check them."""
+"""JSON Schema (2020-12) of each kind of spec file, generated from the shapes that check them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _OWN: Final = {"^x-": True}
 
 
 class KnownIds(NamedTuple):
-    """The ids of a registry with what each is: `targets` are what a step may use, `tools` what a pack may allow."""
+    """The ids of a registry with a description of each. `targets` are those that a step may use, `tools` those that a
+    pack may allow."""
 
     capabilities: Mapping[str, str]
     targets: Mapping[str, str]
@@ -40,7 +41,7 @@ class KnownIds(NamedTuple):
 
 
 _BINDINGS_OF: Final = "bindings_of"
-"""The ids of values whose key is a capability: its bindings."""
+"""The sort of ids for values whose key is a capability: the bindings of that capability."""
 
 
 def schema_of(
@@ -49,9 +50,10 @@ def schema_of(
     words: Mapping[str, Mapping[str, Any]] | None = None,
     known: KnownIds | None = None,
 ) -> dict[str, Any]:
-    """The JSON Schema of a kind of spec file; `validate` also checks what needs other files.
+    """Return the JSON Schema of a kind of spec file. Checks across files are left to `validate`.
 
-    `words` has keywords that explain a key, by `CLASS.KEY`; with `known`, only these ids fit where an id stands.
+    `words` has keywords that explain a key, by `CLASS.KEY`. With `known`, only these ids are valid where an id is
+    expected.
     """
     made = _SchemaWriter(words or {}, known)
     schema = {
@@ -65,7 +67,7 @@ def schema_of(
 
 
 class _SchemaWriter:
-    """Makes the schema of one kind; collects what it defines once and refers to."""
+    """Writes the schema of one kind, and collects shared definitions."""
 
     def __init__(self, words: Mapping[str, Mapping[str, Any]], known: KnownIds | None) -> None:
         self.defined: dict[str, Any] = {}
@@ -74,7 +76,7 @@ class _SchemaWriter:
         self._known = known
 
     def schema(self, shape: Shape) -> Any:
-        """The schema of a shape."""
+        """Return the schema of a shape."""
         if shape is FIELD:
             self.has_fields = True
             return {"$ref": "#/$defs/field"}
@@ -103,12 +105,12 @@ class _SchemaWriter:
         return self.record(shape)
 
     def _ids(self, sort: str) -> Mapping[str, str] | None:
-        """The known ids of a sort, with what each is; None if it has no list of ids."""
+        """Return the known ids of a sort with their descriptions, or None if the sort has no list."""
         known: Mapping[str, str] | None = getattr(self._known, sort, None) if sort else None
         return known
 
     def _one_of(self, sort: str) -> dict[str, str] | None:
-        """A reference to the ids of one sort; None if they are not known."""
+        """Return a reference to the ids of one sort, or None if they are unknown."""
         known = None if sort == _BINDINGS_OF else self._ids(sort)
         if known is None:
             return None
@@ -134,7 +136,8 @@ class _SchemaWriter:
         return {**schema, "additionalProperties": value}
 
     def _binding_of(self, capability: str, shape: Shape) -> dict[str, Any] | None:
-        """The schema of a value that is a binding of a capability, or a list of these; None for another value."""
+        """Return the schema of a value that is a binding of a capability, or a list of these. None for another
+        value."""
         first = shape.options[0] if isinstance(shape, Either) else shape
         if self._known is None or not isinstance(first, Text) or first.ids != _BINDINGS_OF:
             return None
@@ -142,7 +145,7 @@ class _SchemaWriter:
         return _or_list(one) if isinstance(shape, Either) else one
 
     def record(self, shape: RecordShape) -> dict[str, Any]:
-        """The schema of a record, whose keys are explained."""
+        """Return the schema of a record with explained keys."""
         properties = {}
         for name, key in shape.keys.items():
             own = self.schema(key.shape)
@@ -161,22 +164,24 @@ class _SchemaWriter:
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema that takes null, too. One schema where that is possible: what breaks it is then told at its own place,
-    and not at that of a choice."""
+    """Return the schema that also accepts null.
+
+    A single schema if possible: then a violation is reported at its own place, not at that of a choice.
+    """
     if "type" in schema and "enum" not in schema:
         return {**schema, "type": [schema["type"], "null"]}
     return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
 
 
 def _enumeration(known: Mapping[str, str]) -> dict[str, Any]:
-    """The ids, with what editors show beside each."""
+    """Return the schema of these ids, with the descriptions that editors show next to each."""
     if not known:
         return {"type": "string"}
     return {"type": "string", "enum": list(known), "enumDescriptions": list(known.values())}
 
 
 def _or_list(one: dict[str, Any]) -> dict[str, Any]:
-    """The schema of one such value, or of a list of them."""
+    """Return the schema of one such value, or of a list of them."""
     return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
 
 

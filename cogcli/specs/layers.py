@@ -1,4 +1,4 @@
-"""Layers: the sources of a registry, later ones winning (docs/reference/spec-files.md#layers)."""
+"""Layers: the sources of a registry. Later ones win (docs/reference/spec-files.md#layers)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ HOST_FOLDER = ".agent-skills"
 
 
 def builtin_root() -> str:
-    """The directory that holds the shipped `skills/`, `capabilities/` and so on: inside the package when it is
-    installed, beside it in a checkout."""
+    """Return the directory with the shipped `skills/`, `capabilities/` and so on. It is inside an installed package,
+    next to the package in a checkout."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     inside = os.path.join(package, "registry")
     return inside if os.path.isdir(inside) else os.path.dirname(package)
@@ -31,29 +31,30 @@ class Layer(NamedTuple):
     host: bool = False
     """Whether it is a folder of host overrides (docs/reference/binding.md#host-overrides)."""
     distrust: str = ""
-    """Why it is not trusted, empty where there is no reason beside that."""
+    """The reason why it is not trusted. Empty if there is no special reason."""
     lenient: bool = False
     """Whether contradictions between the types that its specs declare are warnings
     (docs/reference/spec-files.md#lenient)."""
     confined: bool = False
-    """Whether links that lead out of its root are left out, as those of a folder that somebody only looks at."""
+    """Whether links that lead out of its root are ignored, as for a folder that is only inspected."""
     bound: str = ""
-    """The folder that no link of the layer may leave (docs/reference/service.md#links); empty where links are
-    followed."""
+    """The folder that no link of the layer may leave (docs/reference/service.md#links). Empty if links are followed."""
 
     @property
     def home(self) -> str:
-        """The directory of its services' modules and documents: the root, of host overrides the root's parent."""
+        """The directory of its services' modules and documents: the root, or the root's parent for host overrides."""
         return os.path.dirname(self.root) if self.host else self.root
 
     def marks(self) -> dict[str, Any]:
-        """What a service or binding keeps of its layer: the name, and whether and why not it is trusted."""
+        """Return the layer's data for a service or binding: its name, and whether and why not it is trusted."""
         return {"layer": self.name, "trusted": self.trusted, "distrust": self.distrust}
 
 
 def bounded_layers(layers: Iterable[Layer], project: str) -> list[Layer]:
-    """The layers, where those that are not trusted are bound: to the project, a root outside of it to itself. Without a
-    project no layer is bound."""
+    """Return the layers with bounds for untrusted ones: the project, or the root itself if it is outside.
+
+    Without a project no layer has a bound.
+    """
     return [
         layer
         if layer.trusted or not project
@@ -67,7 +68,7 @@ def bounded_layers(layers: Iterable[Layer], project: str) -> list[Layer]:
 class Root(NamedTuple):
     """An extra registry root: its absolute path, and whether the project's own file names it.
 
-    Such a root is trusted as that project is; one that the user names is trusted.
+    Such a root is trusted like the project. A root that the user names is trusted.
     """
 
     path: str
@@ -83,9 +84,12 @@ def layers_for(
     distrust: str = "",
     builtin: bool = True,
 ) -> list[Layer]:
-    """The layers of a command in order: built-in unless that is left out, project, each extra root, named by its path,
-    then the project's host overrides. A directory named twice counts once, at the earlier place, trusted if either is;
-    one that both project and user name counts at the user's place."""
+    """Return the layers of a command in order: built-in (unless left out), project, each extra root by its path, the
+    project's host overrides.
+
+    A directory named twice counts once, at the earlier place, and is trusted if either is. One that both project and
+    user name counts at the user's place.
+    """
     layers = [Layer(BUILT_IN, builtin_root(), True)] if builtin else []
     if project is not None:
         layers.append(Layer(PROJECT, project, project_trusted, distrust=distrust))
@@ -103,7 +107,8 @@ def layers_for(
 
 
 def distinct(layers: Iterable[Layer]) -> list[Layer]:
-    """The layers without repeated directories: each at its earliest place, trusted if any of its layers is."""
+    """Return the layers without repeated directories. Each is at its earliest place, and trusted if any of its layers
+    is."""
     first: dict[str, Layer] = {}
     for layer in layers:
         place = os.path.realpath(layer.root)

@@ -1,7 +1,7 @@
 """The places of spec files below a layer's root, and the ids in their paths (docs/reference/spec-files.md#places).
 
-Reads directories only, each at most once per instance; no file is opened here. Where the layer has a bound, a link
-that leaves it raises EnvironmentRefusal `project.link`; too many entries are `registry.size` (`base/walk.py`).
+Only directories are read, each at most once per instance; no file is opened here. If the layer has a bound, a link that
+leaves it raises EnvironmentRefusal `project.link`. Too many entries raise `registry.size` (`base/walk.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cogcli.specs.layers import Layer
 
 SKILL_FILE: Final = "skill.yaml"
 CASES: Final = "tests"
-"""The folder of test cases beside a skill's file."""
+"""The folder of test cases next to a skill's file."""
 POLICY_FILE: Final = "official_default_selection.yaml"
 NO_CHANNEL: Final = "local"
 _ENDINGS: Final = (".yaml", ".yml")
@@ -35,7 +35,7 @@ IS_ID: Final = {
     "service": is_plain_id,
     "pack": is_pack_id,
 }
-"""By kind whether a text is an id."""
+"""By kind: whether a text is an id."""
 _PLACES: Final = {
     "skill": "skills/CHANNEL/DOMAIN/SLUG/skill.yaml",
     "capability": "capabilities/ID.yaml",
@@ -52,7 +52,7 @@ _STRAY: Final = {
 
 
 class FoundFile(NamedTuple):
-    """A spec file by its path. `id` is the id in the path: empty for bindings, whose file names are free."""
+    """A spec file by its path. `id` is the id in the path. It is empty for bindings, whose file names are free."""
 
     kind: str
     id: str
@@ -61,11 +61,11 @@ class FoundFile(NamedTuple):
     channel: str = ""
     capability: str = ""
     entry: bool = False
-    """Whether it is one entry of a file with several: then the file may not contain it."""
+    """Whether it is one entry of a file with several. Then the file may not contain it."""
 
 
 class Stray(NamedTuple):
-    """A file in a spec folder that is not loaded, with code and hint; `why` instead of the code's own reason."""
+    """A file in a spec folder that is not loaded, with code and hint. `why` replaces the code's own reason."""
 
     code: str
     path: str
@@ -74,7 +74,7 @@ class Stray(NamedTuple):
 
     @property
     def message(self) -> str:
-        """Why it is not loaded."""
+        """The reason why it is not loaded."""
         return f"{self.why or _STRAY[self.code]}, so not loaded"
 
 
@@ -84,7 +84,7 @@ class Layout:
     folders: Mapping[str, str] = _FOLDERS
     """The folder of each kind that has one."""
     single: Mapping[str, str] = {f"policies/{POLICY_FILE}": "policy"}
-    """The kinds of the files that are no spec themselves: they choose among specs, or hold several."""
+    """The kinds of files that are not a spec themselves: they choose among specs, or hold several."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
@@ -114,7 +114,7 @@ class Layout:
         return [FoundFile(kind, id, path, self.layer, channel) for channel, path in existing]
 
     def has(self, path: str) -> bool:
-        """Whether this path exists and, in a confined layer, leads to no place outside of its root."""
+        """Return whether this path exists and, in a confined layer, stays inside its root."""
         if not os.path.lexists(path):
             return False
         if self.layer.confined:
@@ -123,7 +123,7 @@ class Layout:
         return True
 
     def bindings(self, capability: str) -> list[FoundFile]:
-        """The files of all bindings of one capability."""
+        """Return the files of all bindings of one capability."""
         if not is_capability_id(capability):
             return []
         root = self._path("bindings")
@@ -140,7 +140,7 @@ class Layout:
         ]
 
     def cases(self) -> list[FoundFile]:
-        """Every file of test cases beside a skill's file."""
+        """Return every file of test cases next to a skill's file."""
         beside = [(skill, os.path.dirname(skill.path) + f"/{CASES}") for skill in self.all("skill")]
         return [
             FoundFile("case", "", f"{folder}/{name}", self.layer, skill.channel)
@@ -150,7 +150,7 @@ class Layout:
         ]
 
     def all(self, kind: str) -> list[FoundFile]:
-        """Every spec file of a kind."""
+        """Return every spec file of a kind."""
         if kind == "case":
             return self.cases()
         if kind not in self.folders:
@@ -161,16 +161,16 @@ class Layout:
         ]
 
     def single_files(self) -> list[FoundFile]:
-        """The files of `single` that exist."""
+        """Return the files of `single` that exist."""
         paths = [(kind, self._path(name)) for name, kind in self.single.items()]
         return [FoundFile(kind, "", path, self.layer) for kind, path in paths if self.has(path)]
 
     def is_channel(self, name: str) -> bool:
-        """Whether a folder of this name may hold a channel."""
+        """Return whether a folder of this name may hold a channel."""
         return CHANNEL.fullmatch(name) is not None
 
     def strays(self) -> list[Stray]:
-        """Files that look like specs and are not loaded."""
+        """Return files that look like specs and are not loaded."""
         files = [(k, self._path(folder)) for k, folder in self.folders.items()]
         strays = [
             self._stray(kind, root, parts) for kind, root in files for parts in self._files(root, 6)
@@ -182,7 +182,7 @@ class Layout:
         ]
 
     def _classify(self, kind: str, root: str, parts: tuple[str, ...]) -> FoundFile | None:
-        """The spec file at `parts` below a kind's folder, None where no file of this kind may be."""
+        """Return the spec file at `parts` below a kind's folder, or None if no file of this kind may be there."""
         path, stem = "/".join((root, *parts)), parts[-1].removesuffix(".yaml")
         if not parts[-1].endswith(".yaml"):
             return None
@@ -219,8 +219,10 @@ class Layout:
     def _files(
         self, folder: str, deeper: int, above: tuple[str, ...] = (), outer: tuple[Mark, ...] = ()
     ) -> Iterator[tuple[str, ...]]:
-        """The YAML files below a folder, as path parts; links to directories are followed `deeper` levels, but not
-        into a directory that the folder is in (`outer`)."""
+        """Yield the YAML files below a folder, as path parts.
+
+        Links to directories are followed `deeper` levels, but not into a directory that contains the folder (`outer`).
+        """
         mark = directory_mark(folder)
         if mark is None or mark in outer:
             return
@@ -236,7 +238,7 @@ class Layout:
         return [name for name in self._list(folder) if self.is_channel(name)]
 
     def _list(self, folder: str) -> list[str]:
-        """The sorted names in a folder without those beginning with `_` or `.`; none if it is not a folder."""
+        """Return the sorted names in a folder without those beginning with `_` or `.`. Empty if it is not a folder."""
         names = self._names.get(folder)
         if names is None:
             require_inside(folder, self.layer.bound)
@@ -259,7 +261,7 @@ class Layout:
         return names
 
     def _opens(self, name: str) -> bool:
-        """Whether an entry may be opened as a file, or is left out. A directory is judged when it is listed."""
+        """Return whether an entry may be opened as a file, or is ignored. A directory is checked when it is listed."""
         return self.layer.confined or name.endswith(_ENDINGS)
 
     def _path(self, folder: str) -> str:

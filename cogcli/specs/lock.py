@@ -1,7 +1,7 @@
 """`cogcli.lock.json`: the tools of MCP services as a person accepted them (docs/reference/protocols.md#mcp-pins).
 
 `{"schema": "cogcli.lock/1", "services": {ID: {"tools": [{name, description, inputSchema, outputSchema, annotations,
-sha256}]}}}`, the digest being over the canonical JSON of the five members before it, null where a tool has none.
+sha256}]}}}`. The digest is over the canonical JSON of the five members before it, with null for missing ones.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ LockedTools = Mapping[str, Mapping[str, Any]]
 
 
 def digest_of_tool(tool: Mapping[str, Any]) -> str:
-    """The SHA-256 of a tool's definition as canonical JSON, in hexadecimal digits."""
+    """Return the SHA-256 of a tool's definition as canonical JSON, in hexadecimal digits."""
     return digest_of({name: tool.get(name) for name in MEMBERS})
 
 
 def read_locked_tools(root: str, service_id: str) -> LockedTools | None:
-    """The tools that a service of the layer at `root` is locked to, None where it is not locked.
+    """Return the accepted tools of a service of the layer at `root`, or None if it has no entry.
 
-    Raises DocumentFault `wire.document` for a damaged lock: the accepted tools are not known.
+    Raise DocumentFault `wire.document` for a damaged lock: then the accepted tools are unknown.
     """
     return read_locked_services(root).get(service_id)
 
 
 def read_locked_services(root: str) -> Mapping[str, LockedTools]:
-    """The tools of every locked service of the layer at `root`, by service id. Raises DocumentFault `wire.document`."""
+    """Return the accepted tools of every service in the lock of the layer at `root`, by service id. Raise DocumentFault
+    `wire.document`."""
     identity = lock_identity(root)
     found = _services(identity) if identity else {}
     if isinstance(found, DocumentFault):
@@ -56,7 +57,7 @@ def read_locked_services(root: str) -> Mapping[str, LockedTools]:
 
 
 def lock_digest(root: str, service_id: str) -> str | None:
-    """The digest of the tools that a service is locked to, also of an unlocked one; None for a damaged lock."""
+    """Return the digest of a service's accepted tools, also if it has none. None for a damaged lock."""
     try:
         tools = read_locked_tools(root, service_id)
     except DocumentFault:
@@ -67,7 +68,7 @@ def lock_digest(root: str, service_id: str) -> str | None:
 
 
 def lock_identity(root: str) -> Identity | None:
-    """The file of a layer's lock in its present state, None without one."""
+    """Return the identity of a layer's lock file in its present state, or None without one."""
     path = os.path.join(root, NAME)
     try:
         found = os.stat(path)

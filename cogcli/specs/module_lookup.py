@@ -1,4 +1,4 @@
-"""Finding the source of a pythoncall service without importing it (docs/reference/protocols.md#pythoncall)."""
+"""The source of a pythoncall service, found without importing it (docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cogcli.specs.service import is_shipped
 
 
 def module_file(module: str, root: str) -> str | None:
-    """The source file of a module: shipped, below a layer's root, or installed; None if there is none."""
+    """Return the source file of a module: shipped, below a layer's root, or installed. None if there is none."""
     parts = module.split(".")
     if is_shipped(module):
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -41,7 +41,8 @@ def _below(folder: str, parts: list[str]) -> str | None:
 
 
 def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
-    """Whether a source file has a top-level `def` of a name. `quickly`: by the start of a line, without parsing."""
+    """Return whether a source file has a top-level `def` of a name. `quickly` searches for a line start, without
+    parsing."""
     try:
         with open(file, "rb") as source:
             text = source.read()
@@ -56,7 +57,7 @@ def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
 
 @lru_cache(maxsize=64)
 def top_level_functions(source: bytes) -> frozenset[str] | None:
-    """The names of the top-level functions in the source of a module; None if it is not Python."""
+    """Return the names of the top-level functions in the source of a module, or None if it is not Python."""
     import ast
 
     try:

@@ -17,7 +17,7 @@ PACK: Final = shape_of_spec(Pack)
 
 
 def _lists_of_unique(shape: RecordShape) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Lists whose entries have unique names, as (path of the list, key of the name)."""
+    """Yield lists whose entries have unique names, as (path of the list, key of the name)."""
     for name, key in shape.keys.items():
         if isinstance(key.shape, ListOf) and key.shape.unique:
             yield (name,), key.shape.unique
@@ -33,8 +33,8 @@ _GUARDRAILS: Final = tuple(
 
 
 def check_pack(raw: dict[str, Any], report: ProblemReport) -> None:
-    """Report the faults of a pack by itself that its shape cannot express: patterns without a bound of time,
-    guardrails that look for nothing, names that are given twice, and the steps of templates."""
+    """Report faults of a single pack that its shape cannot express: patterns without a time limit, guardrails without a
+    pattern or phrase, repeated names, and the steps of templates."""
     for index, template in enumerate(_entries(raw, "decision_layer", "task_templates")):
         check_steps(template, report, "decision_layer", "task_templates", index)
     for path, pattern in _patterns(raw):
@@ -66,7 +66,7 @@ def _check_names(
 
 
 def _patterns(raw: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Every pattern of a pack with its path."""
+    """Yield every pattern of a pack with its path."""
     for kind in _GUARDRAILS:
         for index, entry in enumerate(_entries(raw, *kind)):
             yield (*kind, index, "pattern"), entry.get("pattern")
@@ -79,7 +79,7 @@ def _patterns(raw: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]
 
 
 def _entries(raw: dict[str, Any], *path: str) -> list[dict[str, Any]]:
-    """The entries of a list below sections that may be anything; what is not an object is an empty one."""
+    """Return the entries of a list below unchecked sections. An entry that is not an object becomes an empty one."""
     for name in path[:-1]:
         raw = object_of(raw.get(name))
     return [object_of(entry) for entry in list_of(raw.get(path[-1]))]

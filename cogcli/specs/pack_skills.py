@@ -1,10 +1,10 @@
-"""The skills that the templates of a pack are, so that they are checked, pinned and run as any other
+"""The skills made from the templates of a pack, so that they are checked, pinned and run like any other
 (docs/reference/pack.md#templates).
 
-1. A template is the skill `agent.PACK.TEMPLATE`; `lane:TEMPLATE` in it is the nested skill of that template.
-2. Its inputs are the `inputs.x` that its steps name, its outputs the `outputs.x` that they write; all of type any.
-3. Of steps that are lanes at most four run at once: the fifth waits for the first; of one for each item, too.
-4. The run itself has the skill `agent.PACK`, which has no steps of its own: each turn brings a plan.
+1. A template is the skill `agent.PACK.TEMPLATE`. In it `lane:TEMPLATE` is the nested skill of that template.
+2. Its inputs are the `inputs.x` that its steps name, its outputs the `outputs.x` that they write, all of type any.
+3. At most four lanes of a template run at once: the fifth waits for the first. A lane per item has the same limit.
+4. The run itself has the skill `agent.PACK` without steps: each turn brings a plan.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _OF_REPLY: Final = re.compile(r"(?<!\$)\$\{(inputs|outputs)\.")
 
 
 def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Catalog:
-    """The closure of what a pack's agent may call, and of its templates, which are skills of the catalog; with the
-    capabilities `also` that exist.
+    """Return the closure of a pack's agent and of its templates, which become skills of the catalog. Existing
+    capabilities in `also` are included.
 
-    Raises EnvironmentRefusal `pack.unknown`; ProblemsFound for a pack with errors.
+    Raise EnvironmentRefusal `pack.unknown`; ProblemsFound for a pack with errors.
     """
     whole, id = registry, ref.partition("#")[0]
     registry = whole.for_run("pack", id)
@@ -52,7 +52,8 @@ def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Cat
 def reach_given_pack(
     registry: Registry, raw: dict[str, Any], *, also: Iterable[str] = ()
 ) -> Catalog:
-    """The same of a pack that lies in no file, by its checked mapping: of trusted layers alone."""
+    """Return the closure, as `reach_pack`, of a pack without a file, from its checked mapping. Only trusted layers
+    count."""
     registry = registry.trusted_layers()
     builder, pack = registry.builder(), Pack.of(raw)
     builder.give_pack(pack, raw)
@@ -71,17 +72,17 @@ def _close(registry: Registry, builder: CatalogBuilder, pack: Pack, also: Iterab
 
 
 def agent_skill_id(pack: Pack) -> str:
-    """The id of the skill that a run of the pack's agent names."""
+    """Return the id of the skill in a run of the pack's agent."""
     return f"agent.{pack.pack_id}"
 
 
 def template_skill_id(pack: Pack, template_id: str) -> str:
-    """The id of the skill of a template."""
+    """Return the id of the skill of a template."""
     return f"{agent_skill_id(pack)}.{template_id}"
 
 
 def with_pack_skills(catalog: Catalog, pack: Pack) -> Catalog:
-    """The catalog with the skill of the agent, and one for each template."""
+    """Return the catalog with the skill of the agent, and one for each template."""
     raws = [_skill(agent_skill_id(pack), pack.version, ()), *skills_of_templates(pack)]
     skills = {raw["id"]: Skill.of(raw, file=pack.file) for raw in raws}
     for number, raw in enumerate(raws[1:]):
@@ -94,28 +95,28 @@ def with_pack_skills(catalog: Catalog, pack: Pack) -> Catalog:
 
 
 def skills_of_templates(pack: Pack) -> list[dict[str, Any]]:
-    """The skill of each template, as a file would declare it."""
+    """Return the skill of each template, as a file would declare it."""
     return [template_skill(pack, template) for template in pack.decisions.task_templates.values()]
 
 
 def template_skill(pack: Pack, template: TaskTemplate, prefix: str = "") -> dict[str, Any]:
-    """The skill of a template, as a file would declare it, its step ids behind a prefix."""
+    """Return the skill of a template, as a file would declare it, with a prefix on its step ids."""
     steps = [_step(pack, step, prefix) for step in template.steps]
     lanes = [
         step for step, declared in zip(steps, template.steps, strict=True) if is_lane(declared)
     ]
     for before, step in zip(lanes, lanes[MOST_LANES:], strict=False):
-        _depend(step, before["id"])
+        _add_dependency(step, before["id"])
     return _skill(template_skill_id(pack, template.id), pack.version, steps)
 
 
 def reply_template(reply: str) -> str:
-    """The reply of a template as one of requests, which know one namespace: inputs and outputs lie below `input`."""
+    """Return the reply of a template as a request template, where inputs and outputs are below `input`."""
     return _OF_REPLY.sub(r"${input.\1.", reply)
 
 
 def is_lane(step: Mapping[str, Any]) -> bool:
-    """Whether a step of a template is a lane."""
+    """Return whether a step of a template is a lane."""
     return str(step.get("uses") or "").startswith(LANE)
 
 
@@ -135,8 +136,9 @@ def _step(pack: Pack, step: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return made
 
 
-def _depend(step: dict[str, Any], earlier: str) -> None:
-    """Let a step that names what it waits for wait for an earlier one, too; one that names nothing does already."""
+def _add_dependency(step: dict[str, Any], earlier: str) -> None:
+    """Add an earlier step to a step's declared dependencies. A step without any already waits for the step before
+    it."""
     holder = step if "depends_on" in step else step.get("config") or {}
     if "depends_on" in holder and earlier not in holder["depends_on"]:
         holder["depends_on"] = [*holder["depends_on"], earlier]
@@ -158,7 +160,7 @@ def _skill(id: str, version: str, steps: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value but those that are meant as they are."""
+    """Yield every text in a value, except literals."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

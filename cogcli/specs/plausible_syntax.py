@@ -1,11 +1,12 @@
-"""Text that looks like a way to read a value and is none: `${inputs.x}`, `{{ x }}`, `$inputs.x`, `inputs.x | upper`
+"""Text that looks like a read of a value but is not one: `${inputs.x}`, `{{ x }}`, `$inputs.x`, `inputs.x | upper`
 (docs/reference/skill.md#plausible-syntax).
 
 1. A placeholder anywhere in a text: `${...}` or `{{...}}` whose content begins with a name; `$` or one brace before a
    path in a namespace or a loop name; a tag `{% ... %}` or `<% ... %>` with such a path in it.
-2. A whole text that is an expression, in Python's syntax or with `||`, `&&`, `!`, `?` or `|`, and holds such a path;
-   such a path behind `$.`, `$$`, `@` or `=`, or in angles; what other tools name so: `steps.fetch.outputs.total`.
-Prose, prices, shell variables, regular expressions, JSON and Markdown are text.
+2. A whole text that is an expression with such a path, in Python's syntax or with `||`, `&&`, `!`, `?` or `|`; such a
+   path after `$.`, `$$`, `@` or `=`, or in angle brackets; a path of other tools, such as `steps.fetch.outputs.total`.
+
+Prose, prices, shell variables, regular expressions, JSON and Markdown are plain text.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from cogcli.base.python_syntax import parse_python
 from cogcli.base.refs import READABLE
 
 _LONGEST: Final = 2000
-"""Longer texts are no expressions."""
+"""Longer texts are not examined as expressions."""
 _SHOWN: Final = 72
 
 
 class Plausible(NamedTuple):
-    """A part of a text that looks as if it read a value: where it stands, what it is, and the path in it as written.
-    `fills`: it is a placeholder, else the whole text is computed. `rest`: what follows the path in a placeholder."""
+    """A part of a text that looks like a read of a value: its offset, its text, and the path in it as written.
+
+    `fills` is true for a placeholder, false if the whole text is an expression. `rest` is the text after the path in a
+    placeholder.
+    """
 
     offset: int
     found: str
@@ -39,7 +43,7 @@ class Plausible(NamedTuple):
 
     @property
     def fallback(self) -> str:
-        """`:-text` for a placeholder that says what stands there where nothing is given."""
+        """`:-text` for a placeholder with a default text, otherwise empty."""
         match = _DEFAULT.match(self.rest)
         return f":-{match[1] if match[1] is not None else match[3]}" if match else ""
 
@@ -48,7 +52,7 @@ _DEFAULT: Final = re.compile(r"""\s*(?::-(.*)|\|\s*default\(\s*(["'])([^"'}]*)\2
 
 
 class _Patterns(NamedTuple):
-    """What the rules look for, for the namespaces and the loop names of one step."""
+    """The patterns of the rules, for the namespaces and the loop names of one step."""
 
     anywhere: re.Pattern[str]
     spaced: re.Pattern[str]
@@ -83,7 +87,7 @@ def _patterns(loops: frozenset[str]) -> _Patterns:
 
 
 def placeholders(text: str, loops: frozenset[str], *, named: bool = False) -> Iterator[Plausible]:
-    """The placeholders of rule 1; `named`: only those of a path in a namespace or of a loop name."""
+    """Yield the placeholders of rule 1. With `named` only those with a path in a namespace or with a loop name."""
     if not ("{" in text or "$" in text or "<%" in text):
         return
     patterns = _patterns(loops)
@@ -95,7 +99,8 @@ def placeholders(text: str, loops: frozenset[str], *, named: bool = False) -> It
 
 
 def find_plausible(text: str, loops: frozenset[str], *, named: bool = False) -> Plausible | None:
-    """The first part of a text that looks as if it read a value, None for mere text; `named` as above."""
+    """Return the first part of a text that looks like a read of a value, or None for plain text. `named` as in
+    `placeholders`."""
     found = next(placeholders(text, loops, named=named), None)
     if found or len(text) > _LONGEST:
         return found
@@ -108,7 +113,9 @@ def find_plausible(text: str, loops: frozenset[str], *, named: bool = False) -> 
     if not operated and _is_prose(whole):
         return None
     path = (
-        (operated["path"] or operated["not"]) if operated else _path_computed(whole, patterns.heads)
+        (operated["path"] or operated["not"])
+        if operated
+        else _path_in_expression(whole, patterns.heads)
     )
     return Plausible(text.index(whole), whole, path, fills=False) if path else None
 
@@ -118,12 +125,12 @@ _TWO_WORDS: Final = re.compile(rf"(?<![\w.])(?!{_WORDS})[\w.]++\s+(?!{_WORDS})\w
 
 
 def _is_prose(text: str) -> bool:
-    """Whether two words stand beside each other with nothing between, so that no expression need be looked for."""
+    """Return whether two words are next to each other without an operator, so that the text is not an expression."""
     return not ("'" in text or '"' in text) and _TWO_WORDS.search(text) is not None
 
 
-def _path_computed(text: str, heads: frozenset[str]) -> str:
-    """The first path of a text that is an expression of Python's syntax; empty without one."""
+def _path_in_expression(text: str, heads: frozenset[str]) -> str:
+    """Return the first path in a text that is a Python expression. Empty without one."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -148,7 +155,7 @@ def _dotted(node: ast.expr, heads: frozenset[str]) -> str:
         elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str | int):
             segments.append(str(node.slice.value))
         else:
-            segments.clear()  # only what stands before can be a path
+            segments.clear()  # only the part before can be a path
         node = node.value
     if not (isinstance(node, ast.Name) and node.id in heads and segments):
         return ""
@@ -158,7 +165,7 @@ def _dotted(node: ast.expr, heads: frozenset[str]) -> str:
 def right_form(
     text: str, found: Plausible, loops: frozenset[str], meant: Callable[[str], str]
 ) -> str:
-    """What to write instead of a text; `meant` gives the reference for a path as written."""
+    """Return the text to write instead. `meant` returns the reference for a path as written."""
     if not found.fills or (found.found == text.strip() and not found.fallback):
         return meant(found.path)
     parts, end, first = [], 0, 0
@@ -173,7 +180,7 @@ def right_form(
 
 
 def _quoted(text: str, around: int) -> str:
-    """A text in double quotes, as YAML reads it; of a long one what stands around an offset."""
+    """Return a text in double quotes, as YAML reads it. A long text is cut around an offset."""
     if len(text) > _SHOWN:
         start = max(0, min(around - 16, len(text) - _SHOWN))
         end = min(len(text), start + _SHOWN)

@@ -1,4 +1,4 @@
-"""Collecting problems: a position in a file, and a stable code (docs/reference/spec-files.md#problems)."""
+"""The collection of problems: a position in a file, and a stable code (docs/reference/spec-files.md#problems)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from cogcli.base.yaml.positions import Places
 
 _LONGEST: Final = 1000
-"""The most columns of a message: many quote a text of the file, which has no limit."""
+"""The most columns of a message. Many messages quote a text of the file, which has no limit."""
 
 
 class Details(TypedDict, total=False):
-    """What a problem may have beside its message; `key`: it is at the key of its path, `within`: inside its text."""
+    """Optional details of a problem. `key`: it is at the key of its path; `within`: inside its text."""
 
     hint: str
     key: bool
@@ -35,16 +35,16 @@ class TextFault(NamedTuple):
 
 
 class CheckedFile(NamedTuple):
-    """A file's cleaned mapping, None where it has errors, and every problem of its content."""
+    """A file's cleaned mapping, or None if it has errors, and every problem of its content."""
 
     raw: dict[str, Any] | None
     problems: list[Problem]
 
 
 class ProblemReport:
-    """The problems of one file. Positions are looked up at a problem, not before.
+    """The problems of one file. Positions are looked up only for reported problems.
 
-    Paths are below `at`: a report of a file with several specs is about one of them. `subject` begins each message.
+    Paths are below `at`, so that a report can be about one of several specs in a file. `subject` begins each message.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class ProblemReport:
         self._places = places
 
     def part(self, subject: str, *path: str | int) -> ProblemReport:
-        """A report with the same problems, about what is below `path`."""
+        """Return a report with the same list of problems, about the part below `path`."""
         part = ProblemReport(self.file, self._places, at=(*self._at, *path), subject=subject)
         part.problems = self.problems
         return part
 
     def inner(self, name: str, *path: str | int) -> ProblemReport:
-        """A `part` whose subject is a named member of this one's."""
+        """Return a `part` whose subject is a named member of this one's."""
         return self.part(f"{self.subject}: {name}", *path)
 
     def error(self, code: str, path: KeyPath, message: str, **details: Unpack[Details]) -> None:
@@ -107,24 +107,24 @@ class ProblemReport:
     def place(
         self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""
     ) -> None:
-        """A problem at a known line and column; 0 for the whole file."""
+        """Add a problem at a known line and column. 0 means the whole file."""
         self.problems.append(
             Problem(code, severity, self.file, *place, "", _shorten(message), hint)
         )
 
     def first(self, *paths: KeyPath) -> KeyPath:
-        """The first of several paths to a mapping's key that exists in the file, else the last."""
+        """Return the first of several paths to a mapping's key that exists in the file, or the last one."""
         places = self._places[self.file] if isinstance(self._places, FilePlaces) else self._places
         for path in paths:
             whole = (*self._at, *path)
-            # The place of an absent key is that of what would hold it.
+            # The place of an absent key is that of its mapping.
             if places and places.key(whole) != places.value(whole[:-1]):
                 return path
         return paths[-1]
 
 
 def has_errors(problems: Iterable[Problem]) -> bool:
-    """Whether any problem is an error in every command."""
+    """Return whether any problem is an error in every command."""
     return any(p.severity == "E" for p in problems)
 
 

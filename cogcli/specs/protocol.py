@@ -1,4 +1,4 @@
-"""What the specs ask of a protocol. The rows are those of `cogcli.protocols`, handed in where the registry is
+"""The interface of a protocol for the specs. The rows are in `cogcli.protocols`, and are passed in when the registry is
 opened."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SOURCE: Final = "source"
 class Grammar(NamedTuple):
     """The keys of a protocol's services, and the rules of its bindings.
 
-    `addresses` are the keys of which a service needs one, `exclusive` whether it may have only one; `beside` has, by
-    that one, the keys that mean something next to it.
+    A service needs one key of `addresses`; `exclusive` is whether it may have only one. `beside` maps that key to the
+    keys that are allowed next to it.
     """
 
     settings: type[Spec]
@@ -34,13 +34,13 @@ class Grammar(NamedTuple):
     unused: tuple[str, ...] = ()
     """Keys of a binding's `metadata` without a meaning for this protocol."""
     operation: Callable[[str], str] = lambda operation: ""
-    """What an operation should be, empty for a good one."""
+    """Returns the expected form of an operation, or an empty string for a valid one."""
     check_service: Callable[[dict[str, Any], ProblemReport], None] = lambda raw, report: None
-    """Reports the faults of a service's file by itself."""
+    """Reports the faults of a single service file."""
     sends_files: bool = False
     """Whether a request may hold a file."""
     documents: tuple[str, ...] = ()
-    """The keys by which an API document of this protocol is known."""
+    """The keys that identify an API document of this protocol."""
 
     @property
     def keys(self) -> Mapping[str, RecordKey]:
@@ -49,21 +49,21 @@ class Grammar(NamedTuple):
 
 
 class SpecProtocol(Protocol):
-    """A row of the table of protocols, as far as the specs ask it."""
+    """A row of the table of protocols, as far as the specs need it."""
 
     @property
     def in_process(self) -> bool:
-        """Whether its services are functions on this machine: nothing leaves it."""
+        """Whether its services are functions on this machine."""
         ...
 
     def grammar(self) -> Grammar:
-        """The keys of its files and the rules on them."""
+        """Return the keys of its files and their rules."""
         ...
 
     def described_by(self, service: Service) -> str:
-        """What describes the operations of a service: DOCUMENT, LOCK, SOURCE; empty where nothing does."""
+        """Return the description of a service's operations: DOCUMENT, LOCK or SOURCE. Empty if there is none."""
         ...
 
 
 Protocols = Mapping[str, SpecProtocol]
-"""The protocols by the name that a service's `kind` and a binding's `protocol` give."""
+"""The protocols by the name in a service's `kind` and a binding's `protocol`."""

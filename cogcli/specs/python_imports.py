@@ -1,7 +1,7 @@
-"""Imports that fail, of the Python module of a service (docs/reference/protocols.md#python-imports).
+"""Failing imports of the Python module of a service (docs/reference/protocols.md#python-imports).
 
 The files are read by syntax; nothing is imported. The walk starts at the module of the service and follows its imports
-to files below the registry root. It looks only at imports that always run: not at those in a branch, in a loop, in a
+to files below the registry root. It checks only imports that always run: not those in a branch, in a loop, in a
 function that no binding calls, or that the program guards. It does not look inside installed packages.
 """
 
@@ -32,13 +32,13 @@ _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 1024 * 1024
 _CAUGHT: Final = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 _BINDS_UNSEEN: Final = {"globals", "locals", "vars", "exec", "setattr"}
-"""Names of functions that bind names which no statement shows."""
+"""Names of functions that may bind names without a statement."""
 _SEARCH: Final = {"path", "meta_path", "path_hooks", "modules", "addsitedir"}
-"""Members of `sys` and `site` that decide where modules are found."""
+"""Members of `sys` and `site` that determine where modules are found."""
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NOT_SERVED: Final = ("node_modules", "__pycache__")
 _ENVIRONMENT: Final = "pyvenv.cfg"
-"""The trust in a project leaves out folders of these names or with this file: nothing is imported from there."""
+"""Project trust excludes folders with these names or with this file: no module is imported from them."""
 _LOADERS: Final = ((ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceFileLoader, SOURCE_SUFFIXES))
 
 Import = ast.Import | ast.ImportFrom
@@ -47,7 +47,7 @@ Import = ast.Import | ast.ImportFrom
 class FailedImport(NamedTuple):
     """An import that fails: its file and line, the imported name, the places searched, and a hint.
 
-    `certain`: no file that was read changes where Python looks for modules.
+    `certain` is whether no file in the walk changes where Python looks for modules.
     """
 
     file: str
@@ -75,10 +75,10 @@ class _Module(NamedTuple):
 def failed_imports(
     module: str, root: str, operations: Collection[str] = (), *, links: bool = True
 ) -> list[FailedImport]:
-    """Return the imports that fail of a service's module below a root, in order of files and lines.
+    """Return the failing imports of a service's module below a root, in order of files and lines.
 
     The list is empty for a module that is not below the root. `operations` are the functions of the module that
-    bindings call. Without `links`, no file is read that a link leads out of the root.
+    bindings call. Without `links`, files outside the root are not read through links.
     """
     return _ImportWalk(module, root, operations, links=links).failures() if root else []
 
@@ -140,7 +140,7 @@ class _ImportWalk:
             yield from self._name_faults(target, written, names)
 
     def _module_faults(self, name: tuple[str, ...], written: str) -> Iterator[_ImportFault]:
-        """The fault of a module that is not found; a module below the root is followed."""
+        """Yield the fault of a module that is not found. A module below the root is followed."""
         if not self._is_served(name[0]):
             if not self._is_known(name[0]):
                 yield self._missing_package(name[0], written)
@@ -174,7 +174,7 @@ class _ImportWalk:
     def _name_faults(
         self, target: tuple[str, ...], written: str, names: list[str]
     ) -> Iterator[_ImportFault]:
-        """The names that a module below the root neither binds nor has as its modules."""
+        """Yield the names that a module below the root neither binds nor has as submodules."""
         module = self._find(target)
         if module is None:
             return
@@ -199,7 +199,7 @@ class _ImportWalk:
                 )
 
     def _follow(self, name: tuple[str, ...]) -> int:
-        """Plan to read a module and the packages above it; return how many parts of its name are found."""
+        """Plan to read a module and the packages above it. Return how many parts of its name are found."""
         for count in range(1, len(name) + 1):
             module = self._find(name[:count])
             if module is None:
@@ -212,7 +212,7 @@ class _ImportWalk:
         return len(name)
 
     def _find(self, name: tuple[str, ...]) -> _Module | None:
-        """A module below the root, found as Python finds it in a folder."""
+        """Return a module below the root, found as Python finds it in a folder, or None."""
         folder = os.path.join(self._root, *name[:-1])
         place = os.path.join(folder, name[-1])
         if name[-1] in _NOT_SERVED or os.path.isfile(os.path.join(place, _ENVIRONMENT)):
@@ -226,14 +226,15 @@ class _ImportWalk:
         return _Module(name, file, spec.submodule_search_locations is not None)
 
     def _is_served(self, top: str) -> bool:
-        """Whether a top-level name is looked up below the root: the service's own, and packages with a new name."""
+        """Return whether a top-level name is looked up below the root: the service's own, and packages with a new
+        name."""
         if top == self._module[0]:
             return True
         package = self._find((top,))
         return package is not None and package.is_package and not self._is_known(top)
 
     def _is_known(self, top: str) -> bool:
-        """Whether a top-level module is Python's, cogcli's or installed elsewhere than below the root."""
+        """Return whether a top-level module is Python's, cogcli's or installed outside the root."""
         if top in sys.stdlib_module_names or top == "cogcli":
             return True
         if top not in self._installed:
@@ -250,7 +251,7 @@ class _ImportWalk:
         return sorted(each for each in names if each.isidentifier())
 
     def _tree(self, file: str) -> ast.Module | str:
-        """The syntax tree of a file, or the reason why it has none."""
+        """Return the syntax tree of a file, or the reason why it has none."""
         if file not in self._trees:
             self._trees[file] = _read_tree(file, self._bound)
         return self._trees[file]
@@ -270,7 +271,10 @@ def _read_tree(file: str, bound: str) -> ast.Module | str:
 
 
 def _is_installed_outside(top: str, root: str) -> bool:
-    """Only the top-level name is looked up: finding a submodule would import its parents."""
+    """Return whether a top-level module is installed outside the root.
+
+    Submodules are not looked up, since finding one would import its parents.
+    """
     try:
         spec = find_spec(top)
     except (ImportError, ValueError):
@@ -286,7 +290,7 @@ def _is_installed_outside(top: str, root: str) -> bool:
 
 
 def _absolute_name(importer: _Module, node: ast.ImportFrom) -> tuple[str, ...]:
-    """The full name of the module that a `from` import names; empty if it leads out of the importer's package."""
+    """Return the full name of the module in a `from` import. Empty if it is outside the importer's package."""
     name = tuple(node.module.split(".")) if node.module else ()
     if not node.level:
         return name
@@ -296,7 +300,7 @@ def _absolute_name(importer: _Module, node: ast.ImportFrom) -> tuple[str, ...]:
 
 
 def _imports(body: Iterable[ast.stmt], called: Collection[str]) -> Iterator[Import]:
-    """The imports in statements that always run; of functions only those with the names in `called`."""
+    """Yield the imports in statements that always run. Of functions only those named in `called` are read."""
     for node in body:
         if isinstance(node, Import):
             yield node
@@ -317,7 +321,7 @@ def _catches_import(handler: ast.ExceptHandler) -> bool:
 
 
 def _changes_search(tree: ast.Module) -> bool:
-    """Whether a module names something that decides where modules are found."""
+    """Return whether a module names an object that determines where modules are found."""
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Attribute)
@@ -333,13 +337,13 @@ def _changes_search(tree: ast.Module) -> bool:
 
 
 def _names(node: ast.AST) -> set[str]:
-    """The names and attributes in an expression."""
+    """Return the names and attributes in an expression."""
     found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     return found | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
 
 
 def _bound_names(tree: ast.Module) -> set[str] | None:
-    """The names that a module binds; None if its statements do not show all of them."""
+    """Return the names that a module binds, or None if its statements do not show all of them."""
     names: set[str] = set()
     waiting: list[ast.AST] = [*tree.body]
     while waiting:

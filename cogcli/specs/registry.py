@@ -1,5 +1,5 @@
-"""The registry: loading what one skill can reach, everything, or single files
-(docs/reference/spec-files.md#places, docs/reference/spec-files.md#layers)."""
+"""The registry: it loads the closure of one skill, everything, or single files (docs/reference/spec-files.md#places,
+docs/reference/spec-files.md#layers)."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _KINDS = ("skill", "case", "capability", "binding", "service", "pack")
 
 
 class Registry:
-    """Layers of specs; `environ` gives the variables of services. Shown file names are relative to the directory `base`
-    where the file is below it.
+    """Layers of specs. `environ` has the variables of services. Shown file names are relative to the directory `base`
+    for files below it.
 
-    Every load reads the files anew, each once: the bytes hashed are the bytes parsed.
+    Every load reads the files again, each once: the hashed bytes are the parsed bytes.
     """
 
     def __init__(
@@ -45,52 +45,54 @@ class Registry:
         self._base = _posix_path(base)
         self._environ = environ
         self.distrust = ""
-        """Why nothing of a catalog is trusted, whatever its layer; empty where each layer counts."""
+        """The reason why no spec of a catalog is trusted, in any layer. Empty if each layer's own trust counts."""
         self.refusal = refusal
-        """Raised where a layer that is not trusted would be read; None if all can be read."""
+        """Raised if an untrusted layer would be read. None if all layers can be read."""
 
     @property
     def is_trusted(self) -> bool:
-        """Whether all layers are."""
+        """Whether all layers are trusted."""
         return all(layer.trusted for layer in self.layers)
 
     def for_run(self, kind: str, id: str) -> Registry:
-        """The registry of a run of a skill or a pack (docs/reference/service.md#trust).
+        """Return the registry for a run of a skill or a pack (docs/reference/service.md#trust).
 
-        If a trusted layer has it, these layers alone: the run is as in an empty directory. Else all layers, and nothing
-        in them is trusted, since the project decides what is called.
+        If a trusted layer has it, return only the trusted layers: the run is as in an empty directory. Otherwise return
+        all layers, without trust, since the project determines the calls.
         """
         if self.is_trusted and self.refusal is None:
             return self
-        trusted = self.trusted_layers()  # of a registry without trust these have none either
+        trusted = self.trusted_layers()  # a registry without trust gives no trust here either
         known = any(layout_of(layer).find(kind, id.partition("#")[0]) for layer in trusted.layers)
         return trusted if known else self.without_trust(self.distrust)
 
     def trusted_layers(self) -> Registry:
-        """The registry of the trusted layers alone."""
+        """Return the registry with only the trusted layers."""
         trusted = self.with_layers({layer.name for layer in self.layers if layer.trusted})
         trusted.refusal = None
         return trusted
 
     def readable(self) -> Registry:
-        """The registry of the layers that can be read: all, or the trusted ones."""
+        """Return the registry of the readable layers: all, or the trusted ones."""
         return self if self.refusal is None else self.trusted_layers()
 
     def _readable_layers(self) -> list[Layer]:
-        """The layers. Raises the error of settings that do not say where all of them are."""
+        """Return the layers. Raise the error of settings that do not give the places of all of them."""
         if self.refusal is not None:
             raise self.refusal
         return self.layers
 
     def with_layers(self, names: Collection[str]) -> Registry:
-        """The registry of the layers of these names alone."""
+        """Return the registry with only the layers of these names."""
         other = copy(self)
         other.layers = [layer for layer in self.layers if layer.name in names]
         return other
 
     def without_trust(self, why: str = "") -> Registry:
-        """The same registry in which no service and no binding is trusted, if any layer is not; `why` is the reason, if
-        there is another one than that."""
+        """Return the registry with no service and no binding trusted, or itself if all layers are trusted.
+
+        `why` is the reason, if it is another one than an untrusted layer.
+        """
         if self.is_trusted:
             return self
         other = copy(self)
@@ -99,11 +101,11 @@ class Registry:
         return other
 
     def reach(self, skill_id: str, *, also: Iterable[str] = (), pack: str = "") -> Catalog:
-        """The closure of one skill, and of the capabilities `also` that exist: nested skills, capabilities, gates, all
-        their bindings and services; and the pack of an `id@version`, with its hash where layers hold several.
+        """Return the closure of one skill, of the existing capabilities in `also`, and of a `pack`.
 
-        What of the layers counts is that of `for_run`. Raises SkillNotFoundError if no layer has a file for the id. A
-        file with errors is in `broken`.
+        It has nested skills, capabilities, gates, all their bindings and services. `pack` is an `id@version`, with its
+        hash if layers hold several. Trust is as in `for_run`. Raise SkillNotFoundError if no layer has a file for the
+        id. A file with errors is in `broken`.
         """
         registry = self.for_run("skill", skill_id)
         builder = registry.builder()
@@ -115,7 +117,7 @@ class Registry:
         return registry.close(builder, [skill_id], also)
 
     def close(self, builder: CatalogBuilder, skills: list[str], also: Iterable[str]) -> Catalog:
-        """The catalog of these skills with those nested in them, and of the capabilities `also` that exist."""
+        """Return the catalog of these skills with their nested skills, and of the existing capabilities in `also`."""
         called = [name for name in also if builder.exists("capability", builder.canonical(name))]
         seen = set[str]()
         while skills:
@@ -128,9 +130,9 @@ class Registry:
         return self._load_closure(builder, called)
 
     def about(self, name: str) -> Catalog:
-        """The closure of one capability, given by id or alias: gates, all their bindings and services.
+        """Return the closure of one capability, by id or alias: gates, all their bindings and services.
 
-        Raises CapabilityNotFoundError if no layer has a file for it. A file with errors is in `broken`.
+        Raise CapabilityNotFoundError if no layer has a file for it. A file with errors is in `broken`.
         """
         builder = self.builder()
         if not builder.exists("capability", builder.canonical(name)):
@@ -141,8 +143,8 @@ class Registry:
         return self._load_closure(builder, [name])
 
     def _load_closure(self, builder: CatalogBuilder, called: list[str]) -> Catalog:
-        """A catalog of capabilities and of those called for them, gates and probes, with their bindings, services,
-        default selections and host choices."""
+        """Return a catalog of capabilities with their gates and probes, bindings, services, default selections and host
+        choices."""
         seen: set[str] = set()
         while called:
             capability = builder.add_capability(called.pop())
@@ -156,17 +158,17 @@ class Registry:
         return self._build_catalog(builder, partial=True)
 
     def everything(self) -> Catalog:
-        """All specs of all layers."""
+        """Return all specs of all layers."""
         return self._build_catalog(self.builder().add_everything(), partial=False)
 
     def skills(self) -> dict[str, Skill]:
-        """The skills of all layers with a usable file, by id. No other file is read."""
+        """Return the skills of all layers with a usable file, by id. No other file is read."""
         found = self.builder().add_skills()
         self._flush()
         return found
 
     def capabilities(self) -> dict[str, Capability]:
-        """The capabilities of all layers with a usable file, by id. No other file is read."""
+        """Return the capabilities of all layers with a usable file, by id. No other file is read."""
         found = self.builder().add_capabilities()
         self._flush()
         return found
@@ -179,12 +181,13 @@ class Registry:
         kind: str = "",
         packs_alone: bool = False,
     ) -> Catalog:
-        """These files and directories with the registry that they refer to; `only` of the catalog names these files.
-        With `packs_alone` only the packs of the registry, and nothing that they refer to.
+        """Return a catalog of these files and directories with the registry they refer to. `only` of the catalog names
+        these files.
 
-        `contents` replaces the bytes of a path. A file outside all layers is part of a last, untrusted layer; a
-        directory with spec folders is such a layer. `kind` is that of a file outside all layers; without it, the
-        folders and keys of the file decide.
+        With `packs_alone` only the packs of the registry are loaded, without their references. `contents` replaces the
+        bytes of a path. A file outside all layers is part of a last, untrusted layer; a directory with spec folders is
+        such a layer. `kind` is that of a file outside all layers. Without it, the folders and keys of the file
+        determine the kind.
         """
         named = [self._absolute(path) for path in paths]
         own = [
@@ -213,13 +216,13 @@ class Registry:
         return catalog._replace(only=only, problems=tuple(sort_problems(kept)))
 
     def _bound_of(self, path: str) -> str:
-        """The bound of the layers in which a path lies; empty outside of them."""
+        """Return the bound of the layers that contain a path. Empty outside of them."""
         bounds = (layer.bound for layer in self.layers if layer.bound)
         return next((bound for bound in bounds if is_below(path, bound)), "")
 
     def ids(self, kind: str) -> list[str]:
-        """All ids of a kind, sorted, from paths alone except for services of host overrides; of bindings the names of
-        their files."""
+        """Return all ids of a kind, sorted, from paths alone except for services of host overrides. For bindings: their
+        file names."""
         builder = self.builder()
         names = {
             p.id or os.path.basename(p.path).removesuffix(".yaml") for p in builder.files(kind)
@@ -227,7 +230,7 @@ class Registry:
         return sorted(names.union(builder.entries() if kind == "service" else ()))
 
     def paths(self, kind: str, id: str) -> list[str]:
-        """The files of one skill, capability, service or pack, in layer order."""
+        """Return the files of one skill, capability, service or pack, in layer order."""
         return [
             place.path
             for layer in self._readable_layers()
@@ -235,7 +238,8 @@ class Registry:
         ]
 
     def packs(self, id: str) -> dict[str, str]:
-        """By path the hash of each file of an `id@version`, in layer order; empty for one with errors."""
+        """Return by path the hash of each file of an `id@version`, in layer order. The hash is empty for a file with
+        errors."""
         reader = self._reader()
         places = [
             place
@@ -246,7 +250,7 @@ class Registry:
         return {path: digest_of(raw) if raw else "" for path, raw in raws.items()}
 
     def bound(self, binding_id: str) -> str | None:
-        """The capability of a binding in any layer, None if no readable file has its id."""
+        """Return the capability of a binding in any layer, or None if no readable file has its id."""
         builder = self.builder()
         builder.add_bindings(builder.files("binding"))
         binding = builder.specs.bindings.get(binding_id)
@@ -262,7 +266,7 @@ class Registry:
             self._cache.flush()
 
     def builder(self) -> CatalogBuilder:
-        """A builder over all layers, with nothing added."""
+        """Return an empty builder over all layers."""
         return CatalogBuilder(
             [layout_of(layer) for layer in self._readable_layers()],
             self._reader(),
@@ -279,7 +283,8 @@ class Registry:
 
 
 def catalog_without_trust(catalog: Catalog, distrust: str) -> Catalog:
-    """The catalog with no service and no binding trusted; those that were say why."""
+    """Return the catalog with no service and no binding trusted. Those that were trusted have `distrust` as the
+    reason."""
     services = {
         id: each.replace(trusted=False, distrust=distrust) if each.trusted else each
         for id, each in catalog.services.items()
@@ -324,7 +329,7 @@ def _classify(
     expected: str,
     bound_of: Callable[[str], str],
 ) -> tuple[set[str], list[FoundFile], list[Problem]]:
-    """(paths with directories expanded, files outside all layers, problems of files that cannot be read)."""
+    """Return (paths with directories expanded, files outside all layers, problems of unreadable files)."""
     wanted: set[str] = set()
     outside: list[FoundFile] = []
     problems: list[Problem] = []
@@ -342,7 +347,7 @@ def _classify(
 
 
 def _spec_files(path: str, known: Iterable[str]) -> Iterator[str]:
-    """The file itself; of a directory the known spec files below it, else all its YAML files."""
+    """Yield the file itself. For a directory yield the known spec files below it, or all its YAML files."""
     if not os.path.isdir(path):
         yield path
     elif below := [file for file in known if file.startswith(f"{path.rstrip('/')}/")]:
@@ -358,8 +363,10 @@ def _is_read(entry: os.DirEntry[str]) -> bool:
 
 
 def _kind_of_file(path: str, reader: SpecReader, expected: str) -> tuple[str, list[Problem]]:
-    """Return the kind of a spec file: the expected one, else by its folders, else by its keys. It is empty, with
-    problems, if the file cannot be parsed."""
+    """Return the kind of a spec file: by its folders, otherwise the expected one, otherwise by its keys.
+
+    It is empty, with problems, if the file cannot be parsed.
+    """
     above, _, name = path.rpartition("/")
     if name == ACTIVE_FILE or (name in KIND_OF_FILE and above.endswith(HOST_FOLDER)):
         return KIND_OF_FILE[name], []

@@ -16,15 +16,15 @@ _PREFIXES: Final = ("path", "query", "header", "cookie", "body")
 
 
 class RequestLocation(NamedTuple):
-    """The location of a value: a parameter or a property of the body by name; the whole body, its name empty."""
+    """The location of a value: a parameter or a property of the body by name, or the whole body with an empty name."""
 
     kind: Literal["path", "query", "header", "body", "whole"]
     name: str
 
 
 def locate_keys(keys: Iterable[str], operation: OpenApiOperation) -> dict[str, RequestLocation]:
-    """The location of each key. Raises DocumentFault `wire.parameter` for a key without one, or two keys with the
-    same."""
+    """Return the location of each key. Raise DocumentFault `wire.parameter` for a key without one, or for two keys with
+    the same one."""
     found: dict[str, RequestLocation] = {}
     taken: dict[RequestLocation, str] = {}
     for key in keys:
@@ -43,12 +43,12 @@ def locate_keys(keys: Iterable[str], operation: OpenApiOperation) -> dict[str, R
 
 
 def place_of(key: str, operation: OpenApiOperation) -> RequestLocation:
-    """The location of one key. Raises DocumentFault `wire.parameter`."""
+    """Return the location of one key. Raise DocumentFault `wire.parameter`."""
     if key == WHOLE and operation.body is not None:
         return RequestLocation("whole", "")
     prefix, dot, name = key.partition(".")
     if dot and prefix in _PREFIXES:
-        return _explicit(prefix, name, operation)
+        return _location_by_prefix(prefix, name, operation)
     here = [parameter for parameter in operation.parameters if parameter.name == key]
     in_body = operation.body is not None and key in properties_of(operation.body.schema)
     if len(here) + in_body > 1:
@@ -56,13 +56,13 @@ def place_of(key: str, operation: OpenApiOperation) -> RequestLocation:
         message = f"`{key}` is in several places of `{operation.title}`"
         raise DocumentFault("wire.parameter", message, f"say {' or '.join(choices)}")
     if here:
-        return _of_parameter(here[0])
+        return _location_of_parameter(here[0])
     if operation.body is not None:
         return RequestLocation("body", key)
-    raise _unknown(key, operation)
+    raise _unknown_key_fault(key, operation)
 
 
-def _explicit(prefix: str, name: str, operation: OpenApiOperation) -> RequestLocation:
+def _location_by_prefix(prefix: str, name: str, operation: OpenApiOperation) -> RequestLocation:
     if prefix == "body":
         if operation.body is None:
             raise DocumentFault(
@@ -74,17 +74,17 @@ def _explicit(prefix: str, name: str, operation: OpenApiOperation) -> RequestLoc
             prefix == "header" and parameter.name.lower() == name.lower()
         )
         if parameter.place == prefix and same:
-            return _of_parameter(parameter)
-    raise _unknown(f"{prefix}.{name}", operation)
+            return _location_of_parameter(parameter)
+    raise _unknown_key_fault(f"{prefix}.{name}", operation)
 
 
-def _of_parameter(parameter: Parameter) -> RequestLocation:
+def _location_of_parameter(parameter: Parameter) -> RequestLocation:
     if parameter.place == "cookie":
         raise DocumentFault("wire.parameter", f"`{parameter.name}`: {parameter.refused}")
     return RequestLocation(parameter.place, parameter.name)
 
 
-def _unknown(key: str, operation: OpenApiOperation) -> DocumentFault:
+def _unknown_key_fault(key: str, operation: OpenApiOperation) -> DocumentFault:
     known = [f"{parameter.place}.{parameter.name}" for parameter in operation.parameters]
     if operation.body is not None:
         known += [f"body.{name}" for name in properties_of(operation.body.schema)]
@@ -101,7 +101,7 @@ def _unknown(key: str, operation: OpenApiOperation) -> DocumentFault:
 
 
 def properties_of(schema: Any) -> dict[str, Any]:
-    """The properties that a schema names for an object, including those of `$ref` and `allOf`."""
+    """Return the properties that a schema declares for an object, including those of `$ref` and `allOf`."""
     found: dict[str, Any] = {}
     waiting, seen = [schema], set[str]()
     while waiting:

@@ -1,4 +1,4 @@
-"""Values to try a skill with: an author's own example where there is one, else by the type of the field. Pure."""
+"""Sample inputs of a skill: the author's example if there is one, otherwise values by the type of the field. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _BY_WORD: Final[dict[str, str]] = {
 
 
 def sample_inputs(skill: Skill) -> dict[str, Any]:
-    """A value for each required input without a default; with those of `metadata.examples` the whole example."""
+    """Return a value for each required input without a default, or the whole example in `metadata.examples`."""
     example = _example(skill)
     return example or {
         name: sample_value(field, name)
@@ -52,8 +52,10 @@ def sample_inputs(skill: Skill) -> dict[str, Any]:
 
 
 def sample_value(field: FieldSpec, name: str = "") -> Any:
-    """A value that the field takes, if possible one that fits its name; one of its type where none is found that its
-    schema takes, too."""
+    """Return a value that the field accepts, if possible one that suits its name.
+
+    If no value fits its schema, return one of its type.
+    """
     by_name = _BY_WORD.get(name.lower().rpartition("_")[2])
     candidates = [
         *(field.enum or ())[:1],
@@ -61,11 +63,12 @@ def sample_value(field: FieldSpec, name: str = "") -> Any:
         _BY_TYPE.get(field.type),
     ]
     found = next((value for value in candidates if _fits(field, value)), None)
-    return _by_schema(field) if found is None else found
+    return _sample_by_schema(field) if found is None else found
 
 
 def sample_words(skill: Skill) -> dict[str, str]:
-    """What `-p` takes for each input of `sample_inputs`, by name; of one with a secret name `api_key=…`."""
+    """Return the `-p` argument for each input of `sample_inputs`, by name. An input with a secret name gets
+    `api_key=…`."""
     return {
         name: f"{name}=…"
         if names_secret(name)
@@ -74,7 +77,7 @@ def sample_words(skill: Skill) -> dict[str, str]:
     }
 
 
-def _by_schema(field: FieldSpec) -> Any:
+def _sample_by_schema(field: FieldSpec) -> Any:
     if field.schema is not None:
         from cogcli.base.schema.sample import NoSample, sample
 
@@ -92,7 +95,8 @@ def _fits(field: FieldSpec, value: Any) -> bool:
 
 
 def _example(skill: Skill) -> dict[str, Any]:
-    """The inputs of the first example that is right; `{$file: NAME}` in it is the path of a file beside the skill."""
+    """Return the inputs of the first valid example. `{$file: NAME}` becomes the path of a file next to the skill. Empty
+    without one."""
     for entry in list_of(skill.metadata.get("examples")):
         given = object_of(object_of(entry).get("inputs"))
         values = {name: _with_path(value, skill.file) for name, value in given.items()}
@@ -111,7 +115,7 @@ def _are_complete(fields: Fields, values: dict[str, Any]) -> bool:
 
 
 def written_value(value: Any, type: str) -> str:
-    """A value behind its name as `-p` takes it for an input of this type."""
+    """Return a value as `-p` accepts it after the name of an input of this type."""
     if isinstance(value, str) and not value.startswith("@") and visible(value) == value:
         return f"={quote(value)}"
     text = quote(visible_json(orjson.dumps(value).decode()))

@@ -1,4 +1,4 @@
-"""Where scenarios lie in a project (docs/reference/protocols.md#scenarios)."""
+"""The folders of scenarios in a project (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Choosing the binding of a capability (docs/reference/binding.md#selection).
+"""The selection of a capability's binding (docs/reference/binding.md#selection).
 
-1. The first rule that names a binding decides: flag, active, override, prefer, policy, only. No variable of
-   the environment names one.
-2. A binding named by flag, active or override must itself be eligible; after an override that only prefers, the next
-   rule decides instead, as after preferred services. For one named by prefer, policy or only, fallbacks are used. Of
-   several that a policy names the first that is eligible counts, else the first with an eligible fallback.
-3. A binding of channel `candidate` is used only where flag, active or override names it.
+1. The first rule that names a binding decides: flag, active, override, prefer, policy, only. Environment variables name
+   none.
+2. A binding named by flag, active or override must itself be eligible. After an override with mode prefer, and after
+   preferred services, the next rule decides instead. For a binding named by prefer, policy or only, fallbacks are used.
+   If a policy names several, the first eligible one counts, otherwise the first with an eligible fallback.
+3. A binding of channel `candidate` is used only if flag, active or override names it.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ __all__ = [
 
 
 def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
-    """The binding chain of a capability, given by id or alias.
+    """Return the binding chain of a capability, by id or alias.
 
-    Raises BindingResolutionError `binding.none`, `binding.ambiguous` or `binding.ineligible`, or with the code of the
-    only reason; its hint lists every reason.
+    Raise BindingResolutionError `binding.none`, `binding.ambiguous` or `binding.ineligible`, or with the code of the
+    only reason. Its hint lists every reason.
     """
     chooser = _Chooser(catalog, capability_id, options)
     selection = chooser.selection()
@@ -64,15 +64,16 @@ def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> S
 
 
 def named_binding(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
-    """The chain that the rules name for a capability, given by id or alias, whether or not a member is eligible.
+    """Return the chain that the rules name for a capability, by id or alias, whether or not a member is eligible.
 
-    Raises BindingResolutionError `binding.none` or `binding.ambiguous`.
+    Raise BindingResolutionError `binding.none` or `binding.ambiguous`.
     """
     return _Chooser(catalog, capability_id, options).selection()
 
 
 class Explanation(NamedTuple):
-    """A selection and its rules: those evaluated, and either the selection or the error; the other one is None."""
+    """A selection and its evaluated rules. Either the selection or the error is None, unless no binding of the
+    selection is eligible."""
 
     capability_id: str
     considered: tuple[Considered, ...]
@@ -83,7 +84,8 @@ class Explanation(NamedTuple):
 def explain_selection(
     catalog: Catalog, capability_id: str, options: SelectionOptions
 ) -> Explanation:
-    """The explanation of `select`, without raising; a selection without an eligible binding has its error too."""
+    """Return the explanation of `select`, without raising. A selection without an eligible binding has its error
+    too."""
     chooser = _Chooser(catalog, capability_id, options)
     found: Selection | None = None
     try:
@@ -97,7 +99,7 @@ def explain_selection(
 
 
 class _Chooser:
-    """Chooses the binding of one capability. Every rule evaluated is in `considered`, also where choosing raises."""
+    """Chooses the binding of one capability. Every evaluated rule is in `considered`, also after an error."""
 
     def __init__(self, catalog: Catalog, name: str, options: SelectionOptions) -> None:
         self.catalog = catalog
@@ -106,33 +108,33 @@ class _Chooser:
         self.id = self.capability.id if self.capability else name
         self.considered: list[Considered] = []
         self.listed: tuple[ChainLink, ...] = ()
-        """The bindings of a policy that names several, where it decides."""
+        """The bindings of a policy that names several, if that policy decides."""
 
     def selection(self) -> Selection:
-        """The chain that the rules name: the primary binding and its fallbacks; a cycle ends at its start."""
+        """Return the chain that the rules name: the primary binding and its fallbacks. A cycle ends at its start."""
         source, primary = self._decide()
         chain = self._chain(primary, named=source in BY_NAME)
         needed = conformance_needed(self.capability, self.options)
         return Selection(self.id, source, primary, needed, tuple(self.considered), chain)
 
     def _decide(self) -> tuple[str, str]:
-        """The deciding rule and the binding it names. Raises BindingResolutionError where none names one."""
+        """Return the deciding rule and its binding. Raise BindingResolutionError if no rule names one."""
         for rule, find in _RULES.items():
             if rule == "prefer" and not self.options.prefer:
-                continue  # most runs prefer nothing, and each log holds what was considered
+                continue  # most runs prefer nothing, and each log records the considered rules
             found = find(self)
             self.considered.append(found)
             if found.chosen and found.binding_id is not None:
                 return rule, found.binding_id
             if rule == "flag":
                 self._require_readable()
-        ids = self._no_candidates()
+        ids = self._non_candidates()
         if len(ids) > 1:
             raise ambiguous_error(self.catalog, self.id, ids, self.options)
         raise no_binding_error(self.catalog, self.id, self.catalog.bindings_of.get(self.id, ()))
 
     def _require_readable(self) -> None:
-        """Raise where a file that could name a binding cannot be read: the choice is not known."""
+        """Raise if a file that could name a binding is unreadable: then the choice is unknown."""
         for key, file in self.catalog.broken.items():
             if key.startswith(("active:", "overrides:")):
                 text = f"{file} has errors, so nothing is chosen"
@@ -151,12 +153,12 @@ class _Chooser:
 
     def by_active(self) -> Considered:
         active = self.catalog.host.active.get(self.id)
-        return _considered(
+        return _considered_file(
             "active", active.binding if active else None, active.file if active else ""
         )
 
     def by_policy(self) -> Considered:
-        """Return the default binding. If several are listed: the first that is eligible."""
+        """Return the default binding. If several are listed, return the first eligible one."""
         defaults = self.catalog.defaults
         names, file = defaults.bindings.get(self.id, ()), defaults.files.get(self.id, "")
         if len(names) < 2:
@@ -172,20 +174,21 @@ class _Chooser:
     def _single_default(self, name: str | None, file: str) -> Considered:
         shipped = self.catalog.bindings.get(name or "")
         replaced = (
-            shipped and is_shipped_file(self.catalog, file) and name not in self._no_candidates()
+            shipped and is_shipped_file(self.catalog, file) and name not in self._non_candidates()
         )
         if shipped and replaced and (fault := misfit(self.catalog, shipped)):
             return Considered("policy", name, False, f"named in {file}, but {fault}")
-        return _considered("policy", name, file)
+        return _considered_file("policy", name, file)
 
     def _has_eligible_fallback(self, link: ChainLink) -> bool:
         return any(each.eligible for each in self._chain(link.binding_id, named=False))
 
     def by_override(self) -> Considered:
-        """The binding of an override. Raises BindingResolutionError `binding.none` for a service without a binding."""
+        """Return the binding of an override. Raise BindingResolutionError `binding.none` for a service without a
+        binding."""
         override = self.catalog.host.overrides.get(self.id)
         if override is None:
-            return _considered("override", None, "")
+            return _considered_file("override", None, "")
         file, service = override.file, override.service
         name = override.binding or find_binding_on(self.catalog, self.id, service or "")
         if name is None:
@@ -206,7 +209,7 @@ class _Chooser:
         )
 
     def by_prefer(self) -> Considered:
-        """The binding on the first preferred service that has one that may be called."""
+        """Return the binding on the first preferred service with an eligible one."""
         first, why = None, []
         for service in self.options.prefer:
             name = find_binding_on(self.catalog, self.id, service)
@@ -221,15 +224,17 @@ class _Chooser:
         return Considered("prefer", first, False, "; ".join(why))
 
     def by_only(self) -> Considered:
-        ids = self._no_candidates()
+        ids = self._non_candidates()
         if len(ids) == 1:
             return Considered("only", ids[0], True, "the only one")
         reason = f"there are {len(ids)}: {', '.join(ids)}" if ids else "there is none"
         return Considered("only", None, False, reason)
 
-    def _no_candidates(self) -> list[str]:
-        """The bindings but candidates; where some fit, without shipped ones that do not fit what replaces their
-        capability."""
+    def _non_candidates(self) -> list[str]:
+        """Return the bindings except candidates.
+
+        If some bindings fit a replaced capability, shipped ones that do not fit are left out.
+        """
         bindings = [
             self.catalog.bindings[name] for name in self.catalog.bindings_of.get(self.id, ())
         ]
@@ -241,7 +246,7 @@ class _Chooser:
         ] or ids
 
     def _chain(self, primary: str, *, named: bool) -> tuple[ChainLink, ...]:
-        """A binding and its fallbacks; `named`: by a rule that names this very binding."""
+        """Return a binding and its fallbacks. `named` is whether a rule names this very binding."""
         chain: list[ChainLink] = []
         name: str | None = primary
         while name is not None and all(link.binding_id != name for link in chain):
@@ -270,7 +275,7 @@ class _Chooser:
         return ChainLink(name, binding.service, binding.conformance, tuple(found))
 
 
-def _considered(rule: str, binding: str | None, file: str) -> Considered:
+def _considered_file(rule: str, binding: str | None, file: str) -> Considered:
     reason = "names none" if binding is None else f"named in {file}"
     return Considered(rule, binding, binding is not None, reason)
 
@@ -284,14 +289,17 @@ _RULES: Final[dict[str, Callable[[_Chooser], Considered]]] = {
     "only": _Chooser.by_only,
 }
 RULES: Final = tuple(_RULES)
-"""The rules in order; the first that names a binding decides."""
+"""The rules in order. The first one that names a binding decides."""
 
 
 def find_binding_on(catalog: Catalog, id: str, service: str) -> str | None:
-    """A capability's binding on a service: of those that are no candidates, in the latest layer, the first by id."""
+    """Return a capability's binding on a service, or None.
+
+    Among non-candidates the latest layer counts, then the first by id.
+    """
     bindings = (catalog.bindings[name] for name in catalog.bindings_of.get(id, ()))
     fitting = [each for each in bindings if each.service == service and each.channel != CANDIDATE]
     rank = {name: position for position, name in enumerate(catalog.layers)}
-    # What lies in no layer was given last.
+    # A binding outside all layers counts as the latest.
     fitting.sort(key=lambda binding: (-rank.get(binding.layer, len(rank)), binding.id))
     return fitting[0].id if fitting else None

@@ -12,7 +12,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons
 
 _PROPOSED: Final = 2
-"""The most bindings with commands that choose them."""
+"""The most bindings that a hint lists with commands."""
 _SHOWN: Final = 5
 """The most bindings named in a message."""
 _INELIGIBLE: Final = "binding.ineligible"
@@ -21,7 +21,7 @@ _INELIGIBLE: Final = "binding.ineligible"
 def no_binding_error(
     catalog: Catalog, id: str, candidates: Sequence[str]
 ) -> BindingResolutionError:
-    """`binding.none`: a capability has no binding, except candidates and files that cannot be read."""
+    """Return `binding.none`: a capability has no binding, except candidates and unreadable files."""
     files = (
         file
         for key, file in catalog.broken.items()
@@ -38,7 +38,7 @@ def no_binding_error(
 
 
 def nothing_named_error(id: str, text: str, hint: str, *, file: str) -> BindingResolutionError:
-    """`binding.none`: the file that names a capability's binding names no usable one.
+    """Return `binding.none`: the file that names a capability's binding names no usable one.
 
     The file has a problem of its own, to which the error refers by `file`.
     """
@@ -50,7 +50,7 @@ def nothing_named_error(id: str, text: str, hint: str, *, file: str) -> BindingR
 def ambiguous_error(
     catalog: Catalog, id: str, ids: Sequence[str], options: SelectionOptions
 ) -> BindingResolutionError:
-    """`binding.ambiguous`: names the bindings, eligible ones first, and how to choose one."""
+    """Return `binding.ambiguous`: it names the bindings, eligible ones first, and how to choose one."""
     usable, rest = usable_bindings(catalog, ids, options)
     hint = (
         f"name one: {_naming_hint(id, usable[0])}" if usable else "none of them can be called here"
@@ -63,7 +63,7 @@ def ambiguous_error(
 def usable_bindings(
     catalog: Catalog, ids: Sequence[str], options: SelectionOptions
 ) -> tuple[list[str], list[str]]:
-    """Those of these bindings that can be called, and the rest."""
+    """Return the eligible bindings of these, and the others."""
     usable = [name for name in ids if not reasons(catalog, catalog.bindings[name], options)]
     return usable, [name for name in ids if name not in usable]
 
@@ -71,8 +71,8 @@ def usable_bindings(
 def unknown_binding_reason(
     catalog: Catalog, id: str, name: str, options: SelectionOptions | None = None
 ) -> Reason:
-    """Why a name is none of the capability's bindings, of those that were loaded. With `options` the cure proposes only
-    what can be called."""
+    """Return why a name is not one of the capability's loaded bindings. With `options` the cure proposes only usable
+    ones."""
     file = catalog.broken.get(f"binding:{name}")
     if file:
         return Reason(_INELIGIBLE, f"its file {file} has errors", f"cogcli validate {file}")
@@ -87,7 +87,7 @@ def unknown_binding_reason(
 def other_capability_reason(
     catalog: Catalog, id: str, other: str, options: SelectionOptions | None = None
 ) -> Reason:
-    """The reason for a binding of another capability; `options` as for an unknown one."""
+    """Return the reason for a binding of another capability. `options` as in `unknown_binding_reason`."""
     return Reason(_INELIGIBLE, f"it binds `{other}`", _meant_binding(catalog, id, "", options))
 
 
@@ -99,16 +99,17 @@ def ineligible_error(
     beside: Sequence[ChainLink] = (),
     asked: bool = False,
 ) -> BindingResolutionError:
-    """The named binding is not eligible: `binding.ineligible`, or the code that all its reasons have; its hint names
-    the bindings that are.
+    """Return the error of a named binding that is not eligible: `binding.ineligible`, or the common code of all
+    reasons.
 
-    `beside`: those that the same rule names beside it. `asked`: it is about to be chosen, no rule names it yet.
+    Its hint names the eligible bindings. `beside` are the other bindings that the same rule names. `asked` means that
+    the binding is only about to be chosen.
     """
     id, name = selection.capability_id, selection.primary_binding_id
     tried = selection.tried
     all_reasons = [reason for link in (*tried, *beside) for reason in link.reasons]
     codes = {reason.code for reason in all_reasons}
-    namer = _namer(catalog, selection)
+    namer = _naming_file(catalog, selection)
     beginning = f"`{name}`" if asked else _named_as(selection, namer)
     parts = [f"{beginning}: {tried[0].reason}"]
     parts += [f"its fallback `{link.binding_id}`: {link.reason}" for link in tried[1:]]
@@ -126,14 +127,14 @@ def ineligible_error(
 
 
 def _named_as(selection: Selection, namer: str) -> str:
-    """How the binding came to be named, as the beginning of a sentence."""
+    """Return the origin of the binding's name, as the beginning of a sentence."""
     if selection.selection_source == "only":
         return f"its only binding `{selection.primary_binding_id}`"
     return f"{namer or '`--bind`'} names `{selection.primary_binding_id}`"
 
 
-def _namer(catalog: Catalog, selection: Selection) -> str:
-    """The file that names the binding, empty without one."""
+def _naming_file(catalog: Catalog, selection: Selection) -> str:
+    """Return the file that names the binding. Empty without one."""
     id, source = selection.capability_id, selection.selection_source
     if source == "active":
         return catalog.host.active[id].file
@@ -143,7 +144,7 @@ def _namer(catalog: Catalog, selection: Selection) -> str:
 
 
 def _usable_instead(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[str]:
-    """Lines that name the bindings that can be called as things are, and the commands and flags that choose them."""
+    """Yield lines that name the usable bindings, and the commands and flags that choose them."""
     ids = [n for n in catalog.bindings_of.get(id, ()) if catalog.bindings[n].channel != CANDIDATE]
     usable, _ = usable_bindings(catalog, ids, options)
     if usable:
@@ -157,8 +158,8 @@ def _naming_hint(id: str, name: str) -> str:
 
 
 def _meant_binding(catalog: Catalog, id: str, name: str, options: SelectionOptions | None) -> str:
-    """A hint naming the capability's bindings that are similar to a word, else all; with `options` those that can be
-    called."""
+    """Return a hint with the capability's bindings that are similar to a word, or all of them. With `options` only
+    usable ones."""
     known: Sequence[str] = catalog.bindings_of.get(id, ())
     usable, rest = usable_bindings(catalog, known, options) if options else (known, [])
     if near := suggestion(name, usable):

@@ -1,4 +1,4 @@
-"""Services: who does the work (docs/reference/service.md#keys)."""
+"""Services: their network access, addresses and modules (docs/reference/service.md#keys)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from cogcli.declarations.service_spec import Service
 
 
 def is_shipped(module: str) -> bool:
-    """Whether a module name belongs to the service modules in the package."""
+    """Return whether a module is one of the service modules in this package."""
     return module.startswith("cogcli.official.")
 
 
 def network_of(service: Service) -> str:
-    """The addresses that a service may have: private ones only where a trusted layer declares it, or where the host
-    named the address itself; of a layer that is not trusted the allowed hosts alone."""
+    """Return the network that a service may use.
+
+    Private addresses require a declaration in a trusted layer, or an address that the host itself names. An untrusted
+    layer has only the allowed hosts.
+    """
     if not service.trusted:
         return only_hosts(service.allow_hosts)
     return "private" if service.address_by_host else service.network
@@ -27,7 +30,7 @@ IN_ADDRESS: Final = re.compile(r"\{([^{}]*)\}")
 
 
 def names_in_address(address: str) -> list[str]:
-    """The names in braces of an address, in order."""
+    """Return the names in braces in an address, in order."""
     return IN_ADDRESS.findall(address)
 
 
@@ -56,4 +59,4 @@ TABLES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "extract_content": ("web", "extract_content"),
     },
 }
-"""By server and tool: module, below `MODULES`, and function. Arguments are the function's own."""
+"""By server and tool: the module below `MODULES`, and the function. Arguments are the function's own."""

@@ -31,8 +31,8 @@ _PLAIN_URL: Final = re.compile(HTTP_URL, re.IGNORECASE)
 
 
 def service_shape(protocols: Protocols) -> RecordShape:
-    """The shape of a service: the common keys, and those of every protocol. Of a key that several have it is the first
-    one's."""
+    """Return the shape of a service: the common keys, and those of every protocol. The first protocol wins for a shared
+    key."""
     keys = {**with_protocols(shape_of_spec(Service), protocols).keys}
     for protocol in protocols.values():
         for name, key in protocol.grammar().keys.items():
@@ -45,14 +45,14 @@ _BY_ENV: Final = "give it to the server by env: NAME: ${NAME}"
 
 
 def check_service(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:
-    """Report the faults of a service by itself that its shape cannot express."""
+    """Report faults of a single service that its shape cannot express."""
     kind = raw.get("kind")
     if isinstance(kind, str) and kind in protocols:
         _check_keys(raw, report, protocols)
     for protocol in protocols.values():
         protocol.grammar().check_service(raw, report)
     check_headers(raw, report)
-    # What a program is started with.
+    # Arguments and environment of a started program.
     command = raw.get("command")
     for index in find_in_arguments(list_of(raw.get("args"))):
         report.error("secret.literal", ("args", index), f"`args` {_WRITTEN_OUT}", hint=_BY_ENV)
@@ -65,7 +65,7 @@ def check_service(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
 
 
 def _check_variables(raw: dict[str, Any], report: ProblemReport) -> None:
-    """Report variables that nothing gives or that hold a secret, and addresses with others than those."""
+    """Report variables without a source, variables with a secret name, and unknown names in addresses."""
     known = object_of(raw.get("variables"))
     for name, variable in known.items():
         if isinstance(variable, dict) and not (variable.get("env") or variable.get("default")):
@@ -125,7 +125,7 @@ def _check_keys(raw: dict[str, Any], report: ProblemReport, protocols: Protocols
 
 
 def _check_addresses(raw: dict[str, Any], report: ProblemReport) -> None:
-    """Report credentials in addresses, and what is wrong with those sent there."""
+    """Report credentials in addresses, and faults of credentials sent to them."""
     if isinstance(raw.get("spec_ref"), str) and address_holds_credential(raw["spec_ref"]):
         hint = "keep the document as a file of the project"
         report.error("secret.literal", ("spec_ref",), "`spec_ref` holds a secret", hint=hint)
@@ -147,6 +147,6 @@ def _check_addresses(raw: dict[str, Any], report: ProblemReport) -> None:
 
 
 def document_key(raw: dict[str, Any], protocols: Protocols) -> str:
-    """The key that shows a file in a service's place to be an API document; empty for a service."""
+    """Return the key that identifies a file in a service's place as an API document. Empty for a service."""
     keys = (key for protocol in protocols.values() for key in protocol.grammar().documents)
     return next((key for key in keys if isinstance(raw.get(key), str) and "kind" not in raw), "")

@@ -1,7 +1,6 @@
-"""Variables of a service: words that the host gives, for its address and for requests
-(docs/reference/service.md#variables).
+"""Variables of a service: values from the host, for its address and for requests (docs/reference/service.md#variables).
 
-They are no secrets: their values are recorded. Only a trusted layer reads the environment for them.
+They are not secret: their values are recorded. Only a trusted layer reads the environment for them.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ _URL: Final = re.compile(r"https?://[^/?#\s@]+(?:/[^?#\s]*)?", re.IGNORECASE)
 
 
 def with_variables(service: Service, environ: Mapping[str, str]) -> Service:
-    """The service with its values from the environment, else from its defaults, and its address made of them."""
+    """Return the service with values from the environment, or from its defaults, and the resulting address."""
     found = {}
     for name, variable in service.variables.items():
         given = environ.get(variable.env or "", "") if service.trusted else ""
         if value := given or variable.default:
             found[name] = value
-    return _filled(service, found)
+    return _fill_service(service, found)
 
 
-def _filled(service: Service, values: Mapping[str, str]) -> Service:
+def _fill_service(service: Service, values: Mapping[str, str]) -> Service:
     defaults = {name: each.default for name, each in service.variables.items() if each.default}
     written = dict(service.written) or {
         key: service.settings[key] for key in ADDRESSES if key in service.settings
     }
     written = {key: text for key, text in written.items() if names_in_address(text)}
     made = {key: _fill(text, values) for key, text in written.items()}
-    # One that is no address may hold a password in it, so that nobody gets to see it.
+    # A text that is not an address may contain a password, so it is not shown.
     made = {key: text if _is_address(text) else written[key] for key, text in made.items()}
     by_host = any(address != _fill(written[key], defaults) for key, address in made.items())
     return service.replace(
@@ -50,17 +49,17 @@ def _filled(service: Service, values: Mapping[str, str]) -> Service:
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:
-    """A text with each `{name}` that has a value replaced."""
+    """Return a text with each `{name}` that has a value replaced."""
     return IN_ADDRESS.sub(lambda match: values.get(match[1], match[0]), text)
 
 
 def with_recorded_variables(catalog: Catalog, recorded: Any) -> Catalog:
-    """The catalog with the values that a run recorded instead of those of now."""
+    """Return the catalog with the variable values that a run recorded."""
     known = {id: values for id, values in object_of(recorded).items() if id in catalog.services}
     if not known:
         return catalog
     services = {
-        id: _filled(catalog.services[id], object_of(values)) for id, values in known.items()
+        id: _fill_service(catalog.services[id], object_of(values)) for id, values in known.items()
     }
     return catalog._replace(services={**catalog.services, **services})
 
@@ -68,8 +67,7 @@ def with_recorded_variables(catalog: Catalog, recorded: Any) -> Catalog:
 def lacking_variables(
     service: Service, environ: Mapping[str, str], binding: Binding | None = None
 ) -> list[str]:
-    """The environment variables without a value that would give what address, request and response use and nothing
-    gives; each once."""
+    """Return the unset environment variables that address, request and response need, each once."""
     used = [name for text in service.written.values() for name in names_in_address(text)]
     used += [name for _, name in service_names(binding)] if binding else []
     lacking = [
@@ -79,7 +77,7 @@ def lacking_variables(
 
 
 def service_names(binding: Binding) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The variables of the service that request, response and checks of a binding use, each with its place."""
+    """Yield the service variables that a binding uses, each with its place."""
     for part in ("request", "response"):
         for path, text in texts(getattr(binding, part), (part,)):
             try:
@@ -94,7 +92,7 @@ def service_names(binding: Binding) -> Iterator[tuple[tuple[str | int, ...], str
 
 
 def address_fault(service: Service) -> str:
-    """What is wrong with an address that variables gave, without a word of it; empty for a good one and for one that
+    """Return the fault of an address made from variables, without quoting it. Empty for a valid one, and for one that
     still lacks a value."""
     for key, text in service.written.items():
         if not _is_address(_fill(text, service.values)):

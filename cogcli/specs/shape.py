@@ -14,8 +14,8 @@ from cogcli.base.jsonvalue import kind_of
 class Text:
     """Text, one of `choices`, or matching `pattern` (`code` and `expected` are for problems of either).
 
-    `hint` is for any problem of the text. A `secretive` text may hold a secret by mistake, so that it is never shown.
-    `ids`: which ids of the registry fit there, a member of `json_schema.KnownIds`.
+    `hint` is for any problem of the text. A `secretive` text may hold a secret by mistake, so it is never shown. `ids`
+    names the kind of registry ids that fit, a member of `json_schema.KnownIds`.
     """
 
     choices: Collection[str] = ()
@@ -51,9 +51,9 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of one shape; `code` is that of a wrong length, `hint` that of a value that is not a list.
+    """A list of one shape. `code` is for a wrong length, `hint` for a value that is not a list.
 
-    `unique`: the key whose values differ between the entries.
+    `unique` is the key whose values must differ between entries.
     """
 
     item: Shape
@@ -66,7 +66,8 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A mapping of free names to one shape. `foreign`: the names are not ours, so that `x-` names are not ignored."""
+    """A mapping of free names to one shape. `foreign` means that another party chooses the names, so that `x-` names
+    are not ignored."""
 
     value: Shape
     name: Text = Text()
@@ -76,7 +77,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """One key of a record. `declared` names it among all keys: its class, a dot and the key."""
+    """One key of a record. `declared` is its unique name: its class, a dot and the key."""
 
     shape: Shape
     required: bool = False
@@ -95,12 +96,12 @@ class RecordShape:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """The first of several shapes that takes the kind of the value."""
+    """The first of several shapes that accepts the kind of the value."""
 
     options: tuple[Shape, ...]
 
     def option_for(self, value: Any) -> Shape | None:
-        """The shape for a value, None where none takes its kind."""
+        """Return the shape for a value, or None if no shape accepts its kind."""
         return next(
             (option for option in self.options if kind_of(value) == KIND[type(option)]), None
         )
@@ -111,16 +112,16 @@ Shape = Text | NumberShape | Boolean | Data | ListOf | MapOf | RecordShape | Eit
 KIND: Final = {
     Text: "text", NumberShape: "number", Boolean: "boolean", ListOf: "list", MapOf: "object", RecordShape: "object",
 }  # fmt: skip
-"""The name of the kind of value that each shape takes; `Data` takes any."""
+"""The kind of value that each shape accepts. `Data` accepts any."""
 
 
 def is_ignored(name: str) -> bool:
-    """Whether a key is an author's own (`x-`), which is ignored."""
+    """Return whether a key is an author's own (`x-`) and ignored."""
     return name.startswith("x-")
 
 
 def clean(shape: Shape, value: Any) -> Any:
-    """A checked value without ignored keys and without nulls of optional keys, integers as `int`."""
+    """Return a checked value without ignored keys and without nulls of optional keys, with integers as `int`."""
     if isinstance(shape, Either):
         return clean(shape.option_for(value) or Data(), value)
     if isinstance(shape, ListOf) and isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Comparing a parsed file with its shape (docs/reference/spec-files.md#keys).
+"""The comparison of a parsed file with its shape (docs/reference/spec-files.md#keys).
 
-1. `x-` keys are ignored in every record and every map of ours, not in `Data` and maps of foreign names.
-2. Null for an optional key means absent; for a required key only where the shape allows null.
+1. `x-` keys are ignored in every record and map, but not in `Data` and in maps of foreign names.
+2. Null for an optional key means absent. For a required key null needs a shape that allows it.
 3. An unknown key is reported at the key, a wrong value at the value, a missing key at the mapping.
 """
 
@@ -28,12 +28,12 @@ from cogcli.specs.shape import (
 
 
 def check_shape(shape: Shape, value: Any, report: ProblemReport) -> None:
-    """Report each difference of a parsed value from its shape; the report's subject begins each message."""
+    """Report each difference of a parsed value from its shape. The report's subject begins each message."""
     _check(shape, value, _Spot(report.part(""), (), report.subject, 0))
 
 
 class _Spot(NamedTuple):
-    """A value's place. `named`: the number of path segments that the subject of its messages includes."""
+    """A value's place. `named` is the number of path segments that the subject of its messages includes."""
 
     report: ProblemReport
     path: KeyPath
@@ -158,7 +158,7 @@ def _check_record(shape: RecordShape, value: dict[str, Any], spot: _Spot) -> Non
 
 
 def _misplaced(name: str, shape: RecordShape) -> str:
-    """A hint for a key that a member of the mapping takes; empty for any other."""
+    """Return a hint for a key that a member of the mapping accepts. Empty for any other."""
     inner = {outer: key.shape for outer, key in shape.keys.items()}
     homes = (
         outer

@@ -1,4 +1,4 @@
-"""The shape of a declared class: what a parsed file is checked against, from the fields of its declaration."""
+"""The shape of a declared class, built from the fields of its declaration. Parsed files are checked against it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from cogcli.specs.shape import (
 )
 
 _SHAPES: Final[dict[type[Spec], RecordShape]] = {}
-"""By class: a shape may hold itself, as fields do in `items`, so that it is known before it is whole."""
+"""By class. A shape may contain itself, as fields do in `items`, so it is registered before it is complete."""
 
 
 def shape_of_spec(cls: type[Spec]) -> RecordShape:
-    """The shape of a class, the same one each time."""
+    """Return the shape of a class. Each call returns the same object."""
     if cls not in _SHAPES:
         shape = _SHAPES[cls] = RecordShape({}, cls.thing, cls.other_members)
         hints = hints_of(cls)
@@ -40,7 +40,7 @@ def shape_of_spec(cls: type[Spec]) -> RecordShape:
 
 
 def with_protocols(shape: RecordShape, protocols: Collection[str]) -> RecordShape:
-    """The shape with the names of the protocols where one is given."""
+    """Return the shape with the names of the protocols as choices for keys that name a protocol."""
     names = Text(choices=tuple(protocols))
     keys = {
         name: replace(key, shape=names) if key.shape == _PROTOCOL else key
@@ -68,7 +68,7 @@ def _key_shape(cls: type[Spec], field: Field, hint: Any) -> RecordKey:
 
 
 def shape_of_hint(hint: Any) -> Shape:
-    """The shape of a type; None among its options only says what an absent key gives."""
+    """Return the shape of a type. None among its options is ignored: it is the value of an absent key."""
     words: dict[str, Any] = {}
     if get_origin(hint) is Annotated:
         for limits in get_args(hint)[1:]:
@@ -95,7 +95,7 @@ def shape_of_hint(hint: Any) -> Shape:
 
 
 def text_pattern(hint: Any) -> re.Pattern[str]:
-    """The pattern of a type of text. Raises TypeError for a type without one."""
+    """Return the pattern of a text type. Raise TypeError for a type without one."""
     shape = shape_of_hint(hint)
     if not isinstance(shape, Text) or shape.pattern is None:
         raise TypeError(f"{hint} is no text with a pattern")
@@ -108,8 +108,10 @@ def _spec_shape(cls: type[Spec]) -> Shape:
 
 
 def _map_shape(names: Any, value: Any, words: dict[str, Any]) -> Shape:
-    """The shape of a dictionary: a list where it holds the entries of one by a member of each, a
-    record where its names are known, else a mapping."""
+    """Return the shape of a dictionary.
+
+    It is a list if the entries of a list are keyed by a member, a record if the names are known, otherwise a mapping.
+    """
     if "unique" in words:
         return ListOf(shape_of_hint(value), **words)
     name, shape = shape_of_hint(names), shape_of_hint(value)

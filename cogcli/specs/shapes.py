@@ -1,4 +1,4 @@
-"""The shapes of all kinds, and checking one parsed file against its own (docs/reference/spec-files.md#keys)."""
+"""The shapes of all kinds of files, and the check of one parsed file (docs/reference/spec-files.md#keys)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS: Final = ("skill", "capability", "binding", "service", "policy", "pack")
 
 
 class _FileKind(NamedTuple):
-    """The shape of a kind of file, perhaps by the protocols, and its rules that a shape cannot express."""
+    """The shape of a kind of file, which may depend on the protocols, and its rules that a shape cannot express."""
 
     shape: Callable[[Protocols], Shape]
     check: Callable[[dict[str, Any], ProblemReport, Protocols], None] = (
@@ -58,14 +58,14 @@ _APART: Final = "keep it outside services/, as docs/notes.yaml, and name it in a
 
 
 def shape_of(kind: str, protocols: Protocols) -> Shape:
-    """The shape of a kind of file."""
+    """Return the shape of a kind of file."""
     return _OF_KIND[kind].shape(protocols)
 
 
 def check_file(
     kind: str, value: dict[str, Any], places: Places | None, file: str, protocols: Protocols
 ) -> CheckedFile:
-    """The result of checking one parsed file by itself: its shape and the rules of its kind."""
+    """Return the result of checking a single parsed file: its shape and the rules of its kind."""
     if kind == "services":
         return read_services(value, places, file, protocols)
     named = kind in KINDS and isinstance(value.get("id"), str)

@@ -1,4 +1,4 @@
-"""Whether a shipped binding can serve a capability that a later layer put instead of the shipped one
+"""The fit between a shipped binding and a capability that replaces the shipped one in a later layer
 (docs/reference/spec-files.md#shipped-unusable)."""
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ _FOLDERS: Final = ("skills", "capabilities", "bindings", "services", "policies",
 
 
 def is_shipped_file(catalog: Catalog, file: str) -> bool:
-    """Whether a displayed file is one of the built-in layer."""
+    """Return whether a displayed file is in the built-in layer."""
     places = catalog.places
     path = places.path(file) if isinstance(places, FilePlaces) else ""
     root = f"{builtin_root()}/".replace("\\", "/")
-    # Beside these folders other projects may lie, as in a checkout.
+    # Other projects may be next to these folders, as in a checkout.
     return path.startswith(root) and path.removeprefix(root).partition("/")[0] in _FOLDERS
 
 
 def made_for(catalog: Catalog, binding: Binding) -> Sequence[Capability]:
-    """The capabilities that later layers replaced of the one that a shipped binding is made for; none for others."""
+    """Return the replaced versions of the capability that a shipped binding is made for. Empty for other bindings."""
     return catalog.replaced.get(binding.capability, ()) if binding.layer == BUILT_IN else ()
 
 
 def misfit(catalog: Catalog, binding: Binding) -> str:
-    """Why a shipped binding cannot serve what replaces its capability, with the file; empty where it can, and for
-    bindings that are not shipped."""
+    """Return why a shipped binding cannot serve the capability that replaces its own, with the file.
+
+    Empty if it can, and for bindings that are not shipped.
+    """
     before, capability = made_for(catalog, binding), catalog.capabilities.get(binding.capability)
     if not before or capability is None:
         return ""
@@ -42,7 +44,7 @@ def misfit(catalog: Catalog, binding: Binding) -> str:
 
 
 def is_shipped_gate(catalog: Catalog, id: str) -> bool:
-    """Whether a capability is, or stands instead of, a shipped one that says whether something is allowed."""
+    """Return whether a capability is a shipped one that answers `allowed`, or replaces such a one."""
     own = catalog.capabilities.get(id)
     known = [each for each in (own, *catalog.replaced.get(id, ())) if each is not None]
     return any(_allows(each) and is_shipped_file(catalog, each.file) for each in known)
@@ -56,7 +58,7 @@ def _allows(capability: Capability) -> bool:
 def find_weakened(
     capability: Capability, before: Capability
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Where a capability is less safe than one that it replaces: the path of the key, and what is weaker."""
+    """Yield where a capability is less safe than the one it replaces: the path of the key, and the reason."""
     new, old = (each.safety or Safety() for each in (capability, before))
     for key, reason in find_weakened_safety(new, old):
         yield ("safety", key), reason

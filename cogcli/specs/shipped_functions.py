@@ -58,12 +58,12 @@ OPEN_FUNCTIONS: Final = frozenset(
     """.strip().splitlines()
     for function in line.split()[1:]
 )
-"""`module:function` of each shipped function that computes, or reads files inside the project, and does nothing else.
+"""`module:function` of each shipped function that only computes, or reads files inside the project.
 
-It has no effect, reaches no network and no store, starts no program, and its capability asks for no confirmation and no
+It has no effect, reaches no network and no store, and starts no program. Its capability requires no confirmation and no
 more than standard trust.
 """
 FETCH_PAGE: Final = f"{_PACKAGE}fetch:fetch_page"
-"""Reaches the network: a project that is not trusted may call it for the hosts of `--allow-host` alone."""
+"""Reaches the network. An untrusted project may call it only for the hosts of `--allow-host`."""
 BEHIND_WALL: Final = frozenset({f"{_PACKAGE}snippet:execute"})
-"""`module:function` of the shipped functions that run nothing without a wall (docs/reference/service.md#isolation)."""
+"""`module:function` of the shipped functions that require a wall (docs/reference/service.md#isolation)."""

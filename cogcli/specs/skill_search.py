@@ -1,4 +1,4 @@
-"""Which skill a message asks for, by the same search of words as `skills search`
+"""The search for the skill that a message requests, with the word search of `skills search`
 (docs/reference/agent-run.md#without-pack). Pure."""
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from cogcli.specs.sample_inputs import written_value
 from cogcli.specs.word_search import SearchField, Weight, stems, weigh
 
 NEAREST: Final = 3
-"""How many are named where none is clear."""
+"""The number of skills that are named if none is a clear hit."""
 _CLEAR: Final = 1.1
-"""How many times the next one's weight a clear hit has."""
+"""The factor by which a clear hit exceeds the next weight."""
 _NOTHING: Final = Weight(0.0, 0.0)
 _SAID: Final = 0.5
-"""The share of the words of a message that a clear hit has."""
+"""The share of a message's words that a clear hit must match."""
 _EXAMPLES: Final = {
     "string": "=…",
     "integer": "=1",
@@ -34,7 +34,7 @@ _FILES: Final = ("text", "content", "document", "html", "markdown", "source")
 
 
 class FoundSkill(NamedTuple):
-    """A skill that may be meant: what it lacks to run, and a line to run it."""
+    """A skill that may be meant: its missing inputs, and a line to run it."""
 
     skill_id: str
     description: str
@@ -43,20 +43,20 @@ class FoundSkill(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The skill in two lines: what it does and needs, and how to run it."""
+        """The skill in two lines: its description and needs, and how to run it."""
         needs = f" It needs {', '.join(self.missing)}." if self.missing else ""
         return f"{self.skill_id}: {' '.join(self.description.split())}{needs}\n  {self.run}"
 
 
 class SkillAnswer(NamedTuple):
-    """What a message asks for: one skill that is clearly meant, else the nearest ones."""
+    """The result of a search: one skill that is clearly meant, or the nearest ones."""
 
     hit: FoundSkill | None
     nearest: tuple[FoundSkill, ...] = ()
 
     @property
     def text(self) -> str:
-        """The answer to whoever asked."""
+        """The answer to the user."""
         if self.hit is not None:
             return self.hit.text
         if not self.nearest:
@@ -74,8 +74,8 @@ def skill_texts(
     fields: Iterable[str],
     calls: Iterable[str],
 ) -> list[SearchField]:
-    """What a search for a skill looks through: use cases, id and name, then tags and description, then the names of
-    fields and of what it calls."""
+    """Return the searched texts of a skill: id and use cases, name, tags and description, names of fields, ids of
+    calls. The weight falls in this order."""
     return [
         SearchField(id, 4),
         SearchField(_joined(metadata.get("use_cases")), 4),
@@ -88,12 +88,14 @@ def skill_texts(
 
 
 def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, Weight]:
-    """The weight of each of some skill tools for a message, the heaviest first, then by id: up to twice what a search
-    gives it, for the share of the words of its id that the message has."""
+    """Return the weight of each skill tool for a message, the highest first, then by id.
+
+    The search weight is multiplied by up to 2, by the share of the id's words that the message contains.
+    """
     asked = stems(message)
     found = weigh(asked, {id: _texts(tools[id]) for id in sorted(tools)})
     weights = {
-        id: Weight(weight.value * (1 + _part_named(id, asked)), weight.share)
+        id: Weight(weight.value * (1 + _matched_id_share(id, asked)), weight.share)
         for id, weight in found.items()
     }
     return dict(sorted(weights.items(), key=lambda each: -each[1].value))
@@ -102,7 +104,7 @@ def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, Weight]:
 def answer_for(
     message: str, given: Mapping[str, Any], tools: Mapping[str, Capability]
 ) -> SkillAnswer:
-    """What a message asks for among these tools; `given` are the inputs that it came with."""
+    """Return the skills that a message requests among these tools. `given` are the inputs in the message."""
     weights = rank(message, tools)
     found = tuple(_found(tools[id], given) for id in list(weights)[:NEAREST])
     best, second = [*weights.values(), _NOTHING, _NOTHING][:2]
@@ -118,8 +120,8 @@ def _texts(tool: Capability) -> list[SearchField]:
     )
 
 
-def _part_named(id: str, asked: list[str]) -> float:
-    """The share of the words of an id that are asked for."""
+def _matched_id_share(id: str, asked: list[str]) -> float:
+    """Return the share of the words of an id that are in the message."""
     words = stems(id.removeprefix(NESTED))
     return sum(word in asked for word in words) / max(1, len(words))
 
@@ -138,7 +140,7 @@ def _found(tool: Capability, given: Mapping[str, Any]) -> FoundSkill:
 
 
 def run_line(skill_id: str, inputs: Fields, given: Mapping[str, Any] = {}) -> str:
-    """A line to paste: every input that is given, and every other required one with a value of its type to replace."""
+    """Return a command to paste, with every given input, and a sample value for every other required one."""
     words = [f"cogcli run {skill_id}"]
     for name, field in inputs.items():
         value = given.get(name)

@@ -21,7 +21,7 @@ _WRITTEN_OUT: Final = (
 
 
 def check_skill(raw: dict[str, Any], report: ProblemReport) -> None:
-    """Report the faults of a skill that its shape cannot express."""
+    """Report faults of a skill that its shape cannot express."""
     check_version(raw, report)
     for side in ("inputs", "outputs"):
         check_fields(raw.get(side), side, report)
@@ -32,7 +32,7 @@ def check_skill(raw: dict[str, Any], report: ProblemReport) -> None:
 
 
 def check_steps(raw: dict[str, Any], report: ProblemReport, *path: str | int) -> None:
-    """Report the faults of the `steps` of a skill, or of what lies at a path of another file."""
+    """Report the faults of the `steps` of a skill, or of the steps at a path of another file."""
     seen: dict[str, int] = {}
     for index, step in enumerate(list_of(raw.get("steps"))):
         if not isinstance(step, dict):

@@ -1,4 +1,4 @@
-"""Skills as tools of a pack: `skill:ID` beside capabilities (docs/reference/pack.md#skills)."""
+"""Skills as tools of a pack: `skill:ID` next to capabilities (docs/reference/pack.md#skills)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from cogcli.specs.skill import list_targets
 
 
 def tool_names(catalog: Catalog) -> Collection[str]:
-    """What a pack may name as something to call: capabilities by id and alias, skills as `skill:ID`."""
+    """Return the names that a pack may call: capabilities by id and alias, skills as `skill:ID`."""
     return dict.fromkeys([*catalog.by_name, *(NESTED + id for id in catalog.skills)])
 
 
 def skill_tools(
     catalog: Catalog, pack: Pack, callable_here: Mapping[str, Capability]
 ) -> dict[str, Capability]:
-    """By `skill:ID` the contract of each skill that the pack names, if all that it reaches can be called here, which
-    has these capabilities by name."""
+    """Return by `skill:ID` the contract of each skill that the pack names.
+
+    A skill is left out if it reaches a capability that is not in `callable_here`, which maps names to capabilities.
+    """
     found = {}
     for name in _named(pack):
         skill = catalog.skills.get(name.removeprefix(NESTED))
@@ -33,7 +35,7 @@ def skill_tools(
 
 
 def find_tool(catalog: Catalog, name: str) -> Capability | None:
-    """A capability by id or alias, or the contract of a `skill:ID`."""
+    """Return a capability by id or alias, or the contract of a `skill:ID`. None for an unknown name."""
     skill = catalog.skills.get(name.removeprefix(NESTED)) if name.startswith(NESTED) else None
     return (
         contract_of(skill, catalog.skills, catalog.by_name) if skill else catalog.capability(name)
@@ -41,7 +43,7 @@ def find_tool(catalog: Catalog, name: str) -> Capability | None:
 
 
 def called_by(payload: Mapping[str, Any]) -> str:
-    """What a step called, by its closing event and as a pack names it; empty where it called nothing."""
+    """Return the capability or `skill:ID` that a step called, from its closing event. Empty if it called none."""
     uses = payload.get("uses")
     nested = uses if isinstance(uses, str) and uses.startswith(NESTED) else ""
     return payload.get("capability") or nested
@@ -56,7 +58,7 @@ def _named(pack: Pack) -> Iterator[str]:
 def contract_of(
     skill: Skill, skills: Mapping[str, Skill], callable_here: Mapping[str, Capability]
 ) -> Capability | None:
-    """A skill as a capability that reaches others; None where one of them cannot be called here."""
+    """Return a skill as a capability that reaches others, or None if one of them is not callable here."""
     reached: dict[str, Capability] = {}
     waiting, seen = list_targets(skill), {NESTED + skill.id}
     while waiting:
@@ -92,7 +94,7 @@ def contract_of(
 
 
 def _effects_of(reached: Mapping[str, Capability]) -> Properties:
-    """The properties of a capability that has the effects of all these; an unknown one counts as an effect."""
+    """Return the properties of a capability that combines all these effects. An unknown effect counts as an effect."""
     effects = {capability.effect for capability in reached.values()}
     return Properties(
         side_effects=not effects <= {"none"}, idempotent=effects <= {"none", "idempotent"}

@@ -1,4 +1,4 @@
-"""Reading one spec file: its bytes once, their digest, and its checked mapping from the cache or the parser."""
+"""The reader of one spec file: its bytes once, their digest, and its checked mapping from the cache or the parser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.base.canonical import digest, digest_of
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.problems import Problem, suggestion
-from cogcli.specs.cache import Compiled, CompiledCache
+from cogcli.specs.cache import CompiledCache, CompiledFile
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.layout import IS_ID
 from cogcli.specs.problem_report import ProblemReport
@@ -23,7 +23,7 @@ MAX_BYTES: Final = 256 * 1024
 
 
 class SpecFile(NamedTuple):
-    """A spec file that was read. `raw` is None where it has errors; `id` is then the id in its path or file."""
+    """A spec file after reading. `raw` is None if it has errors; `id` is then the id in its path or file."""
 
     found: FoundFile
     file: str
@@ -34,7 +34,7 @@ class SpecFile(NamedTuple):
 
 
 class SpecReader:
-    """Reads spec files, each once. Shown names are relative to `base` where the file is below it."""
+    """Reads spec files, each once. Shown names are relative to `base` for files below it."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class SpecReader:
         self._loaded: dict[tuple[str, str], SpecFile] = {}
 
     def display_path(self, path: str) -> str:
-        """The name of a file in messages."""
+        """Return the name of a file in messages."""
         return path[len(self._base) :] if path.startswith(self._base) else path
 
     def load(self, found: FoundFile) -> SpecFile:
-        """The file, checked by itself and against its path; for an entry its part of the file."""
+        """Return the file, checked alone and against its path. For an entry return its part of the file."""
         if found.entry:
             return self._entry(found)
         key = (found.kind, found.path)
@@ -66,13 +66,13 @@ class SpecReader:
         return loaded
 
     def entries(self, found: FoundFile) -> dict[str, Any]:
-        """The services of a file with several, None for each with errors; empty for another file."""
+        """Return the services of a file with several, None for each with errors. Empty for another file."""
         raw = self.load(found._replace(kind="services", id="", entry=False)).raw
         services: dict[str, Any] = raw["services"] if raw else {}
         return services
 
     def parse(self, path: str) -> Parsed:
-        """A file parsed but not checked: its kind is not known yet."""
+        """Return a parsed but unchecked file, whose kind is still unknown."""
         from cogcli.base.yaml import reader
 
         file = self.display_path(path)
@@ -81,7 +81,7 @@ class SpecReader:
         return reader.read_file(path, file=file)[1]
 
     def _entry(self, found: FoundFile) -> SpecFile:
-        """One service of a file with several, pinned by its own entry, not by the whole file."""
+        """Return one service of a file with several. Its pin covers only its entry, not the whole file."""
         expected = self.entries(found).get(found.id)
         raw = None if expected is None else {"id": found.id, **expected}
         return SpecFile(
@@ -105,7 +105,7 @@ class SpecReader:
             except FileRefused:
                 from cogcli.base.yaml import reader
 
-                # For the problem; what has become readable meanwhile is read as it is now.
+                # Read again for the problem; a file that is readable now is used.
                 data, parsed = reader.read_file(found.path, file=file)
                 if not data:
                     self.places[file] = parsed.places
@@ -150,15 +150,15 @@ class SpecReader:
             and not parsed.problems
             and not _path_mismatches(found, raw)
         ):
-            # What is refused, tolerated in one layer, or holds a credential, stands in its own file alone.
+            # A mapping that is refused, tolerated in one layer, or holds a credential is never cached.
             kept = [
                 [p.code, p.severity, p.line, p.column, p.path, p.message, p.hint] for p in problems
             ]
-            self._cache.keep(found.kind, read.digest, Compiled(raw, kept))
+            self._cache.keep(found.kind, read.digest, CompiledFile(raw, kept))
         return self._check_path(read, raw, problems)
 
     def _check_path(self, read: SpecFile, raw: dict[str, Any], problems: list[Problem]) -> SpecFile:
-        """The file, refused where its content contradicts its path."""
+        """Return the file, refused if its content contradicts its path."""
         misplaced = _path_mismatches(read.found, raw)
         if not misplaced:
             return read._replace(id=_id_of(read.found, raw), raw=raw, problems=problems)
@@ -171,8 +171,10 @@ class SpecReader:
 
 
 def is_tolerated(found: FoundFile, problem: Problem) -> bool:
-    """Whether a key may stand twice there: in the free metadata of a skill or capability of a lenient layer, unless it
-    says which bindings may be chosen."""
+    """Return whether a repeated key is allowed: in the free metadata of a skill or capability of a lenient layer.
+
+    The key that limits the eligible bindings must not repeat.
+    """
     _, _, below = problem.path.partition("/metadata/")
     return (
         found.layer.lenient
@@ -183,7 +185,7 @@ def is_tolerated(found: FoundFile, problem: Problem) -> bool:
 
 
 def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """The keys that contradict the path, as (key, message, hint)."""
+    """Return the keys that contradict the path, as (key, message, hint)."""
     wrong = []
     if found.kind == "pack":
         id = _id_of(found, raw)
@@ -222,7 +224,7 @@ def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, s
 
 
 def _id_of(found: FoundFile, raw: dict[str, Any]) -> str:
-    """The id of a checked mapping, of a pack with its version; empty for a file without one."""
+    """Return the id of a checked mapping, with the version for a pack. Empty for a file without one."""
     if found.kind == "pack":
         return f"{raw['pack_meta']['pack_id']}@{raw['pack_meta']['pack_version']}"
     return raw.get("id") or ""

@@ -1,7 +1,7 @@
-"""The specs of one run as one JSON document, kept as a blob of the episode, and a catalog from it.
+"""The specs of one run as one JSON document, kept as a blob of the episode, and the catalog made from it.
 
-An episode is explained and replayed from this alone, without its project. Keys keep the order of their files: writes
-happen in mapping order, so that sorted keys would be another skill.
+An episode is explained and replayed from this document alone, without its project. Keys keep the order of their files:
+writes happen in mapping order, so sorted keys would change the skill.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ SCHEMA: Final = "specs/1"
 
 
 def document_of(catalog: Catalog) -> dict[str, Any]:
-    """The catalog's specs as declared in their files, bases folded in, each with its places.
+    """Return the catalog's specs as declared in their files, with bases merged in, each with its places.
 
-    Credentials written out in them are masked: the pins show whether a file has changed.
+    Credentials written out in them are masked. The pins show whether a file has changed.
     """
     specs = {}
     for key, raw in catalog.raw.items():
@@ -42,9 +42,9 @@ def document_of(catalog: Catalog) -> dict[str, Any]:
 
 
 def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
-    """The catalog of such a document. None of its services is trusted.
+    """Return the catalog in such a document. None of its services is trusted.
 
-    Raises ValueError, KeyError, TypeError or AttributeError for a document that holds something else.
+    Raise ValueError, KeyError, TypeError or AttributeError for an invalid document.
     """
     catalog = Catalog(
         skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, packs={}, raw={}, partial=True,
@@ -67,7 +67,8 @@ def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
 
 
 def without_secret_requirements(catalog: Catalog) -> Catalog:
-    """The catalog for reading a log: secret values are masked in a log, so that their declarations are not enforced."""
+    """Return the catalog for reading a log. Declarations of secret values are not enforced, since the log masks
+    them."""
     kinds: tuple[dict[str, Any], ...] = (catalog.skills, catalog.capabilities)
     for specs in kinds:
         for id, spec in specs.items():
@@ -76,7 +77,7 @@ def without_secret_requirements(catalog: Catalog) -> Catalog:
 
 
 def _relax(fields: Fields) -> Fields:
-    """The fields with those of masked values, which are always text, without demands."""
+    """Return the fields without requirements on masked values, which are always text."""
     relaxed = dict(fields)
     for name, field in fields.items():
         if names_secret(name):
@@ -86,8 +87,11 @@ def _relax(fields: Fields) -> Fields:
 
 
 class _PinnedKind(NamedTuple):
-    """How specs of a kind are kept: their table in a catalog, the members that say where they were found, how they are
-    built, and where credentials are written out in them; of kinds without that a credential is an error."""
+    """How specs of a kind are stored: their table in a catalog, the members with their place, the function that builds
+    them, and the one that finds credentials in them.
+
+    A kind without the last one cannot have credentials.
+    """
 
     table: str
     place: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Values as a step writes them in `input` and `otherwise`: references, `{$literal: v}` and `{$text: "..."}`
+"""Values in `input` and `otherwise` of a step: references, `{$literal: v}` and `{$text: "..."}`
 (docs/reference/skill.md#texts)."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PLACEHOLDER: Final = re.compile(r"([^:\s]+)(?::-(.*))?", re.DOTALL)
 
 
 class TextSlot(NamedTuple):
-    """A reference in the text of a `$text`: its offset there, and what stands in its place where it is missing."""
+    """A reference in a `$text`: its offset, and the default text for a missing value."""
 
     reference: Reference
     offset: int
@@ -25,9 +25,12 @@ class TextSlot(NamedTuple):
 
 
 class ValuePart(NamedTuple):
-    """One part of a value. `kind`: `plain` a text by itself, `text` that of a `$text`, `literal` what is meant as it
-    is, `odd` a `$text` that is none, `mixed` a `$literal` or `$text` beside other keys. The last key of `path`
-    says which of the two it is. `braces`: an object that has one key, a path, and nothing behind it."""
+    """One part of a value.
+
+    `kind` is `plain` for a text, `text` for the text of a `$text`, `literal` for a `$literal`, `odd` for an invalid
+    `$text`, `mixed` for a `$literal` or `$text` next to other keys. The last key of `path` is then one of these two.
+    `braces` is an object with a single key, a path, and no value.
+    """
 
     kind: Literal["plain", "text", "literal", "odd", "mixed", "braces"]
     path: KeyPath
@@ -35,18 +38,18 @@ class ValuePart(NamedTuple):
 
 
 def reference_of(text: str, loops: frozenset[str]) -> Reference | None:
-    """The reference in a text, None for a literal; loop names are known only in their own step."""
+    """Return the reference in a text, or None for a literal. Loop names are known only in their own step."""
     return parse(text) or (parse_loop(text, loops) if loops else None)
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is `{$text: ...}`."""
+    """Return whether a value is `{$text: ...}`."""
     return isinstance(value, dict) and len(value) == 1 and TEXT in value
 
 
 @lru_cache(maxsize=1024)
 def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | TextSlot, ...]:
-    """The pieces of a `$text`. Raises TemplateFault."""
+    """Return the pieces of a `$text`. Raise TemplateFault."""
 
     def slot(inner: str, offset: int) -> TextSlot:
         match = _PLACEHOLDER.fullmatch(inner)
@@ -59,7 +62,8 @@ def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | Te
 
 
 def parts_of(value: Any, path: KeyPath = ()) -> Iterator[ValuePart]:
-    """Every text of a value that may be read, and every misuse of `$literal` and `$text`; keys never."""
+    """Yield every text of a value that may be a reference, and every misuse of `$literal` and `$text`. Keys are left
+    out."""
     if isinstance(value, str):
         yield ValuePart("plain", path, value)
     elif isinstance(value, list):
@@ -84,7 +88,7 @@ def parts_of(value: Any, path: KeyPath = ()) -> Iterator[ValuePart]:
 
 
 def references_in(value: Any, loops: frozenset[str] = frozenset()) -> Iterator[Reference]:
-    """The references that a value reads, in order, of one without faults."""
+    """Yield the references that a value without faults reads, in order."""
     for part in parts_of(value):
         if part.kind == "plain" and (reference := reference_of(part.text, loops)):
             yield reference

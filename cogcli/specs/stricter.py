@@ -1,10 +1,11 @@
 """The stricter of two declarations of one capability, for a run that resumes with changed specs.
 
-1. Levels: the higher one. Confirmation: if either demands it. Targets and constraints: those of both.
-2. Gates: those of both, the earlier declaration's first, so that they keep their positions; a gate that both name with
-   the same input counts once, with the stricter `on_fail`.
+1. Levels: the higher one. Confirmation: if either requires it. Targets and constraints: those of both.
+2. Gates: those of both, the earlier declaration's first, so that they keep their positions. A gate in both with the
+   same input counts once, with the stricter `on_fail`.
 3. Effects: the class that promises less.
-Everything else is the present declaration's.
+
+All other members are those of the present declaration.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ _DECLARED: Final[dict[str, tuple[bool | None, bool]]] = {
     "unknown": (None, False),
     "effect": (True, False),
 }
-"""By effect class what it declares of side effects and of being idempotent."""
+"""By effect class: its `side_effects` and `idempotent` properties."""
 
 
 def stricter_of(
     present: Mapping[str, Capability], earlier: Mapping[str, Capability]
 ) -> dict[str, Capability]:
-    """The present capabilities, each made as strict as its earlier declaration."""
+    """Return the present capabilities, each made as strict as its earlier declaration."""
     return {
         id: stricter(capability, earlier[id]) if id in earlier else capability
         for id, capability in present.items()
@@ -42,7 +43,7 @@ def stricter_of(
 
 
 def stricter(present: Capability, earlier: Capability) -> Capability:
-    """The present capability with the stricter of both declarations."""
+    """Return the present capability with the stricter of both declarations."""
     effect = max(present.effect, earlier.effect, key=_EFFECTS.index)
     safety = stricter_safety(present.safety, earlier.safety)
     if (safety, effect) == (present.safety, present.effect):
@@ -53,7 +54,7 @@ def stricter(present: Capability, earlier: Capability) -> Capability:
 
 
 def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | None:
-    """A block with the demands of both; None without either."""
+    """Return a safety block with the requirements of both, or None without either."""
     if present is None or earlier is None or present == earlier:
         return present or earlier
     levels = {
@@ -61,7 +62,9 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
         "requires_confirmation": present.requires_confirmation or earlier.requires_confirmation,
     }
     gates = {
-        phase: [_written(gate) for gate in _gates(getattr(present, phase), getattr(earlier, phase))]
+        phase: [
+            _gate_members(gate) for gate in _gates(getattr(present, phase), getattr(earlier, phase))
+        ]
         for phase in GATES
     }
     lists = {
@@ -72,8 +75,8 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
     return Safety.of({**earlier.json, **present.json, **levels, **demands})
 
 
-def _written(gate: Gate) -> dict[str, Any]:
-    """A gate as the file of a capability has it."""
+def _gate_members(gate: Gate) -> dict[str, Any]:
+    """Return the members of a gate as in a capability file."""
     return {name: value for name, value in vars(gate).items() if value is not None}
 
 

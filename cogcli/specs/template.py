@@ -24,8 +24,10 @@ DATA: Final = "$data"
 
 
 class TemplateSlot(NamedTuple):
-    """A reference to the input: its path below `input`, whether it is the whole value, and its default text; or to a
-    variable of the service."""
+    """A reference to the input or to a variable of the service.
+
+    For the input it has its path below `input`, whether it is the whole value, and its default text.
+    """
 
     path: tuple[str, ...]
     whole: bool
@@ -34,12 +36,12 @@ class TemplateSlot(NamedTuple):
 
     @property
     def certain(self) -> tuple[str, ...]:
-        """The path up to its first `*`: beyond it elements may differ."""
+        """The path up to its first `*`. After it elements may differ."""
         return self.path[: self.path.index(EACH)] if EACH in self.path else self.path
 
 
 class TemplateFault(ValueError):
-    """A text that is not a template: its message is the reason, `offset` the place in it."""
+    """Raised for a text that is not a template. The message is the reason, `offset` the place in the text."""
 
     def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
@@ -51,7 +53,7 @@ Slot = TypeVar("Slot")
 
 @lru_cache(maxsize=4096)
 def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
-    """The literal texts and slots of a template text. Raises TemplateFault."""
+    """Return the literal texts and slots of a template text. Raise TemplateFault."""
     whole = _WHOLE.fullmatch(text)
     if whole:
         return (TemplateSlot(tuple((whole[1] or whole[2]).split(".")), whole=True),)
@@ -63,8 +65,10 @@ def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
 
 
 def split_placeholders(text: str, read: Callable[[str, int], Slot]) -> Iterator[str | Slot]:
-    """The literal texts of a text, and what `read` makes of the inside and the offset of each `${...}`; `$${` is a
-    plain `${`. Raises TemplateFault."""
+    """Yield the literal texts of a text, and the result of `read` for the inside and offset of each `${...}`.
+
+    `$${` is a plain `${`. Raise TemplateFault.
+    """
     position = 0
     while position < len(text):
         start = text.find("${", position)
@@ -99,7 +103,7 @@ def _slot(inner: str, offset: int) -> TemplateSlot:
 
 
 def texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Every template text of a request, with its path; texts under `$literal` are none."""
+    """Yield every template text of a request, with its path. Text inside `$literal` is not a template."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, list):
@@ -112,22 +116,22 @@ def texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def is_literal(value: Any) -> bool:
-    """Whether a mapping is `{$literal: v}`."""
+    """Return whether a value is `{$literal: v}`."""
     return isinstance(value, dict) and len(value) == 1 and LITERAL in value
 
 
 def is_file(value: Any) -> bool:
-    """Whether a mapping is `{$file: input.x, as: ...}`."""
+    """Return whether a value is `{$file: input.x, as: ...}`."""
     return isinstance(value, dict) and FILE in value
 
 
 def is_data(value: Any) -> bool:
-    """Whether a mapping is `{$data: v}`."""
+    """Return whether a value is `{$data: v}`."""
     return isinstance(value, dict) and len(value) == 1 and DATA in value
 
 
 def files_in(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
-    """Every `{$file: ...}` of a request, with its path."""
+    """Yield every `{$file: ...}` of a request, with its path."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from files_in(item, (*path, index))
@@ -139,7 +143,7 @@ def files_in(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, dict[str
 
 
 def find_mixed_literals(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
-    """The paths of `$literal` keys with other keys beside them."""
+    """Yield the paths of `$literal` keys with other keys next to them."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from find_mixed_literals(item, (*path, index))

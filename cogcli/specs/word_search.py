@@ -1,5 +1,8 @@
-"""Which of some texts words mean, the best first: BM25 over fields of different weight, by stems
-(docs/reference/command-line.md#search). Pure; everything is counted anew at each search, there is no index."""
+"""The ranking of texts for words: BM25 over fields of different weight, by stems
+(docs/reference/command-line.md#search).
+
+Pure; there is no index, and each search counts again.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _COMMON: Final = frozenset(
     "then there these they this those to use want was we were what when where which who why will with would you "
     "your".split()
 )
-"""Words that say nothing of what is asked for."""
+"""Words without meaning for a search."""
 _ENDS: Final = (
     "ifications", "ification", "izations", "ization", "isation", "ications", "ication", "ations", "ation", "ating",
     "ators", "ator", "ated", "ates", "ate", "ifying", "ifies", "ified", "ify", "izing", "ising", "izes", "ises", "ized",
@@ -26,31 +29,31 @@ _ENDS: Final = (
     "es", "ly", "al", "s", "y", "e",
 )  # fmt: skip
 _SHORTEST: Final = 3
-"""Letters that stay of a word whose end is cut off."""
+"""The fewest letters of a stem."""
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.35
 _BEGINNING: Final = 0.5
-"""What a word counts that only begins one of the text."""
+"""The weight of a search word that is only the beginning of a word in the text."""
 _FRACTION: Final = 0.3
-"""The part of the best weight that a hit needs."""
+"""The fraction of the best weight that a hit needs."""
 
 
 class SearchField(NamedTuple):
-    """A part of a text, and how much a word in it weighs."""
+    """A part of a text, and the weight of a word in it."""
 
     text: str
     weight: float
 
 
 class Hits(NamedTuple):
-    """The keys of the texts that are meant, the best first; where there are none, words that are near."""
+    """The keys of the matching texts, the best first. If there are none, similar words."""
 
     keys: tuple[str, ...]
     near: tuple[str, ...] = ()
 
 
 def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> Hits:
-    """The texts that words mean. A key that stands among the words comes first."""
+    """Return the texts that match these words. A key that is among the words comes first."""
     asked = stems(" ".join(words))
     weights = {key: weight.value for key, weight in weigh(asked, texts).items()}
     exact = [key for key in texts if key in [*words]]
@@ -64,13 +67,14 @@ def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> 
 
 
 def stems(text: str) -> list[str]:
-    """The stems of the words of a text that say something, each once."""
+    """Return the stems of the meaningful words of a text, each once."""
     said = [word for word in _WORD.findall(text.lower()) if word not in _COMMON]
     return list(dict.fromkeys(map(stem, said)))
 
 
 def stem(word: str) -> str:
-    """A word without the end by which its forms differ: `summarize`, `summaries` and `summary` are `summar`."""
+    """Return a word without the ending by which its forms differ: `summarize`, `summaries` and `summary` give
+    `summar`."""
     for end in _ENDS:
         if word.endswith(end) and len(word) - len(end) >= _SHORTEST and not word.endswith("ss"):
             return word[: -len(end)]
@@ -78,15 +82,15 @@ def stem(word: str) -> str:
 
 
 class Weight(NamedTuple):
-    """How much a text is meant, and the share of the words asked for that it has."""
+    """The weight of a text, and the share of the search words that it contains."""
 
     value: float
     share: float
 
 
 def weigh(asked: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> dict[str, Weight]:
-    """The weight of each text for these stems. Of two that have equally heavy words that comes first which has more of
-    them."""
+    """Return the weight of each text for these stems. Among texts with equally heavy words, the one with more of them
+    ranks higher."""
     counted = {key: _counts(fields) for key, fields in texts.items()}
     mean = sum(each.length for each in counted.values()) / max(1, len(counted)) or 1.0
     weights = dict.fromkeys(counted, 0.0)
@@ -104,7 +108,7 @@ def weigh(asked: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> d
 
 
 class _Counts(NamedTuple):
-    """How often each stem stands in a text, by weight; and the length of the text."""
+    """The weighted count of each stem in a text, and the length of the text."""
 
     stems: Counter[str]
     length: int
@@ -122,7 +126,7 @@ def _counts(fields: Sequence[SearchField]) -> _Counts:
 
 
 def _frequency(word: str, counts: _Counts) -> float:
-    """How often a text has a stem, by weight; else how often it has words that begin with it."""
+    """Return the weighted count of a stem in a text, or of the words that begin with it."""
     if often := counts.stems.get(word):
         return often
     if len(word) < _SHORTEST:
@@ -133,7 +137,7 @@ def _frequency(word: str, counts: _Counts) -> float:
 
 
 def _near(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> tuple[str, ...]:
-    """Words of the texts that look like those asked for."""
+    """Return words of the texts that resemble the search words."""
     known = {
         word
         for fields in texts.values()

@@ -1,4 +1,4 @@
-"""Stores in SQLite, a file of each for a project: what agents know, and what they remember of their users."""
+"""Stores in SQLite, one file each per project: the knowledge of agents, and their memory of users."""
 
 from typing import Final
 

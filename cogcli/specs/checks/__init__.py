@@ -1,5 +1,8 @@
-"""The static checks of a catalog (docs/reference/spec-files.md#problems, docs/reference/skill.md#checks):
-every problem, before anything runs. `CHECKS` names them; each reports to its context."""
+"""The static checks of a catalog (docs/reference/spec-files.md#problems, docs/reference/skill.md#checks): they find
+every problem before a run.
+
+`CHECKS` lists them; each reports to its context.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ from cogcli.specs.contradictions import weigh
 
 
 def check_contracts(context: CheckContext) -> None:
-    """Compare bindings with what describes their services; of one skill's closure only those that it needs."""
+    """Compare bindings with the documents of their services. For one skill's closure, only the bindings that it
+    needs."""
     catalog, needed = context.catalog, context.needed
     bindings = [b for b in catalog.bindings.values() if needed is None or b.file in needed.files]
     for name, protocol in context.protocols.items():
@@ -39,17 +43,17 @@ CHECKS: Final[dict[str, Callable[[CheckContext], None]]] = {
     "selection": check_choices,
     "contracts": check_contracts,
 }
-"""In the order in which they are made."""
+"""The checks in the order in which they run."""
 
 
 def check(
     catalog: Catalog, *, options: SelectionOptions | None = None, shipped_too: bool = False
 ) -> list[Problem]:
-    """All problems of a catalog in order, including those of reading.
+    """Return all problems of a catalog in order, including those of reading.
 
-    For one skill's closure only those of files that it needs: of bindings and services the chosen ones and their
-    fallbacks. For files given by name only theirs. What later layers break in shipped files is of severity R; with
-    `shipped_too` an error as any other. Raises EnvironmentRefusal for an unknown schema engine.
+    For one skill's closure only problems in files that it needs are returned: of bindings and services the chosen ones
+    and their fallbacks. For files given by name only theirs. Damage that later layers do to shipped files has severity
+    R; with `shipped_too` it is an ordinary error. Raise EnvironmentRefusal for an unknown schema engine.
     """
     found = _problems(catalog, options or SelectionOptions())
     return found if shipped_too else as_unusable(catalog, found)
@@ -63,7 +67,7 @@ def _problems(catalog: Catalog, options: SelectionOptions) -> list[Problem]:
     problems = [*catalog.problems, *(weigh(problem, catalog) for problem in context.problems())]
     only, documents, needed = catalog.only, context.documents, context.needed
     if needed is not None:
-        # Only the documents of what is needed were looked at.
+        # Only documents of needed services were checked.
         return sort_problems(p for p in problems if p.file in documents or needed.holds(p))
     if only is None:
         return sort_problems(problems)

@@ -1,4 +1,4 @@
-"""The problem of a path that leads to a member that a value does not have (docs/reference/skill.md#flow-checks)."""
+"""The report of a path to a member that a value does not have (docs/reference/skill.md#flow-checks)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ def report_absent(
     severity: Severity = "E",
     **details: Unpack[Details],
 ) -> None:
-    """`ref.field`, or `ref.walk` into a value without members: of a path whose first `start` parts are known, which
-    led to `inside`."""
+    """Report `ref.field`, or `ref.walk` for a path into a value without members.
+
+    The first `start` parts of the path are known; `inside` is the result for the rest.
+    """
     absent, failed = inside.absent, start + inside.failed
     if absent is None:
         return

@@ -22,7 +22,7 @@ from cogcli.specs.template import FILE, TemplateFault, files_in, parse_template,
 
 
 def check_bindings(context: CheckContext) -> None:
-    """Report the problems of each binding with the rest of the catalog."""
+    """Report conflicts of each binding with the rest of the catalog."""
     for binding in context.checked(context.catalog.bindings):
         report = context.report(binding.file).part(f"binding `{binding.id}`")
         capability = context.catalog.capability(binding.capability)
@@ -33,7 +33,7 @@ def check_bindings(context: CheckContext) -> None:
             before = made_for(context.catalog, binding)
             _check_request(context, binding, capability, before, report)
             _check_response(binding, capability, before, report)
-            if not misfit(context.catalog, binding):  # else it is not called
+            if not misfit(context.catalog, binding):  # a misfit is never called
                 _check_files(binding, capability, report)
                 _check_required_outputs(binding, capability, report)
         _check_service(context, binding, report)
@@ -69,7 +69,7 @@ def _check_service(context: CheckContext, binding: Binding, report: ProblemRepor
 
 
 def _check_service_names(context: CheckContext, binding: Binding, report: ProblemReport) -> None:
-    """Report `service.NAME` where the service has no variable of that name."""
+    """Report `service.NAME` if the service has no such variable."""
     service = context.catalog.services.get(binding.service)
     if service is None:
         return
@@ -103,7 +103,10 @@ def _check_request(
     before: Sequence[Capability],
     report: ProblemReport,
 ) -> None:
-    """`before`: what a later layer replaced of the capability that a shipped binding was written for."""
+    """Report inputs in a request that the capability does not have.
+
+    `before` are the capabilities that a later layer replaced, for which a shipped binding was written.
+    """
     expected = [
         each
         for number, check in enumerate(binding.checks)
@@ -155,7 +158,7 @@ def _path_keys(context: CheckContext, binding: Binding) -> Collection[str]:
 
 
 def _check_files(binding: Binding, capability: Capability, report: ProblemReport) -> None:
-    """Report the first file that is sent though no gate of the capability looks at what is read."""
+    """Report the first file that is sent if the capability has no gate to check what is read."""
     for path, value in files_in(binding.request, ("request",)):
         if not (capability.safety and capability.safety.mandatory_pre_gates):
             message = f"`{'.'.join(map(str, path))}` sends a file, and no gate of `{capability.id}` looks at its path"

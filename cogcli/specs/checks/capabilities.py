@@ -1,6 +1,6 @@
 """Checks of capabilities against each other (docs/reference/capability.md#hints,
-docs/reference/capability.md#replacing), and of the examples in their metadata, as far as these can be checked without a
-call (docs/reference/capability.md#examples)."""
+docs/reference/capability.md#replacing), and of the examples in their metadata, without a call
+(docs/reference/capability.md#examples)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cogcli.specs.shipped_fit import find_weakened
 
 
 def check_capabilities(context: CheckContext) -> None:
-    """Report the problems of each capability with the rest of the catalog."""
+    """Report conflicts of each capability with the rest of the catalog."""
     for capability in context.checked(context.catalog.capabilities):
         report = context.report(capability.file).part(f"capability `{capability.id}`")
         _check_hints(capability, report)
@@ -91,7 +91,7 @@ def _check_safety(capability: Capability, report: ProblemReport) -> None:
 
 
 def _check_replaced(capability: Capability, before: Capability, report: ProblemReport) -> None:
-    """`safety.weakened`: a later layer may replace a capability, but not weaken its safety."""
+    """Report `safety.weakened`: a later layer may replace a capability, but not weaken its safety."""
     for path, reason in find_weakened(capability, before):
         message = f"weaker than the one it replaces in {before.file}: {reason}"
         report.error(
@@ -100,7 +100,7 @@ def _check_replaced(capability: Capability, before: Capability, report: ProblemR
 
 
 def _check_examples(capability: Capability, report: ProblemReport) -> None:
-    """`example.contract`: report inputs and outputs of executable examples that do not fit the capability."""
+    """Report `example.contract`: inputs and outputs of executable examples that do not fit the capability."""
     for index, example in enumerate(capability.metadata.get("examples") or ()):
         if not isinstance(example, dict):
             continue
@@ -135,7 +135,7 @@ def _check_files(files: Any, report: ProblemReport) -> None:
 def _check_values(
     key: str, values: Any, fields: Fields, report: ProblemReport, *, whole: bool
 ) -> None:
-    """Report values that do not fit their fields. `whole`: whether required fields must be present."""
+    """Report values that do not fit their fields. `whole` is whether required fields must be present."""
     if not isinstance(values, dict):
         report.warn("example.contract", (key,), "expected an object of values")
         return

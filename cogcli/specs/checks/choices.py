@@ -1,5 +1,8 @@
-"""Checks of what chooses bindings: the default selection (docs/reference/binding.md#default-selection), the host's
-choices (docs/reference/binding.md#host-overrides), and whether each called capability has a usable binding."""
+"""Checks of the files that choose bindings, and of the result.
+
+They cover the default selection (docs/reference/binding.md#default-selection), the host's choices
+(docs/reference/binding.md#host-overrides), and whether each called capability has a usable binding.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from cogcli.specs.skill import targets_of
 
 
 def check_defaults(context: CheckContext) -> None:
-    """Report defaults whose capability or binding is missing or do not belong together, or name a candidate."""
+    """Report defaults whose capability or binding is missing, that do not belong together, or that name a candidate."""
     catalog = context.catalog
     for capability, names in catalog.defaults.bindings.items():
         report, path = context.report(catalog.defaults.files[capability]), ("defaults", capability)
@@ -39,9 +42,9 @@ def check_defaults(context: CheckContext) -> None:
 
 
 def check_host(context: CheckContext) -> None:
-    """Report the host's choices whose capability does not exist, or whose binding is none of the capability.
+    """Report host choices whose capability does not exist, or whose binding does not serve it.
 
-    Of severity R: an error only for a run that needs the capability.
+    The severity is R: an error only for a run that needs the capability.
     """
     catalog, host = context.catalog, context.catalog.host
     for capability, active in host.active.items():
@@ -119,7 +122,7 @@ def _check_usable(
 ) -> None:
     capability = context.catalog.capability(name)
     found = context.selection(capability.id) if capability else None
-    # What is wrong with the file that names a binding is reported there, once.
+    # A fault in the file that names a binding is reported there, once.
     if isinstance(found, BindingResolutionError) and not found.file:
         if found.code == "env.missing" and _is_shipped_for_the_host(context, found, report.file):
             return
@@ -128,7 +131,7 @@ def _check_usable(
 
 
 def _with_place(hint: str, named: str) -> str:
-    """The hint with the place of the variable after the lines that set it, before what can be used instead."""
+    """Return the hint with the place of the variable after the lines that set it, before the alternatives."""
     lines = hint.split("\n") if hint else []
     after = max((n for n, line in enumerate(lines, 1) if line.startswith("export ")), default=0)
     return "\n".join([*lines[:after], *filter(None, [named]), *lines[after:]])
@@ -137,7 +140,8 @@ def _with_place(hint: str, named: str) -> str:
 def _is_shipped_for_the_host(
     context: CheckContext, error: BindingResolutionError, file: str
 ) -> bool:
-    """Whether a shipped file waits for a variable of a shipped service: whoever runs it sets that, and is told then."""
+    """Return whether a shipped file lacks only a variable of a shipped service. A run that needs the variable reports
+    it."""
     service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
     if context.catalog.partial or service is None or service.layer != BUILT_IN:
         return False
@@ -145,7 +149,7 @@ def _is_shipped_for_the_host(
 
 
 def _place_of_variable(context: CheckContext, error: BindingResolutionError) -> str:
-    """The place in the service's file where the variable is named that has no value; empty where it is in no one."""
+    """Return the place in the service's file that names the missing variable. Empty if no place is known."""
     service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
     if service is None or not isinstance(places, FilePlaces):
         return ""

@@ -1,4 +1,4 @@
-"""The context of every check: the catalog, the options of the run, and the reports of problems."""
+"""The context of every check: the catalog, the options of the run, and the problem reports."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from cogcli.specs.selection_errors import other_capability_reason, unknown_bindi
 S = TypeVar("S", Skill, Capability, Binding, Service)
 
 
-class Needed(NamedTuple):
-    """The files that the skill of a partial catalog depends on, and the services of those that hold several."""
+class NeededFiles(NamedTuple):
+    """The files that the skill of a partial catalog depends on, and the ids of services in files with several."""
 
     files: set[str]
     services: set[str]
     shared: frozenset[str]
 
     def holds(self, problem: Problem) -> bool:
-        """Whether a problem concerns the skill."""
+        """Return whether a problem concerns the skill."""
         if problem.file in self.shared and problem.path.startswith("/services/"):
             return problem.path.split("/")[2] in self.services
         return problem.file in self.files
 
 
 class CheckContext:
-    """One catalog that is checked. Each capability's selection is made once."""
+    """One catalog under check. Each capability's selection is computed once."""
 
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self.catalog = catalog
         self.options = options
         self.documents: dict[str, set[str]] = {}
-        """The shown files of documents and locks with problems, each with the files of its services."""
+        """By shown file of a document or lock with problems: the files of its services."""
         self._reports: dict[tuple[str, KeyPath], ProblemReport] = {}
         self._selections: dict[str, Selection | BindingResolutionError] = {}
 
     def report(self, file: str, at: KeyPath = ()) -> ProblemReport:
-        """The report of a file, or of its part at the path `at`."""
+        """Return the report of a file, or of its part at the path `at`."""
         report = self._reports.get((file, at))
         if report is None:
             places = self.catalog.places
@@ -60,31 +60,32 @@ class CheckContext:
         return report
 
     def checked(self, specs: Mapping[str, S]) -> Iterator[S]:
-        """Those of the specs that are checked: where files are given by name, those in them."""
+        """Return the specs to check. If files are given by name, only the specs in them."""
         only = self.catalog.only
         return (spec for spec in specs.values() if only is None or spec.file in only)
 
     def step_report(self, skill: Skill, index: int) -> ProblemReport:
-        """The report of one step, with paths below it."""
+        """Return the report of one step, with paths below it."""
         return self.report(skill.file, skill.at).part(
             f"step `{skill.steps[index].id}`", "steps", index
         )
 
     def shown(self, path: str, *, beside: str) -> str:
-        """The shown name of a real path that is not a spec file, relative as that of the spec file `beside`."""
+        """Return the shown name of a real path that is not a spec file, relative like the name of the spec file
+        `beside`."""
         places = self.catalog.places
         base = places.base(beside) if isinstance(places, FilePlaces) else ""
         real = os.path.join(os.path.realpath(base), "") if base else ""
         return path[len(real) :] if real and path.startswith(real) else path
 
     def problems(self) -> list[Problem]:
-        """All problems reported; writes the positions found to the cache."""
+        """Return all reported problems, and write the positions found to the cache."""
         if isinstance(self.catalog.places, FilePlaces):
             self.catalog.places.flush()
         return [problem for report in self._reports.values() for problem in report.problems]
 
     def selection(self, capability: str) -> Selection | BindingResolutionError:
-        """The selection of a capability, or the error without one."""
+        """Return the selection of a capability, or the error if there is none."""
         found = self._selections.get(capability)
         if found is None:
             try:
@@ -100,9 +101,11 @@ class CheckContext:
         return cast("Mapping[str, CheckedProtocol]", self.catalog.protocols)
 
     @cached_property
-    def needed(self) -> Needed | None:
-        """What the skill of a partial catalog depends on: of bindings and services only the chosen ones that are
-        called; None for a whole catalog."""
+    def needed(self) -> NeededFiles | None:
+        """The files that the skill of a partial catalog depends on, or None for a whole catalog.
+
+        Of bindings and services only those are included that are chosen and called.
+        """
         if not self.catalog.partial:
             return None
         catalog = self.catalog
@@ -114,7 +117,7 @@ class CheckContext:
         found = [self.selection(id) for id in catalog.capabilities if id not in catalog.stubbed]
         failed = any(isinstance(selection, BindingResolutionError) for selection in found)
         for key, file in catalog.broken.items():
-            # A binding that does not load may be why nothing could be chosen.
+            # A binding that does not load may be the reason for a failed selection.
             if failed or not key.startswith(("binding:", "service:")):
                 files.add(file)
                 services.add(key.partition(":")[2])
@@ -126,10 +129,10 @@ class CheckContext:
                 services.add(link.service_id or "")
                 files.add(catalog.broken.get(f"binding:{link.binding_id}", ""))
                 files.add(catalog.broken.get(f"service:{link.service_id}", ""))
-        return Needed(files, services, catalog.host.services_files)
+        return NeededFiles(files, services, catalog.host.services_files)
 
     def absent(self, kind: str, id: str) -> tuple[str, str]:
-        """Message and hint about a spec that is needed and not in the catalog."""
+        """Return message and hint about a needed spec that is not in the catalog."""
         file = self.catalog.broken.get(f"{kind}:{id}")
         if file:
             return f"{kind} `{id}`: its file {file} has errors", ""
@@ -138,8 +141,10 @@ class CheckContext:
     def misnamed(
         self, capability: str, name: str, options: SelectionOptions | None = None
     ) -> tuple[str, str] | None:
-        """Message and hint about a name that is not a binding of this capability; None if it is one. With `options` the
-        hint proposes only what can be called."""
+        """Return message and hint about a name that is not a binding of this capability, or None if it is one.
+
+        With `options` the hint proposes only usable bindings.
+        """
         binding = self.catalog.bindings.get(name)
         if binding is not None and binding.capability == capability:
             return None
@@ -150,14 +155,14 @@ class CheckContext:
         return f"`{capability}`: binding `{name}`: {reason.text}", reason.cure
 
     def near(self, kind: str, id: str) -> str:
-        """A hint naming ids similar to a word."""
+        """Return a hint with ids similar to a word, or an empty string."""
         return suggestion(id, self.catalog.known(kind) if self.catalog.known else ())
 
 
 class ProtocolChecks(NamedTuple):
-    """Static checks of a protocol's services and bindings; each reports to the context.
+    """Static checks of a protocol's services and bindings. Each reports to the context.
 
-    A binding is checked without its service where that is unknown or of another kind.
+    A binding is checked without its service if that is unknown or of another kind.
     """
 
     service: Callable[[CheckContext, Service], None] = lambda context, service: None
@@ -167,18 +172,18 @@ class ProtocolChecks(NamedTuple):
 
 
 class CheckedProtocol(Protocol):
-    """What the checks ask of a protocol, beside what its catalog does."""
+    """The interface of a protocol for checks, in addition to the one for the catalog."""
 
     def checks(self) -> ProtocolChecks:
-        """The checks of its services and bindings."""
+        """Return the checks of its services and bindings."""
         ...
 
     def check_contracts(
         self, context: CheckContext, name: str, bindings: Iterable[Binding]
     ) -> None:
-        """Report where its bindings contradict what describes their services."""
+        """Report bindings that contradict the documents of their services."""
         ...
 
     def path_keys(self, service: Service, binding: Binding) -> Collection[str]:
-        """The keys of a binding's request that become parts of the path of a URL."""
+        """Return the keys of a binding's request that become parts of a URL path."""
         ...

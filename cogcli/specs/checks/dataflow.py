@@ -2,8 +2,8 @@
 docs/reference/skill.md#graph-checks).
 
 Sets of steps are bit sets over the plan order, so that a check of one step takes few operations in a large skill.
-1. A read needs a writer before it; with a concurrent writer the value depends on timing.
-2. `vars` and `outputs` hold flat keys: a read takes its whole path as one key, else its first segment.
+1. A read needs a writer before it. With a concurrent writer the value depends on timing.
+2. `vars` and `outputs` hold flat keys: a read takes its whole path as one key, otherwise its first segment.
 3. In other namespaces a write supplies reads of its place, of places below it, and of places that contain it.
 """
 
@@ -37,7 +37,7 @@ class Dataflow:
         self.surely: defaultdict[StatePath, int] = defaultdict(int)
         self.types: defaultdict[StatePath, set[str]] = defaultdict(set)
         self.shapes: dict[StatePath, list[InnerShape]] = {}
-        """What is known of the values written; empty for a place of many writers."""
+        """Shapes written to each place. Empty if more than `MOST` shapes are known."""
         self.read: defaultdict[StatePath, int] = defaultdict(int)
         for position, fact in enumerate(self.facts):
             for write in fact.writes:
@@ -61,26 +61,27 @@ class Dataflow:
             known.clear()
 
     def writers(self, reference: Reference) -> int:
-        """The steps whose writes may supply a reference, as bits."""
+        """Return the steps whose writes may supply a reference, as bits."""
         bits = self.within.get((reference.namespace, *reference.segments), 0)
         for place in places_read(reference):
             bits |= self.written.get(place, 0)
         return bits
 
     def sure_writers(self, reference: Reference) -> int:
-        """Those of the writers that always write, as bits."""
+        """Return the steps that always write the place of a reference, as bits."""
         bits = 0
         for place in places_read(reference):
             bits |= self.surely.get(place, 0)
         return bits
 
     def name(self, bits: int) -> str:
-        """The id of the first step of a set."""
+        """Return the id of the first step of a set."""
         return self.facts[(bits & -bits).bit_length() - 1].step.id
 
 
 def places_read(reference: Reference) -> list[StatePath]:
-    """The places whose writes may supply a reference: in flat namespaces two keys, else itself and those around it."""
+    """Return the places whose writes may supply a reference. In flat namespaces two keys, otherwise the place itself
+    and those around it."""
     namespace, segments = reference.namespace, reference.segments
     if len(segments) == 1:
         return [(namespace, segments[0])]
@@ -105,7 +106,7 @@ def check_reads(flow: Dataflow) -> None:
 
 
 def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> bool:
-    """Report the problems of one read; whether it needs values of steps that never run."""
+    """Report the problems of one read. Return whether it needs values of steps that never run."""
     reference, report, graph = read.reference, flow.facts[position].report, flow.graph
     writers = flow.writers(reference)
     beside = writers & graph.beside(position)
@@ -125,8 +126,8 @@ def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> 
         report.warn("graph.unreachable", read.path, message, within=read.within)
         return True
     sure = flow.sure_writers(reference) & before
-    if _is_required(reference) and not sure and not _is_guarded(flow.facts[position], read):
-        # Of many writers the last ones are enough: who shares the condition is near.
+    if _is_required(reference) and not sure and not _may_be_unwritten(flow.facts[position], read):
+        # The last few writers are enough: one with the same condition is near.
         fact, last = flow.facts[position], latest(before, 16)
         if not any(_have_same_condition(fact, flow.facts[writer]) for writer in last):
             message = f"`{reference.text}`: `{flow.name(before)}` may leave it unwritten"
@@ -135,9 +136,12 @@ def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> 
     return False
 
 
-def _is_guarded(fact: StepFacts, read: Read) -> bool:
-    """Whether an unwritten place is allowed: it is read as null, the step's own condition tests it, or the step itself
-    wrote it in the iteration before."""
+def _may_be_unwritten(fact: StepFacts, read: Read) -> bool:
+    """Return whether an unwritten place is allowed.
+
+    It is allowed if the read gives null, if the step's own condition tests the place, or if the step itself wrote it in
+    the iteration before.
+    """
     reference = read.reference
     if read.lenient or any(guard.lenient and guard.reference == reference for guard in fact.guards):
         return True
@@ -166,7 +170,7 @@ def _report_unwritten(flow: Dataflow, position: int, read: Read, writers: int) -
         written = [
             ".".join(place[1:]).split(".") for place in flow.written if place[0] == namespace
         ]
-        # What is read below a value is proposed below the one that is written.
+        # The hint keeps the read path below the written place.
         known = [".".join((*path, *segments[len(path) :])) for path in written]
         message = "is written by no step"
         hint = suggest_path(".".join(segments), known, before=f"{namespace}.")
@@ -177,7 +181,7 @@ def _report_unwritten(flow: Dataflow, position: int, read: Read, writers: int) -
 
 
 def _have_same_condition(reader: StepFacts, writer: StepFacts) -> bool:
-    """Whether both have the same condition, which reads only values that never change in a run."""
+    """Return whether both steps have the same condition, which reads only values that never change in a run."""
     condition = reader.step.config.condition
     return (
         condition is not None
@@ -189,7 +193,7 @@ def _have_same_condition(reader: StepFacts, writer: StepFacts) -> bool:
 
 
 def latest(bits: int, limit: int) -> Iterator[int]:
-    """At most `limit` members of a set, last to first."""
+    """Yield at most `limit` members of a set, last to first."""
     while bits and limit:
         position = bits.bit_length() - 1
         yield position

@@ -1,4 +1,4 @@
-"""Members of values whose shape is known: inputs, what steps write, items of loops
+"""Checks of paths into values of known shape: inputs, writes of steps, items of loops
 (docs/reference/skill.md#flow-checks)."""
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from cogcli.specs.inner_shapes import MOST, InnerShape, element_of, follow, shap
 
 
 def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
-    """Report a reference to a member that its value does not have; whether it did."""
+    """Report a reference to a member that its value does not have. Return whether one was reported."""
     namespace, segments = read.reference.namespace, read.reference.segments
     shapes, start = _source(flow, fact, read.reference)
     walks = read.in_expression or namespace not in ("inputs", *FLAT)
     inside = follow(shapes, segments[start:], lists=walks)
     if inside.absent is None:
         return False
-    # What is null there is told by the flow of null; what a test looks for may be missing.
+    # `flow.null` reports null values; a place that a condition tests may be missing.
     is_null = namespace in ("inputs", "frame") and not read.in_expression
     severity: Severity = "W" if is_null or read.lenient else "E"
     path = (namespace, *segments)
@@ -32,7 +32,7 @@ def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
 def _source(
     flow: Dataflow, fact: StepFacts, reference: Reference
 ) -> tuple[Sequence[InnerShape], int]:
-    """What is known of the values that the first segments of a reference lead to, and the number of those segments."""
+    """Return the known shapes at the first segments of a reference, and the number of those segments."""
     namespace, segments = reference.namespace, reference.segments
     if namespace in fact.loops:
         return _items(flow, fact), 0
@@ -50,7 +50,7 @@ def _source(
 
 
 def _items(flow: Dataflow, fact: StepFacts) -> Sequence[InnerShape]:
-    """What is known of the items of a step's loop; empty where nothing is."""
+    """Return the known shapes of the items of a step's loop. Empty if they are unknown."""
     foreach = fact.step.config.foreach
     if foreach and isinstance(foreach.items, list):
         return (

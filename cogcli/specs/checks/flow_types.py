@@ -1,4 +1,4 @@
-"""Declared types along the graph: reads against the fields that they fill, writes against declared outputs
+"""Checks of declared types along the graph: reads against the fields they fill, writes against declared outputs
 (docs/reference/skill.md#flow-checks)."""
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _TYPES: Final = {
     "output.result_type": "string",
     "output.status_reason": "string",
 }
-"""The types of whole slots; any other slot of `working` is a list."""
+"""The types of whole slots. Any other slot of `working` is a list."""
 
 
 def check_read_types(flow: Dataflow) -> None:
-    """Report references that do not fit the field that they fill."""
+    """Report references that do not fit the field they fill."""
     for fact in flow.facts:
         for read in fact.reads:
             _check_type(flow, fact, read)
@@ -38,7 +38,7 @@ def check_read_types(flow: Dataflow) -> None:
 
 
 def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
-    """`flow.type`, `flow.null`, and paths into a scalar that a step wrote."""
+    """Report `flow.type`, `flow.null`, and paths into a scalar that a step wrote."""
     reference, wanted = read.reference, read.wanted
     sources = _types_read(flow, read)
     if sources is None:
@@ -67,7 +67,7 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
 
 
 def _types_read(flow: Dataflow, read: Read) -> set[str] | None:
-    """The types that a reference may have; None if it leads into a value without members."""
+    """Return the possible types of a reference, or None if it leads into a value without members."""
     reference = read.reference
     namespace, segments = reference.namespace, reference.segments
     if namespace == "inputs":
@@ -85,7 +85,7 @@ def _types_read(flow: Dataflow, read: Read) -> set[str] | None:
 
 
 def _may_be_null(reference: Reference, skill: Skill) -> bool:
-    """Whether a whole input or field of the frame may have no value."""
+    """Return whether a whole input or field of the frame may have no value."""
     name, *below = reference.segments
     if reference.namespace == "inputs" and not below:
         field = skill.inputs.get(name)

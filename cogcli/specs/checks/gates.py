@@ -54,7 +54,7 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
 def _check_inputs(
     capability: Capability, called: Capability, gate: Gate, report: ProblemReport, *, post: bool
 ) -> None:
-    """`gate.input`: inputs of a gate that are not given, or not from the capability's own fields."""
+    """Report `gate.input`: inputs of a gate that are not supplied, or not from the capability's own fields."""
     needed = [
         name for name, field in called.inputs.items() if field.required and field.default is None
     ]
@@ -79,7 +79,7 @@ def _check_inputs(
                 key=True,
             )
         takes_object = name in called.inputs and called.inputs[name].type in ("object", "any")
-        if not (text in sides and takes_object):  # else all fields of that side are given
+        if not (text in sides and takes_object):  # otherwise the gate gets all fields of that side
             _check_source(capability.id, sides, name, text, report)
     for name in needed:
         if name not in gate.input:
@@ -89,7 +89,7 @@ def _check_inputs(
 def _check_source(
     id: str, sides: Mapping[str, Fields], name: str, text: str, report: ProblemReport
 ) -> None:
-    """`gate.input`: the source of a gate's input names no field of the capability."""
+    """Report `gate.input`: a source of a gate's input that is not a field of the capability."""
     path = ("input", name)
     side, _, rest = text.partition(".")
     field, *below = rest.split(".")
@@ -112,7 +112,7 @@ def _check_source(
 
 
 def _meant_source(sides: Mapping[str, Fields], text: str) -> str:
-    """A hint that names the fields that a text may mean."""
+    """Return a hint with the fields that a text may mean."""
     known_paths = [f"{side}.{name}" for side, fields in sides.items() for name in fields]
     inner = inner_path(text)
     near = f"write {inner}" if inner in known_paths else suggestion(inner, known_paths)
@@ -120,7 +120,7 @@ def _meant_source(sides: Mapping[str, Fields], text: str) -> str:
 
 
 _GIVEN: Final = {"idempotency_key": ("string", "any"), "input": ("object", "any")}
-"""The inputs given to a probe, and the types that accept each."""
+"""The inputs of a probe, with the types that accept each."""
 _ANSWERED: Final = {"happened": ("boolean", "any"), "output": ("object", "any")}
 
 
@@ -137,7 +137,7 @@ def check_probe(context: CheckContext, capability: Capability) -> None:
 
 
 def _probe_faults(probe: Capability) -> Iterator[tuple[str, str]]:
-    """Why a capability cannot be a probe, as (message, hint)."""
+    """Yield the reasons why a capability cannot be a probe, as (message, hint)."""
     if probe.effect != "none":
         yield (
             f"has effect class {probe.effect}, expected none",
@@ -145,15 +145,15 @@ def _probe_faults(probe: Capability) -> Iterator[tuple[str, str]]:
         )
     if probe.safety and probe.safety.requires_confirmation:
         yield "asks a person itself", "a probe answers so that nobody has to be asked"
-    yield from _misfits(probe.inputs, "input", _GIVEN, needed=tuple(_GIVEN))
+    yield from _field_faults(probe.inputs, "input", _GIVEN, needed=tuple(_GIVEN))
     for name, field in probe.inputs.items():
         if field.required and field.default is None and name not in _GIVEN:
             message = f"its required input `{name}` is nothing that a probe is given"
             yield message, f"it gets {' and '.join(_GIVEN)}"
-    yield from _misfits(probe.outputs, "output", _ANSWERED, needed=("happened",))
+    yield from _field_faults(probe.outputs, "output", _ANSWERED, needed=("happened",))
 
 
-def _misfits(
+def _field_faults(
     fields: Fields, side: str, wanted: Mapping[str, tuple[str, ...]], *, needed: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
     for name, types in wanted.items():

@@ -11,8 +11,8 @@ from cogcli.specs.checks.step_facts import StepFacts
 class StepGraph:
     """Steps by position in plan order: topological, ties by file order.
 
-    Bit n of a set is the step at position n. `before[n]` holds all steps that n waits for, directly or not; `after[n]`
-    all that wait for n. With a cycle `order` is empty.
+    Bit n of a set is the step at position n. `before[n]` holds all steps that n depends on, directly or not; `after[n]`
+    all steps that depend on n. With a cycle `order` is empty.
     """
 
     def __init__(self, dependencies: Sequence[tuple[int, ...]]) -> None:
@@ -33,12 +33,13 @@ class StepGraph:
                 self.after[position[dependency]] |= bits
 
     def beside(self, position: int) -> int:
-        """The steps concurrent with this one, as bits; bits above the last step are set too, so use it as a mask."""
+        """Return the steps concurrent with this one, as bits. Bits above the last step are set too, so use it as a
+        mask."""
         return ~(self.before[position] | self.after[position] | 1 << position)
 
 
 def dependencies_of(facts: Sequence[StepFacts]) -> list[tuple[int, ...]]:
-    """For each step in file order the indices of those it waits for; reports unknown names and self-references."""
+    """Return for each step in file order the indices of its dependencies. Report unknown names and self-references."""
     index_of = {fact.step.id: index for index, fact in enumerate(facts)}
     found: list[tuple[int, ...]] = []
     for index, fact in enumerate(facts):
@@ -59,16 +60,16 @@ def dependencies_of(facts: Sequence[StepFacts]) -> list[tuple[int, ...]]:
 
 
 def _place(fact: StepFacts, n: int) -> KeyPath:
-    """The path of a dependency: in the config, else in the step itself."""
+    """Return the path of a dependency: in the config, otherwise in the step itself."""
     return (*fact.report.first(("config", "depends_on"), ("depends_on",)), n)
 
 
 def report_cycle(facts: Sequence[StepFacts], dependencies: Sequence[tuple[int, ...]]) -> None:
-    """`graph.cycle` at a written dependency of a cycle; only one cycle is reported."""
-    cycle = _cycle(dependencies)
+    """Report `graph.cycle` at a written dependency of a cycle. Only one cycle is reported."""
+    cycle = _find_cycle(dependencies)
     if not cycle:
         return
-    # A cycle of steps that only wait for the step before in the file does not exist.
+    # Every cycle has a written dependency: implicit ones only point to the step before.
     start = next(
         n for n, index in enumerate(cycle) if facts[index].step.config.depends_on is not None
     )
@@ -81,7 +82,7 @@ def report_cycle(facts: Sequence[StepFacts], dependencies: Sequence[tuple[int, .
 def shortest_cycle(
     start: str, following: Callable[[str], Iterable[str]], *, first: Iterable[str] | None = None
 ) -> list[str]:
-    """A shortest path from a name back to itself, empty without a cycle; `first`: the names to start over."""
+    """Return a shortest path from a name back to itself, or an empty list. `first` are the names to start from."""
     came: dict[str, str] = {}
     waiting = [(start, name) for name in (following(start) if first is None else first)]
     for before, name in waiting:
@@ -118,8 +119,8 @@ def _plan_order(dependencies: Sequence[tuple[int, ...]]) -> list[int]:
     return order if len(order) == len(dependencies) else []
 
 
-def _cycle(dependencies: Sequence[tuple[int, ...]]) -> list[int]:
-    """A cycle of indices along the dependencies, its first repeated at the end; empty if there is none."""
+def _find_cycle(dependencies: Sequence[tuple[int, ...]]) -> list[int]:
+    """Return a cycle of indices along the dependencies, with the first repeated at the end. Empty if there is none."""
     state = [0] * len(dependencies)
     for start in range(len(dependencies)):
         trail, branches = [start], [iter(dependencies[start])]

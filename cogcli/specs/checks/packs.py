@@ -1,4 +1,4 @@
-"""The checks of what an agent may call (docs/reference/pack.md#skills)."""
+"""The checks of the specs that an agent may call (docs/reference/pack.md#skills)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from cogcli.specs.skill import capabilities_of, skills_of
 
 
 def check_agent(catalog: Catalog, *, options: SelectionOptions) -> list[Problem]:
-    """The problems of the closure of a pack's agent. What only a skill tool lacks to be called here is none of them:
-    the tool is kept from the model, and the rest works. What later layers break in shipped files is an error here:
-    a tool is kept back by its bindings alone."""
+    """Return the problems of the closure of a pack's agent.
+
+    Missing needs of a skill tool alone are left out: the tool is withheld from the model, and the rest works. Damage
+    that later layers do to shipped files is an error here, since a tool is withheld only because of its bindings.
+    """
     needed = CheckContext(_without_tools(catalog), options).needed
     found = check(catalog, options=options, shipped_too=True)
     return [each for each in found if each.severity != "R" or needed is None or needed.holds(each)]
 
 
 def _without_tools(catalog: Catalog) -> Catalog:
-    """The catalog of what templates need, and of the capabilities that its pack permits by themselves."""
+    """Return the catalog of specs that templates need, and of the capabilities that the pack permits directly."""
     waiting = [id for id, skill in catalog.skills.items() if skill.at]
     skills = {}
     while waiting:

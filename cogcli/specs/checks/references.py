@@ -1,5 +1,5 @@
 """The texts of a step that name a place in the state: references (docs/reference/skill.md#reference-checks) and targets
-(docs/reference/skill.md#target-checks), and the faults of each by itself."""
+(docs/reference/skill.md#target-checks), and the faults of each alone."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ _WORD: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")
 
 
 def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
-    """The fault of a text that was probably meant as a reference; None for a literal. A text in no known namespace is a
-    literal, too, with a warning where the name is nearly one."""
+    """Return the fault of a text that was probably meant as a reference, or None for a literal.
+
+    A text in an unknown namespace is a literal too, with a warning if the name resembles a namespace.
+    """
     match = _DOTTED.fullmatch(text)
     if match is None:
         return None
@@ -43,7 +45,7 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
 
 
 def plausible_fault(text: str, found: Plausible, skill: Skill, loops: frozenset[str]) -> TextFault:
-    """`ref.text`: a text that is passed as written, though a part of it looks as if it read a value."""
+    """Return `ref.text`: the fault of a literal text that contains an apparent reference."""
 
     def meant(path: str) -> str:
         return meant_reference(path, skill, loops)
@@ -59,7 +61,7 @@ def plausible_fault(text: str, found: Plausible, skill: Skill, loops: frozenset[
 
 
 def meant_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
-    """The reference that a path or a bare name was probably meant as; `inputs.NAME` where nobody knows."""
+    """Return the reference that a path or a bare name was probably meant as, or `inputs.NAME` if that is unknown."""
     if reference_of(path, loops):
         return path
     head, *rest = path.split(".")
@@ -68,7 +70,7 @@ def meant_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
             return ".".join((name, *rest))
     known = readable_names(skill)
     for step in skill.steps:
-        # As other tools write it: `steps.fetch.outputs.total`.
+        # The notation of other tools: `steps.fetch.outputs.total`.
         if step.id in path.split(".") and (
             target := (step.output or {}).get(rest[-1] if rest else head)
         ):
@@ -80,7 +82,8 @@ def meant_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
 
 
 def readable_names(skill: Skill) -> dict[str, str]:
-    """What steps of a skill can read, by the name below the namespace: what steps write; inputs, the nearer ones."""
+    """Return the references that steps of a skill can read, by the name below the namespace. Inputs override writes of
+    steps."""
     targets = (target for each in skill.steps for target in (each.output or {}).values())
     readable = [
         text for text in targets if text.partition(".")[0] in ("vars", "outputs", "working")
@@ -98,7 +101,7 @@ def _is_near(head: str, name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _distance(a: str, b: str) -> int:
-    """The edit distance of two words: the least number of characters to insert, remove or replace."""
+    """Return the edit distance of two words: the least number of characters to insert, remove or replace."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         previous, row[0] = row[0], i
@@ -123,7 +126,7 @@ _LENGTHS: Final = ("length", "size", "count", "len")
 def reference_fault(
     reference: Reference, inputs: Fields, *, expression: bool = False
 ) -> TextFault | None:
-    """The fault of a reference independent of the steps: unknown input or slot, path into a scalar.
+    """Return the fault of a reference that does not depend on the steps: unknown input or slot, path into a scalar.
 
     In an expression paths may lead into lists, and a missing value is not null.
     """
@@ -164,13 +167,13 @@ def reference_fault(
 
 
 def has_members(type: str, segment: str, *, lists: bool) -> bool:
-    """Whether a value of a type may have members at a segment."""
+    """Return whether a value of a type may have a member at a segment."""
     return type in ("object", "any") or (lists and type == "array" and segment.isdecimal())
 
 
 _SLOTS: Final = {"working": WORKING_SLOTS, "output": refs.OUTPUT_FIELDS}
 _OPEN_SLOTS: Final = ("artifacts", "result")
-"""The slots below which values may be written."""
+"""The slots that accept writes below them."""
 _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
 
 
@@ -179,14 +182,14 @@ _SIGNS: Final = re.compile(r"[\s${}|()\[\]]")
 
 
 def inner_path(text: str) -> str:
-    """The first path or name in a text, as in `${vars.x}` and `summary | upper`; empty without one."""
+    """Return the first path or name in a text, as in `${vars.x}` and `summary | upper`. Empty without one."""
     found = _INNER_PATH.search(text)
     return found[0] if found else ""
 
 
 @lru_cache(maxsize=4096)
 def target_fault(text: str) -> TextFault | None:
-    """Why a target cannot be written, None if it can."""
+    """Return why a target cannot be written, or None if it can."""
     namespace, _, rest = text.partition(".")
     segments = rest.split(".")
     inner = inner_path(text)
@@ -228,7 +231,8 @@ def target_fault(text: str) -> TextFault | None:
 
 
 def overlapping_targets(targets: Iterable[tuple[str, Target]]) -> list[tuple[str, str]]:
-    """The left sides of one mapping whose target overlaps that of an earlier one, as (left side, earlier one)."""
+    """Return the left sides of one mapping whose target overlaps that of an earlier one, as (left side, earlier
+    one)."""
     exact: dict[tuple[str, ...], str] = {}
     above: dict[tuple[str, ...], str] = {}
     found = []
@@ -249,7 +253,7 @@ def overlapping_targets(targets: Iterable[tuple[str, Target]]) -> list[tuple[str
 
 
 def slot_misfit(target: Target, field: FieldSpec) -> str:
-    """The value that a typed slot demands where the declared type cannot fit; empty if it may fit."""
+    """Return the value that a typed slot requires if the declared type cannot fit. Empty if it may fit."""
     if target.namespace == "working" and len(target.path) == 1:
         if target.path[0] not in _LIST_SLOTS:
             return "" if field.type in ("object", "any") else "an object"

@@ -1,8 +1,9 @@
-"""What later layers make of shipped files: unusable, never wrong (docs/reference/spec-files.md#shipped-unusable).
+"""The effect of later layers on shipped files: these become unusable, but are not reported as errors
+(docs/reference/spec-files.md#shipped-unusable).
 
-Shipped files have no errors among themselves. One that has some beside other layers misses what a spec of those
-replaced: that is told, and refused where a run needs it, but it is nothing that the user has to mend. The same holds
-for a capability that is less safe than the shipped one that it replaces: it may be declared, and is not called.
+Shipped files have no errors among themselves. If one has errors next to other layers, it lacks a spec that one of these
+replaced. The problem is shown, and a run that needs the file is refused, but the user need not repair the file. The
+same holds for a capability that is less safe than the shipped one it replaces: it may be declared, but is not called.
 """
 
 from __future__ import annotations
@@ -19,27 +20,29 @@ from cogcli.specs.shipped_fit import is_shipped_file
 from cogcli.specs.skill import targets_of
 
 _OWN: Final = ("yaml.", "json.", "key.", "value.", "id.", "layout.", "field.", "template.")
-"""What a file says by itself: no other file makes that wrong."""
+"""Codes about a single file's own content, which no other file can cause."""
 WITHOUT_SHIPPED: Final = (
     "or leave out what is shipped: builtin = false in cogcli.toml of a trusted project"
 )
 
 
 def as_unusable(catalog: Catalog, problems: Iterable[Problem]) -> list[Problem]:
-    """The problems, errors that later layers cause in shipped files made R, with what was replaced by which file."""
+    """Return the problems. Errors that later layers cause in shipped files have severity R and name the replaced specs
+    with their files."""
     if catalog.layers == (BUILT_IN,):
         return [*problems]
     return [
-        problem if problem.severity == "W" else _unusable(catalog, problem) for problem in problems
+        problem if problem.severity == "W" else _lower_severity(catalog, problem)
+        for problem in problems
     ]
 
 
 def is_made_unusable(problem: Problem) -> bool:
-    """Whether a later layer is why a problem is one, and of severity R."""
+    """Return whether a later layer caused a problem of severity R."""
     return problem.severity == "R" and problem.hint.endswith(WITHOUT_SHIPPED)
 
 
-def _unusable(catalog: Catalog, problem: Problem) -> Problem:
+def _lower_severity(catalog: Catalog, problem: Problem) -> Problem:
     if is_shipped_file(catalog, problem.file) and not problem.code.startswith(_OWN):
         causes = [
             f"{file} replaces the shipped `{id}`" for id, file in _replaced_for(catalog, problem)
@@ -64,15 +67,17 @@ def _weakens_shipped_alone(catalog: Catalog, file: str) -> bool:
 
 
 def _replaced_for(catalog: Catalog, problem: Problem) -> list[tuple[str, str]]:
-    """What a shipped file was made for and no longer finds, by id the file that is there instead: of the step with the
-    problem, else of all that the file names."""
+    """Return the replaced specs that a shipped file was written for, each by id with the present file.
+
+    Only those of the step with the problem, or all that the file names if the step has none.
+    """
     named: list[str] = []
     for skill in catalog.skills.values():
         if skill.file == problem.file:
             parts = problem.path.split("/")
             of_step = int(parts[2]) if parts[1:2] == ["steps"] and parts[2:3] else None
             named = [*_targets(skill, of_step)]
-            if not [*_instead(catalog, named)]:
+            if not [*_find_replacements(catalog, named)]:
                 named = [*_targets(skill, None)]
     for binding in catalog.bindings.values():
         if binding.file == problem.file:
@@ -84,7 +89,7 @@ def _replaced_for(catalog: Catalog, problem: Problem) -> list[tuple[str, str]]:
     for capability in catalog.capabilities.values():
         if capability.file == problem.file:
             named = [*capability.asks]
-    return [*dict.fromkeys(_instead(catalog, named))]
+    return [*dict.fromkeys(_find_replacements(catalog, named))]
 
 
 def _targets(skill: Skill, of_step: int | None) -> Iterator[str]:
@@ -93,8 +98,8 @@ def _targets(skill: Skill, of_step: int | None) -> Iterator[str]:
             yield from (name for _, name in targets_of(step))
 
 
-def _instead(catalog: Catalog, named: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Of the named specs those that replace a shipped one, by id their file; bare names are capabilities."""
+def _find_replacements(catalog: Catalog, named: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the named specs that replace a shipped one, as (id, file). Bare names are capabilities."""
     shipped = {(shadow.kind, shadow.id) for shadow in catalog.shadows if shadow.layer == BUILT_IN}
     for name in named:
         kind, _, id = name.rpartition(":")

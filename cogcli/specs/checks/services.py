@@ -29,12 +29,12 @@ def check_services(context: CheckContext) -> None:
         if protocol is not None:
             protocol.checks().service(context, service)
         for key in ("base_url", "url"):
-            # A run that trusts nothing calls none of them; it is told so where one would be chosen.
+            # A run without trust calls none of them; the selection reports that.
             if context.catalog.distrust:
                 continue
             if key in service.settings and not names_in_address(service.settings[key]):
                 _check_address(service, key, report)
-        # What comes with the package is used by those who set its variables: no one has to.
+        # Variables of shipped services are optional.
         if not context.catalog.partial and service.layer != BUILT_IN:
             _check_variables(context, service, report)
 
@@ -55,7 +55,7 @@ def _check_address(service: Service, key: str, report: ProblemReport) -> None:
         return
     refusal = literal_refusal(host, network_of(service))
     if refusal:
-        # What is never called is not made callable by a word in the file.
+        # Some addresses are never called, even with `network: private`.
         private = service.network == "public" and not literal_refusal(host, "private")
         hint = "write network: private, if it is yours" if private else ""
         if service.network == "private" and not service.trusted:

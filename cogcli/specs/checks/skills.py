@@ -69,7 +69,7 @@ def _check_targets(step: StepFacts) -> None:
         spec = called.spec
         if spec is None:
             kind = "skill" if called.name.startswith(NESTED) else "capability"
-            message, hint = _absent(step, kind, called.name)
+            message, hint = _absent_target(step, kind, called.name)
             step.report.error("step.uses", called.path, message, hint=hint)
         elif isinstance(spec, Capability) and (
             spec.deprecated or spec.metadata.get("status") == "deprecated"
@@ -79,8 +79,8 @@ def _check_targets(step: StepFacts) -> None:
             step.report.warn("capability.deprecated", called.path, message, hint=hint)
 
 
-def _absent(step: StepFacts, kind: str, name: str) -> tuple[str, str]:
-    """Message and hint about a target that is not there; the hint names targets as `uses` has them."""
+def _absent_target(step: StepFacts, kind: str, name: str) -> tuple[str, str]:
+    """Return message and hint about an unknown target. The hint spells targets as `uses` does."""
     message, hint = step.context.absent(kind, name.removeprefix(NESTED))
     known = step.context.catalog.known
     if hint and kind == "skill" and known:
@@ -91,7 +91,7 @@ def _absent(step: StepFacts, kind: str, name: str) -> tuple[str, str]:
 
 
 def check_nesting(context: CheckContext) -> None:
-    """`skill.cycle` and `skill.depth` of all skills in the catalog, at the steps that nest."""
+    """Report `skill.cycle` and `skill.depth` of all skills in the catalog, at the steps that nest."""
     skills = context.catalog.skills
     below = {id: [n for n in skills_of(skills[id]) if n in skills] for id in sorted(skills)}
     nested = {id: ids for id, ids in below.items() if ids}
@@ -122,7 +122,7 @@ def check_nesting(context: CheckContext) -> None:
 
 
 def _depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int:
-    """The depth of nesting below a skill, at most one more than allowed; a cycle counts once."""
+    """Return the depth of nesting below a skill, at most one more than allowed. A cycle counts once."""
     stack = [id]
     while stack:
         current = stack[-1]

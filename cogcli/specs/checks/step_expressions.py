@@ -1,9 +1,9 @@
-"""Expressions of a step: the faults of each by itself, and the references in it
+"""Expressions of a step: the faults of each alone, and the references in it
 (docs/reference/skill.md#expression-checks).
 
 1. Loop names are known in `router.on`, not in `condition`, `while.condition` and `foreach.items`.
 2. A path that the expression itself tests, `vars.x is not null and vars.x > 5`, needs no certain writer.
-3. The condition of `while` is evaluated after an iteration: it may read what the step itself writes.
+3. The condition of `while` is evaluated after an iteration: it may read places that the step itself writes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ExpressionSite(NamedTuple):
     loops: bool = False
     own: bool = False
     nulls: bool = False
-    """Whether the expression as a whole may be a path without a value."""
+    """Whether the whole expression may be a path without a value."""
     wanted: FieldSpec | None = None
 
     @property
@@ -50,7 +50,8 @@ class ExpressionSite(NamedTuple):
 
 
 def check_expressions(step: StepFacts) -> None:
-    """Report the faults of the step's expressions, note their references as reads, and its condition's value."""
+    """Report the faults of the step's expressions. Note their references as reads, and the value of a constant
+    condition."""
     _check_listed_items(step)
     for site in _sites(step.step.config):
         try:
@@ -67,7 +68,7 @@ def check_expressions(step: StepFacts) -> None:
 
 
 def _check_listed_items(step: StepFacts) -> None:
-    """`ref.text`: a written list of items is data, in which nothing is read."""
+    """Report `ref.text`: a literal list of items is data, and references in it are not read."""
     items = step.step.config.foreach.items if step.step.config.foreach else None
     for part in parts_of(items, ("config", "foreach", "items")) if isinstance(items, list) else ():
         found = find_plausible(part.text, _NO_NAMES)
@@ -109,13 +110,13 @@ def _note_references(step: StepFacts, site: ExpressionSite, expression: Expressi
 
 
 def _items_read(expression: Expression) -> Reference | None:
-    """The reference that items come from: alone, or with `or []` behind it."""
+    """Return the reference that the items come from, alone or followed by `or []`. None otherwise."""
     alone = expression.references[0] if len(expression.references) == 1 else None
     return expression.path or (alone if _OR_NONE.search(expression.text) else None)
 
 
 def _report_fault(step: StepFacts, site: ExpressionSite, fault: ExpressionFault) -> None:
-    """`expr.name` for what looks like a name of a value, else `expr.syntax`."""
+    """Report `expr.name` for an apparent name of a value, otherwise `expr.syntax`."""
     named = fault.name.partition(".")[0].partition("[")[0]
     code, message, hint = "expr.syntax", str(fault), fault.hint or _LANGUAGE
     if named.isidentifier() and named not in READABLE:
@@ -129,7 +130,7 @@ def _report_fault(step: StepFacts, site: ExpressionSite, fault: ExpressionFault)
 
 
 def _suggest_meaning(step: StepFacts, name: str, head: str) -> str:
-    """A hint about a bare name: a value of the same name, a misspelt namespace, or text without quotes."""
+    """Return a hint about a bare name: a value of the same name, a misspelt namespace, or text without quotes."""
     near = explain_near_miss(name, _NO_NAMES)
     if near and near.code == "ref.namespace":
         return near.hint.partition("?")[0] + "?"
@@ -144,17 +145,18 @@ def _suggest_meaning(step: StepFacts, name: str, head: str) -> str:
     return f"{suggestion_hint(found)} {text}".strip()
 
 
-class _Unknown(Exception):
-    """Evaluation needs the value of a reference."""
+class _UnknownValue(Exception):
+    """Raised if an evaluation needs the value of a reference."""
 
 
 def constant(expression: Expression) -> bool | None:
-    """The value of a condition that does not depend on state, as `1 > 2` and `false and inputs.x`, else None."""
+    """Return the value of a condition that does not depend on state, such as `1 > 2` and `false and inputs.x`. None
+    otherwise."""
     try:
         return bool(expression.evaluate(_unknown))
-    except (ExpressionError, _Unknown):
+    except (ExpressionError, _UnknownValue):
         return None
 
 
 def _unknown(reference: Reference) -> Any:
-    raise _Unknown
+    raise _UnknownValue

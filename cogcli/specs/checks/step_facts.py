@@ -28,7 +28,7 @@ _ROUNDS: Final = {
 
 
 class Called(NamedTuple):
-    """One target of a step: its name, path below the step, and spec, None where it is unknown."""
+    """One target of a step: its name, its path below the step, and its spec, or None if that is unknown."""
 
     name: str
     path: KeyPath
@@ -36,10 +36,10 @@ class Called(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """A step's contract. A field of `outputs` is `required` where it is always produced.
+    """A step's contract. A field of `outputs` is `required` if it is always produced.
 
-    `complete` is false where a target is unknown: then fields missing here may exist. `results`: the outputs of each
-    target of a scatter that collects, by its name.
+    `complete` is false if a target is unknown: then fields missing here may exist. `results` holds the outputs of each
+    target of a collecting scatter, by name.
     """
 
     called: tuple[Called, ...]
@@ -50,17 +50,17 @@ class Interface(NamedTuple):
     results: dict[str, Fields] = NOTHING
 
     def shape(self, name: str) -> InnerShape:
-        """What is known of one output."""
+        """Return the known shape of one output."""
         if name in self.results:
             return InnerShape("object", fields=self.results[name])
         return shape_of(self.outputs[name])
 
 
 class Read(NamedTuple):
-    """A reference with its place below the step. `wanted` is the field whose whole value it is, if any.
+    """A reference with its place below the step. `wanted` is the field that it fills as a whole, if any.
 
-    In an expression, or in a `$text`, `text` is the whole of it and `offset` the place in it. `lenient`: a missing
-    value is null; `own`: the step's own writes can be read; `filled`: its value becomes part of a text.
+    In an expression, or in a `$text`, `text` is the whole text and `offset` the place in it. `lenient`: a missing value
+    is null; `own`: the step's own writes can be read; `filled`: its value becomes part of a text.
     """
 
     reference: Reference
@@ -75,18 +75,18 @@ class Read(NamedTuple):
 
     @property
     def in_expression(self) -> bool:
-        """Whether it is in an expression. Expressions traverse lists, and a missing value is not null there."""
+        """Whether it is in an expression. Expressions traverse lists, and a missing value is not null in them."""
         return bool(self.text) and not self.filled
 
     @property
     def within(self) -> tuple[str, int] | None:
-        """The text of the value at `path` and the offset of the reference in it; None where the reference is the
+        """The text of the value at `path` and the offset of the reference in it. None if the reference is the whole
         value."""
         return (self.text, self.offset) if self.text else None
 
 
 class PlannedWrite(NamedTuple):
-    """A target with its place below the step. `field` declares the value; `maybe`: it may remain unwritten."""
+    """A target with its place below the step. `field` declares the value; `maybe` is whether it may stay unwritten."""
 
     target: Target
     path: KeyPath
@@ -96,7 +96,7 @@ class PlannedWrite(NamedTuple):
     wraps: bool = False
     """Whether the value is converted for a list slot."""
     shape: InnerShape = InnerShape()
-    """What is known of the value."""
+    """The known shape of the value."""
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class PlannedWrite(NamedTuple):
 
 
 class StepFacts:
-    """A step that is checked, its contract, and the reads and writes of it for the checks of order and flow.
+    """A step under check, its contract, and its reads and writes for the checks of order and flow.
 
     Paths in its `report` are below the step.
     """
@@ -134,9 +134,9 @@ class StepFacts:
         self.loops = self.step.loop_names
         self.reads: list[Read] = []
         self.item_reads: list[Read] = []
-        """Those below the item of its loop."""
+        """Reads below the item of its loop."""
         self.items: Reference | None = None
-        """What its loop goes over, where that is one reference."""
+        """The reference that its loop iterates over, if it is a single one."""
         self.writes: list[PlannedWrite] = []
         self.guards: tuple[Mention, ...] = ()
         """The references in its condition."""
@@ -145,13 +145,13 @@ class StepFacts:
         """The value of a constant condition."""
 
     def called(self) -> str:
-        """The name of the step's target for messages."""
+        """Return the name of the step's target for messages."""
         names = [f"`{called.name}`" for called in self.interface.called]
         return names[0] if len(names) == 1 else f"any of {', '.join(names[:5])}"
 
 
 def interface_of(catalog: Catalog, step: Step) -> Interface:
-    """The contract of a step."""
+    """Return the contract of a step."""
     called = []
     for path, name in targets_of(step):
         nested = name.startswith(NESTED)
@@ -184,7 +184,7 @@ def _results(step: Step, called: Sequence[Called]) -> dict[str, Fields]:
 
 
 def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:
-    """All inputs of several targets: required where any target requires it."""
+    """Return all inputs of several targets. An input is required if any target requires it."""
     joined: Fields = {}
     for spec in specs:
         for name, field in spec.inputs.items():
@@ -215,7 +215,8 @@ def _outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
 
 
 def _joined_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fields:
-    """All outputs of several targets; one is certain where all targets produce it if `every`, else any target."""
+    """Return all outputs of several targets. An output is certain if all targets produce it (`every`), or any
+    target."""
     if len(specs) == 1:
         return {name: _certain(field) for name, field in specs[0].outputs.items()}
     joined: Fields = {}

@@ -1,4 +1,4 @@
-"""The reads of a step: its input and `otherwise` against the contract, and the references in them."""
+"""The reads of a step: its input and `otherwise`, checked against the contract, and the references in them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cogcli.specs.template import LITERAL, TemplateFault, is_literal
 
 
 def check_input(step: StepFacts) -> None:
-    """Report input values that do not fit the called target, and missing ones."""
+    """Report input values that do not fit the called target, and missing inputs."""
     inputs, values, report = step.interface.inputs, step.step.input, step.report
     for name, value in values.items():
         path = ("input", name)
@@ -66,9 +66,9 @@ def _check_value(
     """Note the references in one value, and report a literal that cannot fit."""
     literal, misused = True, False
     for part in parts_of(value, path):
-        told = _check_part(step, part, name, path, wanted)
-        literal = literal and not told
-        misused = misused or part.kind in ("odd", "mixed") or (told and part.kind == "braces")
+        has_read = _check_part(step, part, name, path, wanted)
+        literal = literal and not has_read
+        misused = misused or part.kind in ("odd", "mixed") or (has_read and part.kind == "braces")
     if wanted is not None and not misused and (literal or not isinstance(value, str)):
         reason = _literal_misfit(value, wanted, whole=literal)
         if reason:
@@ -78,7 +78,7 @@ def _check_value(
 def _check_part(
     step: StepFacts, part: ValuePart, name: str, path: KeyPath, wanted: FieldSpec | None
 ) -> bool:
-    """Note the reference that a text is, or those in it, or report its fault; False for what is passed as written."""
+    """Note the references in a text, or report its fault. Return False for a text that is passed verbatim."""
     if part.kind == "literal":
         return False
     if part.kind == "braces":
@@ -116,7 +116,7 @@ _DEAR: Final = '"Dear ${inputs.name}"'
 
 
 def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
-    """Note the references of a `$text`, or report why it is none."""
+    """Note the references of a `$text`, or report its fault."""
     text, path = part.text, part.path
     try:
         slots = [piece for piece in parse_text(text, step.loops) if isinstance(piece, TextSlot)]
@@ -152,7 +152,7 @@ def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
 
 
 def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
-    """Report a faulty reference; note any other as a read."""
+    """Report a faulty reference. Note any other as a read."""
     reference, foreach = read.reference, step.step.config.foreach
     if reference.namespace in step.loops:
         if foreach and reference.namespace == foreach.index_name and reference.segments:
@@ -169,8 +169,10 @@ def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
 
 
 def misfit(sources: Collection[str], wanted: str) -> Severity | None:
-    """The severity of a value of one of these types instead of a wanted one: an error, for a number instead of an
-    integer a warning; None where one of them fits."""
+    """Return the severity of a value of one of these types in place of the wanted type, or None if one fits.
+
+    A number for an integer is a warning, any other misfit an error.
+    """
     for source in sources:
         if (
             source == wanted
@@ -182,8 +184,8 @@ def misfit(sources: Collection[str], wanted: str) -> Severity | None:
 
 
 def _literal_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
-    """Why a written value cannot fit a field, empty if it may. Unless `whole`, it holds references, so that only its
-    kind is known."""
+    """Return why a literal value cannot fit a field, or an empty string. Unless `whole`, it contains references, and
+    only its kind is known."""
     if value is None:
         return ""
     if is_literal(value):

@@ -21,7 +21,7 @@ from cogcli.specs.step_values import reference_of
 
 
 def check_output(step: StepFacts) -> None:
-    """Report the faults of a step's output lines and note its writes; without lines those of its hints."""
+    """Report the faults of a step's output lines and note its writes. Without lines note those of its hints."""
     if step.step.output is None:
         _note_hinted_writes(step)
         return
@@ -29,7 +29,7 @@ def check_output(step: StepFacts) -> None:
     good: list[tuple[str, Target]] = []
     for left, right in step.step.output.items():
         path = ("output", left)
-        produced, shape = _produced(step, left, path)
+        produced, shape = _produced_field(step, left, path)
         fault = target_fault(right)
         target = parse_target(right)
         if fault:
@@ -45,8 +45,11 @@ def check_output(step: StepFacts) -> None:
             step.report.error("target.duplicate", ("output", left), message, hint=hint)
 
 
-def _produced(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
-    """The field of an output line's left side, of any type for a path or a faulty one; what is known of its value."""
+def _produced_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
+    """Return the field of an output line's left side, and the known shape of its value.
+
+    The type is `any` for a path and for a faulty side.
+    """
     outputs = step.interface.outputs
     if left in outputs:
         return outputs[left], step.interface.shape(left)
@@ -79,7 +82,7 @@ def _produced(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, Inn
 
 
 def _note_hinted_writes(step: StepFacts) -> None:
-    """The writes of a step without an output mapping."""
+    """Note the writes of a step without an output mapping."""
     config = step.step.config
     for called in step.interface.called:
         if not isinstance(called.spec, Capability):
@@ -106,7 +109,7 @@ def _note_write(step: StepFacts, write: PlannedWrite) -> None:
 
 
 def _may_skip(step: StepFacts, left: str) -> bool:
-    """Whether the step may succeed without writing this line."""
+    """Return whether the step may succeed without writing this line."""
     config = step.step.config
     if not step.interface.degrades and (config.condition is None or step.holds):
         return False

@@ -1,4 +1,4 @@
-"""Writes against writes: races, values never read, and the skill's own outputs
+"""Checks of writes: races, values that are never read, and the skill's own outputs
 (docs/reference/skill.md#target-checks, docs/reference/skill.md#flow-checks)."""
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ Masks = defaultdict["StatePath", dict[str, int]]
 
 
 def check_races(flow: Dataflow) -> None:
-    """`target.race`: overlapping writes of concurrent steps. Each step is compared with the earlier ones in plan order
-    that it does not wait for."""
+    """Report `target.race`: overlapping writes of concurrent steps.
+
+    Each step is compared with the earlier ones in plan order that it does not depend on.
+    """
     at: Masks = defaultdict(dict)
     below: Masks = defaultdict(dict)
     for position, fact in enumerate(flow.facts):
         for write in fact.writes:
-            beside = ~flow.graph.before[position]
+            concurrent = ~flow.graph.before[position]
             for strategy, bits in _overlapping(at, below, write.place):
-                racing = bits & beside
+                racing = bits & concurrent
                 if racing and not (
                     strategy == write.strategy and STRATEGIES[strategy].keeps_present
                 ):
@@ -48,7 +50,7 @@ def _overlapping(at: Masks, below: Masks, place: StatePath) -> Iterator[tuple[st
 
 
 def check_rewrites(flow: Dataflow) -> None:
-    """`target.rewrite`: a value that is overwritten before it is read."""
+    """Report `target.rewrite`: a value that is overwritten before it is read."""
     for position, fact in enumerate(flow.facts):
         for write in fact.writes:
             earlier = flow.written[write.place] & flow.graph.before[position]
@@ -66,7 +68,7 @@ def check_rewrites(flow: Dataflow) -> None:
 
 
 def check_outputs(flow: Dataflow, report: ProblemReport) -> None:
-    """Report declared outputs of the skill that no step writes, or that may remain unwritten."""
+    """Report declared outputs of the skill that no step writes, or that may stay unwritten."""
     for name, field in flow.skill.outputs.items():
         path = ("outputs", name)
         needed = field.required and field.default is None
@@ -85,7 +87,7 @@ def check_outputs(flow: Dataflow, report: ProblemReport) -> None:
 
 
 def check_names(flow: Dataflow) -> None:
-    """Report writes to outputs that are not declared, and to vars that are never read."""
+    """Report writes to undeclared outputs, and to vars that are never read."""
     unread = set()
     for fact in flow.facts:
         for write in fact.writes:

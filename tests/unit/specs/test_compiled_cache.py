@@ -9,12 +9,12 @@ import pytest
 from small_registry import CAPABILITY, SKILL, Write
 
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.cache import Compiled, CompiledCache
+from cogcli.specs.cache import CompiledCache, CompiledFile
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
 
-ENTRY = Compiled({"id": "a.b"}, [["version.format", "W", 1, 2, "/version", "said", "hint"]])
+ENTRY = CompiledFile({"id": "a.b"}, [["version.format", "W", 1, 2, "/version", "said", "hint"]])
 
 
 @pytest.fixture

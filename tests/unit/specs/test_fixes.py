@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cogcli.base.yaml.edit import UneditableYaml, rename_key
 from cogcli.base.yaml.reader import parse
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.fixes import Repaired, repair
+from cogcli.specs.fixes import RepairedText, repair
 
 SKILL = """\
 # What this is
@@ -33,7 +33,7 @@ steps:
 """
 
 
-def fixed(text: str, kind: str = "skill") -> Repaired:
+def fixed(text: str, kind: str = "skill") -> RepairedText:
     return repair(text, kind, PROTOCOLS)
 
 
