@@ -26,7 +26,7 @@ _KEPT: Final = ("effect", "idempotent")
 
 
 class Effect(NamedTuple):
-    """One call of an earlier run that may have changed something outside."""
+    """One call of an earlier run that may have changed external state."""
 
     step: str
     """Its step path. Items and gates count as steps."""

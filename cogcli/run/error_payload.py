@@ -46,7 +46,7 @@ def error_payload(error: CogcliError, catalog: Catalog | None = None) -> dict[st
         body |= {"expected": inner.expected, "lacking": inner.lacking, "found": list(inner.present)}
     if inner.reply:
         body["reply"] = inner.reply
-    return body | {"retryable": error.retryable, "causes": list(_cause_lines(error))}
+    return body | {"retryable": error.retryable, "causes": list(_render_causes(error))}
 
 
 def _original_error(error: RuntimeErrorBase) -> RuntimeErrorBase:
@@ -65,12 +65,12 @@ def _find_place(error: RuntimeErrorBase, catalog: Catalog) -> dict[str, Any]:
     return {"file": binding.file, "line": line, "column": column}
 
 
-def _cause_lines(error: RuntimeErrorBase) -> Iterator[str]:
+def _render_causes(error: RuntimeErrorBase) -> Iterator[str]:
     cause = _original_error(error).__cause__
     for _ in range(_DEEPEST):
         if cause is None:
             break
-        yield _cause_line(cause)
+        yield _render_cause(cause)
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     attempts = error.attempts if len(error.attempts) > 1 else []
     for number, attempt in enumerate(attempts, 1):
@@ -79,7 +79,7 @@ def _cause_lines(error: RuntimeErrorBase) -> Iterator[str]:
         yield f"attempt {number}: {words}: {ending}: {attempt.get('message') or ''}".rstrip(": ")
 
 
-def _cause_line(cause: BaseException) -> str:
+def _render_cause(cause: BaseException) -> str:
     """Return a cause as one line, masked, then cut to _LONGEST. For an exception whose `str` fails: the name of its
     class."""
     try:

@@ -31,13 +31,13 @@ def describe_failed_call(
     They are `tried`, `curl`, `instead` (`CAP=BINDING`, callable without a network), and `hint` if the error has none.
     Empty for an error that concerns no HTTP call.
     """
-    attempts = _failed_attempts(events, error)
+    attempts = _find_failed_attempts(events, error)
     sent = [attempt for attempt in attempts if attempt.url]
     if not sent:
         return {}
     found: dict[str, Any] = {
-        "tried": list(_address_lines(sent)),
-        "curl": _curl_command(sent[-1], catalog),
+        "tried": list(_summarize_addresses(sent)),
+        "curl": _build_curl_command(sent[-1], catalog),
     }
     if error["code"] in UNREACHABLE:
         found["instead"] = offline = offline_binding(text_of(error.get("capability")), catalog)
@@ -45,12 +45,12 @@ def describe_failed_call(
             found["hint"] = (
                 f"without the network: --bind {offline}"
                 if offline
-                else _address_hint(error, catalog)
+                else _suggest_address(error, catalog)
             )
     return {name: value for name, value in found.items() if value}
 
 
-def _failed_attempts(events: Iterable[Event], error: dict[str, Any]) -> list[AttemptMade]:
+def _find_failed_attempts(events: Iterable[Event], error: dict[str, Any]) -> list[AttemptMade]:
     """Return the attempts of the step that failed last with this code."""
     found: list[AttemptMade] = []
     for event in events:
@@ -61,7 +61,7 @@ def _failed_attempts(events: Iterable[Event], error: dict[str, Any]) -> list[Att
     return found
 
 
-def _address_lines(sent: list[AttemptMade]) -> Iterable[str]:
+def _summarize_addresses(sent: list[AttemptMade]) -> Iterable[str]:
     """Yield one line per address: number and total duration of its requests."""
     times: dict[str, list[float]] = {}
     for attempt in sent:
@@ -72,7 +72,7 @@ def _address_lines(sent: list[AttemptMade]) -> Iterable[str]:
         yield f"{place}, {count}, {sum(seconds):.2g} s"
 
 
-def _curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
+def _build_curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
     binding = catalog.bindings.get(attempt.binding_id) if catalog else None
     service = catalog.services.get(attempt.service_id or "") if catalog else None
     if binding is None or service is None or "base_url" not in PROTOCOLS[service.kind].address_keys:
@@ -90,7 +90,7 @@ def _curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
     return curl_line(seen, f"{origin}://{host}", service, binding)
 
 
-def _address_hint(error: dict[str, Any], catalog: Catalog | None) -> str:
+def _suggest_address(error: dict[str, Any], catalog: Catalog | None) -> str:
     """Return a hint with the file that holds the address of an unreachable service. Empty if no file has it."""
     service = catalog.services.get(text_of(error.get("service"))) if catalog else None
     if error["code"] != "call.transport" or service is None or "base_url" not in service.settings:

@@ -152,7 +152,7 @@ def launch(
             service_changes=runner.service_changes,
             snapshots=Snapshots(journal),
         )
-        first = _first_request(prepared, journal, runner.pinned())._replace(
+        first = _build_request(prepared, journal, runner.pinned())._replace(
             taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
             effects=effects or {},
             typed=typed,
@@ -239,7 +239,7 @@ def engine_over_log(
         taken_over=log.reused,
         effects=effects,
         result_sources=log.result_source_by_step if effects else None,
-        policy=agent.policy if agent else _recorded_policy(catalog, started),
+        policy=agent.policy if agent else _rebuild_policy(catalog, started),
         contradictions=Contradictions.recorded(start.contracts),
         **parts,
     )
@@ -248,7 +248,7 @@ def engine_over_log(
     return engine
 
 
-def _recorded_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
+def _rebuild_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
     start = start_of(started)
     return call_policy(catalog, PolicyRequest.recorded(start), start.skill.id, start.inputs)
 
@@ -282,7 +282,7 @@ def live_runner(
         lambda capability_id: select(catalog, capability_id, selection),
         invoker_context(environment, redactor.add, max_workers=max_workers)._replace(
             # Functions see the same specs as the run.
-            open_registry=partial(_registry_of, environment, catalog),
+            open_registry=partial(_open_registry, environment, catalog),
             allow_hosts=selection.allow_hosts,
             reads=reads,
         ),
@@ -309,7 +309,7 @@ def _may_reach_network(catalog: Catalog, runner: LiveRunner) -> bool:
     return False
 
 
-def _registry_of(environment: RunEnvironment, catalog: Catalog) -> Registry:
+def _open_registry(environment: RunEnvironment, catalog: Catalog) -> Registry:
     """Return the registry with the layers of a catalog, or the whole registry if the catalog has no layers."""
     registry = environment.open_registry()
     return registry.with_layers(catalog.layers) if catalog.layers else registry
@@ -334,15 +334,15 @@ def invoker_context(
     )
 
 
-def _variables_in(selection: Mapping[str, Any], catalog: Catalog) -> dict[str, dict[str, str]]:
+def _find_variables(selection: Mapping[str, Any], catalog: Catalog) -> dict[str, dict[str, str]]:
     """Return by service the variable values of services in the pinned chains. They are not secrets."""
     used = {each["service_id"] for chain in selection.values() for each in chain["members"]}
     return {id: dict(values) for id in sorted(used) if (values := catalog.services[id].values)}
 
 
-def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str, Any]) -> Request:
+def _build_request(prepared: PreparedRun, journal: Journal, selection: dict[str, Any]) -> Request:
     skill, frame, agent = prepared.skill, prepared.frame, prepared.agent
-    variables = _variables_in(selection, prepared.catalog)
+    variables = _find_variables(selection, prepared.catalog)
     own = " ".join(f"{skill.name}: {skill.description}".split())
     return Request(
         task=agent.task if agent else frame.get("goal") or own,

@@ -60,10 +60,12 @@ class LogDispatcher:
             self._passed += 1
 
     def recorded(self, attempt: Attempt) -> RecordedCall | None:
-        position = self._position(attempt)
+        position = self._find_position(attempt)
         if position is None and self.live:
             return None
-        return RecordedCall(inf if position is None else position, lambda: self._answer(attempt))
+        return RecordedCall(
+            inf if position is None else position, lambda: self._recorded_answer(attempt)
+        )
 
     def end_unanswered(self) -> NoReturn:
         self._end_unanswered(None)
@@ -106,7 +108,7 @@ class LogDispatcher:
         """Return the position, or None if all events before it are delivered."""
         return None if self._passed >= bisect_left(self._positions, position) else position
 
-    def _position(self, attempt: Attempt) -> int | None:
+    def _find_position(self, attempt: Attempt) -> int | None:
         """Return the `seq` at which the outcome of an attempt was known, or None if the log has no outcome."""
         log, key = self._log, (attempt.run_id, attempt.step_id)
         for event in log.repeats.get(key, ()):
@@ -117,7 +119,7 @@ class LogDispatcher:
             return None
         return log.answered_at.get(key) or (closing.seq if closing else None)
 
-    def _answer(self, attempt: Attempt) -> Answer:
+    def _recorded_answer(self, attempt: Attempt) -> Answer:
         """Return the recorded answer, or raise the recorded error of the attempt.
 
         Without either, raise the error of `error_of_ending` for a closed step, otherwise what `end_unanswered` raises.

@@ -75,7 +75,7 @@ def governed_by(
         requester,
         safety_mode=ceiling_of(pack, safety_mode),
         slots=slots,
-        hosts={id: _host_of(catalog, service) for id, service in catalog.services.items()},
+        hosts={id: _find_host(catalog, service) for id, service in catalog.services.items()},
         required=pack.decisions.required_evidence(requester.intent),
         retries=int(limits["retries"]) if "retries" in limits else None,
         view=StateOfRun(rules.state_parts) if rules.state_parts else None,
@@ -93,7 +93,7 @@ def slots_of(intent: PackIntent, inputs: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _host_of(catalog: Catalog, service: Service) -> str:
+def _find_host(catalog: Catalog, service: Service) -> str:
     """Return the host of a service. Empty for a service on this machine, `?` if only the API document names the
     host."""
     if catalog.in_process(service) or service.settings.keys() & {"command", "server"}:

@@ -149,13 +149,13 @@ class _DecisionFold:
             )
         now = answer.timestamp if answer else self._now
         self._policy.turn = self._turn
-        before = self._policy.replace_facts(KnownFacts(self._facts_now(decided)))
+        before = self._policy.replace_facts(KnownFacts(self._facts_at_decision(decided)))
         case = self._policy.build_judged_call(
             capability,
             decided.input,
             RunState(state.inputs, state.vars, state.outputs, now, tuple(decided.inside or ())),
             event.step_id or "",
-            self._services(capability.id),
+            self._chosen_services(capability.id),
         )
         verdict = self._policy.decide(case)
         self._policy.replace_facts(before)
@@ -165,7 +165,7 @@ class _DecisionFold:
             verdict = verdict.lifted()
         return ReplayedDecision(event, case, verdict, lifted)
 
-    def _facts_now(self, decided: PolicyDecided) -> Facts:
+    def _facts_at_decision(self, decided: PolicyDecided) -> Facts:
         """Return the facts of the decision, with those of the run's calls as this pack declares them."""
         learned, known = self._policy.facts, decided.facts or {}
         if self._policy is self._recorded:
@@ -179,7 +179,7 @@ class _DecisionFold:
             found.setdefault(slot, {}).update(names)
         return found
 
-    def _services(self, capability_id: str) -> tuple[str, ...]:
+    def _chosen_services(self, capability_id: str) -> tuple[str, ...]:
         chosen = object_of(self._started.selection.get(capability_id)) if self._started else {}
         return tuple(
             text_of(object_of(member).get("service_id")) for member in chosen.get("members") or ()

@@ -67,7 +67,7 @@ def replay(
         raise EnvironmentRefusal("episode.unreadable", "this log does not record its specs")
     catalog = without_secret_requirements(read_pinned_catalog(started, directory))
     changed = {} if log.changed else find_changed_specs(open_registry, started, catalog)
-    step = _first_step_using(changed, catalog, started)
+    step = _find_first_step_using(changed, catalog, started)
     if step is not None:
         spec, current = next(iter(changed.items()))
         recorded = start_of(started).pins.specs[spec]
@@ -214,7 +214,9 @@ def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str
     return sorted(key for key in keys if recorded.get(key) != current.get(key))
 
 
-def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Event) -> str | None:
+def _find_first_step_using(
+    changed: Mapping[str, str], catalog: Catalog, started: Event
+) -> str | None:
     """Return the first step in plan order that uses a changed spec, or the very first if only skills changed. None if
     nothing changed."""
     touched = {name.partition(":")[2] for name in changed}

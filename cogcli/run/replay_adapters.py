@@ -181,10 +181,10 @@ class ReplaySink:
             raise ReplayDiverged(ReplayDifference(None, draft.step_id, what, None, draft.payload))
         if recorded is self._log.full_disk_end:
             raise EndOfLog
-        mine = _timeless(mask_payload(draft.payload, self._redactor))
-        theirs = _timeless(recorded.payload)
+        mine = _drop_time_members(mask_payload(draft.payload, self._redactor))
+        theirs = _drop_time_members(recorded.payload)
         if draft.event_type == "plan.created":
-            mine["step_records"] = self._comparable(
+            mine["step_records"] = self._drop_newer_members(
                 mine["step_records"], theirs.get("step_records")
             )
         mine = {
@@ -193,7 +193,7 @@ class ReplaySink:
             if name in theirs or name not in _NEW_MEMBERS
         }
         if mine != theirs:
-            raise ReplayDiverged(_difference(recorded, theirs, mine))
+            raise ReplayDiverged(_find_difference(recorded, theirs, mine))
         self.dispatcher.mark_delivered(recorded)
         if self._is_before_signal(recorded):
             self._due_before_signal -= 1
@@ -201,7 +201,7 @@ class ReplaySink:
                 self._cancel()
         return recorded
 
-    def _comparable(self, mine: list[dict[str, Any]], theirs: Any) -> list[dict[str, Any]]:
+    def _drop_newer_members(self, mine: list[dict[str, Any]], theirs: Any) -> list[dict[str, Any]]:
         """Return the step records of a plan without members that older logs lack: `capability` under the first rules,
         later `rationale`."""
         known = {name for record in list_of(theirs) for name in object_of(record)}
@@ -252,7 +252,7 @@ class ReplaySink:
         missing, full = self._missing, self._log.full_disk_end
         if not missing and full is not None:
             mine, theirs = draft_full_disk_end(full.run_id or "").payload, full.payload
-            return None if mine == theirs else _difference(full, theirs, mine)
+            return None if mine == theirs else _find_difference(full, theirs, mine)
         if not missing:
             return None
         event = missing[0]
@@ -264,11 +264,13 @@ def _event_outside_log(draft: Draft) -> Event:
     return Event(None, "", "", "", draft.run_id, None, draft.phase, draft.event_type, draft.payload)
 
 
-def _timeless(payload: dict[str, Any]) -> dict[str, Any]:
+def _drop_time_members(payload: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in payload.items() if name not in _TIMELESS}
 
 
-def _difference(recorded: Event, theirs: dict[str, Any], mine: dict[str, Any]) -> ReplayDifference:
+def _find_difference(
+    recorded: Event, theirs: dict[str, Any], mine: dict[str, Any]
+) -> ReplayDifference:
     for name in [*theirs, *mine]:
         if theirs.get(name) != mine.get(name):
             what = f"`{recorded.event_type}` of `{recorded.step_id or 'the run'}`: `{name}` differs"

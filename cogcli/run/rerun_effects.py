@@ -73,7 +73,7 @@ class RerunEffects(NamedTuple):
     @property
     def questions(self) -> list[EffectQuestion]:
         """The effects without a choice, grouped by root step where one choice can hold for all of its effects."""
-        return _questions(
+        return _group_questions(
             [effect for effect in self.repeatable if not choice_for(effect, self.choices)],
             self.choices,
         )
@@ -99,7 +99,7 @@ class RerunEffects(NamedTuple):
     def _require_possible(self, step: str, word: str) -> None:
         below = [effect for effect in self.repeatable if step in path_prefixes(effect.step)]
         if not below:
-            known = [question.step for question in _questions(self.repeatable)]
+            known = [question.step for question in _group_questions(self.repeatable)]
             raise UsageError(
                 "step.unknown",
                 f"`--effects {step}={word}`: no effect of that step would be made again",
@@ -182,7 +182,7 @@ def choice_for(effect: Effect, choices: Mapping[str, str]) -> str:
     return ""
 
 
-def _questions(effects: Iterable[Effect], chosen: Iterable[str] = ()) -> list[EffectQuestion]:
+def _group_questions(effects: Iterable[Effect], chosen: Iterable[str] = ()) -> list[EffectQuestion]:
     """Return one question per root step without a choice if its effects have the same possible choices, else one per
     effect."""
     by_step: dict[str, list[Effect]] = {}

@@ -52,7 +52,7 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
         for effect in find_effects(log).values()
         if effect.kind == "effect" and StepPath(effect.step).root_step in left
     ]
-    asks = any(not (items and _item_of(step) in log.results) for step in again)
+    asks = any(not (items and _find_item(step) in log.results) for step in again)
     if len(left) == len(steps):
         return RerunPoint("", asks, items)
     return RerunPoint(first if first in left else left[0], asks, items)
@@ -70,9 +70,9 @@ def _has_done_items(log: LogIndex, step: str) -> bool:
     begun = log.intents.get((log.root, step))
     if begun is None or "items" not in begun.payload:
         return False
-    return any(_item_of(path) == path and StepPath(path).parent == step for path in log.results)
+    return any(_find_item(path) == path and StepPath(path).parent == step for path in log.results)
 
 
-def _item_of(path: str) -> str:
+def _find_item(path: str) -> str:
     """Return the item of a root run's loop that a step path is in. For another path: the path without its gates."""
     return StepPath(path).first().partition("@")[0]

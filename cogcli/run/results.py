@@ -141,7 +141,7 @@ def finish_run(
         approve = _approve_flags(log.open_requests[0]) if log.open_requests else ""
     return RunResult(
         status=outcome.status,
-        exit_code=_exit_code(outcome, control),
+        exit_code=_choose_exit_code(outcome, control),
         outputs=outcome.outputs if outcome.status in ("ok", "partial") else None,
         error=error,
         episode_id=journal.episode_id,
@@ -165,7 +165,7 @@ def _approve_flags(request: Event) -> str:
     return ask_from(ApprovalRequested.of(request.payload)).answer_flags()
 
 
-def _exit_code(outcome: RunOutcome, control: Control) -> int:
+def _choose_exit_code(outcome: RunOutcome, control: Control) -> int:
     if outcome.status == "ok":
         return OK
     if outcome.status == "aborted":
@@ -215,12 +215,12 @@ def find_run_in_doubt(journal: Journal) -> LogIndex | None:
         ):
             return None
         if journal.stopped_by_full_disk:
-            _pause(journal, log)
+            _append_pause(journal, log)
         return log
     return None
 
 
-def _pause(journal: Journal, log: LogIndex) -> None:
+def _append_pause(journal: Journal, log: LogIndex) -> None:
     """Append that the run waits, if there is room. Without this event the log reads as interrupted, in doubt."""
     with suppress(CogcliError):
         if log.last is not None and log.last.event_type != "run.paused":

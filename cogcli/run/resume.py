@@ -163,14 +163,14 @@ class _Resumption(NamedTuple):
     ) -> RunResult:
         """Check all answers, append the resumption, then let the engine continue. Raises as `resume`."""
         environment, request, journal, log = (
-            self._environment_of_run(),
+            self._environment_with_typed_files(),
             self.request,
             self.journal,
             self.log,
         )
         if not request.abort:
             self._require_time()
-        catalog, selection, selected, changed = self._specs()
+        catalog, selection, selected, changed = self._load_specs()
         answers = _match_answers(log, request)
         for asked, granted in answers:
             require_approver(
@@ -204,7 +204,7 @@ class _Resumption(NamedTuple):
                 doubts = OpenDoubts(log, journal, resolutions, repeats)
                 if agent is not None and agent.secrets is not None:
                     agent.secrets.connect(redactor.add)
-                engine = self._engine(catalog, live, doubts, listener, control, agent)
+                engine = self._build_engine(catalog, live, doubts, listener, control, agent)
                 return self._run_engine(engine, control, agent)
             except EnvironmentRefusal as error:
                 waiting = (
@@ -216,7 +216,7 @@ class _Resumption(NamedTuple):
                     raise
                 return pause_in_doubt(journal, waiting, error, control)
 
-    def _environment_of_run(self) -> RunEnvironment:
+    def _environment_with_typed_files(self) -> RunEnvironment:
         """Return the environment with permission for the files that were typed when the run started.
 
         The first event names these inputs; without proof of its origin the permission is not granted.
@@ -255,7 +255,7 @@ class _Resumption(NamedTuple):
         )
         return finish_run(finished, self.journal, control)
 
-    def _engine(
+    def _build_engine(
         self, catalog: Catalog, live: LiveRunner, doubts: OpenDoubts, listener: Callable[[Event], None],
         control: Control, agent: AgentRun | None,
     ) -> Engine:  # fmt: skip
@@ -297,7 +297,7 @@ class _Resumption(NamedTuple):
         limit = (agent.program if agent else SKILL).limit(engine)
         return engine
 
-    def _specs(self) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
+    def _load_specs(self) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
         """Return the catalog to continue with, the selection of bindings, the recorded binding chains, and the changed
         pins.
 

@@ -70,11 +70,11 @@ class ResumeSink:
         if self._abort and row_of(draft.event_type).begins:
             self._cancel(ABORT)
             raise Cancelled
-        end = self._closed_by(draft)
+        end = self._find_closing_event(draft)
         return (
             self._journal.append(draft, durable=durable)
             if end is None
-            else self._after_end(draft, end)
+            else self._event_after_end(draft, end)
         )
 
     def history(self) -> Iterable[Event]:
@@ -100,7 +100,7 @@ class ResumeSink:
         self._control.cancel(signal)
         self._control.cancel(signal)
 
-    def _closed_by(self, draft: Draft) -> Event | None:
+    def _find_closing_event(self, draft: Draft) -> Event | None:
         """Return the event that closed the scope of a draft, or None if the scope is open.
 
         `gate.decided` comes after the end of the gate itself, so the guarded step counts.
@@ -110,7 +110,7 @@ class ResumeSink:
             step_id = StepPath(step_id).owner
         return self._log.ended.over(draft.run_id, step_id)
 
-    def _after_end(self, draft: Draft, end: Event) -> Event:
+    def _event_after_end(self, draft: Draft, end: Event) -> Event:
         """Return an event outside the log, for a draft in a closed scope. Raises as `append` if the draft starts new
         work."""
         if row_of(draft.event_type).begins:

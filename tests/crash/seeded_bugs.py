@@ -181,7 +181,7 @@ BUGS = (
     Bug(
         "plan order over the order of the log",
         "run/engine/write_order.py",
-        "        if then is not None:  # by the log only those wait",
+        "        if then is not None:  # over a log only steps",
         "        if False:  # by the log only those wait",
         flow="waiting",
         kills=(18,),

@@ -295,10 +295,10 @@ class Run:
         if any(target.capability is None for target in planned.all_targets):
             return declared
         if declared is None and most is None:
-            return self._longest_attempt(planned)
+            return self._longest_attempt_seconds(planned)
         return min(limit for limit in (declared, most) if limit is not None)
 
-    def _longest_attempt(self, planned: PlannedStep) -> float:
+    def _longest_attempt_seconds(self, planned: PlannedStep) -> float:
         limit = STEP_SECONDS
         for target in planned.all_targets:
             try:

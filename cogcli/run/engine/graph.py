@@ -50,13 +50,13 @@ class ReadySet:
 
     def block(self, index: int) -> list[int]:
         """Mark all steps downstream as never to run. Return those newly marked, in plan order."""
-        return self._downstream(index, self._blocked)
+        return self._mark_downstream(index, self._blocked)
 
     def strand(self, index: int) -> list[int]:
         """Mark all steps downstream as never ready. Return those newly marked, in plan order."""
-        return self._downstream(index, self._stranded)
+        return self._mark_downstream(index, self._stranded)
 
-    def _downstream(self, index: int, known: set[int]) -> list[int]:
+    def _mark_downstream(self, index: int, known: set[int]) -> list[int]:
         found: list[int] = []
         front = [index]
         while front:

@@ -88,11 +88,11 @@ def plan_skill(
     skill: Skill, capabilities: Mapping[str, Capability], skills: Mapping[str, Skill]
 ) -> StepPlan:
     """Return the plan of a skill that passed the static checks. Capabilities are looked up by id or alias."""
-    needs = _dependencies(skill)
-    order = _plan_order(skill, needs)
+    needs = _resolve_dependencies(skill)
+    order = _sort_steps(skill, needs)
     position = {step.id: index for index, step in enumerate(order)}
     steps = tuple(
-        _planned_step(index, step, needs[step.id], capabilities, skills)
+        _build_planned_step(index, step, needs[step.id], capabilities, skills)
         for index, step in enumerate(order)
     )
     dependents: list[list[int]] = [[] for _ in order]
@@ -104,11 +104,11 @@ def plan_skill(
         steps,
         tuple(map(tuple, dependents)),
         tuple(len(needs[step.id]) for step in order),
-        _writes_after(steps, position),
+        _find_earlier_writers(steps, position),
     )
 
 
-def _dependencies(skill: Skill) -> dict[str, tuple[str, ...]]:
+def _resolve_dependencies(skill: Skill) -> dict[str, tuple[str, ...]]:
     needs = {}
     previous: tuple[str, ...] = ()
     for step in skill.steps:
@@ -118,7 +118,7 @@ def _dependencies(skill: Skill) -> dict[str, tuple[str, ...]]:
     return needs
 
 
-def _plan_order(skill: Skill, needs: dict[str, tuple[str, ...]]) -> list[Step]:
+def _sort_steps(skill: Skill, needs: dict[str, tuple[str, ...]]) -> list[Step]:
     place = {step.id: n for n, step in enumerate(skill.steps)}
     missing = [len(needs[step.id]) for step in skill.steps]
     dependents: list[list[int]] = [[] for _ in skill.steps]
@@ -138,7 +138,7 @@ def _plan_order(skill: Skill, needs: dict[str, tuple[str, ...]]) -> list[Step]:
     return order
 
 
-def _planned_step(
+def _build_planned_step(
     index: int,
     step: Step,
     depends_on: tuple[str, ...],
@@ -162,7 +162,7 @@ def _planned_step(
     target = target_of(only) if only else None
     called = (*((target,) if target else ()), *targets.values())
     first = called[0].capability if called else None
-    produces = _produces(step, called, targets)
+    produces = _find_produced_fields(step, called, targets)
     return PlannedStep(
         position=index,
         step=step,
@@ -172,12 +172,12 @@ def _planned_step(
         kind=config.kind or (first.step_kind if first else "act"),
         input=inputs.compile_input(step.input, loop),
         produces=produces,
-        expressions=_expressions(step, loop),
-        rules=_rules(step, called, produces),
+        expressions=_compile_expressions(step, loop),
+        rules=_compile_rules(step, called, produces),
     )
 
 
-def _produces(
+def _find_produced_fields(
     step: Step, called: tuple[StepTarget, ...], targets: Mapping[str, StepTarget]
 ) -> Fields:
     """Return the fields a step produces: the union over its targets, lists under foreach, one per name under
@@ -200,7 +200,7 @@ def _produces(
     return fields
 
 
-def _expressions(step: Step, loop: frozenset[str]) -> dict[str, Any]:
+def _compile_expressions(step: Step, loop: frozenset[str]) -> dict[str, Any]:
     config, read = step.config, expressions.compile_expression
     found: dict[str, Any] = {}
     if config.condition is not None:
@@ -216,7 +216,7 @@ def _expressions(step: Step, loop: frozenset[str]) -> dict[str, Any]:
     return found
 
 
-def _rules(
+def _compile_rules(
     step: Step, called: tuple[StepTarget, ...], produces: Fields
 ) -> tuple[outputs.OutputRule, ...]:
     """Return the output mapping as written, or the cognitive hints of the called capabilities without a mapping."""
@@ -234,7 +234,9 @@ def _rules(
     )
 
 
-def _writes_after(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> dict[int, int]:
+def _find_earlier_writers(
+    steps: tuple[PlannedStep, ...], position: Mapping[str, int]
+) -> dict[int, int]:
     """Return for each step the bit set of earlier steps that may run at the same time and write overlapping targets.
 
     Overlapping overwrites do not occur: the static checks refuse them.

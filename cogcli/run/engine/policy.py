@@ -54,7 +54,7 @@ def require_permitted(
         verdict = verdict.lifted() if (verdict.verdict, verdict.gate) in lifted else verdict
         record.decision = _record_verdict(record, capability, values, verdict, answer.event or None)
     if not verdict.allows:
-        refusal = _refusal(capability, verdict)
+        refusal = _refusal_from_verdict(capability, verdict)
         refusal.hint = policy.explain_refusal(verdict.reason)
         raise refusal
 
@@ -169,7 +169,7 @@ def _require_answer(
     answer = request.use_answer()
     if answer is not None:
         return answer
-    refusal = _refusal(capability, verdict)
+    refusal = _refusal_from_verdict(capability, verdict)
     roles = gate.approver_roles
     refusal.hint = (
         f"a person of the role {' or '.join(roles)} answers with --by NAME:{roles[0]}"
@@ -180,7 +180,7 @@ def _require_answer(
     raise refusal
 
 
-def _refusal(capability: Capability, verdict: Verdict) -> RuntimeErrorBase:
+def _refusal_from_verdict(capability: Capability, verdict: Verdict) -> RuntimeErrorBase:
     """Return the error of a verdict other than `allow`."""
     rule = f" by rule `{verdict.rule}`" if verdict.rule else ""
     text = f"`{capability.id}`: {verdict.reason} ({verdict.stage}{rule})"

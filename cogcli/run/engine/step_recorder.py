@@ -313,7 +313,7 @@ class StepRecord:
     ) -> Draft:
         """Return the draft of the closing event. If the step never started, members about its call are left out. Usage
         stays, since gates may have used tokens."""
-        latency_ms, metrics = self._timing()
+        latency_ms, metrics = self._measure_times()
         artifacts = [
             w.target.path for w in writes if w.target.text.startswith("working.artifacts.")
         ]
@@ -333,7 +333,7 @@ class StepRecord:
             reason=reason,
             detail=detail or None,
             output=output,
-            error=_step_error(error),
+            error=_step_error_from(error),
             reused_from=None if self.reused_from is None else dict(self.reused_from),
             writes=[write.to_written() for write in writes],
             reads=list(self.reads | self.expression_reads),
@@ -373,7 +373,7 @@ class StepRecord:
         reason = (failed[-1].message or "") if failed else ""
         self.run.engine.fallbacks.append(Fallback(self.path, last.binding_id, first, reason))
 
-    def _timing(self) -> tuple[int | None, dict[str, Any] | None]:
+    def _measure_times(self) -> tuple[int | None, dict[str, Any] | None]:
         if self.action_id is None:
             return None, None
         clock = self.run.engine.clock
@@ -397,7 +397,7 @@ def excerpt(value: Any) -> str:
     return orjson.dumps(value)[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
 
 
-def _step_error(error: RuntimeErrorBase | None) -> StepError | None:
+def _step_error_from(error: RuntimeErrorBase | None) -> StepError | None:
     if error is None:
         return None
     return StepError(
