@@ -68,14 +68,16 @@ def problems_summary(
     --fix; shipped: 2 warnings.`
     """
     if shipped is None or not problems:
-        return f"{_count_text(problems)}."
+        return f"{_render_counts(problems)}."
     theirs = [problem for problem in problems if problem.file in shipped]
-    own = _count_text([problem for problem in problems if problem.file not in shipped])
+    own = _render_counts([problem for problem in problems if problem.file not in shipped])
     with_fix = f", {fixable} fixable with --fix" if fixable else ""
-    return f"{own} in your files{with_fix}; shipped: {_count_text(theirs) if theirs else 'none'}."
+    return (
+        f"{own} in your files{with_fix}; shipped: {_render_counts(theirs) if theirs else 'none'}."
+    )
 
 
-def _count_text(problems: Sequence[Problem]) -> str:
+def _render_counts(problems: Sequence[Problem]) -> str:
     errors = sum(problem.severity == "E" for problem in problems)
     return f"{count_of(errors, 'error')}, {count_of(len(problems) - errors, 'warning')}"
 
@@ -88,10 +90,10 @@ def severity_word(problem: Problem, *, as_error: bool) -> str:
 def problems_table(problems: Sequence[Problem], *, place: str = "place") -> MarkdownTable:
     """Return a table with one row per problem. `place` is the header of the location column."""
     header = (f"| severity | code | {place} | problem |", "| --- | --- | --- | --- |")
-    return MarkdownTable(header, tuple(map(_problem_row, problems)))
+    return MarkdownTable(header, tuple(map(_render_row, problems)))
 
 
-def _problem_row(problem: Problem) -> str:
+def _render_row(problem: Problem) -> str:
     word = severity_word(problem, as_error=False)
     place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
     return f"| {word} | `{problem.code}` | {cell(place)} | {cell(problem.summary_line)} |"

@@ -106,7 +106,7 @@ def compare(before: Side, after: Side) -> EpisodeDiff:
     areas = {
         "inputs": _diff_values(before.inputs, after.inputs),
         "specs": _diff_values(before.specs, after.specs),
-        "bindings": _diff_values(*_used_bindings(before.run, after.run)),
+        "bindings": _diff_values(*_find_used_bindings(before.run, after.run)),
         "steps": _diff_by_name(
             statuses[0], statuses[1], lambda id, *_: _diff_step(steps[0][id], steps[1][id])
         ),
@@ -138,7 +138,7 @@ def _diff_by_name(
     return changes
 
 
-def _used_bindings(*runs: RunHistory) -> list[dict[str, str]]:
+def _find_used_bindings(*runs: RunHistory) -> list[dict[str, str]]:
     """Return for each run the last binding of each capability that a root step used.
 
     A capability whose result a run reused is left out, since that run made no call to compare.
@@ -191,43 +191,47 @@ def comparison_object(difference: EpisodeDiff) -> dict[str, Any]:
 def lines(difference: EpisodeDiff, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
     """Return a heading with both episodes, then one line per area with differences. The area `steps` lists all
     steps."""
-    found: list[StyledLine] = [[(fit(_head(difference, glyphs), width), "bold")]]
+    found: list[StyledLine] = [[(fit(_render_head(difference, glyphs), width), "bold")]]
     for area, changes in difference.areas.items():
         shown = changes if area == "steps" else [change for change in changes if change.how != SAME]
         if area in _ONE_A_LINE:
-            found += [_row(area, [f"{c.name}  {_arrow(c, glyphs)}"], width) for c in shown]
+            found += [
+                _render_row(area, [f"{c.name}  {_render_arrow(c, glyphs)}"], width) for c in shown
+            ]
         elif shown:
-            found.append(_row(area, _fitting(area, shown, glyphs, width), width))
+            found.append(_render_row(area, _select_fitting(area, shown, glyphs, width), width))
     if difference.same:
         found.append([("  nothing differs but ids and times", "dim")])
     return found
 
 
-def _head(difference: EpisodeDiff, glyphs: Glyphs) -> str:
+def _render_head(difference: EpisodeDiff, glyphs: Glyphs) -> str:
     before, after = difference.before, difference.after
     skills = [
         f"{side.run.skill} {side.run.version}".strip() or "no skill" for side in (before, after)
     ]
     parts = [
-        _pair(skills[0], skills[1], glyphs),
-        _pair(before.status, after.status, glyphs),
+        _render_pair(skills[0], skills[1], glyphs),
+        _render_pair(before.status, after.status, glyphs),
         f"{duration(before.run.ms) or '?'} {glyphs.arrow} {duration(after.run.ms) or '?'}",
     ]
     return visible("    ".join(parts))
 
 
-def _pair(one: str, other: str, glyphs: Glyphs) -> str:
+def _render_pair(one: str, other: str, glyphs: Glyphs) -> str:
     return one if one == other else f"{one} {glyphs.arrow} {other}"
 
 
-def _row(area: str, words: list[str], width: int | None) -> StyledLine:
+def _render_row(area: str, words: list[str], width: int | None) -> StyledLine:
     text = visible("   ".join(words))
     return [(f"  {area:<8}  ", "dim"), (fit(text, width, 12), "")]
 
 
-def _fitting(area: str, changes: list[DiffLine], glyphs: Glyphs, width: int | None) -> list[str]:
+def _select_fitting(
+    area: str, changes: list[DiffLine], glyphs: Glyphs, width: int | None
+) -> list[str]:
     """Return the text of every change. If they do not fit, return the differing ones and the number of the others."""
-    words = [_change_text(area, change, glyphs) for change in changes]
+    words = [_render_change(area, change, glyphs) for change in changes]
     if width is None or area != "steps" or cells("   ".join(words)) <= width - 12:
         return words
     same = sum(change.how == SAME for change in changes)
@@ -235,7 +239,7 @@ def _fitting(area: str, changes: list[DiffLine], glyphs: Glyphs, width: int | No
     return [*differing, *([f"= {same} others" if differing else f"= all {same}"] if same else [])]
 
 
-def _change_text(area: str, change: DiffLine, glyphs: Glyphs) -> str:
+def _render_change(area: str, change: DiffLine, glyphs: Glyphs) -> str:
     lead = f"{change.how} {change.name}"
     if change.how == SAME or area == "specs":
         return lead
@@ -243,18 +247,20 @@ def _change_text(area: str, change: DiffLine, glyphs: Glyphs) -> str:
         if change.how != CHANGED:
             return lead
         if change.what in ("", "error"):
-            return f"{lead} {_arrow(change, glyphs)}"
+            return f"{lead} {_render_arrow(change, glyphs)}"
         return f"{lead} other {change.what}"
     if change.how == CHANGED:
-        return f"{lead} {_excerpt(change.before)} {glyphs.arrow} {_excerpt(change.after)}"
-    return f"{lead} {_excerpt(change.before if change.how == GONE else change.after)}"
+        return (
+            f"{lead} {_shorten_value(change.before)} {glyphs.arrow} {_shorten_value(change.after)}"
+        )
+    return f"{lead} {_shorten_value(change.before if change.how == GONE else change.after)}"
 
 
-def _arrow(change: DiffLine, glyphs: Glyphs) -> str:
+def _render_arrow(change: DiffLine, glyphs: Glyphs) -> str:
     return f"{change.before or 'none'} {glyphs.arrow} {change.after or 'none'}"
 
 
-def _excerpt(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     """Return a value in a few characters: texts quoted, others as JSON."""
     import orjson
 

@@ -36,7 +36,7 @@ class Coverage:
     """The arms of skills, and which of them ran. `add` takes the runs of one case."""
 
     def __init__(self) -> None:
-        self._arms: dict[str, dict[Arm, bool]] = {}
+        self._find_arms: dict[str, dict[Arm, bool]] = {}
 
     def add(self, catalog: Catalog, fold: History, skill_id: str) -> None:
         """Add the runs of an episode of a skill, nested runs included. `fold` may hold no run."""
@@ -46,32 +46,34 @@ class Coverage:
 
     def _add(self, catalog: Catalog, skill_id: str, views: tuple[StepHistory, ...]) -> None:
         skill = catalog.skills.get(skill_id)
-        arms = self._arms.setdefault(skill_id, {}) if skill else {}
+        arms = self._find_arms.setdefault(skill_id, {}) if skill else {}
         for step in skill.steps if skill else ():
-            own = [view for view in views if _step_of(view) == step.id]
-            for arm, ran in _arms(catalog, step, own):
+            own = [view for view in views if _find_step_id(view) == step.id]
+            for arm, ran in _find_arms(catalog, step, own):
                 arms[arm] = arms.get(arm, False) or ran
 
     def to_payload(self) -> list[dict[str, Any]]:
         """Return one entry per skill, sorted: per kind the total, the number that ran, and the missing ones."""
         return [
-            {"skill": skill, **{kind: _counted(arms, kind) for kind in KINDS}}
-            for skill, arms in sorted(self._arms.items())
+            {"skill": skill, **{kind: _count_arms(arms, kind) for kind in KINDS}}
+            for skill, arms in sorted(self._find_arms.items())
         ]
 
 
-def _counted(arms: dict[Arm, bool], kind: str) -> dict[str, Any]:
+def _count_arms(arms: dict[Arm, bool], kind: str) -> dict[str, Any]:
     own = {arm: ran for arm, ran in arms.items() if arm.kind == kind}
     missing = [f"{arm.step} {arm.name}".strip() for arm, ran in own.items() if not ran]
     return {"total": len(own), "ran": sum(own.values()), "missing": missing}
 
 
-def _step_of(view: StepHistory) -> str:
+def _find_step_id(view: StepHistory) -> str:
     """Return the id of the step that a step history is of, within its own run. Items and gates belong to their step."""
     return StepPath(StepPath(view.id).name).root_step
 
 
-def _arms(catalog: Catalog, step: Step, views: list[StepHistory]) -> Iterator[tuple[Arm, bool]]:
+def _find_arms(
+    catalog: Catalog, step: Step, views: list[StepHistory]
+) -> Iterator[tuple[Arm, bool]]:
     """Yield the arms of a step, each with whether one of these histories took it."""
     own = [view for view in views if StepPath(view.id).is_step]
     parts = [view for view in views if view not in own]
@@ -101,10 +103,10 @@ def _arms(catalog: Catalog, step: Step, views: list[StepHistory]) -> Iterator[tu
             Arm("branches", step.id, "without items"),
             not items and any(v.status == "done" for v in own),
         )
-    yield from _error_arms(catalog, step, own, parts)
+    yield from _find_error_arms(catalog, step, own, parts)
 
 
-def _error_arms(
+def _find_error_arms(
     catalog: Catalog, step: Step, own: list[StepHistory], parts: list[StepHistory]
 ) -> Iterator[tuple[Arm, bool]]:
     calls = [view for view in (*own, *parts) if not StepPath(view.id).is_gate]

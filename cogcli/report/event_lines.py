@@ -26,9 +26,9 @@ class EventLines:
         place = (event.run_id, event.step_id)
         if isinstance(uses := payload.get("uses"), str):
             self._uses[place] = uses
-        pairs = dict(_pairs(event, payload, self._uses.get(place)))
+        pairs = dict(_event_pairs(event, payload, self._uses.get(place)))
         text = " ".join(
-            f"{name}={_quoted(value)}"
+            f"{name}={_quote(value)}"
             for name, value in pairs.items()
             if value not in (None, "", [])
         )
@@ -36,7 +36,9 @@ class EventLines:
         return visible(f"{stamp} {event.event_type or event.phase} {text}".rstrip())
 
 
-def _pairs(event: Event, payload: dict[str, Any], uses: str | None) -> Iterator[tuple[str, Any]]:
+def _event_pairs(
+    event: Event, payload: dict[str, Any], uses: str | None
+) -> Iterator[tuple[str, Any]]:
     yield "step", event.step_id or payload.get("step_id")
     error = payload.get("error")
     error = error if isinstance(error, dict) else {"message": error}
@@ -62,6 +64,6 @@ def _pairs(event: Event, payload: dict[str, Any], uses: str | None) -> Iterator[
         yield "message", error["message"]
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = value if isinstance(value, str) else str(value)
     return f'"{text}"' if not text or " " in text or '"' in text else text

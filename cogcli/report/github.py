@@ -18,24 +18,24 @@ def github(report: CheckReport) -> str:
     of_kind: dict[str, list[str]] = {"error": [], "warning": []}
     for problem, end in report.problems:
         word = severity_word(problem, as_error=False)
-        of_kind[word].append(_annotation(word, problem, end))
+        of_kind[word].append(_render_annotation(word, problem, end))
     lines = [line for found in of_kind.values() for line in found[:PER_KIND]]
     more = sum(map(len, of_kind.values())) - len(lines)
     lines += [f"::notice::and {more} more"] if more else []
     return "".join(f"{line}\n" for line in lines)
 
 
-def _annotation(word: str, problem: Problem, end: int) -> str:
+def _render_annotation(word: str, problem: Problem, end: int) -> str:
     named = {"title": f"cogcli ({problem.code})", "file": problem.file, "line": problem.line or "",
              "col": problem.column if problem.line else "", "endColumn": end or ""}  # fmt: skip
-    texts = {name: _escaped(str(value)) for name, value in named.items() if value != ""}
+    texts = {name: _escape(str(value)) for name, value in named.items() if value != ""}
     properties = (
         f"{name}={text.replace(':', '%3A').replace(',', '%2C')}" for name, text in texts.items()
     )
-    return f"::{word} {','.join(properties)}::{_escaped(problem.summary_line)}"
+    return f"::{word} {','.join(properties)}::{_escape(problem.summary_line)}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Return the text without characters that end the command, move the cursor of a log or change the text
     direction."""
     return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))

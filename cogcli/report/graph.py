@@ -84,10 +84,10 @@ def mermaid(graph: GraphView) -> str:
     lines = ["flowchart TD"]
     for n, node in enumerate(graph.nodes):
         number.setdefault(node.id, f"s{n}")
-        label = "<br/>".join(map(_for_mermaid, _label(node)))
-        lines.append(f'    s{n}["{label}"]' + (f":::{_class(node)}" if node.status else ""))
+        label = "<br/>".join(map(_escape_mermaid, _label_lines(node)))
+        lines.append(f'    s{n}["{label}"]' + (f":::{_class_name(node)}" if node.status else ""))
     lines += [f"    {number[a]} --> {number[b]}" for a, b in graph.edges]
-    used = dict.fromkeys(_class(node) for node in graph.nodes if node.status)
+    used = dict.fromkeys(_class_name(node) for node in graph.nodes if node.status)
     lines += [
         f"    classDef {name} fill:{_COLOURS[name][0]},stroke:{_COLOURS[name][1]}" for name in used
     ]
@@ -97,33 +97,33 @@ def mermaid(graph: GraphView) -> str:
 def dot(graph: GraphView) -> str:
     """Return a Graphviz digraph. Every text is quoted."""
     lines = [
-        f"digraph {_for_dot(graph.title)} {{",
+        f"digraph {_escape_dot(graph.title)} {{",
         "    node [shape=box, style=filled, fillcolor=white];",
     ]
     for node in graph.nodes:
-        label = "\\n".join(_for_dot(part)[1:-1] for part in _label(node))
-        fill = f', fillcolor="{_COLOURS[_class(node)][0]}", color="{_COLOURS[_class(node)][1]}"'
-        lines.append(f'    {_for_dot(node.id)} [label="{label}"{fill if node.status else ""}];')
-    lines += [f"    {_for_dot(a)} -> {_for_dot(b)};" for a, b in graph.edges]
+        label = "\\n".join(_escape_dot(part)[1:-1] for part in _label_lines(node))
+        fill = f', fillcolor="{_COLOURS[_class_name(node)][0]}", color="{_COLOURS[_class_name(node)][1]}"'
+        lines.append(f'    {_escape_dot(node.id)} [label="{label}"{fill if node.status else ""}];')
+    lines += [f"    {_escape_dot(a)} -> {_escape_dot(b)};" for a, b in graph.edges]
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _label(node: Node) -> list[str]:
+def _label_lines(node: Node) -> list[str]:
     return [node.id, *([node.uses] if node.uses else []), *([node.status] if node.status else [])]
 
 
-def _class(node: Node) -> str:
+def _class_name(node: Node) -> str:
     if node.status in (CUT_OFF, IN_DOUBT):
         return WAITS
     return node.status if node.status in _COLOURS else "pending"
 
 
-def _for_mermaid(value: str) -> str:
+def _escape_mermaid(value: str) -> str:
     """Return a text escaped for a Mermaid label, where `#code;` stands for a character and quotes end a label."""
     safe = "".join(c if c.isalnum() or c in " .:_-/" else f"#{ord(c)};" for c in visible(value))
     return safe or " "
 
 
-def _for_dot(value: str) -> str:
+def _escape_dot(value: str) -> str:
     escaped = visible(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

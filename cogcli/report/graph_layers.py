@@ -52,13 +52,13 @@ def layers(graph: GraphView, glyphs: Glyphs, *, width: int) -> list[StyledLine] 
     """
     if len(graph.nodes) > MOST or len({node.id for node in graph.nodes}) < len(graph.nodes):
         return None
-    for texts in (_beside, _below, _alone):
+    for texts in (_name_and_uses, _name_above_uses, _name_only):
         found = {node.id: texts(node, glyphs) for node in graph.nodes}
         sizes = {id: float(max(map(cells, lines))) for id, lines in found.items()}
         placed = lay_out(sizes, graph.edges, gap=_GAP, passing=1)
         right = max((placed.centre[id] + size / 2 for id, size in sizes.items()), default=0)
         if right + 2 <= width - 1:
-            return list(_lines(graph, found, placed, glyphs))
+            return list(_render_lines(graph, found, placed, glyphs))
     return None
 
 
@@ -67,19 +67,19 @@ def _name(node: Node, glyphs: Glyphs) -> str:
     return sign + shorten_middle(visible(node.id), _LONGEST)
 
 
-def _beside(node: Node, glyphs: Glyphs) -> list[str]:
+def _name_and_uses(node: Node, glyphs: Glyphs) -> list[str]:
     return [f"{_name(node, glyphs)}  {shorten_middle(visible(node.uses), _LONGEST)}".rstrip()]
 
 
-def _below(node: Node, glyphs: Glyphs) -> list[str]:
+def _name_above_uses(node: Node, glyphs: Glyphs) -> list[str]:
     return [_name(node, glyphs), shorten_middle(visible(node.uses), _LONGEST)]
 
 
-def _alone(node: Node, glyphs: Glyphs) -> list[str]:
+def _name_only(node: Node, glyphs: Glyphs) -> list[str]:
     return [_name(node, glyphs)]
 
 
-def _lines(
+def _render_lines(
     graph: GraphView, texts: dict[str, list[str]], placed: Layering, glyphs: Glyphs
 ) -> Iterator[StyledLine]:
     nodes = {node.id: node for node in graph.nodes}
@@ -88,12 +88,12 @@ def _lines(
     }
     for number, layer in enumerate(placed.layers):
         for row in range(max((len(texts[id]) for id in layer if id in texts), default=1)):
-            yield _node_row(layer, row, nodes, texts, left, placed, glyphs)
+            yield _render_node_row(layer, row, nodes, texts, left, placed, glyphs)
         if number + 1 < len(placed.layers):
-            yield from _channel(_find_nets(number, placed, texts, left), glyphs)
+            yield from _render_channel(_find_nets(number, placed, texts, left), glyphs)
 
 
-def _node_row(
+def _render_node_row(
     layer: list[str], row: int, nodes: dict[str, Node], texts: dict[str, list[str]], left: dict[str, int],
     placed: Layering, glyphs: Glyphs,
 ) -> StyledLine:  # fmt: skip
@@ -101,7 +101,7 @@ def _node_row(
     at = 0
     for id in layer:
         if id not in texts:
-            column, text, style = _column(id, placed), "|" if glyphs is ASCII else "│", "dim"
+            column, text, style = _find_column(id, placed), "|" if glyphs is ASCII else "│", "dim"
         elif row < len(texts[id]):
             column, text = left[id], texts[id][row]
             if len(texts[id]) > 1:  # lines below each other are centred
@@ -116,7 +116,7 @@ def _node_row(
     return line
 
 
-def _column(id: str, placed: Layering) -> int:
+def _find_column(id: str, placed: Layering) -> int:
     return 2 + int(placed.centre[id])
 
 
@@ -134,10 +134,10 @@ def _find_nets(
     for source, targets in pairs.items():
         groups.setdefault(tuple(sorted(targets)), []).append(source)
     spans = {id: (left[id], left[id] + max(map(cells, texts[id])) - 1) for id in left}
-    return [_net(sources, targets, placed, spans) for targets, sources in groups.items()]
+    return [_place_net(sources, targets, placed, spans) for targets, sources in groups.items()]
 
 
-def _net(
+def _place_net(
     sources: Sequence[str],
     targets: Sequence[str],
     placed: Layering,
@@ -145,18 +145,18 @@ def _net(
 ) -> _Net:
     """Return the columns of a net. A single edge goes straight down if its ends overlap."""
     ends = [
-        spans.get(id, (_column(id, placed), _column(id, placed))) for id in (sources[0], targets[0])
+        spans.get(id, (_find_column(id, placed), _find_column(id, placed))) for id in (sources[0], targets[0])
     ]  # fmt: skip
     low, high = max(ends[0][0], ends[1][0]), min(ends[0][1], ends[1][1])
     if len(sources) == len(targets) == 1 and low <= high:
-        near = min(max(_column(sources[0], placed), low), high)
+        near = min(max(_find_column(sources[0], placed), low), high)
         return _Net((near,), (near,))
     return _Net(
-        tuple(_column(id, placed) for id in sources), tuple(_column(id, placed) for id in targets)
+        tuple(_find_column(id, placed) for id in sources), tuple(_find_column(id, placed) for id in targets)
     )  # fmt: skip
 
 
-def _channel(nets: list[_Net], glyphs: Glyphs) -> Iterator[StyledLine]:
+def _render_channel(nets: list[_Net], glyphs: Glyphs) -> Iterator[StyledLine]:
     """Yield the rows between two layers: one for each horizontal line, or a single row of verticals."""
     tracks = _assign_rows(nets)
     height = max(tracks, default=0) + 1
@@ -169,7 +169,8 @@ def _channel(nets: list[_Net], glyphs: Glyphs) -> Iterator[StyledLine]:
             for column, arms in own.items():
                 drawn[column] = _combine_arms(drawn.get(column, 0), arms)
         text = "".join(
-            _joint(drawn.get(column, 0), glyphs) for column in range(max(drawn, default=0) + 1)
+            _render_joint(drawn.get(column, 0), glyphs)
+            for column in range(max(drawn, default=0) + 1)
         )
         yield [(text, "dim")]
 
@@ -214,7 +215,7 @@ def _assign_rows(nets: list[_Net]) -> list[int]:
     return tracks
 
 
-def _joint(arms: int, glyphs: Glyphs) -> str:
+def _render_joint(arms: int, glyphs: Glyphs) -> str:
     if not arms:
         return " "
     if glyphs is ASCII:

@@ -43,7 +43,7 @@ def html_page(
     """
     style = style_sheet("colours", "page", "drawing")
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    template = _template()
+    template = _load_template()
     common = {"style": style, "style_hash": digest, "version": version, "comparison": comparison}
     most = min(LONGEST_SHOWN, max(_LEAST, _ROOM // max(1, events)))
     while True:
@@ -56,26 +56,26 @@ def html_page(
 
 
 @cache
-def _template() -> Template:
+def _load_template() -> Template:
     """Return the template, compiled once: compiling takes longer than most pages."""
     environment = Environment(
         autoescape=True,
         loader=FunctionLoader(page_file),
         undefined=StrictUndefined,
-        finalize=_visible,
+        finalize=_make_visible,
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"drawn": Markup, "words": _words}
+    environment.filters |= {"drawn": Markup, "words": _mark_code}
     environment.globals |= {"tone_of": style_of, "count_of": count_of}
     return environment.get_template("page.html.j2")
 
 
-def _words(text: str) -> Markup:
+def _mark_code(text: str) -> Markup:
     """Return a sentence as markup, with text in backticks as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(visible_block(text)))))  # noqa: S704
 
 
-def _visible(value: Any) -> Any:
+def _make_visible(value: Any) -> Any:
     """Return a text with control and bidi characters as `\\x1b`, before it is escaped. Other values are unchanged."""
     return visible_block(value) if type(value) is str else value

@@ -17,12 +17,12 @@ def junit(report: CheckReport) -> str:
     """Return the document as text. Suites are in the order of their first cases."""
     cases, seconds = report.cases, f"{report.seconds:.3f}"
     root = ET.Element(
-        "testsuites", {"name": f"cogcli {report.command}", **_case_counts(cases), "time": seconds}
+        "testsuites", {"name": f"cogcli {report.command}", **_count_cases(cases), "time": seconds}
     )
     for suite in dict.fromkeys(case.group for case in cases):
         own = [case for case in cases if case.group == suite]
         element = ET.SubElement(
-            root, "testsuite", {"name": _line(suite), **_case_counts(own), "skipped": "0"}
+            root, "testsuite", {"name": _clean_line(suite), **_count_cases(own), "skipped": "0"}
         )
         for case in own:
             _add_case(element, case)
@@ -30,26 +30,26 @@ def junit(report: CheckReport) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _case_counts(cases: Sequence[ReportCase]) -> dict[str, str]:
+def _count_cases(cases: Sequence[ReportCase]) -> dict[str, str]:
     failed = sum(bool(case.failures) for case in cases)
     return {"tests": str(len(cases)), "failures": str(failed), "errors": "0"}
 
 
 def _add_case(suite: ET.Element, case: ReportCase) -> None:
-    named = {"classname": _line(case.group), "name": _line(case.name)}
+    named = {"classname": _clean_line(case.group), "name": _clean_line(case.name)}
     element = ET.SubElement(
-        suite, "testcase", named | ({"file": _line(case.file)} if case.file else {})
+        suite, "testcase", named | ({"file": _clean_line(case.file)} if case.file else {})
     )
     for failure in case.failures:
-        attributes = {"type": _line(failure.code), "message": _line(failure.message)}
-        ET.SubElement(element, "failure", attributes).text = _block(failure.text)
+        attributes = {"type": _clean_line(failure.code), "message": _clean_line(failure.message)}
+        ET.SubElement(element, "failure", attributes).text = _clean_block(failure.text)
     if case.notes:
-        ET.SubElement(element, "system-out").text = _block("\n".join(case.notes))
+        ET.SubElement(element, "system-out").text = _clean_block("\n".join(case.notes))
 
 
-def _line(text: str) -> str:
+def _clean_line(text: str) -> str:
     return _NO_XML.sub("\ufffd", visible(text))
 
 
-def _block(text: str) -> str:
+def _clean_block(text: str) -> str:
     return _NO_XML.sub("\ufffd", visible_block(text))

@@ -31,7 +31,7 @@ def lay_out(
     """Place nodes of these widths, `gap` apart, and return the layout. An edge that passes a layer takes the width
     `passing`."""
     kept = _drop_cycles(list(widths), edges)
-    depth = _depths(list(widths), kept)
+    depth = _assign_layers(list(widths), kept)
     layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for id in widths:
         layers[depth[id]].append(id)
@@ -42,9 +42,9 @@ def lay_out(
         for one, other in pairwise(route):
             below.setdefault(one, []).append(other)
             above.setdefault(other, []).append(one)
-    _order(layers, above, below)
+    _order_layers(layers, above, below)
     sizes = {id: widths.get(id, passing) for layer in layers for id in layer}
-    return Layering(layers, _centres(layers, sizes, above, below, gap), routes)
+    return Layering(layers, _compute_centres(layers, sizes, above, below, gap), routes)
 
 
 def _drop_cycles(ids: list[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -72,7 +72,7 @@ def _ranks(ids: list[str], after: dict[str, list[str]]) -> dict[str, int]:
     return rank
 
 
-def _depths(ids: list[str], edges: list[tuple[str, str]]) -> dict[str, int]:
+def _assign_layers(ids: list[str], edges: list[tuple[str, str]]) -> dict[str, int]:
     """Return the layer of each node: one below the lowest of its dependencies."""
     before: dict[str, list[str]] = {id: [] for id in ids}
     for a, b in edges:
@@ -99,7 +99,7 @@ def _route(edge: tuple[str, str], depth: dict[str, int], layers: list[list[str]]
     return [a, *passed.values(), b]
 
 
-def _order(
+def _order_layers(
     layers: list[list[str]], above: dict[str, list[str]], below: dict[str, list[str]]
 ) -> None:
     """Sort each layer by the positions of its nodes' neighbours, alternating down and up."""
@@ -107,11 +107,13 @@ def _order(
     for sweep in range(_SWEEPS):
         near, order = (below, layers[::-1]) if sweep % 2 else (above, layers)
         for layer in order:
-            layer.sort(key=_mean_of(place, near))
+            layer.sort(key=_mean_position_of(place, near))
             place.update({id: n for n, id in enumerate(layer)})
 
 
-def _mean_of(place: Mapping[str, float], near: dict[str, list[str]]) -> Callable[[str], float]:
+def _mean_position_of(
+    place: Mapping[str, float], near: dict[str, list[str]]
+) -> Callable[[str], float]:
     def mean(id: str) -> float:
         found = near.get(id)
         return sum(place[other] for other in found) / len(found) if found else place[id]
@@ -119,7 +121,7 @@ def _mean_of(place: Mapping[str, float], near: dict[str, list[str]]) -> Callable
     return mean
 
 
-def _centres(
+def _compute_centres(
     layers: list[list[str]], sizes: dict[str, float], above: dict[str, list[str]],
     below: dict[str, list[str]], gap: float,
 ) -> dict[str, float]:  # fmt: skip
@@ -134,7 +136,7 @@ def _centres(
     for sweep in range(_SWEEPS):
         near, order = (below, layers[::-1]) if sweep % 2 else (above, layers)
         for layer in order:
-            wanted = [_mean_of(centre, near)(id) for id in layer]
+            wanted = [_mean_position_of(centre, near)(id) for id in layer]
             spaces = [(sizes[a] + sizes[b]) / 2 + gap for a, b in pairwise(layer)]
             centre.update(zip(layer, _space_out(wanted, spaces), strict=True))
     left = min((centre[id] - sizes[id] / 2 for id in centre), default=0.0)

@@ -26,7 +26,7 @@ COLUMNS: Final = ("target", "written_by", "never", "read_by", "required")
 
 
 class DeclaredPlaces(NamedTuple):
-    """What a skill declares: the targets of each step, in order, and its required outputs."""
+    """The declarations of a skill: the targets of each step, in order, and its required outputs."""
 
     writes: dict[str, list[str]]
     required: frozenset[str]
@@ -92,7 +92,7 @@ class Lineage:
                 self._add_event(number, event, read_payload(event))
         for id, step in self.steps.items():
             for name in dict.fromkeys(step.reads):
-                self._reads.setdefault(tuple(_parts(name)[:2]), []).append((name, id))
+                self._reads.setdefault(tuple(_split_place(name)[:2]), []).append((name, id))
 
     def _add_event(self, number: int, event: Event, payload: Payload) -> None:
         match payload:
@@ -117,7 +117,7 @@ class Lineage:
 
     def readers(self, target: str) -> list[str]:
         """Return the steps that read a target, a part of it or a place around it."""
-        place = _parts(target)
+        place = _split_place(target)
         if len(place) == 1:
             near = [
                 entry
@@ -133,10 +133,10 @@ class Lineage:
 
 def overlap(one: str, other: str) -> bool:
     """Return whether the places are the same, or one is inside the other."""
-    return all(x == y for x, y in zip(_parts(one), _parts(other), strict=False))
+    return all(x == y for x, y in zip(_split_place(one), _split_place(other), strict=False))
 
 
-def _parts(place: str) -> list[str]:
+def _split_place(place: str) -> list[str]:
     return place.replace("[", ".").split(".")
 
 
@@ -185,7 +185,7 @@ def rows(found: list[TargetFlow]) -> list[dict[str, Any]]:
     return [
         {
             "target": target.name,
-            "written_by": [_writer_text(write) for write in target.writes],
+            "written_by": [_render_writer(write) for write in target.writes],
             "never": target.never or None,
             "read_by": target.readers,
             "required": target.required,
@@ -199,8 +199,8 @@ def lineage(found: list[TargetFlow], glyphs: Glyphs, *, width: int | None) -> li
     texts = [
         (
             visible(target.name),
-            visible(target.never or f"written by {', '.join(map(_writer_text, target.writes))}"),
-            visible(_readers_text(target, glyphs)),
+            visible(target.never or f"written by {', '.join(map(_render_writer, target.writes))}"),
+            visible(_render_readers(target, glyphs)),
         )
         for target in found
     ]
@@ -217,14 +217,14 @@ def lineage(found: list[TargetFlow], glyphs: Glyphs, *, width: int | None) -> li
     return lines
 
 
-def _writer_text(write: TracedWrite) -> str:
+def _render_writer(write: TracedWrite) -> str:
     """Return a writer as text, such as `risks (append, 7 items)`."""
     facts = [] if write.strategy == "overwrite" else [write.strategy]
     facts += [count_of(write.items, "item")] if write.items is not None else []
     return f"{write.step} ({', '.join(facts)})" if facts else write.step
 
 
-def _readers_text(target: TargetFlow, glyphs: Glyphs) -> str:
+def _render_readers(target: TargetFlow, glyphs: Glyphs) -> str:
     parts = [f"read by {', '.join(target.readers)}"] if target.readers else []
     if target.required:
         parts.append(f"required {glyphs.sign('failed' if target.never else 'done')}")

@@ -13,25 +13,32 @@ _LATEST: Final = 2**64 - 1
 
 def otlp(trace: Trace) -> dict[str, Any]:
     """Return the object that a collector accepts."""
-    scope = {"scope": {"name": "cogcli"}, "spans": [_span(trace.id, span) for span in trace.spans]}
-    resource = {"attributes": _attributes(trace.resource)}
+    scope = {
+        "scope": {"name": "cogcli"},
+        "spans": [_convert_span(trace.id, span) for span in trace.spans],
+    }
+    resource = {"attributes": _convert_attributes(trace.resource)}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
 
 
-def _span(trace_id: str, span: TraceSpan) -> dict[str, Any]:
+def _convert_span(trace_id: str, span: TraceSpan) -> dict[str, Any]:
     body: dict[str, Any] = {"traceId": trace_id, "spanId": span.id}
     if span.parent:
         body["parentSpanId"] = span.parent
     body |= {
         "name": span.name,
         "kind": span.kind,
-        "startTimeUnixNano": _nanoseconds(span.start),
-        "endTimeUnixNano": _nanoseconds(span.end),
-        "attributes": _attributes(span.attributes),
+        "startTimeUnixNano": _convert_time(span.start),
+        "endTimeUnixNano": _convert_time(span.end),
+        "attributes": _convert_attributes(span.attributes),
     }
     if span.moments:
         body["events"] = [
-            {"timeUnixNano": _nanoseconds(at), "name": name, "attributes": _attributes(attributes)}
+            {
+                "timeUnixNano": _convert_time(at),
+                "name": name,
+                "attributes": _convert_attributes(attributes),
+            }
             for name, at, attributes in span.moments
         ]
     if span.error:
@@ -39,19 +46,19 @@ def _span(trace_id: str, span: TraceSpan) -> dict[str, Any]:
     return body
 
 
-def _nanoseconds(microseconds: int) -> str:
+def _convert_time(microseconds: int) -> str:
     return str(min(microseconds * 1000, _LATEST))
 
 
-def _attributes(values: Attributes) -> list[dict[str, Any]]:
-    return [{"key": name, "value": _value(value)} for name, value in values.items()]
+def _convert_attributes(values: Attributes) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _convert_value(value)} for name, value in values.items()]
 
 
-def _value(value: Any) -> dict[str, Any]:
+def _convert_value(value: Any) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
         return {"intValue": str(value)}
     if isinstance(value, list):
-        return {"arrayValue": {"values": [_value(item) for item in value]}}
+        return {"arrayValue": {"values": [_convert_value(item) for item in value]}}
     return {"stringValue": value}

@@ -186,7 +186,7 @@ def _facts(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
     start = run.start or read_record(RunStarted, {})
     policy = start.policy or {}
     pairs = {
-        "started": _clock(run.started_at),
+        "started": _format_time(run.started_at),
         "took": duration(source.fold.ms),
         "episode": source.fold.episode_id or source.name,
         "trace": short_trace(source.fold.trace_id),
@@ -200,7 +200,7 @@ def _facts(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
     return [(name, text) for name, text in pairs.items() if text]
 
 
-def _clock(timestamp: str) -> str:
+def _format_time(timestamp: str) -> str:
     """Return `2026-11-20 22:54:22 UTC` for a timestamp in cogcli's format. Other timestamps are unchanged."""
     return f"{timestamp[:10]} {timestamp[11:19]} UTC" if timestamp[10:11] == "T" else timestamp
 
@@ -239,7 +239,7 @@ def _notices(source: PageSource) -> list[tuple[str, str]]:
         found.append(
             ("unsealed", "the run has ended, but its process died before everything was written")
         )
-    return found + describe(source.unfinished, source.fold.last, _clock)
+    return found + describe(source.unfinished, source.fold.last, _format_time)
 
 
 def _approvals(log: PageLog) -> list[PageApproval]:
@@ -248,12 +248,12 @@ def _approvals(log: PageLog) -> list[PageApproval]:
         request, reply = each.request, each.reply
         role = f" ({reply.role})" if reply and reply.role else ""
         pairs = {
-            "asked": _clock(each.asked_at),
+            "asked": _format_time(each.asked_at),
             "because": request.reason,
             "gate": request.gate,
             "roles": ", ".join(request.approver_roles or ()),
-            "valid until": _clock(request.expires_at or ""),
-            "answered": _clock(each.answered_at),
+            "valid until": _format_time(request.expires_at or ""),
+            "answered": _format_time(each.answered_at),
             "by": f"{(reply and reply.by) or ''}{role}".strip(),
             "saying": reply.reason if reply else "",
         }

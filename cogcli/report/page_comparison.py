@@ -40,7 +40,7 @@ def comparison_of(sides: Sequence[Side]) -> PageComparison | None:
     for area in dict.fromkeys(name for diff in diffs for name in diff.areas):
         found = [{line.name: line for line in diff.areas.get(area, ())} for diff in diffs]
         rows = [
-            _row(area, name, found, sides)
+            _build_row(area, name, found, sides)
             for name in dict.fromkeys(n for lines in found for n in lines)
         ]
         kept = [row for row in rows if row.differs or area in _WHOLE]
@@ -60,21 +60,23 @@ def _run_rows(sides: Sequence[Side]) -> list[PageRow]:
     ]
 
 
-def _row(area: str, name: str, found: list[dict[str, DiffLine]], sides: Sequence[Side]) -> PageRow:
+def _build_row(
+    area: str, name: str, found: list[dict[str, DiffLine]], sides: Sequence[Side]
+) -> PageRow:
     """Return the row of one item. The first episode is the `before` side of each comparison."""
     differs = any(name in lines and lines[name].how != SAME for lines in found)
     cells = []
     for lines, side in zip(found, sides, strict=True):
         line = lines.get(name)
         cells.append(
-            _step_cell(name, side, line)
+            _render_step(name, side, line)
             if area == "steps"
-            else _cell(area, line.after if line else None)
+            else _render_value(area, line.after if line else None)
         )
     return PageRow(name, cells, differs)
 
 
-def _step_cell(name: str, side: Side, line: DiffLine | None) -> str:
+def _render_step(name: str, side: Side, line: DiffLine | None) -> str:
     step = side.run.steps.get(name)
     if step is None:
         return ""
@@ -84,7 +86,7 @@ def _step_cell(name: str, side: Side, line: DiffLine | None) -> str:
     )
 
 
-def _cell(area: str, value: Any) -> str:
+def _render_value(area: str, value: Any) -> str:
     if area == "specs" and isinstance(value, str):
         return f"{value[:19]}…"
     text = "" if value is None else value if isinstance(value, str) else json_text(value)

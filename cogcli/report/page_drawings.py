@@ -45,10 +45,10 @@ def lineage_of(
     if not graph.nodes or len(graph.nodes) + len(inputs) + len(outputs) > MOST_BOXES:
         return ""
     boxes = [Box(name, (name,), is_place=True) for name in inputs]
-    boxes += [_step_box(node, steps.get(node.id), flow) for node in graph.nodes]
-    boxes += map(_output_box, outputs)
+    boxes += [_build_step_box(node, steps.get(node.id), flow) for node in graph.nodes]
+    boxes += map(_build_output_box, outputs)
     arrows = [Arrow(before, after, carries=False) for before, after in graph.edges]
-    arrows += _value_arrows(steps, flow, targets, declared)
+    arrows += _find_value_arrows(steps, flow, targets, declared)
     by_ends = {(arrow.start, arrow.end): arrow for arrow in arrows}
     start = ", ".join(inputs) or "no input"
     end = ", ".join(each.name for each in outputs) or "no output"
@@ -62,7 +62,7 @@ def lineage_of(
     )
 
 
-def _output_box(output: TargetFlow) -> Box:
+def _build_output_box(output: TargetFlow) -> Box:
     if output.never:
         return Box(output.name, (output.name, "never written"), "failed", is_place=True)
     return Box(output.name, (output.name,), "done", is_place=True)
@@ -72,7 +72,7 @@ def _is_given(place: str) -> bool:
     return place.partition(".")[0] in ("inputs", "frame")
 
 
-def _step_box(node: Node, step: StepHistory | None, flow: Lineage) -> Box:
+def _build_step_box(node: Node, step: StepHistory | None, flow: Lineage) -> Box:
     took = duration(step.ms) if step else ""
     written = (
         [write.target for write in flow.steps[node.id].writes] if node.id in flow.steps else []
@@ -85,7 +85,7 @@ def _step_box(node: Node, step: StepHistory | None, flow: Lineage) -> Box:
     return Box(node.id, tuple(line for line in lines if line), node.status)
 
 
-def _value_arrows(
+def _find_value_arrows(
     steps: dict[str, StepHistory],
     flow: Lineage,
     targets: list[TargetFlow],

@@ -45,30 +45,30 @@ def error_of(run: RunHistory, specs: dict[str, Any], meaning: str) -> PageError 
     chain = [error.step, error.capability, error.binding, error.service]
     facts = [
         ("where", " → ".join(part for part in chain if part)),
-        ("reply", _reply(step) if step else ""),
+        ("reply", _find_reply(step) if step else ""),
         ("help", error.hint),
         ("meaning", meaning),
     ]
     return PageError(
         code=error.code or "error",
         message=error.message,
-        frame=_frame(run, error, specs),
+        frame=_build_frame(run, error, specs),
         facts=[(name, text) for name, text in facts if text],
     )
 
 
-def _reply(step: StepHistory) -> str:
+def _find_reply(step: StepHistory) -> str:
     reply = step.attempts[-1].reply if step.attempts else None
     text = "" if reply is None else json_text(reply.get("body", reply))
     return text if len(text) <= _REPLY else f"{text[:_REPLY]}…"
 
 
-def _frame(run: RunHistory, error: RunError, specs: dict[str, Any]) -> PageFrame | None:
+def _build_frame(run: RunHistory, error: RunError, specs: dict[str, Any]) -> PageFrame | None:
     """Return the value of a pinned spec that the message names in backticks, with the keys around it."""
     named = re.findall(r"`([^`\n]+)`", error.message)
     for key in (f"binding:{error.binding}", f"skill:{run.skill}"):
         pinned = object_of(specs.get(key))
-        places = {value: path for path, value in reversed([*_texts(pinned.get("spec"), ())])}
+        places = {value: path for path, value in reversed([*_walk_texts(pinned.get("spec"), ())])}
         found = next((word for word in named if word in places and "." in word), None)
         if found is not None:
             path = places[found]
@@ -79,7 +79,7 @@ def _frame(run: RunHistory, error: RunError, specs: dict[str, Any]) -> PageFrame
     return None
 
 
-def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _walk_texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield every text of a spec with its path."""
     if isinstance(value, str) and path:
         yield path, value
@@ -92,4 +92,4 @@ def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
     )
     for key, inner in pairs:
         word = f"- {text_of(object_of(inner).get('id'))}" if isinstance(value, list) else str(key)
-        yield from _texts(inner, (*path, word))
+        yield from _walk_texts(inner, (*path, word))

@@ -63,10 +63,12 @@ class PageLog:
             case StepFinished():
                 self.ended[event.run_id, event.step_id or payload.step_id] = line
             case GateDecided():
-                self.decisions.setdefault(_owner(event.step_id or ""), []).append((event, payload))
+                self.decisions.setdefault(_find_owner(event.step_id or ""), []).append(
+                    (event, payload)
+                )
             case PolicyDecided():
                 step = event.step_id or payload.step_id or ""
-                self.decisions.setdefault(_owner(step), []).append((event, payload))
+                self.decisions.setdefault(_find_owner(step), []).append((event, payload))
             case ApprovalRequested():
                 self.approvals[payload.approval_id] = AnsweredAsk(event.timestamp, payload)
             case ApprovalGranted():
@@ -86,7 +88,7 @@ class PageLog:
             )
 
 
-def _owner(step: str) -> str:
+def _find_owner(step: str) -> str:
     """Return the step whose call was decided about. For a gate it is the guarded step."""
     path = StepPath(step)
     return path.owner if path.in_call else step

@@ -118,7 +118,7 @@ class StepPages:
             error=error_text(step.error),
             attempts=[self._attempt(n, each, ended) for n, each in enumerate(step.attempts, start=1)],
             values=[value for value in values if value], decisions=decisions,
-            parts=_parts(parts) if parts else None, below=self.steps(others),
+            parts=_summarize_parts(parts) if parts else None, below=self.steps(others),
             open=step.status in ("failed", "vetoed"),
         )  # fmt: skip
 
@@ -185,7 +185,7 @@ def _facts_of_decision(
     for path in explained.get("missing", ()):
         yield "missing", str(path)
     if by_policy:
-        yield from _matches(by_policy)
+        yield from _matched_rules(by_policy)
     if isinstance(payload, GateDecided) and payload.on_fail:
         yield "on fail", payload.on_fail
     if not payload.enforced:
@@ -199,7 +199,7 @@ def _facts_of_decision(
         yield "stages", " → ".join(stages)
 
 
-def _matches(payload: PolicyDecided) -> Iterator[tuple[str, str]]:
+def _matched_rules(payload: PolicyDecided) -> Iterator[tuple[str, str]]:
     """Yield the rules that matched, their obligations, and the verdicts of rules in shadow mode."""
     for name, words in (("matched", payload.matched), ("obligations", payload.obligations)):
         if words:
@@ -223,7 +223,7 @@ def _facts(step: StepHistory) -> Iterator[tuple[str, str]]:
     yield from ((name, text) for name, text in pairs.items() if text)
 
 
-def _parts(parts: Sequence[Branch]) -> PageParts:
+def _summarize_parts(parts: Sequence[Branch]) -> PageParts:
     counts: dict[str, int] = {}
     for part in parts:
         counts[part.step.status] = counts.get(part.step.status, 0) + 1

@@ -41,13 +41,13 @@ def sarif(report: CheckReport, rules: Mapping[str, tuple[str, str]], *, version:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {_ROOT: {"description": {"text": "the directory that was checked"}}},
-        "results": list(_results(report, codes)),
+        "results": list(_build_results(report, codes)),
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _results(report: CheckReport, codes: list[str]) -> Iterable[dict[str, Any]]:
+def _build_results(report: CheckReport, codes: list[str]) -> Iterable[dict[str, Any]]:
     index = {code: number for number, code in enumerate(codes)}
     for problem, end in report.problems:
         result: dict[str, Any] = {
@@ -57,21 +57,21 @@ def _results(report: CheckReport, codes: list[str]) -> Iterable[dict[str, Any]]:
             "message": {"text": visible(problem.summary_line)},
         }
         if problem.file:
-            result["locations"] = [{"physicalLocation": _place(problem, end)}]
+            result["locations"] = [{"physicalLocation": _build_location(problem, end)}]
         if problem.file in report.shipped:
             result["properties"] = {"tags": ["shipped"]}
         yield result
 
 
-def _place(problem: Problem, end: int) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": _artifact(problem.file)}
+def _build_location(problem: Problem, end: int) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": _build_artifact(problem.file)}
     if problem.line:
         region = {"startLine": problem.line, "startColumn": problem.column}
         place["region"] = region | ({"endColumn": end} if end else {})
     return place
 
 
-def _artifact(file: str) -> dict[str, str]:
+def _build_artifact(file: str) -> dict[str, str]:
     """Return a relative URI, or an absolute one for a file outside the checked directory."""
     path = file.replace("\\", "/")
     uri = "".join(

@@ -79,11 +79,11 @@ def fold_prose(line: StyledLine, width: int) -> list[StyledLine]:
 
     if re.search(_COMMAND, text):
         return [line]
-    indent = _hanging_indent(line)
+    indent = _measure_indent(line)
     lines: list[StyledLine] = []
     row: StyledLine = []
     used = 0
-    for word, style in _words(line):
+    for word, style in _split_words(line):
         size = cells(word)
         if row and used + cells(word.rstrip(" ")) > width and used > indent:
             last, its_style = row[-1]
@@ -100,7 +100,7 @@ _DEEPEST = 26
 """The widest hanging indent in columns."""
 
 
-def _hanging_indent(line: StyledLine) -> int:
+def _measure_indent(line: StyledLine) -> int:
     """Return the indent of continuation lines: below the text if the line starts with a sign or a name."""
     (first, style), *rest = line
     if rest and first.endswith(" ") and cells(first) <= _DEEPEST:
@@ -108,7 +108,7 @@ def _hanging_indent(line: StyledLine) -> int:
     return len(first) - len(first.lstrip(" ")) + (2 if style in ("error", "warning") else 0)
 
 
-def _words(line: StyledLine) -> Iterator[StyledSpan]:
+def _split_words(line: StyledLine) -> Iterator[StyledSpan]:
     """Yield the words of a line, each with the blanks after it. The first word includes its leading blanks."""
     import re
 

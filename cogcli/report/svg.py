@@ -99,24 +99,26 @@ def graph_svg(
     }
     carried = {(arrow.start, arrow.end): arrow.carries for arrow in arrows}
     placed = lay_out(widths, carried, gap=_GAP, passing=2)
-    heights = [max(_height(lines.get(id, ())) for id in layer) for layer in placed.layers]
+    heights = [max(_measure_height(lines.get(id, ())) for id in layer) for layer in placed.layers]
     tops = [sum(heights[:n]) + n * _BETWEEN for n in range(len(heights))]
     middle = {
         id: tops[n] + heights[n] / 2 for n, layer in enumerate(placed.layers) for id in layer
     }  # fmt: skip
-    size = {id: _height(texts) for id, texts in lines.items()}
+    size = {id: _measure_height(texts) for id, texts in lines.items()}
     drawn = [
-        _arrow(route, placed, middle, size, heights[0] if heights else 0, carries=carried[edge])
+        _draw_arrow(
+            route, placed, middle, size, heights[0] if heights else 0, carries=carried[edge]
+        )
         for edge, route in placed.routes.items()
     ]
     drawn += [
-        _box(box, lines[box.id], placed.centre[box.id], middle[box.id], widths[box.id])
+        _draw_box(box, lines[box.id], placed.centre[box.id], middle[box.id], widths[box.id])
         for box in boxes
     ]
     right = max((placed.centre[id] + widths[id] / 2 for id in widths), default=0)
     bottom = tops[-1] + heights[-1] if tops else 0
     frame = f"-2 -2 {round(right) + 4} {round(bottom) + 4}"
-    return _svg(
+    return _wrap_svg(
         "graph",
         name,
         frame,
@@ -128,25 +130,26 @@ def graph_svg(
     )
 
 
-def _height(lines: Sequence[str]) -> int:
+def _measure_height(lines: Sequence[str]) -> int:
     return len(lines) * _LINE + (14 if lines else 0)
 
 
-def _box(box: Box, lines: Sequence[str], centre: float, middle: float, width: float) -> str:
-    left, top = centre - width / 2, middle - _height(lines) / 2
-    radius = _height(lines) // 2 if box.is_place else 7
-    shape = f'<rect x="{_n(left)}" y="{_n(top)}" width="{_n(width)}" height="{_height(lines)}" rx="{radius}"/>'
+def _draw_box(box: Box, lines: Sequence[str], centre: float, middle: float, width: float) -> str:
+    left, top = centre - width / 2, middle - _measure_height(lines) / 2
+    height = _measure_height(lines)
+    radius = height // 2 if box.is_place else 7
+    shape = f'<rect x="{_px(left)}" y="{_px(top)}" width="{_px(width)}" height="{height}" rx="{radius}"/>'
     texts = "".join(
-        f'<text x="{_n(centre)}" y="{_n(top + 20 + n * _LINE)}"{_class("first" if n == 0 else "more")}>'
+        f'<text x="{_px(centre)}" y="{_px(top + 20 + n * _LINE)}"{_css("first" if n == 0 else "more")}>'
         f"{escape(line)}</text>"
         for n, line in enumerate(lines)
     )
     kind = "place" if box.is_place else "step"
     whole = f"<title>{escape(visible(' '.join(box.lines)))}</title>"
-    return f"<g{_class(kind, _tone(box.status))}>{whole}{shape}{texts}</g>"
+    return f"<g{_css(kind, _status_class(box.status))}>{whole}{shape}{texts}</g>"
 
 
-def _arrow(
+def _draw_arrow(
     route: list[str], placed: Layering, middle: dict[str, float], size: dict[str, int], high: float, *, carries: bool
 ) -> str:  # fmt: skip
     """Return a curve from the lower edge of the first place to the upper edge of the last."""
@@ -159,17 +162,17 @@ def _arrow(
         if n < len(route) - 1:
             points.append((x, y + half))
     x, y = points[0]
-    path = f"M{_n(x)} {_n(y)}"
+    path = f"M{_px(x)} {_px(y)}"
     for number, (to_x, to_y) in enumerate(points[1:]):
         bend = (to_y - y) / 2
         path += (
-            f"V{_n(to_y)}"
+            f"V{_px(to_y)}"
             if number % 2 or to_x == x
-            else f"C{_n(x)} {_n(y + bend)} {_n(to_x)} {_n(to_y - bend)} {_n(to_x)} {_n(to_y)}"
+            else f"C{_px(x)} {_px(y + bend)} {_px(to_x)} {_px(to_y - bend)} {_px(to_x)} {_px(to_y)}"
         )
         x, y = to_x, to_y
-    head = f"M{_n(x - 4)} {_n(y - 7)}L{_n(x)} {_n(y)}L{_n(x + 4)} {_n(y - 7)}"
-    return f'<path{_class("arrow", "" if carries else "order")} d="{path}"/><path class="head" d="{head}"/>'
+    head = f"M{_px(x - 4)} {_px(y - 7)}L{_px(x)} {_px(y)}L{_px(x + 4)} {_px(y - 7)}"
+    return f'<path{_css("arrow", "" if carries else "order")} d="{path}"/><path class="head" d="{head}"/>'
 
 
 def timeline_svg(
@@ -190,28 +193,28 @@ def timeline_svg(
         drawn.append(f'<line class="tick" x1="{x}" x2="{x}" y1="20" y2="{bottom}"/>')
         drawn.append(f'<text class="tick" x="{x}" y="12">{label_of(at, unit)}</text>')
     for number, bar in enumerate(shown):
-        drawn.append(_bar_row(bar, total, 24 + number * _ROW))
+        drawn.append(_draw_bar(bar, total, 24 + number * _ROW))
     if len(bars) > len(shown):
         rest = f"and {count_of(len(bars) - len(shown), 'step')} more"
         drawn.append(f'<text class="tick" x="0" y="{bottom + 14}">{rest}</text>')
         bottom += 22
-    return _svg("timeline", name, "", title, description, drawn, height=bottom)
+    return _wrap_svg("timeline", name, "", title, description, drawn, height=bottom)
 
 
-def _bar_row(bar: Bar, total: int, y: int) -> str:
+def _draw_bar(bar: Bar, total: int, y: int) -> str:
     name, took = visible(bar.step.name), duration(bar.ms)
     start, width = 100 * min(bar.start_ms, total) / total, 100 * bar.ms / total
     said = escape(f"{name}: {bar.step.status}, {took} from {duration(bar.start_ms)} on")
     text = escape(f"{UNICODE.sign(bar.step.status)} {shorten_middle(name, 18)}")
     return (
-        f"<g{_class('bar', _tone(bar.step.status))}><title>{said}</title>"
+        f"<g{_css('bar', _status_class(bar.step.status))}><title>{said}</title>"
         f'<text class="name" x="0" dx="-12" y="{y + 14}">{text}</text>'
         f'<rect x="{start:.3f}%" y="{y + 4}" width="{max(width, 0.35):.3f}%" height="{_BAR}" rx="3"/>'
         f'<text class="took" x="100%" dx="12" y="{y + 14}">{took}</text></g>'
     )
 
 
-def _svg(
+def _wrap_svg(
     kind: str, name: str, frame: str, title: str, description: str, drawn: Iterable[str], *, width: int = 0, height: int
 ) -> str:  # fmt: skip
     box = f' viewBox="{frame}"' if frame else ""
@@ -222,16 +225,16 @@ def _svg(
     return f'<svg class="{kind}" {names}{box}{wide} height="{height}">{told}{"".join(drawn)}</svg>'
 
 
-def _tone(status: str) -> str:
+def _status_class(status: str) -> str:
     """Return the class of a status. A step that did not run has none."""
     return (style_of(status) or "dim") if status else ""
 
 
-def _class(*names: str) -> str:
+def _css(*names: str) -> str:
     given = " ".join(name for name in names if name)
     return f' class="{given}"' if given else ""
 
 
-def _n(value: float) -> str:
+def _px(value: float) -> str:
     """Return a number of pixels in its shortest form."""
     return f"{value:.1f}".removesuffix(".0")

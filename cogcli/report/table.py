@@ -60,13 +60,13 @@ def sections(event: Event, most: int | None = None) -> list[str]:
     facts = {"timestamp": event.timestamp, "id": event.id, "run_id": event.run_id, "agent_id": event.agent_id,
              "caused_by": event.caused_by, "payload": event.payload, "metrics": event.metrics}  # fmt: skip
     for member, leaves in groupby(
-        _leaves(facts, ""), lambda leaf: ".".join(leaf[0].split(".", 2)[:2])
+        _walk_leaves(facts, ""), lambda leaf: ".".join(leaf[0].split(".", 2)[:2])
     ):
-        lines += _member(member, leaves, most)
+        lines += _render_member(member, leaves, most)
     return lines
 
 
-def _member(member: str, leaves: Iterable[tuple[str, str]], most: int | None) -> list[str]:
+def _render_member(member: str, leaves: Iterable[tuple[str, str]], most: int | None) -> list[str]:
     """Return the lines of one member that fit, and the number of further bytes."""
     lines: list[str] = []
     room, left = (most or 0) * _VALUES, 0
@@ -82,12 +82,12 @@ def _member(member: str, leaves: Iterable[tuple[str, str]], most: int | None) ->
     return [*lines, f"  {visible(member)}: … {left:,} bytes more"] if left else lines
 
 
-def _leaves(value: Any, place: str) -> Iterator[tuple[str, str]]:
+def _walk_leaves(value: Any, place: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _leaves(item, f"{place}.{key}" if place else str(key))
+            yield from _walk_leaves(item, f"{place}.{key}" if place else str(key))
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _leaves(item, f"{place}.{number}")
+            yield from _walk_leaves(item, f"{place}.{number}")
     elif value is not None and value != "":
         yield place, str(value).lower() if isinstance(value, bool) else str(value)

@@ -45,7 +45,7 @@ def bars(fold: History, *, only: str = "", turns: bool = False) -> list[Bar]:
     found = []
     grouped = fold.grouped(only) if turns else fold.branches(only)
     marks = {turn.step.id for turn in fold.turns.turns}
-    shown = _inside(grouped) if only else _with_steps_of(grouped, marks)
+    shown = _flatten_branches(grouped) if only else _with_steps_of(grouped, marks)
     for step in shown:
         if fold.root is None or not step.started_at:
             continue
@@ -66,8 +66,8 @@ def _with_steps_of(branches: list[Branch], turns: set[str]) -> list[StepHistory]
     return [step for part in parts for step in part]
 
 
-def _inside(branches: list[Branch]) -> list[StepHistory]:
-    return [step for branch in branches for step in (branch.step, *_inside(branch.below))]
+def _flatten_branches(branches: list[Branch]) -> list[StepHistory]:
+    return [step for branch in branches for step in (branch.step, *_flatten_branches(branch.below))]
 
 
 def rows(fold: History, *, only: str = "") -> list[dict[str, Any]]:
@@ -120,26 +120,26 @@ def timeline(
     widths = _Widths(
         max(cells(glyphs.sign(bar.step.status)) for bar in found),
         max(map(cells, names)),
-        max(cells(_duration_text(bar)) for bar in found),
+        max(cells(_render_duration(bar)) for bar in found),
         max(cells(_unfinished_status(bar)) for bar in found),
     )
-    first, last = _span(found, fold, only)
+    first, last = _find_span(found, fold, only)
     room = None if width is None else width - widths.before_bar - widths.after_bar
     tick = _TICK_COLUMNS if width is None or width < _WIDE else _WIDE_TICK_COLUMNS
-    axis = _axis(max(1, last - first), room, tick)
+    axis = _choose_axis(max(1, last - first), room, tick)
     if axis is None and width is not None:
         return [
-            _narrow_line(bar, name, glyphs, widths.sign, width)
+            _render_narrow(bar, name, glyphs, widths.sign, width)
             for bar, name in zip(found, names, strict=True)
         ]
-    lines = [] if axis is None else [_head(widths.before_bar, axis, first)]
+    lines = [] if axis is None else [_render_axis(widths.before_bar, axis, first)]
     for bar, name in zip(found, names, strict=True):
         drawn = f"  {_draw_bar(bar, axis, first, glyphs)}" if axis else ""
-        lines.append(_bar_line(bar, name, drawn, glyphs, widths))
+        lines.append(_render_bar(bar, name, drawn, glyphs, widths))
     return lines
 
 
-def _span(found: list[Bar], fold: History, only: str) -> tuple[int, int]:
+def _find_span(found: list[Bar], fold: History, only: str) -> tuple[int, int]:
     """Return the first and the last moment of the axis: those of the run, or with `only` those of the bars."""
     last = max(bar.end_ms for bar in found)
     if only:
@@ -147,18 +147,18 @@ def _span(found: list[Bar], fold: History, only: str) -> tuple[int, int]:
     return 0, max(last, fold.root.ms or 0) if fold.root else last
 
 
-def _bar_line(bar: Bar, name: str, drawn: str, glyphs: Glyphs, widths: _Widths) -> StyledLine:
+def _render_bar(bar: Bar, name: str, drawn: str, glyphs: Glyphs, widths: _Widths) -> StyledLine:
     style, ending = style_of(bar.step.status), _unfinished_status(bar)
     return [
         (f"  {pad(glyphs.sign(bar.step.status), widths.sign)} ", style),
         (pad(name, widths.name), ""),
         (drawn, style),
-        (f"  {_duration_text(bar):>{widths.took}}", ""),
+        (f"  {_render_duration(bar):>{widths.took}}", ""),
         (f"  {ending}" if ending else "", style),
     ]
 
 
-def _duration_text(bar: Bar) -> str:
+def _render_duration(bar: Bar) -> str:
     return duration(bar.ms) + ("…" if bar.step.status == "running" else "")
 
 
@@ -167,14 +167,14 @@ def _unfinished_status(bar: Bar) -> str:
     return bar.step.status if bar.step.status in (CUT_OFF, IN_DOUBT, WAITS) else ""
 
 
-def _narrow_line(bar: Bar, name: str, glyphs: Glyphs, sign: int, width: int) -> StyledLine:
+def _render_narrow(bar: Bar, name: str, glyphs: Glyphs, sign: int, width: int) -> StyledLine:
     """Return the line of a bar without an axis, for a narrow screen."""
-    room = max(1, width - sign - 5 - cells(_duration_text(bar)))
+    room = max(1, width - sign - 5 - cells(_render_duration(bar)))
     lead = (f"  {pad(glyphs.sign(bar.step.status), sign)} ", style_of(bar.step.status))
-    return [lead, (shorten_middle(name, room), ""), (f"  {_duration_text(bar)}", "")]
+    return [lead, (shorten_middle(name, room), ""), (f"  {_render_duration(bar)}", "")]
 
 
-def _axis(total: int, room: int | None, tick: int) -> _Axis | None:
+def _choose_axis(total: int, room: int | None, tick: int) -> _Axis | None:
     """Return the axis of a run, or None if it does not fit."""
     if room is not None and room < _LEAST:
         return None
@@ -193,7 +193,7 @@ def unit_of(total: int) -> int:
     return found
 
 
-def _head(left: int, axis: _Axis, first: int) -> StyledLine:
+def _render_axis(left: int, axis: _Axis, first: int) -> StyledLine:
     text = ""
     for position, at in enumerate(range(0, axis.columns, axis.tick)):
         if not text or at > cells(text):

@@ -92,9 +92,9 @@ class _TraceFold:
             case StepFinished():
                 self._end_step(event, payload)
             case RunTerminated():
-                self._terminate(run, payload)
+                self._end_run(run, payload)
             case LayerCompleted():
-                self._layer(event, payload)
+                self._add_layer(event, payload)
             case CallRetried():
                 self._add_retry(event, payload)
             case _ if names := payload.event.attributes:
@@ -154,7 +154,7 @@ class _TraceFold:
             run = self._open.runs[run_id]
         return run
 
-    def _terminate(self, run: TraceSpan, payload: RunTerminated) -> None:
+    def _end_run(self, run: TraceSpan, payload: RunTerminated) -> None:
         status = str(payload.status) or "error"
         run.attributes["cogcli.outcome"] = status
         if self._io:
@@ -281,7 +281,7 @@ class _TraceFold:
         span.moments.append(Moment(name, self._open.now, attributes))
         return span
 
-    def _layer(self, event: Event, payload: LayerCompleted) -> None:
+    def _add_layer(self, event: Event, payload: LayerCompleted) -> None:
         name = payload.layer or "layer"
         parent = self._open.near(event.run_id or "", event.step_id or "")
         span = self._open.open(event, parent.id, f"cogcli.layer {name}", {"cogcli.layer": name})

@@ -94,12 +94,12 @@ def tree(
         glyphs, width is not None, full, {turn.step.id: turn for turn in fold.turns.turns}
     )
     rows = list(_rows(shown, style, ""))
-    columns = _columns(rows, width)
-    lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.ms)]
+    columns = _measure_columns(rows, width)
+    lines = [] if only else [_render_root(root, glyphs, status, columns, width, fold.ms)]
     if not only and (error := run_error(fold)):
         lines.append([(fit(f"   {error}", width), "red")])
     for row in rows:
-        lines += _row_lines(row, columns, width)
+        lines += _render_row(row, columns, width)
     if not only and (decision := decision_text(fold)):
         lines.append([(fit(f"   decision  {decision}", width), "bold")])
     return lines
@@ -231,9 +231,9 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
         more = (
             turn_lines(turn)
             if turn
-            else [*step.notices, *_ruling_lines(step), *map(_file_line, step.files)]
+            else [*step.notices, *_ruling_lines(step), *map(_render_file, step.files)]
         )
-        through = _turn_flow(turn) if turn else flow(run, step, glyphs)
+        through = _describe_turn(turn) if turn else flow(run, step, glyphs)
         more += [folded] if folded else []
         detail += [(f"{above}{stem}   {visible(text)}", "dim") for text in more]
         yield _Row(
@@ -243,7 +243,7 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
         yield from _rows(below, style, above + stem)
 
 
-def _file_line(file: WrittenFile) -> str:
+def _render_file(file: WrittenFile) -> str:
     return f"wrote {file.path}, {size(file.size_bytes)}"
 
 
@@ -251,7 +251,7 @@ def _ruling_lines(step: StepHistory) -> list[str]:
     return [f"policy: {step.ruling}"] if step.ruling else []
 
 
-def _turn_flow(turn: TurnHistory) -> str:
+def _describe_turn(turn: TurnHistory) -> str:
     return turn.step.status if turn.step.status in (WAITS, CUT_OFF) else turn.template
 
 
@@ -321,13 +321,13 @@ def loop_text(loop: LoopHistory, *, running: bool) -> str:
     ]
     words += [f"{n} {word}" for word in _OTHER_ENDS if (n := loop.counts.get(word, 0))]
     left = loop.left_ms if running else None
-    return ", ".join(words) + ("" if left is None else f"  ~{_rough_duration(left)} left")
+    return ", ".join(words) + ("" if left is None else f"  ~{_round_duration(left)} left")
 
 
 _OTHER_ENDS: Final = ("failed", "vetoed", "skipped")
 
 
-def _rough_duration(ms: int) -> str:
+def _round_duration(ms: int) -> str:
     seconds = -(-ms // 1000)
     return (
         f"{seconds}s"
@@ -353,7 +353,7 @@ class _Columns(NamedTuple):
         return self.name + (self.uses + 2 if self.uses else 0) + (self.time + 2 if self.time else 0)
 
 
-def _columns(rows: list[_Row], width: int | None) -> _Columns:
+def _measure_columns(rows: list[_Row], width: int | None) -> _Columns:
     sign = max((cells(row.sign) for row in rows), default=1)
     name = max((cells(row.prefix) + sign + 1 + cells(row.name) for row in rows), default=0)
     uses = max((cells(row.uses) for row in rows), default=0)
@@ -370,7 +370,7 @@ def _columns(rows: list[_Row], width: int | None) -> _Columns:
     return columns._replace(name=min(name, width))
 
 
-def _root_line(
+def _render_root(
     run: RunHistory,
     glyphs: Glyphs,
     status: str,
@@ -394,7 +394,7 @@ def _root_line(
     return fit_line(line, width)
 
 
-def _row_lines(row: _Row, columns: _Columns, width: int | None) -> list[StyledLine]:
+def _render_row(row: _Row, columns: _Columns, width: int | None) -> list[StyledLine]:
     room = columns.name - cells(row.prefix) - columns.sign - 1
     line: StyledLine = [
         (row.prefix, "dim"),

@@ -70,11 +70,11 @@ class TurnSpans:
             turn = self._begin(event, number, run, before)
         match payload:
             case LayerCompleted():
-                self._layer(event, payload, turn)
+                self._add_layer(event, payload, turn)
             case ContextCompiled():
-                self._compiled(event, payload, turn)
+                self._add_compiler(event, payload, turn)
             case PlanCreated():
-                self._act(event, turn)
+                self._open_action(event, turn)
             case ModelRequested():
                 self._asked[payload.call_id] = self._open.now
             case ModelAnswered():
@@ -89,8 +89,10 @@ class TurnSpans:
             self._since = self._open.now
         return True
 
-    def _act(self, event: Event, turn: TraceSpan) -> None:
-        self._action = self._part(event, turn, f"cogcli.layer {_ACTION}", {"cogcli.layer": _ACTION})
+    def _open_action(self, event: Event, turn: TraceSpan) -> None:
+        self._action = self._open_part(
+            event, turn, f"cogcli.layer {_ACTION}", {"cogcli.layer": _ACTION}
+        )
         self._action.start = self._open.now
         self._open.around[event.run_id or ""] = self._action
 
@@ -128,7 +130,9 @@ class TurnSpans:
         self._open.around[event.run_id or ""] = turn
         return turn
 
-    def _part(self, event: Event, turn: TraceSpan, name: str, attributes: Attributes) -> TraceSpan:
+    def _open_part(
+        self, event: Event, turn: TraceSpan, name: str, attributes: Attributes
+    ) -> TraceSpan:
         """Open and return a part of a turn that starts at the end of the previous part."""
         span = self._open.open(
             event, turn.id, name, drop_empty({**attributes, "cogcli.turn": self._number})
@@ -136,7 +140,7 @@ class TurnSpans:
         span.start = self._since
         return span
 
-    def _layer(self, event: Event, payload: LayerCompleted, turn: TraceSpan) -> None:
+    def _add_layer(self, event: Event, payload: LayerCompleted, turn: TraceSpan) -> None:
         name = payload.layer or "layer"
         attributes = {"cogcli.layer": name, "cogcli.skipped": payload.skipped}
         if name == _ACTION and self._action is not None:
@@ -144,15 +148,15 @@ class TurnSpans:
             span.attributes |= drop_empty(attributes)
             self._open.around[event.run_id or ""] = turn
         else:
-            span = self._part(event, turn, f"cogcli.layer {name}", attributes)
+            span = self._open_part(event, turn, f"cogcli.layer {name}", attributes)
         if self._io:
             span.attributes["cogcli.writes"] = json_text(payload.writes)
         span.close(self._open.now)
         if name == _LAST:
             turn.close(self._open.now)
 
-    def _compiled(self, event: Event, payload: ContextCompiled, turn: TraceSpan) -> None:
-        span = self._part(
+    def _add_compiler(self, event: Event, payload: ContextCompiled, turn: TraceSpan) -> None:
+        span = self._open_part(
             event, turn, "cogcli.compiler", {"cogcli.agent.context.hash": payload.context_hash}
         )
         span.close(self._open.now)

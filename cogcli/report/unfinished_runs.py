@@ -44,7 +44,7 @@ def unfinished_state(fold: History, status: str) -> UnfinishedState:
         if step.id in asking and step.status == "pending":
             step.status, step.detail = WAITS, "needs your approval"
         elif step.status == ALIVE:
-            step.status = _status_now(step, waiting=bool(asks) and status == "pending")
+            step.status = _find_status(step, waiting=bool(asks) and status == "pending")
             if step.binding and step.status == IN_DOUBT:
                 doubtful.append(step)
             elif step.binding and step.status == CUT_OFF:
@@ -55,7 +55,7 @@ def unfinished_state(fold: History, status: str) -> UnfinishedState:
     return UnfinishedState(asks, tuple(doubtful), () if ended else tuple(cut_off))
 
 
-def _status_now(step: StepHistory, *, waiting: bool) -> str:
+def _find_status(step: StepHistory, *, waiting: bool) -> str:
     from cogcli.base.calls import HARMLESS  # the rest of that module is for runs
 
     if step.effect and step.effect not in HARMLESS and not step.answered:
@@ -67,7 +67,7 @@ def describe(
     unfinished: UnfinishedState, now: str, when: Callable[[str], str]
 ) -> list[tuple[str, str]]:
     """Return a status word and a sentence for each request and step. `when` formats times."""
-    rows = [(WAITS, _request_text(ask, now, when)) for ask in unfinished.asks]
+    rows = [(WAITS, _describe_request(ask, now, when)) for ask in unfinished.asks]
     for step in unfinished.doubtful:
         what = "may have happened before the run stopped: look at the other side"
         rows.append((IN_DOUBT, f"{step.id}: {step.uses or step.binding} {what}"))
@@ -84,7 +84,7 @@ def is_expired(ask: Ask, now: str) -> bool:
     return until is not None and current is not None and until <= current
 
 
-def _request_text(ask: Ask, now: str, when: Callable[[str], str]) -> str:
+def _describe_request(ask: Ask, now: str, when: Callable[[str], str]) -> str:
     who = f"{ask.step_id}, gate {ask.gate}" if ask.gate else ask.step_id
     text = f"{who}: {ask.reason or f'{ask.capability} needs a yes from a person'}"
     if not ask.expires_at:

@@ -80,7 +80,7 @@ class _CauseSearch:
         """Return the chain that starts at a place, as of the event with the `seq` `before`."""
         chain = [place]
         while True:
-            writes = _last_writes(self._flow, place, before)
+            writes = _find_last_writes(self._flow, place, before)
             steps = list(dict.fromkeys(write.step for write in writes))
             if not steps:
                 return chain + (
@@ -112,13 +112,15 @@ class _CauseSearch:
         step = next((self._run.steps[id] for id in named if id in self._run.steps), None)
         if step is None:
             return ["never written"]
-        words = [_step_text(step)]
+        words = [_render_step(step)]
         seen = {step.id}
         while (culprit := self._find_blocking_step(step)) is not None and culprit.id not in seen:
             step = culprit
             seen.add(step.id)
-            words.append(_step_text(step))
-        return words + self._failed_reads(step) if step.status in ("failed", "vetoed") else words
+            words.append(_render_step(step))
+        return (
+            words + self._find_failed_reads(step) if step.status in ("failed", "vetoed") else words
+        )
 
     def _find_blocking_step(self, step: StepHistory) -> StepHistory | None:
         if step.status not in ("skipped", "pending") or step.reason not in ("dependency", ""):
@@ -126,7 +128,7 @@ class _CauseSearch:
         before = [self._run.steps[id] for id in step.depends_on if id in self._run.steps]
         return next((one for one in before if one.status != "done"), None)
 
-    def _failed_reads(self, step: StepHistory) -> list[str]:
+    def _find_failed_reads(self, step: StepHistory) -> list[str]:
         """Return the reads of a failed step that its error names, with their writers, or all its reads."""
         reads = self._flow.steps[step.id].reads if step.id in self._flow.steps else step.reads
         message = step.error.message if step.error else ""
@@ -134,16 +136,16 @@ class _CauseSearch:
         named = [name for name in reads if name in message or name.rpartition(".")[2] in words]
         shown = named if len(named) == 1 else reads
         writers = dict.fromkeys(
-            w.step for name in shown for w in _last_writes(self._flow, name, None)
+            w.step for name in shown for w in _find_last_writes(self._flow, name, None)
         )
         return [", ".join(shown), *([", ".join(writers)] if writers else [])] if shown else []
 
 
-def _step_text(step: StepHistory) -> str:
+def _render_step(step: StepHistory) -> str:
     return step.id if step.status == "done" else f"{step.id} ({step.status})"
 
 
-def _last_writes(flow: Lineage, place: str, before: int | None) -> list[TracedWrite]:
+def _find_last_writes(flow: Lineage, place: str, before: int | None) -> list[TracedWrite]:
     """Return the writes that produced the value of a place: the last one that replaced it, and those after it."""
     found: list[TracedWrite] = []
     for write in reversed(flow.writes):
