@@ -59,7 +59,7 @@ class Comparison(NamedTuple):
     def text(self) -> str:
         """The comparison in readable form."""
         word = self.operator if self.holds else f"is not {self.operator}"
-        return f"`{self.path}` {_value_text(self.value)} {word} {_value_text(self.threshold)}"
+        return f"`{self.path}` {_render_value(self.value)} {word} {_render_value(self.threshold)}"
 
 
 class Flip(NamedTuple):
@@ -78,7 +78,7 @@ class Flip(NamedTuple):
     @property
     def text(self) -> str:
         """The numbers and the other verdict in words."""
-        numbers = _WORDS[self.operator].format(_value_text(self.value))
+        numbers = _WORDS[self.operator].format(_render_value(self.value))
         return f"{numbers} would {_VERDICTS[self.verdict].format(self.gate)}"
 
 
@@ -163,9 +163,9 @@ def _compare_paths(
         (left, right, operator),
         (right, left, MIRRORED.get(operator, operator)),
     ):
-        threshold = _value_of(other, data)
+        threshold = _evaluate(other, data)
         for path in sorted(compile_rule(mine).paths):
-            value = _value_of({"var": path}, data)
+            value = _evaluate({"var": path}, data)
             turned = _solve_for_path(mine, path, data, value, threshold, word)
             if turned is not None:
                 yield from _evaluate_comparison(rule_id, place, path, value, *turned)
@@ -176,7 +176,7 @@ def _evaluate_comparison(
 ) -> Iterator[Comparison]:
     """Yield the comparison of a value with a threshold, if it has a result."""
     sides = [{"var": "value"}, {"var": "threshold"}]
-    holds = _value_of({operator: sides}, {"value": value, "threshold": threshold})
+    holds = _evaluate({operator: sides}, {"value": value, "threshold": threshold})
     if holds is not None:
         yield Comparison(rule_id, pointer_of(place), path, value, operator, threshold, holds)
 
@@ -190,7 +190,7 @@ def _solve_for_path(
         return operator, threshold
     if not (_is_number(value) and _is_number(threshold)):
         return None
-    here, one, two = (_value_of(side, with_value(data, path, value + step)) for step in (0, 1, 2))
+    here, one, two = (_evaluate(side, with_value(data, path, value + step)) for step in (0, 1, 2))
     if (
         not (_is_number(here) and _is_number(one) and _is_number(two))
         or two - one != one - here
@@ -212,7 +212,7 @@ def _find_flips(
         return
     turned = _NEGATED[found.operator] if found.holds else found.operator
     for operator in (turned, "<", ">"):
-        number = _first_number(operator, found.threshold)
+        number = _find_first_number(operator, found.threshold)
         other = decide(case.with_value(found.path, number))
         if (other.verdict, other.gate) != (verdict.verdict, verdict.gate):
             distance = abs(found.value - number)
@@ -229,7 +229,7 @@ def _find_flips(
                 return
 
 
-def _first_number(operator: str, bound: float) -> float:
+def _find_first_number(operator: str, bound: float) -> float:
     """Return the first number in this relation to a bound."""
     if operator in ("<=", ">=", "=="):
         return bound
@@ -239,7 +239,7 @@ def _first_number(operator: str, bound: float) -> float:
     return math.nextafter(bound, math.inf if up else -math.inf)
 
 
-def _value_of(source: Any, data: dict[str, Any]) -> Any:
+def _evaluate(source: Any, data: dict[str, Any]) -> Any:
     """Return the value of an expression with these facts, or None if it has none."""
     try:
         return compile_rule(source).run(Evaluation(data), data)
@@ -269,6 +269,6 @@ def _as_integer(value: Any) -> Any:
     )
 
 
-def _value_text(value: Any) -> str:
+def _render_value(value: Any) -> str:
     text = compact(_as_integer(value)).decode()
     return text if len(text) <= 60 else f"{text[:60]}…"

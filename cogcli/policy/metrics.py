@@ -154,7 +154,7 @@ class Ratio(NamedTuple):
 Runs = Sequence[MeasuredRun]
 
 
-def _share(found: Iterable[bool]) -> Ratio:
+def _ratio_of_true(found: Iterable[bool]) -> Ratio:
     """Return the number of true values as a ratio of all."""
     held = list(found)
     return Ratio(sum(held), len(held))
@@ -172,23 +172,27 @@ def _mean_time(runs: Runs) -> Ratio:
 
 METRICS: Final[dict[str, Callable[[Runs], Ratio]]] = {
     # Verifications that found nothing wrong / verifications.
-    "plan_verification_pass_rate": lambda runs: _share(
+    "plan_verification_pass_rate": lambda runs: _ratio_of_true(
         word == "ok" for run in runs for word in run.verdicts
     ),
     # Calls that ended done / calls that ended.
-    "tool_success_rate": lambda runs: _share(call.done for call in _calls(runs) if call.ended),
+    "tool_success_rate": lambda runs: _ratio_of_true(
+        call.done for call in _calls(runs) if call.ended
+    ),
     # Calls done after a failed first attempt / calls with a failed first attempt.
-    "recovery_rate": lambda runs: _share(call.done for call in _calls(runs) if call.failed_first),
+    "recovery_rate": lambda runs: _ratio_of_true(
+        call.done for call in _calls(runs) if call.failed_first
+    ),
     # Completed with all required evidence satisfied / completed.
-    "evidence_backed_rate": lambda runs: _share(
+    "evidence_backed_rate": lambda runs: _ratio_of_true(
         all(gate == "satisfied" for gate in run.gates) for run in runs if run.status == "completed"
     ),
     # Calls with an allowing decision, an approval at each gate, and a mode within the ceiling / calls.
-    "policy_compliance_rate": lambda runs: _share(call.complies for call in _calls(runs)),
+    "policy_compliance_rate": lambda runs: _ratio_of_true(call.complies for call in _calls(runs)),
     # Active milliseconds of completed runs that complied / those runs.
     "mean_time_to_safe_completion_ms": _mean_time,
     # Runs with a trip of the loop guard / runs.
-    "loop_guard_trip_rate": lambda runs: _share(run.tripped for run in runs),
+    "loop_guard_trip_rate": lambda runs: _ratio_of_true(run.tripped for run in runs),
 }
 """The metrics in display order."""
 

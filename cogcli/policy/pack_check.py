@@ -27,7 +27,7 @@ def check_references(
 
     With `capabilities` None names of capabilities and skills are not checked.
     """
-    for path, kind, name, known in _references(pack, capabilities):
+    for path, kind, name, known in _find_references(pack, capabilities):
         if known is not None and name not in known:
             hint = suggestion(name, known)
             report.error("pack.reference", path, f"no {kind} `{name}`", hint=hint)
@@ -38,13 +38,13 @@ _Reference = tuple[Path, str, str, Collection[str] | None]
 unknown."""
 
 
-def _references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
-    yield from _policy_references(pack, capabilities)
+def _find_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
+    yield from _find_policy_references(pack, capabilities)
     for id in pack.tooling.capabilities:
-        yield ("tooling_layer", "capabilities", id), _kind_of(id), id, capabilities
-    yield from _intent_references(pack, capabilities)
-    yield from _slot_references(pack)
-    yield from _template_references(pack)
+        yield ("tooling_layer", "capabilities", id), _name_kind(id), id, capabilities
+    yield from _find_intent_references(pack, capabilities)
+    yield from _find_slot_references(pack)
+    yield from _find_template_references(pack)
     intents = pack.decisions.intents
     for number, objective in enumerate(pack.decisions.objectives):
         for place, intent in enumerate(objective.intents):
@@ -59,13 +59,15 @@ def _references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_R
             )
 
 
-def _policy_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
+def _find_policy_references(
+    pack: Pack, capabilities: Collection[str] | None
+) -> Iterator[_Reference]:
     policy, intents = pack.policy, pack.decisions.intents
     gates = (*policy.gates, BUILT_IN_GATE)
     for number, (role, permission) in enumerate(policy.permissions.items()):
         for place, id in enumerate(permission.allow):
             path: Path = ("policy_layer", "permissions", number, "allow", place)
-            yield path, f"{_kind_of(id)} for `{role}`", id, capabilities
+            yield path, f"{_name_kind(id)} for `{role}`", id, capabilities
     for kind, guardrails in (
         ("must_refuse", policy.guardrails.must_refuse),
         ("must_escalate", policy.guardrails.must_escalate),
@@ -80,16 +82,18 @@ def _policy_references(pack: Pack, capabilities: Collection[str] | None) -> Iter
                 yield (*_RULES, number, "applies_to", "intents", place), "intent", intent, intents
 
 
-def _intent_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
+def _find_intent_references(
+    pack: Pack, capabilities: Collection[str] | None
+) -> Iterator[_Reference]:
     for number, intent in enumerate(pack.decisions.intents.values()):
         path: Path = (_DECISIONS, "intents", number)
         for place, id in enumerate(intent.capabilities):
-            yield (*path, "capabilities", place), _kind_of(id), id, capabilities
+            yield (*path, "capabilities", place), _name_kind(id), id, capabilities
         for place, id in enumerate(intent.templates):
             yield (*path, "templates", place), "template", id, pack.decisions.task_templates
 
 
-def _slot_references(pack: Pack) -> Iterator[_Reference]:
+def _find_slot_references(pack: Pack) -> Iterator[_Reference]:
     slots = {slot for intent in pack.decisions.intents.values() for slot in intent.slots}
     for id, tool in pack.tooling.capabilities.items():
         for name in tool.facts:
@@ -105,7 +109,7 @@ def _slot_references(pack: Pack) -> Iterator[_Reference]:
             yield path, "slot", name.partition(".")[0], slots
 
 
-def _template_references(pack: Pack) -> Iterator[_Reference]:
+def _find_template_references(pack: Pack) -> Iterator[_Reference]:
     decisions = pack.decisions.decisions
     for number, template in enumerate(pack.decisions.task_templates.values()):
         path: Path = (_DECISIONS, "task_templates", number)
@@ -117,7 +121,7 @@ def _template_references(pack: Pack) -> Iterator[_Reference]:
                 yield (*path, "outcome", key), "outcome", outcome, decision.outcomes
 
 
-def _kind_of(id: str) -> str:
+def _name_kind(id: str) -> str:
     return "skill" if id.startswith(NESTED) else "capability"
 
 
@@ -179,10 +183,10 @@ class RuleTest(NamedTuple):
 def run_tests(rules: Iterable[PolicyRule]) -> list[RuleTest]:
     """Return the results of the rules' tests. An enforced rule without a match or a no_match test fails a test of
     number 0."""
-    return [test for rule in rules for test in (*_tests_of(rule), *_missing_tests(rule))]
+    return [test for rule in rules for test in (*_run_rule_tests(rule), *_find_missing_tests(rule))]
 
 
-def _tests_of(rule: PolicyRule) -> Iterator[RuleTest]:
+def _run_rule_tests(rule: PolicyRule) -> Iterator[RuleTest]:
     compiled = compile_rule(rule.condition)
     for number, test in enumerate(rule.tests, 1):
         result = evaluate(compiled, test.data)
@@ -194,7 +198,7 @@ def _tests_of(rule: PolicyRule) -> Iterator[RuleTest]:
             yield RuleTest(rule.rule_id, number, test.expect, "error", result.message)
 
 
-def _missing_tests(rule: PolicyRule) -> Iterator[RuleTest]:
+def _find_missing_tests(rule: PolicyRule) -> Iterator[RuleTest]:
     expected: set[Any] = {test.expect for test in rule.tests}
     for needed in ("match", "no_match"):
         if rule.is_enforced and needed not in expected:

@@ -28,11 +28,11 @@ class PolicyChange(NamedTuple):
 def diff_packs(old: Pack, new: Pack) -> list[PolicyChange]:
     """Return the changes that affect decisions about calls, in the order of the parts of a pack. Texts, tests and
     rationales are ignored."""
-    before, after = _parts(old), _parts(new)
-    return [change for kind in before for change in _changes(kind, before[kind], after[kind])]
+    before, after = _collect_parts(old), _collect_parts(new)
+    return [change for kind in before for change in _find_changes(kind, before[kind], after[kind])]
 
 
-def _parts(pack: Pack) -> dict[str, dict[str, dict[str, Any]]]:
+def _collect_parts(pack: Pack) -> dict[str, dict[str, dict[str, Any]]]:
     """Return by kind and id all parts that affect decisions about calls."""
     layer, decisions = pack.policy, pack.decisions
     guardrails = {
@@ -40,13 +40,13 @@ def _parts(pack: Pack) -> dict[str, dict[str, dict[str, Any]]]:
         "must_escalate": layer.guardrails.must_escalate,
     }
     return {
-        "rule": {rule.rule_id: _rule(rule) for rule in layer.rules},
-        "gate": {name: _plain(gate) for name, gate in layer.gates.items()},
+        "rule": {rule.rule_id: _rule_members(rule) for rule in layer.rules},
+        "gate": {name: _members_of(gate) for name, gate in layer.gates.items()},
         "guardrail": {
-            f"{kind}.{each.id}": _plain(each) for kind, found in guardrails.items() for each in found
+            f"{kind}.{each.id}": _members_of(each) for kind, found in guardrails.items() for each in found
         },
         "permission": {role: {"allow": sorted(each.allow)} for role, each in layer.permissions.items()},
-        "capability": {id: _plain(tool) for id, tool in pack.tooling.capabilities.items()},
+        "capability": {id: _members_of(tool) for id, tool in pack.tooling.capabilities.items()},
         "intent": {id: {"capabilities": sorted(each.capabilities)} for id, each in decisions.intents.items()},
         "decision": {
             key: {"required_evidence": list(each.required_evidence)} for key, each in decisions.decisions.items()
@@ -60,10 +60,10 @@ def _parts(pack: Pack) -> dict[str, dict[str, dict[str, Any]]]:
     }  # fmt: skip
 
 
-def _rule(rule: PolicyRule) -> dict[str, Any]:
+def _rule_members(rule: PolicyRule) -> dict[str, Any]:
     return {
         "mode": rule.mode,
-        "applies_to": _plain(rule.scope),
+        "applies_to": _members_of(rule.scope),
         "if": rule.condition,
         "verdict": rule.then.verdict,
         "gate": rule.then.gate,
@@ -72,7 +72,7 @@ def _rule(rule: PolicyRule) -> dict[str, Any]:
     }
 
 
-def _plain(part: Spec) -> dict[str, Any]:
+def _members_of(part: Spec) -> dict[str, Any]:
     """Return the members of a part as JSON, including those with default values."""
     return {
         name: list(value) if isinstance(value, tuple) else value
@@ -80,7 +80,7 @@ def _plain(part: Spec) -> dict[str, Any]:
     }
 
 
-def _changes(
+def _find_changes(
     kind: str, before: Mapping[str, dict[str, Any]], after: Mapping[str, dict[str, Any]]
 ) -> Iterator[PolicyChange]:
     for id in dict.fromkeys((*before, *after)):

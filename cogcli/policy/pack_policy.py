@@ -241,8 +241,8 @@ class _Judgment:
             self._errors.append(
                 {"rule": declared.rule_id, "code": found.code, "pointer": found.pointer}
             )
-            verdict, reason = "deny", _reason_of(found, stage)
-        elif broken := self._broken_obligation(declared):
+            verdict, reason = "deny", _explain_error(found, stage)
+        elif broken := self._find_broken_obligation(declared):
             verdict, reason = "deny", broken
         else:
             verdict, reason = declared.then.verdict, declared.rule_id
@@ -263,7 +263,7 @@ class _Judgment:
         """Return the verdict, with the requirements of its approval mode."""
         mode = self._call.approval_mode
         if self.verdict in ("allow", "allow_with_gate"):
-            self._require_of_mode(mode, hosts)
+            self._apply_mode(mode, hosts)
         if self.verdict == "allow" and mode == "destructive" and not self._call.asks_inside:
             self.verdict, self._reason = "allow_with_gate", "destructive"
         if self.verdict in ("allow_with_gate", "escalate"):
@@ -282,7 +282,7 @@ class _Judgment:
             self._evaluation.reads,
         )
 
-    def _require_of_mode(self, mode: str, hosts: frozenset[str] | None) -> None:
+    def _apply_mode(self, mode: str, hosts: frozenset[str] | None) -> None:
         """Add the obligations of an approval mode. Deny a call that the mode forbids."""
         if is_above(mode, "read_only"):
             self._obligations["idempotency_key"] = None
@@ -297,19 +297,19 @@ class _Judgment:
             self.verdict, self._stage, self._reason = "deny", "situation", refusal
             self._rule = self._gate = ""
 
-    def _broken_obligation(self, rule: PolicyRule) -> str:
+    def _find_broken_obligation(self, rule: PolicyRule) -> str:
         """Return why a matching rule denies despite its verdict: an unknown obligation or a broken limit. Empty
         otherwise."""
         arguments = self._call.arguments or {}
         for name, limit in rule.then.limits.items():
-            if name not in arguments or not _within(arguments[name], limit):
+            if name not in arguments or not _is_within(arguments[name], limit):
                 return rule.rule_id
         if not all(each in OBLIGATIONS or each.startswith(MASK) for each in rule.then.obligations):
             return "policy_eval_error"
         return ""
 
 
-def _within(value: Any, limit: ArgumentLimit) -> bool:
+def _is_within(value: Any, limit: ArgumentLimit) -> bool:
     """Return whether an argument is within its limits. A value that is not a number is within no bound."""
     if limit.enum is not None and not any(equal(value, allowed) for allowed in limit.enum):
         return False
@@ -322,7 +322,7 @@ def _within(value: Any, limit: ArgumentLimit) -> bool:
     return not above and not below
 
 
-def _reason_of(error: RuleError, stage: str) -> str:
+def _explain_error(error: RuleError, stage: str) -> str:
     """Return the reason for a rule without a result: the missing evidence, if that is the cause."""
     if error.code == "missing" and stage == "situation":
         return f"evidence_missing:{error.missing}"

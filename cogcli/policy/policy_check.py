@@ -62,8 +62,10 @@ def check_reach(
     skills."""
     _check_roles(pack, report)
     _check_gates(pack, report)
-    reached = [_calls_of(pack, rule, capabilities, tools) for rule in pack.policy.rules]
-    bounds = [_bounds(rule.condition) if rule.is_enforced else None for rule in pack.policy.rules]
+    reached = [_find_calls(pack, rule, capabilities, tools) for rule in pack.policy.rules]
+    bounds = [
+        _find_bounds(rule.condition) if rule.is_enforced else None for rule in pack.policy.rules
+    ]
     for number, rule in enumerate(pack.policy.rules):
         about = report.part(f"rule `{rule.rule_id}`", _LAYER, "rules", number)
         fits = any(applies(rule.scope.capabilities, id) for id in capabilities)
@@ -108,7 +110,7 @@ def _check_gates(pack: Pack, report: ProblemReport) -> None:
             about.warn("policy.gate", (), "no rule or guardrail asks for it", key=True)
 
 
-def _calls_of(
+def _find_calls(
     pack: Pack, rule: PolicyRule, capabilities: Collection[str], tools: Mapping[str, Capability]
 ) -> Calls:
     permitted = {id for each in pack.policy.permissions.values() for id in each.allow}
@@ -152,7 +154,7 @@ def _find_overruling(
     return None
 
 
-def _bounds(condition: Any) -> Bounds | None:
+def _find_bounds(condition: Any) -> Bounds | None:
     """Return by path the numbers for which a condition holds. None if the condition has other parts."""
     if condition is True:
         return {}
@@ -160,9 +162,9 @@ def _bounds(condition: Any) -> Bounds | None:
         return None
     name, given = next(iter(condition.items()))
     if name == "and":
-        parts = [_bounds(part) for part in list_of(given)]
+        parts = [_find_bounds(part) for part in list_of(given)]
     else:
-        parts = [_bound(name, *pair) for pair in pairwise(list_of(given))]
+        parts = [_find_bound(name, *pair) for pair in pairwise(list_of(given))]
     met: Bounds = {}
     for part in parts:
         if part is None:
@@ -172,7 +174,7 @@ def _bounds(condition: Any) -> Bounds | None:
     return met if parts else None
 
 
-def _bound(operator: str, left: Any, right: Any) -> Bounds | None:
+def _find_bound(operator: str, left: Any, right: Any) -> Bounds | None:
     path, value, word = path_of(left), right, operator
     if not path:
         path, value, word = path_of(right), left, MIRRORED.get(operator, operator)

@@ -55,7 +55,7 @@ def budget_pressure(
     spent = {key: used.used for key, used in usage.items()} | {"wall_clock_ms": elapsed_ms}
     return max(
         (
-            _single_pressure(spent[key], limit, soft)
+            _measure_pressure(spent[key], limit, soft)
             for key, limit in limits.items()
             if key in spent
         ),
@@ -74,7 +74,7 @@ def share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-def _single_pressure(used: float, limit: float, soft: float) -> float:
+def _measure_pressure(used: float, limit: float, soft: float) -> float:
     if not limit or soft >= 1:
         return float(used >= limit and used > 0)
     return clamp((used / limit - soft) / (1 - soft))

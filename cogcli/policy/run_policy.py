@@ -220,17 +220,19 @@ class RunPolicy:
             self.safety_mode,
             arguments,
             named_user=asked.is_named,
-            host=self._foreign_host(services),
+            host=self._find_unlisted_host(services),
             inside=(*((self._own.tool,) if self._own else ()), *state.inside),
             asks_inside=bool(capability.reaches) and declared.approval_mode != "destructive",
         )
-        return JudgedCall(call, self._data(call, state, step))
+        return JudgedCall(call, self._build_data(call, state, step))
 
     def decide(self, case: JudgedCall) -> Verdict:
         """Return the verdict on a judged call."""
         call, data = case
-        verdict = self._verdict_on_own(data) or self.rules.decide(self.requester.intent, call, data)
-        lacking = next(iter(self._unresolved_of(data)), "")
+        verdict = self._judge_own_skill(data) or self.rules.decide(
+            self.requester.intent, call, data
+        )
+        lacking = next(iter(self._find_unresolved(data)), "")
         reason = ""
         if lacking and (
             is_above(call.approval_mode, "read_only") or "evidence" in verdict.obligations
@@ -244,7 +246,7 @@ class RunPolicy:
             )
         return verdict
 
-    def _verdict_on_own(self, data: dict[str, Any]) -> Verdict | None:
+    def _judge_own_skill(self, data: dict[str, Any]) -> Verdict | None:
         """Return the verdict on the run's own skill if it is a tool that is not simply allowed, otherwise None.
 
         It applies to each call, since the run of a skill has no step that could be judged.
@@ -305,9 +307,9 @@ class RunPolicy:
     @property
     def unresolved(self) -> tuple[str, ...]:
         """The names of required evidence that is unknown."""
-        return self._unresolved_of(self.facts)
+        return self._find_unresolved(self.facts)
 
-    def _unresolved_of(self, data: Mapping[str, Any]) -> tuple[str, ...]:
+    def _find_unresolved(self, data: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(name for name in self._required if not _is_known(data, name))
 
     @property
@@ -349,7 +351,7 @@ class RunPolicy:
         """Return the data of a decision that the log holds, so that other rules can decide it again."""
         return {"input": arguments, "facts": self.facts}
 
-    def _foreign_host(self, services: tuple[str, ...]) -> str:
+    def _find_unlisted_host(self, services: tuple[str, ...]) -> str:
         """Return the first host of these services that the pack does not list.
 
         An unknown service counts as an unlisted host. Empty if no call leaves this machine, or all hosts are listed.
@@ -362,7 +364,7 @@ class RunPolicy:
             self._foreign[services] = found
         return found
 
-    def _data(self, call: GovernedCall, state: RunState, step: str) -> dict[str, Any]:
+    def _build_data(self, call: GovernedCall, state: RunState, step: str) -> dict[str, Any]:
         """Return the data that rules see (docs/reference/pack.md#rules)."""
         return {
             **self._facts_at(state.now),

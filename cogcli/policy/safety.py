@@ -63,11 +63,11 @@ def judge_gate(gate: Gate, reply: Mapping[str, Any]) -> GateVerdict:
     if allowed is True:
         return GateVerdict("pass", "")
     if allowed is False:
-        return GateVerdict(gate.on_fail, _reason_in(reply) or "not allowed")
+        return GateVerdict(gate.on_fail, _find_reason(reply) or "not allowed")
     return GateVerdict("error", "answered without a boolean `allowed`")
 
 
-def _reason_in(reply: Mapping[str, Any]) -> str:
+def _find_reason(reply: Mapping[str, Any]) -> str:
     """Return the gate's `reason`, or its first `reasons` joined. Empty without a text."""
     reason, several = reply.get("reason"), reply.get("reasons")
     if isinstance(reason, str) and reason:
