@@ -88,7 +88,7 @@ def _fill_text(text: str, loop_names: frozenset[str]) -> Resolver:
     def resolve(scope: Scope, reads: dict[str, None]) -> str:
         found, size = [], 0
         for piece in pieces:
-            found.append(piece if isinstance(piece, str) else _slot_text(piece, scope, reads))
+            found.append(piece if isinstance(piece, str) else _render_slot(piece, scope, reads))
             size += len(found[-1])
             if size > MAX_TEXT:
                 raise InputMappingError(
@@ -99,7 +99,7 @@ def _fill_text(text: str, loop_names: frozenset[str]) -> Resolver:
     return resolve
 
 
-def _slot_text(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
+def _render_slot(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
     """Return the value of a slot as text, or its default text if the value is missing or null. Raise
     ReferenceResolutionError."""
     reference = slot.reference

@@ -55,7 +55,7 @@ def writes_of(
     """
     writes = []
     for rule in rules:
-        value = deep_copy(_value(rule, produced, state))
+        value = deep_copy(_find_value(rule, produced, state))
         if value is MISSING:
             continue
         if rule.listed:
@@ -66,7 +66,7 @@ def writes_of(
     return writes
 
 
-def _value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) -> Any:
+def _find_value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) -> Any:
     if rule.copy_of is not None:
         try:
             return read_reference(state, rule.copy_of)
@@ -94,7 +94,7 @@ def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
     places = {(write.target.namespace, *write.target.path) for write in writes}
     within = (place[:end] in places for place in places for end in range(2, len(place)))
     # One write affects the next only if a target occurs twice, or is inside another one.
-    ground = _scratch(state, writes) if len(places) < len(writes) or any(within) else None
+    ground = _build_scratch(state, writes) if len(places) < len(writes) or any(within) else None
     for write in writes:
         present = present_kind(ground or state, write.target)
         require_mergeable(write.strategy, write.target.text, present, kind_of(write.value))
@@ -103,7 +103,7 @@ def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
             write_value(ground, write.target, write.strategy, deep_copy(write.value))
 
 
-def _scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState:
+def _build_scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState:
     """Return a state with copies of the values that the writes change, to try the writes on."""
     scratch = ExecutionState(state.run_id, state.trace_id, state.skill_id)
     for namespace, name in {(write.target.namespace, write.target.path[0]) for write in writes}:

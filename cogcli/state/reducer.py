@@ -207,13 +207,13 @@ def write_value(state: ExecutionState, target: Target, strategy: str, value: Any
         slot = middle.pop(0)
         if getattr(root, slot) is None:
             setattr(root, slot, {})
-        root = _object(getattr(root, slot), target)
+        root = _require_object(getattr(root, slot), target)
     for segment in middle:
-        root = _object(root.setdefault(segment, {}), target)
+        root = _require_object(root.setdefault(segment, {}), target)
     root[last] = merge(strategy, root.get(last), value)
 
 
-def _object(value: Any, target: Target) -> dict[str, Any]:
+def _require_object(value: Any, target: Target) -> dict[str, Any]:
     if type(value) is not dict:
         raise OutputMappingError("output.path", f"`{target.text}`: leads through {kind_of(value)}")
     return value
@@ -226,7 +226,7 @@ def present_kind(state: ExecutionState, target: Target) -> str | None:
         if n == 0 and target.namespace in ("working", "output"):
             value = getattr(value, segment)
         else:
-            value = _object(value, target).get(segment, _ABSENT)
+            value = _require_object(value, target).get(segment, _ABSENT)
         if value is _ABSENT or (value is None and n == 0 and target.namespace == "output"):
             return None
     return kind_of(value)
