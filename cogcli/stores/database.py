@@ -105,7 +105,7 @@ class Database:
             self._connection.execute("VACUUM")
             (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
-            raise _busy_error(self.path, "another process has been reading")
+            raise _build_busy_error(self.path, "another process has been reading")
 
     def _use_write_ahead_log(self) -> None:
         """Switch the file to a write-ahead log.
@@ -142,11 +142,11 @@ class Database:
                 "memory.damaged", text, hint="use the newer cogcli that wrote it"
             )
         if found < 0:
-            raise _damage_error(self.path, f"no store has version {found}")
+            raise _build_damage_error(self.path, f"no store has version {found}")
         written = [statement for statements in self._versions[:found] for statement in statements]
         fault = find_schema_fault(read_schema(self._connection), schema_after(tuple(written)))
         if fault:
-            raise _damage_error(self.path, fault)
+            raise _build_damage_error(self.path, fault)
         return int(found)
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
@@ -200,9 +200,9 @@ def _require_plain_files(path: Path) -> None:
     for suffix in _SUFFIXES:
         each = path.with_name(path.name + suffix)
         if os.path.lexists(each) and not stat.S_ISREG(each.lstat().st_mode):
-            raise _damage_error(each, "it is not a plain file")
+            raise _build_damage_error(each, "it is not a plain file")
     if journal_deletes_file(path):
-        raise _damage_error(
+        raise _build_damage_error(
             path.with_name(f"{path.name}-journal"),
             "it names another file, which SQLite would delete",
         )
@@ -213,7 +213,7 @@ def _require_opened(connection: sqlite3.Connection, path: Path) -> None:
     resolved."""
     (_, _, opened) = connection.execute("PRAGMA database_list").fetchone()
     if opened and opened != str(path):
-        raise _damage_error(path, "a link leads elsewhere")
+        raise _build_damage_error(path, "a link leads elsewhere")
 
 
 @contextlib.contextmanager
@@ -228,26 +228,26 @@ def _translate_errors(path: Path) -> Iterator[None]:
         if code == _INTERRUPTED:
             raise KeyboardInterrupt from error
         if code in _BUSY:
-            raise _busy_error(path, "another process has been writing") from error
+            raise _build_busy_error(path, "another process has been writing") from error
         if code in _DAMAGE:
-            raise _damage_error(path, str(error)) from error
+            raise _build_damage_error(path, str(error)) from error
         raise EnvironmentRefusal(
             "env.disk", f"{path}: {error}", hint="make room, or the directory writable"
         ) from error
     except (UnreadableRow, orjson.JSONDecodeError, UnicodeDecodeError) as error:
         # UnicodeDecodeError comes from Python's sqlite3 module; its message holds a name from the file.
-        raise _damage_error(path, str(error)) from error
+        raise _build_damage_error(path, str(error)) from error
     except OSError as error:
         text = f"{path}: {error.strerror or error}"
         raise EnvironmentRefusal("env.disk", text, hint=hint_for_write(error)) from error
 
 
-def _busy_error(path: Path, what: str) -> EnvironmentRefusal:
+def _build_busy_error(path: Path, what: str) -> EnvironmentRefusal:
     return EnvironmentRefusal(
         "memory.busy", f"{path}: {what} for {BUSY_SECONDS:g} s", hint="try again"
     )
 
 
-def _damage_error(path: Path, why: str) -> EnvironmentRefusal:
+def _build_damage_error(path: Path, why: str) -> EnvironmentRefusal:
     hint = "move it away, or restore a copy; it is never overwritten"
     return EnvironmentRefusal("memory.damaged", f"{path} cannot be read: {why}", hint=hint)
