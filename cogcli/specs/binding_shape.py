@@ -58,7 +58,7 @@ def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
         if not is_ignored(name) and not read:
             message, hint = (
                 f"`response.{name}` is a literal, not read from the reply",
-                f"write {_response_path(value)}, to read it",
+                f"write {_suggest_response_path(value)}, to read it",
             )
             report.warn("response.literal", ("response", name), message, hint=hint)
     check_headers(raw, report)
@@ -75,7 +75,7 @@ _OF_REQUESTS: Final = "write the text by itself, with ${input.NAME} in it"
 _OWN_FORM: Final = re.compile(r"\$\{[^}]*\}")
 
 
-def _response_path(value: Any) -> str:
+def _suggest_response_path(value: Any) -> str:
     """Return the response path in a value that resembles one: `${response.a}`, `{{ response.a }}`, `$.a`, `a.b`."""
     found = _READS.search(value) if isinstance(value, str) else None
     return f"response.{found[1] or found[2] or found[3]}" if found else "response.PATH"

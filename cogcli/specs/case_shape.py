@@ -59,7 +59,7 @@ def _check_case(case: dict[str, Any], report: ProblemReport) -> None:
                 key=True,
             )
     now = case.get("now")
-    if isinstance(now, str) and _NOW.fullmatch(now) and not _exists(now):
+    if isinstance(now, str) and _NOW.fullmatch(now) and not _is_valid_time(now):
         report.error("value.range", ("now",), f"found {preview(now)}, expected a day that there is")
     for number, word in enumerate(list_of(case.get("needs"))):
         if (
@@ -78,7 +78,7 @@ def _check_case(case: dict[str, Any], report: ProblemReport) -> None:
         _check_check(object_of(check), report, ("expect", "checks", number))
 
 
-def _exists(now: str) -> bool:
+def _is_valid_time(now: str) -> bool:
     try:
         datetime.fromisoformat(now)
     except ValueError:

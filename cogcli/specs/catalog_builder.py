@@ -145,7 +145,7 @@ class CatalogBuilder:
     def add_skill(self, id: str) -> Skill | None:
         """Add and return the skill of an id, or return None without a usable file. Each file is read once."""
         if id not in self.specs.skills:
-            loaded = self._settle("skill", id, self._find("skill", id))
+            loaded = self._find_file_in_force("skill", id, self._find("skill", id))
             if loaded and loaded.raw:
                 self.specs.raw[f"skill:{id}"] = loaded.raw
                 self.specs.skills[id] = Skill.of(loaded.raw, file=loaded.file)
@@ -158,7 +158,7 @@ class CatalogBuilder:
         """
         id, _, wanted = reference.partition("#")
         if id not in self.specs.packs:
-            loaded = self._settle("pack", id, self._packs_in_force(id, wanted))
+            loaded = self._find_file_in_force("pack", id, self._select_packs(id, wanted))
             if loaded and loaded.raw:
                 from cogcli.declarations.pack_spec import Pack
 
@@ -172,7 +172,7 @@ class CatalogBuilder:
         self.specs.raw[f"pack:{id}"], self.specs.packs[id] = raw, pack
         self.specs.pins[f"pack:{id}"] = pack.hash
 
-    def _packs_in_force(self, id: str, wanted: str) -> list[FoundFile]:
+    def _select_packs(self, id: str, wanted: str) -> list[FoundFile]:
         """Return the files of a pack. If some of them are named, or have the hash, return only those."""
         found = self._find("pack", id)
         if named := [place for place in found if place.path in self._named]:
@@ -186,7 +186,7 @@ class CatalogBuilder:
     def add_service(self, id: str) -> Service | None:
         """Add and return the service of an id, or return None without a usable file."""
         if id not in self.specs.services:
-            loaded = self._settle("service", id, self._find("service", id))
+            loaded = self._find_file_in_force("service", id, self._find("service", id))
             if loaded is None or loaded.raw is None:
                 return None
             layer = loaded.found.layer
@@ -226,10 +226,10 @@ class CatalogBuilder:
             return self.specs.capabilities[id]
         if f"capability:{id}" in self.specs.broken:
             return None
-        own = self._capability_file(id)
+        own = self._load_capability_file(id)
         if own is None:
             return None
-        chain = chain_of(own, self._capability_file, self.canonical)
+        chain = chain_of(own, self._load_capability_file, self.canonical)
         report = ProblemReport(own.file, self._reader.places, subject=f"capability `{own.id}`")
         check_chain(chain, report, lambda: [place.id for place in self.files("capability")])
         self.problems += report.problems
@@ -249,7 +249,7 @@ class CatalogBuilder:
             return self.specs.aliases[name]
         if name in self.specs.capabilities or self.exists("capability", name):
             return name
-        if (id := self._claimed_aliases().get(name)) is None:
+        if (id := self._find_unique_aliases().get(name)) is None:
             return name
         self.specs.aliases[name] = id
         return id
@@ -279,7 +279,7 @@ class CatalogBuilder:
         if len(capabilities) > 1:
             self._refuse_duplicates("binding", id, group)
             return
-        loaded = self._settle("binding", id, [each.found for each in group])
+        loaded = self._find_file_in_force("binding", id, [each.found for each in group])
         if loaded is None or loaded.raw is None:
             return
         place = {**loaded.found.layer.marks(), "channel": loaded.found.channel or "local"}
@@ -329,7 +329,9 @@ class CatalogBuilder:
                 found.append(place._replace(kind="service", id=id, channel=NO_CHANNEL, entry=True))
         return [place for place in found if not place.entry or id in self._reader.entries(place)]
 
-    def _settle(self, kind: str, id: str, found: Sequence[FoundFile]) -> SpecFile | None:
+    def _find_file_in_force(
+        self, kind: str, id: str, found: Sequence[FoundFile]
+    ) -> SpecFile | None:
         """Return the file in force for an id, or None. Record shadows, duplicates and problems."""
         if not found:
             return None
@@ -361,16 +363,16 @@ class CatalogBuilder:
             report.error("id.duplicate", ("id",), f"this id is also in {others}", hint=hint)
             self.problems += report.problems
 
-    def _capability_file(self, id: str) -> SpecFile | None:
+    def _load_capability_file(self, id: str) -> SpecFile | None:
         """Return the file in force for a capability id, or None. Record the files it replaces."""
         if id not in self._own:
             found = self._find("capability", id)
-            loaded = self._own[id] = self._settle("capability", id, found)
+            loaded = self._own[id] = self._find_file_in_force("capability", id, found)
             earlier = [place for place in found if loaded and place.layer != loaded.found.layer]
             for before in map(self._reader.load, earlier):
                 if before.raw:
                     # Bases that do not load are left out.
-                    bases = chain_of(before, self._capability_file, self.canonical)
+                    bases = chain_of(before, self._load_capability_file, self.canonical)
                     raw = {"inputs": None, "outputs": None, **fold_chain(bases.files)}
                     replaced = Capability.of(raw, file=before.file)
                     self.specs.replaced[id] = (*self.specs.replaced.get(id, ()), replaced)
@@ -381,7 +383,7 @@ class CatalogBuilder:
         found = [place for layout in self._layouts for place in layout.all(kind)]
         return found + [place for place in self._given if place.kind == kind]
 
-    def _claimed_aliases(self) -> dict[str, str]:
+    def _find_unique_aliases(self) -> dict[str, str]:
         """Return the capability of each alias that exactly one capability has. Reads every capability file."""
         if self._scanned is None:
             last = {

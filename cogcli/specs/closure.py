@@ -25,15 +25,15 @@ def skill_closure(catalog: Catalog, id: str) -> Catalog:
             if skill := catalog.skills.get(name):
                 waiting += skills_of(skill)
                 called.update(capabilities_of(skill))
-    return _closure(catalog, skills, called)
+    return _build_closure(catalog, skills, called)
 
 
 def capability_closure(catalog: Catalog, id: str) -> Catalog:
     """Return a capability, by id or alias, with its gates and probe, their bindings and services."""
-    return _closure(catalog, (), (id,))
+    return _build_closure(catalog, (), (id,))
 
 
-def _closure(catalog: Catalog, skills: Iterable[str], called: Iterable[str]) -> Catalog:
+def _build_closure(catalog: Catalog, skills: Iterable[str], called: Iterable[str]) -> Catalog:
     reached, waiting = set[str](), [*called]
     while waiting:
         id = catalog.aliases.get(waiting[-1], waiting[-1])

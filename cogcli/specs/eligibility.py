@@ -125,7 +125,7 @@ def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
     if binding:
         texts += binding.metadata.headers.values()
     names = [name for text in texts for name in PLACEHOLDER.findall(text)]
-    yield from dict.fromkeys([*names, *_auth_variable(service)])
+    yield from dict.fromkeys([*names, *_find_auth_variable(service)])
 
 
 def path_of_variable(service: Service, name: str) -> KeyPath:
@@ -151,10 +151,10 @@ def secrets_of(service: Service) -> Iterator[str]:
     """Yield the environment variables that a service gets as credentials: in headers and by `auth_ref`."""
     for text in service.metadata.headers.values():
         yield from PLACEHOLDER.findall(text)
-    yield from _auth_variable(service)
+    yield from _find_auth_variable(service)
 
 
-def _auth_variable(service: Service) -> Iterator[str]:
+def _find_auth_variable(service: Service) -> Iterator[str]:
     """Yield the variable that `auth_ref` names, if it names one."""
     auth = service.settings.get("auth_ref")
     if auth and not auth.startswith(("file:", "keyring:")):
@@ -301,12 +301,12 @@ def _scope_reasons(call: _Call) -> Iterator[Reason]:
     """Yield the requirements of the capability's safety block that the service does not meet."""
     if call.capability and call.capability.safety:
         cure = "choose a binding that meets the capability's safety block"
-        for fault in _scope_faults(call, call.capability.safety):
+        for fault in _find_scope_faults(call, call.capability.safety):
             text = f"service `{call.service.id}`: {fault}"
             yield Reason("safety.scope", text, cure, short="safety scope")
 
 
-def _scope_faults(call: _Call, safety: Safety) -> Iterator[str]:
+def _find_scope_faults(call: _Call, safety: Safety) -> Iterator[str]:
     """Yield the violated constraints. The behavior of a function is judged by where it runs, unless its service
     declares `network`."""
     catalog, binding, service, _ = call

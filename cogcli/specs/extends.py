@@ -135,8 +135,8 @@ def find_weakened_safety(new: Safety, old: Safety) -> list[tuple[str, str]]:
     if old.requires_confirmation and not new.requires_confirmation:
         found.append(("requires_confirmation", "no confirmation is required any more"))
     for key in GATES:
-        gates = _strictest_by_gate(getattr(new, key))
-        for gate, before in _strictest_by_gate(getattr(old, key)).items():
+        gates = _find_strictest(getattr(new, key))
+        for gate, before in _find_strictest(getattr(old, key)).items():
             if gate not in gates:
                 found.append((key, f"gate `{gate}` is gone"))
             elif STRICTNESS.index(gates[gate]) < STRICTNESS.index(before):
@@ -147,7 +147,7 @@ def find_weakened_safety(new: Safety, old: Safety) -> list[tuple[str, str]]:
     return found
 
 
-def _strictest_by_gate(gates: tuple[Gate, ...]) -> dict[str, str]:
+def _find_strictest(gates: tuple[Gate, ...]) -> dict[str, str]:
     """Return the strictest `on_fail` by gate."""
     found: dict[str, str] = {}
     for gate in gates:

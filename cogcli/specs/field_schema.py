@@ -26,13 +26,13 @@ def schema_of(fields: Fields) -> dict[str, Any]:
     for name, field in fields.items():
         # A client must not see a secret of the skill file: no default or enum under a secret name.
         public = field.replace(default=None, enum=None) if names_secret(name) else field
-        schema["properties"][name] = _field(public, name, shared)
+        schema["properties"][name] = _field_schema(public, name, shared)
     if required:
         schema["required"] = required
     return schema | ({"$defs": shared} if shared else {})
 
 
-def _field(field: FieldSpec, place: str, shared: dict[str, Any]) -> dict[str, Any]:
+def _field_schema(field: FieldSpec, place: str, shared: dict[str, Any]) -> dict[str, Any]:
     schema: dict[str, Any] = {} if field.type == "any" else {"type": field.type}
     if field.description:
         schema["description"] = field.description
@@ -41,16 +41,16 @@ def _field(field: FieldSpec, place: str, shared: dict[str, Any]) -> dict[str, An
     if field.enum is not None:
         schema["enum"] = field.enum
     if field.items is not None:
-        schema["items"] = _field(field.items, f"{place}.items", shared)
-    if isinstance(field.schema, dict) and not _names_places(field.schema):
+        schema["items"] = _field_schema(field.items, f"{place}.items", shared)
+    if isinstance(field.schema, dict) and not _uses_anchors(field.schema):
         schema["allOf"] = [_relocate(field.schema, place, shared)]
     return schema
 
 
-def _names_places(schema: Any) -> bool:
+def _uses_anchors(schema: Any) -> bool:
     if isinstance(schema, dict):
-        return bool(_ANCHORS & schema.keys()) or any(map(_names_places, schema.values()))
-    return isinstance(schema, list) and any(map(_names_places, schema))
+        return bool(_ANCHORS & schema.keys()) or any(map(_uses_anchors, schema.values()))
+    return isinstance(schema, list) and any(map(_uses_anchors, schema))
 
 
 def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dict[str, Any]:
@@ -67,11 +67,11 @@ def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dic
     def moved(reference: str) -> str:
         nonlocal to_itself
         for name, key in names.items():
-            old = f"#/$defs/{_escaped(name)}"
+            old = f"#/$defs/{_escape(name)}"
             if reference == old or reference.startswith(f"{old}/"):
-                return f"#/$defs/{_escaped(key)}{reference[len(old) :]}"
+                return f"#/$defs/{_escape(key)}{reference[len(old) :]}"
         to_itself = True
-        return f"#/$defs/{_escaped(place)}{reference[1:]}"
+        return f"#/$defs/{_escape(place)}{reference[1:]}"
 
     def renamed(part: dict[str, Any]) -> dict[str, Any]:
         reference = part.get("$ref")
@@ -86,10 +86,10 @@ def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dic
     if not to_itself:
         return own
     shared[place] = rewrite(whole, renamed)
-    return {"$ref": f"#/$defs/{_escaped(place)}"}
+    return {"$ref": f"#/$defs/{_escape(place)}"}
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     """Return a member's name for a JSON pointer within a URI reference."""
     from urllib.parse import quote
 

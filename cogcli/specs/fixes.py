@@ -65,7 +65,7 @@ def repair(text: str, kind: str, protocols: Protocols) -> RepairedText:
     """Return the text of a file with each repair that causes no new problem. All other bytes are unchanged."""
     fixed: list[Problem] = []
     tried: set[tuple[str, str]] = set()
-    parsed, problems = _read(text, kind, protocols)
+    parsed, problems = _parse_and_check(text, kind, protocols)
     while len(tried) < _MOST:
         left = (p for p in problems if p.code in FIXES and (p.code, p.path) not in tried)
         problem = next(left, None)
@@ -76,7 +76,7 @@ def repair(text: str, kind: str, protocols: Protocols) -> RepairedText:
         if changed is None:
             continue
         new, below = changed
-        read, after = _read(new, kind, protocols)
+        read, after = _parse_and_check(new, kind, protocols)
         before = {(p.code, p.path) for p in problems} - {(problem.code, problem.path)}
         if all(
             (p.code, p.path) in before or p.severity == "W" or _is_below(p.path, below)
@@ -88,7 +88,7 @@ def repair(text: str, kind: str, protocols: Protocols) -> RepairedText:
 
 
 class Respelling(NamedTuple):
-    """What stands at an offset of a text where something else is meant, as the hint of a problem has it."""
+    """A correction of a misspelt text at an offset, as the hint of a problem proposes it."""
 
     problem: Problem
     start: int
@@ -137,7 +137,9 @@ def _is_below(pointer: str, below: str) -> bool:
     return bool(below) and f"{pointer}/".startswith(f"{below}/")
 
 
-def _read(text: str, kind: str, protocols: Protocols) -> tuple[tuple[Any, Places], list[Problem]]:
+def _parse_and_check(
+    text: str, kind: str, protocols: Protocols
+) -> tuple[tuple[Any, Places], list[Problem]]:
     parsed = parse(text.encode(), file="")
     if parsed.value is None:
         return (None, parsed.places), parsed.problems
@@ -148,9 +150,10 @@ def _read(text: str, kind: str, protocols: Protocols) -> tuple[tuple[Any, Places
 def _apply_answer(
     text: str, parsed: tuple[Any, Places], problem: Problem, shape: Shape
 ) -> tuple[str, str] | None:
-    """The text with the answer to a problem, and the pointer of the key that it renames; None where there is none."""
+    """Return the text with the answer to a problem, and the pointer of a renamed key. None if there is no single
+    answer."""
     value, places = parsed
-    path = _path_of(value, problem.path)
+    path = _parse_pointer(value, problem.path)
     if not path or any(names_secret(str(part)) for part in path):
         return None
     spot = _locate_fault(shape, value, path, source_of(text, places.value(path)))
@@ -169,7 +172,7 @@ def _apply_answer(
     return None
 
 
-def _path_of(value: Any, pointer: str) -> KeyPath:
+def _parse_pointer(value: Any, pointer: str) -> KeyPath:
     """Return the path of a JSON pointer in a value. Empty if it does not exist."""
     path: list[Any] = []
     for part in pointer.split("/")[1:]:
@@ -203,25 +206,25 @@ def _member_shape(shape: Shape, step: Any) -> Shape:
     return shape.item if isinstance(shape, ListOf) else shape
 
 
-def _right_name(spot: _FaultPlace) -> Iterator[_Answer]:
+def _suggest_name(spot: _FaultPlace) -> Iterator[_Answer]:
     """Yield the only key that can be meant, if it is not present yet."""
     if isinstance(spot.holder, RecordShape):
-        meant = _only_near_word(spot.key, list(spot.holder.keys))
+        meant = _find_only_near_word(spot.key, list(spot.holder.keys))
         if meant and meant not in spot.siblings:
             yield _Answer(name=meant)
 
 
-def _right_choice(spot: _FaultPlace) -> Iterator[_Answer]:
+def _suggest_choice(spot: _FaultPlace) -> Iterator[_Answer]:
     """Yield the only choice that can be meant."""
     (shape,) = spot.shapes
     if isinstance(shape, Text) and isinstance(spot.value, str):
         same = [choice for choice in shape.choices if choice.lower() == spot.value.lower()]
-        meant = same[0] if len(same) == 1 else _only_near_word(spot.value, list(shape.choices))
+        meant = same[0] if len(same) == 1 else _find_only_near_word(spot.value, list(shape.choices))
         if meant:
             yield _Answer(value=meant)
 
 
-def _right_type(spot: _FaultPlace) -> Iterator[_Answer]:
+def _suggest_type(spot: _FaultPlace) -> Iterator[_Answer]:
     """Yield the value as the expected type, if only its notation is wrong."""
     (shape,), value, kind = spot.shapes, spot.value, kind_of(spot.value)
     if isinstance(shape, Text) and kind in ("number", "boolean"):
@@ -236,15 +239,15 @@ def _right_type(spot: _FaultPlace) -> Iterator[_Answer]:
         yield _Answer(value=[value])
 
 
-def _only_near_word(word: str, known: list[str]) -> str:
+def _find_only_near_word(word: str, known: list[str]) -> str:
     """Return the only known word that closely resembles this one, or an empty string."""
     near = did_you_mean(word, known)
     return near[0] if len(near) == 1 and _is_near(word, near[0]) else ""
 
 
 FIXES: Final[dict[str, Callable[[_FaultPlace], Iterator[_Answer]]]] = {
-    "key.unknown": _right_name,
-    "value.choice": _right_choice,
-    "value.type": _right_type,
+    "key.unknown": _suggest_name,
+    "value.choice": _suggest_choice,
+    "value.type": _suggest_type,
 }
 """By code: a function that yields the repairs for one shape. Two or more repairs count as none."""

@@ -53,7 +53,7 @@ class HostLayout(Layout):
             for folder, hint in _ELSEWHERE.items()
             for parts in self._files(self._path(folder), 4)
         ]
-        return [*super().strays(), *self._misnamed(), *misplaced]
+        return [*super().strays(), *self._find_misnamed(), *misplaced]
 
     def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> Stray | None:
         stray = super()._stray(kind, root, parts)
@@ -62,7 +62,7 @@ class HostLayout(Layout):
             return Stray("layout.depth", stray.path, hint)
         return stray
 
-    def _misnamed(self) -> Iterator[Stray]:
+    def _find_misnamed(self) -> Iterator[Stray]:
         """Yield files with a name similar to one that is read."""
         stems = {name.partition(".")[0]: name for name in KIND_OF_FILE}
         for name in self._list(self.layer.root):

@@ -28,10 +28,10 @@ DEFAULT_BINDINGS: Final = shape_of_spec(DefaultBindings)
 
 def services_shape(protocols: Protocols) -> RecordShape:
     """Return the shape of a file with several services."""
-    return _file_with(_entry_shape(protocols))
+    return _build_file_shape(_build_entry_shape(protocols))
 
 
-def _file_with(entry: Shape) -> RecordShape:
+def _build_file_shape(entry: Shape) -> RecordShape:
     """Return the shape of a file whose services have the shape `entry`."""
     whole = shape_of_spec(ServicesFile).keys["services"]
     return RecordShape(
@@ -39,7 +39,7 @@ def _file_with(entry: Shape) -> RecordShape:
     )
 
 
-def _entry_shape(protocols: Protocols) -> RecordShape:
+def _build_entry_shape(protocols: Protocols) -> RecordShape:
     keys = service_shape(protocols).keys
     return RecordShape({name: key for name, key in keys.items() if name != "id"})
 
@@ -52,11 +52,11 @@ def read_services(
     The mapping is None if the file as a whole has errors.
     """
     whole = ProblemReport(file, places, subject="services")
-    check_shape(_file_with(Data()), value, whole)
+    check_shape(_build_file_shape(Data()), value, whole)
     if has_errors(whole.problems):
         return CheckedFile(None, whole.problems)
     services: dict[str, Any] = {}
-    shape = _entry_shape(protocols)
+    shape = _build_entry_shape(protocols)
     for id, entry in (value["services"] or {}).items():
         if is_ignored(id):
             continue

@@ -92,7 +92,7 @@ def shape_of_value(value: Any) -> InnerShape:
 def follow(shapes: Sequence[InnerShape], segments: Sequence[str], *, lists: bool) -> Inside:
     """Return where a path leads in values of any of these shapes. With `lists` it walks lists too."""
     for index, segment in enumerate(segments):
-        found = [_member(shape, segment, lists=lists) for shape in shapes]
+        found = [_find_member(shape, segment, lists=lists) for shape in shapes]
         reached = [each for each in found if isinstance(each, InnerShape)]
         absent = [each for each in found if isinstance(each, AbsentMember)]
         if not found or len(reached) + len(absent) < len(found):
@@ -108,15 +108,19 @@ def follow(shapes: Sequence[InnerShape], segments: Sequence[str], *, lists: bool
 def element_of(shape: InnerShape) -> InnerShape | None:
     """Return the shape of a list's elements. None for any other value, and for unknown elements."""
     found = (
-        _member(shape, "0", lists=True) if _type_of(shape, _resolved(shape)) == "array" else None
+        _find_member(shape, "0", lists=True)
+        if _find_type(shape, _resolve_schema(shape)) == "array"
+        else None
     )
     return found if isinstance(found, InnerShape) else None
 
 
-def _member(shape: InnerShape, segment: str, *, lists: bool) -> InnerShape | AbsentMember | None:
+def _find_member(
+    shape: InnerShape, segment: str, *, lists: bool
+) -> InnerShape | AbsentMember | None:
     """Return the shape of one member. None if the value may have it, but the shape is unknown."""
-    schema = _resolved(shape)
-    type = _type_of(shape, schema)
+    schema = _resolve_schema(shape)
+    type = _find_type(shape, schema)
     if type == "array":
         if not (lists and segment.isdecimal()):
             return AbsentMember(type="a list")
@@ -142,7 +146,7 @@ def _member(shape: InnerShape, segment: str, *, lists: bool) -> InnerShape | Abs
     )
 
 
-def _resolved(shape: InnerShape) -> dict[str, Any]:
+def _resolve_schema(shape: InnerShape) -> dict[str, Any]:
     """Return the schema of a shape with references resolved. Empty if there is none, or it cannot be resolved."""
     schema = shape.schema
     for _ in range(MOST):
@@ -156,7 +160,7 @@ def _resolved(shape: InnerShape) -> dict[str, Any]:
     return {}
 
 
-def _type_of(shape: InnerShape, schema: dict[str, Any]) -> str:
+def _find_type(shape: InnerShape, schema: dict[str, Any]) -> str:
     if shape.type != "any":
         return shape.type
     types = schema.get("type")

@@ -85,7 +85,7 @@ class _SchemaWriter:
         if isinstance(shape, Boolean):
             return {"type": "boolean"}
         if isinstance(shape, Text):
-            return self._one_of(shape.ids) or _text(shape)
+            return self._one_of(shape.ids) or _text_schema(shape)
         if isinstance(shape, NumberShape):
             limits = {
                 "minimum": shape.least,
@@ -114,7 +114,7 @@ class _SchemaWriter:
         known = None if sort == _BINDINGS_OF else self._ids(sort)
         if known is None:
             return None
-        self.defined.setdefault(sort, _enumeration(known))
+        self.defined.setdefault(sort, _enumerate_ids(known))
         return {"$ref": f"#/$defs/{sort}"}
 
     def _map(self, shape: MapOf) -> dict[str, Any]:
@@ -141,8 +141,8 @@ class _SchemaWriter:
         first = shape.options[0] if isinstance(shape, Either) else shape
         if self._known is None or not isinstance(first, Text) or first.ids != _BINDINGS_OF:
             return None
-        one = _enumeration(self._known.bindings_of.get(capability, {}))
-        return _or_list(one) if isinstance(shape, Either) else one
+        one = _enumerate_ids(self._known.bindings_of.get(capability, {}))
+        return _allow_list(one) if isinstance(shape, Either) else one
 
     def record(self, shape: RecordShape) -> dict[str, Any]:
         """Return the schema of a record with explained keys."""
@@ -150,7 +150,7 @@ class _SchemaWriter:
         for name, key in shape.keys.items():
             own = self.schema(key.shape)
             may_be_null = own is not True and (key.nullable or not key.required)
-            own = _or_null(own) if may_be_null else own
+            own = _allow_null(own) if may_be_null else own
             words = self._words.get(key.declared)
             properties[name] = {**({} if own is True else own), **words} if words else own
         required = [name for name, key in shape.keys.items() if key.required]
@@ -163,7 +163,7 @@ class _SchemaWriter:
         }
 
 
-def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+def _allow_null(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema that also accepts null.
 
     A single schema if possible: then a violation is reported at its own place, not at that of a choice.
@@ -173,19 +173,19 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
 
 
-def _enumeration(known: Mapping[str, str]) -> dict[str, Any]:
+def _enumerate_ids(known: Mapping[str, str]) -> dict[str, Any]:
     """Return the schema of these ids, with the descriptions that editors show next to each."""
     if not known:
         return {"type": "string"}
     return {"type": "string", "enum": list(known), "enumDescriptions": list(known.values())}
 
 
-def _or_list(one: dict[str, Any]) -> dict[str, Any]:
+def _allow_list(one: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of one such value, or of a list of them."""
     return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
 
 
-def _text(shape: Text) -> dict[str, Any]:
+def _text_schema(shape: Text) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     if shape.choices:
         schema["enum"] = list(shape.choices)

@@ -48,7 +48,7 @@ def read_locked_services(root: str) -> Mapping[str, LockedTools]:
     """Return the accepted tools of every service in the lock of the layer at `root`, by service id. Raise DocumentFault
     `wire.document`."""
     identity = lock_identity(root)
-    found = _services(identity) if identity else {}
+    found = _read_services(identity) if identity else {}
     if isinstance(found, DocumentFault):
         raise with_position(
             found, found.file
@@ -78,35 +78,35 @@ def lock_identity(root: str) -> Identity | None:
 
 
 @lru_cache(maxsize=8)
-def _services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
+def _read_services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
     try:
         value = loads(
             read_regular(identity.path, limit=MAX_BYTES), max_bytes=MAX_BYTES, max_nodes=MAX_NODES
         )
     except FileRefused as refused:
-        return _damage_fault(identity, refused.message)
+        return _build_damage_fault(identity, refused.message)
     except JsonRefused as refused:
-        return _damage_fault(identity, refused.message, place=(refused.line, refused.column))
+        return _build_damage_fault(identity, refused.message, place=(refused.line, refused.column))
     services = object_of(value).get("services")
     if not isinstance(services, dict) or value.get("schema") != SCHEMA:
-        return _damage_fault(identity, f"it is no `{SCHEMA}`", pointer=("schema",))
+        return _build_damage_fault(identity, f"it is no `{SCHEMA}`", pointer=("schema",))
     found: dict[str, LockedTools] = {}
     for id, entry in services.items():
         tools = object_of(entry).get("tools")
         message = f"the entry of service `{id}` is not as it was written"
         if not isinstance(tools, list):
-            return _damage_fault(identity, message, pointer=("services", id))
+            return _build_damage_fault(identity, message, pointer=("services", id))
         for index, tool in enumerate(tools):
             named = isinstance(tool, dict) and isinstance(tool.get("name"), str)
             if not named or tool.get("sha256") != digest_of_tool(tool):
-                return _damage_fault(
+                return _build_damage_fault(
                     identity, message, pointer=("services", id, "tools", str(index))
                 )
         found[id] = {tool["name"]: tool for tool in tools}
     return found
 
 
-def _damage_fault(
+def _build_damage_fault(
     identity: Identity, why: str, *, pointer: Pointer | None = None, place: tuple[int, int] = (0, 0)
 ) -> DocumentFault:
     hint = "restore it; or remove it and accept again: cogcli services refresh ID --accept"

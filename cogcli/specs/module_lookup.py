@@ -15,8 +15,8 @@ def module_file(module: str, root: str) -> str | None:
     parts = module.split(".")
     if is_shipped(module):
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        return _below(package, parts[1:])
-    if root and (file := _below(root, parts)):
+        return _find_below(package, parts[1:])
+    if root and (file := _find_below(root, parts)):
         return file
     from importlib.util import find_spec
 
@@ -29,11 +29,11 @@ def module_file(module: str, root: str) -> str | None:
         return None
     if len(parts) == 1:
         return spec.origin if spec.origin and spec.origin.endswith(".py") else None
-    found = (_below(folder, parts[1:]) for folder in spec.submodule_search_locations or ())
+    found = (_find_below(folder, parts[1:]) for folder in spec.submodule_search_locations or ())
     return next(filter(None, found), None)
 
 
-def _below(folder: str, parts: list[str]) -> str | None:
+def _find_below(folder: str, parts: list[str]) -> str | None:
     place = os.path.join(folder, *parts)
     return next(
         (p for p in (f"{place}.py", os.path.join(place, "__init__.py")) if os.path.isfile(p)), None

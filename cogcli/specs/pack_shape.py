@@ -16,17 +16,17 @@ from cogcli.specs.skill_shape import check_steps
 PACK: Final = shape_of_spec(Pack)
 
 
-def _lists_of_unique(shape: RecordShape) -> Iterator[tuple[tuple[str, ...], str]]:
+def _find_unique_lists(shape: RecordShape) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield lists whose entries have unique names, as (path of the list, key of the name)."""
     for name, key in shape.keys.items():
         if isinstance(key.shape, ListOf) and key.shape.unique:
             yield (name,), key.shape.unique
         elif isinstance(key.shape, RecordShape):
-            for path, own in _lists_of_unique(key.shape):
+            for path, own in _find_unique_lists(key.shape):
                 yield (name, *path), own
 
 
-_NAMED: Final = tuple(_lists_of_unique(PACK))
+_NAMED: Final = tuple(_find_unique_lists(PACK))
 _GUARDRAILS: Final = tuple(
     ("policy_layer", "guardrails", kind) for kind in ("must_refuse", "must_escalate")
 )
@@ -35,13 +35,13 @@ _GUARDRAILS: Final = tuple(
 def check_pack(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report faults of a single pack that its shape cannot express: patterns without a time limit, guardrails without a
     pattern or phrase, repeated names, and the steps of templates."""
-    for index, template in enumerate(_entries(raw, "decision_layer", "task_templates")):
+    for index, template in enumerate(_list_entries(raw, "decision_layer", "task_templates")):
         check_steps(template, report, "decision_layer", "task_templates", index)
-    for path, pattern in _patterns(raw):
+    for path, pattern in _find_patterns(raw):
         if isinstance(pattern, str) and (why := refusal(pattern)):
             report.error("pack.pattern", path, f"pattern `{pattern}`: {why}")
     for kind in _GUARDRAILS:
-        for index, guardrail in enumerate(_entries(raw, *kind)):
+        for index, guardrail in enumerate(_list_entries(raw, *kind)):
             if not guardrail.get("pattern") and not guardrail.get("phrases"):
                 about = report.part(f"guardrail `{guardrail.get('id')}`", *kind, index)
                 about.error(
@@ -51,7 +51,7 @@ def check_pack(raw: dict[str, Any], report: ProblemReport) -> None:
                     hint="no text would meet it",
                 )
     for names, key in _NAMED:
-        _check_names(_entries(raw, *names), key, report, names)
+        _check_names(_list_entries(raw, *names), key, report, names)
 
 
 def _check_names(
@@ -65,12 +65,12 @@ def _check_names(
             )
 
 
-def _patterns(raw: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def _find_patterns(raw: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Yield every pattern of a pack with its path."""
     for kind in _GUARDRAILS:
-        for index, entry in enumerate(_entries(raw, *kind)):
+        for index, entry in enumerate(_list_entries(raw, *kind)):
             yield (*kind, index, "pattern"), entry.get("pattern")
-    for index, intent in enumerate(_entries(raw, "decision_layer", "intents")):
+    for index, intent in enumerate(_list_entries(raw, "decision_layer", "intents")):
         path = ("decision_layer", "intents", index)
         for number, pattern in enumerate(list_of(intent.get("patterns"))):
             yield (*path, "patterns", number), pattern
@@ -78,7 +78,7 @@ def _patterns(raw: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]
             yield (*path, "slots", name, "pattern"), object_of(slot).get("pattern")
 
 
-def _entries(raw: dict[str, Any], *path: str) -> list[dict[str, Any]]:
+def _list_entries(raw: dict[str, Any], *path: str) -> list[dict[str, Any]]:
     """Return the entries of a list below unchecked sections. An entry that is not an object becomes an empty one."""
     for name in path[:-1]:
         raw = object_of(raw.get(name))

@@ -83,7 +83,7 @@ def template_skill_id(pack: Pack, template_id: str) -> str:
 
 def with_pack_skills(catalog: Catalog, pack: Pack) -> Catalog:
     """Return the catalog with the skill of the agent, and one for each template."""
-    raws = [_skill(agent_skill_id(pack), pack.version, ()), *skills_of_templates(pack)]
+    raws = [_build_skill(agent_skill_id(pack), pack.version, ()), *skills_of_templates(pack)]
     skills = {raw["id"]: Skill.of(raw, file=pack.file) for raw in raws}
     for number, raw in enumerate(raws[1:]):
         id = raw["id"]
@@ -101,13 +101,13 @@ def skills_of_templates(pack: Pack) -> list[dict[str, Any]]:
 
 def template_skill(pack: Pack, template: TaskTemplate, prefix: str = "") -> dict[str, Any]:
     """Return the skill of a template, as a file would declare it, with a prefix on its step ids."""
-    steps = [_step(pack, step, prefix) for step in template.steps]
+    steps = [_build_step(pack, step, prefix) for step in template.steps]
     lanes = [
         step for step, declared in zip(steps, template.steps, strict=True) if is_lane(declared)
     ]
     for before, step in zip(lanes, lanes[MOST_LANES:], strict=False):
         _add_dependency(step, before["id"])
-    return _skill(template_skill_id(pack, template.id), pack.version, steps)
+    return _build_skill(template_skill_id(pack, template.id), pack.version, steps)
 
 
 def reply_template(reply: str) -> str:
@@ -120,7 +120,7 @@ def is_lane(step: Mapping[str, Any]) -> bool:
     return str(step.get("uses") or "").startswith(LANE)
 
 
-def _step(pack: Pack, step: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def _build_step(pack: Pack, step: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     made = {**step, "id": prefix + step["id"]}
     if is_lane(step):
         made["uses"] = NESTED + template_skill_id(pack, step["uses"].removeprefix(LANE))
@@ -144,9 +144,9 @@ def _add_dependency(step: dict[str, Any], earlier: str) -> None:
         holder["depends_on"] = [*holder["depends_on"], earlier]
 
 
-def _skill(id: str, version: str, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    inputs = dict.fromkeys(name for text in _texts(steps) for name in _INPUT.findall(text))
-    written = _texts([step.get("output") for step in steps])
+def _build_skill(id: str, version: str, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    inputs = dict.fromkeys(name for text in _walk_texts(steps) for name in _INPUT.findall(text))
+    written = _walk_texts([step.get("output") for step in steps])
     outputs = dict.fromkeys(name for text in written for name in _OUTPUT.findall(text))
     return {
         "id": id,
@@ -159,14 +159,14 @@ def _skill(id: str, version: str, steps: Sequence[Mapping[str, Any]]) -> dict[st
     }
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _walk_texts(value: Any) -> Iterator[str]:
     """Yield every text in a value, except literals."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for name, item in value.items():
             if name != LITERAL:
-                yield from _texts(item)
+                yield from _walk_texts(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item)
+            yield from _walk_texts(item)

@@ -115,7 +115,7 @@ def find_plausible(text: str, loops: frozenset[str], *, named: bool = False) -> 
     path = (
         (operated["path"] or operated["not"])
         if operated
-        else _path_in_expression(whole, patterns.heads)
+        else _find_path_in_expression(whole, patterns.heads)
     )
     return Plausible(text.index(whole), whole, path, fills=False) if path else None
 
@@ -129,7 +129,7 @@ def _is_prose(text: str) -> bool:
     return not ("'" in text or '"' in text) and _TWO_WORDS.search(text) is not None
 
 
-def _path_in_expression(text: str, heads: frozenset[str]) -> str:
+def _find_path_in_expression(text: str, heads: frozenset[str]) -> str:
     """Return the first path in a text that is a Python expression. Empty without one."""
     try:
         with warnings.catch_warnings():
@@ -139,7 +139,9 @@ def _path_in_expression(text: str, heads: frozenset[str]) -> str:
         return ""
     methods = [node.func for node in nodes if isinstance(node, ast.Call)]
     paths = (
-        _dotted(node, heads) for node in nodes if isinstance(node, _PATHS) and node not in methods
+        _dotted_path(node, heads)
+        for node in nodes
+        if isinstance(node, _PATHS) and node not in methods
     )
     return next(filter(None, paths), "")
 
@@ -147,7 +149,7 @@ def _path_in_expression(text: str, heads: frozenset[str]) -> str:
 _PATHS: Final = (ast.Attribute, ast.Subscript)
 
 
-def _dotted(node: ast.expr, heads: frozenset[str]) -> str:
+def _dotted_path(node: ast.expr, heads: frozenset[str]) -> str:
     segments: list[str] = []
     while isinstance(node, _PATHS):
         if isinstance(node, ast.Attribute):
@@ -176,10 +178,10 @@ def right_form(
         parts.append(f"${{{meant(each.path)}{each.fallback}}}")
         end = each.offset + len(each.found)
     parts.append(text[end:])
-    return f"{{$text: {_quoted(''.join(parts), first)}}}"
+    return f"{{$text: {_quote_excerpt(''.join(parts), first)}}}"
 
 
-def _quoted(text: str, around: int) -> str:
+def _quote_excerpt(text: str, around: int) -> str:
     """Return a text in double quotes, as YAML reads it. A long text is cut around an offset."""
     if len(text) > _SHOWN:
         start = max(0, min(around - 16, len(text) - _SHOWN))

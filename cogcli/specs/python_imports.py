@@ -101,14 +101,14 @@ class _ImportWalk:
         found: set[tuple[str, int, _ImportFault]] = set()
         self._follow(self._module)
         while self._unread and len(self._planned) <= _MOST_FILES:
-            found.update(self._faults_of(self._unread.pop()))
+            found.update(self._find_file_faults(self._unread.pop()))
         certain = not self._searches_itself
         return [FailedImport(file, line, *fault, certain) for file, line, fault in sorted(found)]
 
-    def _faults_of(self, module: _Module) -> Iterator[tuple[str, int, _ImportFault]]:
+    def _find_file_faults(self, module: _Module) -> Iterator[tuple[str, int, _ImportFault]]:
         if not module.file:
             return
-        tree = self._tree(module.file)
+        tree = self._parse_file(module.file)
         if isinstance(tree, str):
             yield (
                 module.file,
@@ -118,14 +118,14 @@ class _ImportWalk:
             return
         self._searches_itself |= _changes_search(tree)
         called = self._operations if module.name == self._module else ()
-        for node in _imports(tree.body, called):
-            for fault in self._faults(module, node):
+        for node in _find_imports(tree.body, called):
+            for fault in self._find_import_faults(module, node):
                 yield module.file, node.lineno, fault
 
-    def _faults(self, importer: _Module, node: Import) -> Iterator[_ImportFault]:
+    def _find_import_faults(self, importer: _Module, node: Import) -> Iterator[_ImportFault]:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield from self._module_faults(tuple(alias.name.split(".")), alias.name)
+                yield from self._find_module_faults(tuple(alias.name.split(".")), alias.name)
             return
         written = "." * node.level + (node.module or "")
         target = _absolute_name(importer, node)
@@ -133,17 +133,17 @@ class _ImportWalk:
             hint = "write the name in full, without the dots"
             yield _ImportFault(written, "it leads out of the package of the module", hint)
             return
-        faults = list(self._module_faults(target, written))
+        faults = list(self._find_module_faults(target, written))
         yield from faults
         if not faults and self._is_served(target[0]):
             names = [alias.name for alias in node.names]
-            yield from self._name_faults(target, written, names)
+            yield from self._find_name_faults(target, written, names)
 
-    def _module_faults(self, name: tuple[str, ...], written: str) -> Iterator[_ImportFault]:
+    def _find_module_faults(self, name: tuple[str, ...], written: str) -> Iterator[_ImportFault]:
         """Yield the fault of a module that is not found. A module below the root is followed."""
         if not self._is_served(name[0]):
             if not self._is_known(name[0]):
-                yield self._missing_package(name[0], written)
+                yield self._explain_missing_package(name[0], written)
             return
         count = self._follow(name)
         if count == len(name):
@@ -153,12 +153,12 @@ class _ImportWalk:
         parent = self._find(name[:count]) if count else None
         if parent and not parent.is_package:
             looked_for = f"`{'.'.join(parent.name)}` is a module, no package"
-        hint = suggestion(name[count], self._names_in(name[:count]))
+        hint = suggestion(name[count], self._list_modules(name[:count]))
         yield _ImportFault(
             written, looked_for, hint or f"put it there, or correct the import of `{written}`"
         )
 
-    def _missing_package(self, top: str, written: str) -> _ImportFault:
+    def _explain_missing_package(self, top: str, written: str) -> _ImportFault:
         if self._find((top,)):
             looked_for = f"{self._root} serves the modules of services and the packages beside them, no others"
             return _ImportFault(
@@ -167,21 +167,21 @@ class _ImportWalk:
         looked_for = f"there is no package `{top}` in {self._root}, and none is installed"
         if extra := extra_of(top):
             return _ImportFault(written, looked_for, install_line(extra))
-        near = suggestion(top, self._names_in(()))
+        near = suggestion(top, self._list_modules(()))
         put = f"install the package that provides `{top}`, or put `{top}` there"
         return _ImportFault(written, looked_for, f"{near}\n{put}" if near else put)
 
-    def _name_faults(
+    def _find_name_faults(
         self, target: tuple[str, ...], written: str, names: list[str]
     ) -> Iterator[_ImportFault]:
         """Yield the names that a module below the root neither binds nor has as submodules."""
         module = self._find(target)
         if module is None:
             return
-        tree = self._tree(module.file) if module.file else None
+        tree = self._parse_file(module.file) if module.file else None
         bound: set[str] | None = set() if module.is_package else None
         if module.file:
-            bound = _bound_names(tree) if isinstance(tree, ast.Module) else None
+            bound = _find_bound_names(tree) if isinstance(tree, ast.Module) else None
         for name in names:
             if name == "*" or (bound and name in bound):
                 continue
@@ -241,7 +241,7 @@ class _ImportWalk:
             self._installed[top] = _is_installed_outside(top, self._root)
         return self._installed[top]
 
-    def _names_in(self, name: tuple[str, ...]) -> list[str]:
+    def _list_modules(self, name: tuple[str, ...]) -> list[str]:
         try:
             names = [
                 each.removesuffix(".py") for each in os.listdir(os.path.join(self._root, *name))
@@ -250,7 +250,7 @@ class _ImportWalk:
             return []
         return sorted(each for each in names if each.isidentifier())
 
-    def _tree(self, file: str) -> ast.Module | str:
+    def _parse_file(self, file: str) -> ast.Module | str:
         """Return the syntax tree of a file, or the reason why it has none."""
         if file not in self._trees:
             self._trees[file] = _read_tree(file, self._bound)
@@ -299,25 +299,25 @@ def _absolute_name(importer: _Module, node: ast.ImportFrom) -> tuple[str, ...]:
     return (*package[:keep], *name) if keep > 0 else ()
 
 
-def _imports(body: Iterable[ast.stmt], called: Collection[str]) -> Iterator[Import]:
+def _find_imports(body: Iterable[ast.stmt], called: Collection[str]) -> Iterator[Import]:
     """Yield the imports in statements that always run. Of functions only those named in `called` are read."""
     for node in body:
         if isinstance(node, Import):
             yield node
         elif isinstance(node, _FUNCTIONS):
-            yield from _imports(node.body if node.name in called else (), ())
+            yield from _find_imports(node.body if node.name in called else (), ())
         elif isinstance(node, ast.ClassDef):
-            yield from _imports(node.body, ())
+            yield from _find_imports(node.body, ())
         elif isinstance(node, ast.With | ast.AsyncWith):
-            guarded = any(_names(item.context_expr) & _CAUGHT for item in node.items)
-            yield from _imports(() if guarded else node.body, ())
+            guarded = any(_find_names(item.context_expr) & _CAUGHT for item in node.items)
+            yield from _find_imports(() if guarded else node.body, ())
         elif isinstance(node, ast.Try):
             guarded = any(_catches_import(handler) for handler in node.handlers)
-            yield from _imports([*(() if guarded else node.body), *node.finalbody], ())
+            yield from _find_imports([*(() if guarded else node.body), *node.finalbody], ())
 
 
 def _catches_import(handler: ast.ExceptHandler) -> bool:
-    return handler.type is None or bool(_names(handler.type) & _CAUGHT)
+    return handler.type is None or bool(_find_names(handler.type) & _CAUGHT)
 
 
 def _changes_search(tree: ast.Module) -> bool:
@@ -326,7 +326,7 @@ def _changes_search(tree: ast.Module) -> bool:
         if (
             isinstance(node, ast.Attribute)
             and node.attr in _SEARCH
-            and _names(node.value) & {"sys", "site"}
+            and _find_names(node.value) & {"sys", "site"}
         ):
             return True
         if isinstance(node, ast.ImportFrom) and node.module == "sys":
@@ -336,13 +336,13 @@ def _changes_search(tree: ast.Module) -> bool:
     return False
 
 
-def _names(node: ast.AST) -> set[str]:
+def _find_names(node: ast.AST) -> set[str]:
     """Return the names and attributes in an expression."""
     found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     return found | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
 
 
-def _bound_names(tree: ast.Module) -> set[str] | None:
+def _find_bound_names(tree: ast.Module) -> set[str] | None:
     """Return the names that a module binds, or None if its statements do not show all of them."""
     names: set[str] = set()
     waiting: list[ast.AST] = [*tree.body]

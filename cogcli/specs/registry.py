@@ -191,7 +191,7 @@ class Registry:
         """
         named = [self._absolute(path) for path in paths]
         own = [
-            Layer(path, path, False, host=is_host_root(path), bound=self._bound_of(path))
+            Layer(path, path, False, host=is_host_root(path), bound=self._find_bound(path))
             for path in named
             if is_root(path)
         ]
@@ -202,9 +202,9 @@ class Registry:
         found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
         found += [place for layout in layouts for place in layout.single_files()]
         for path in named:
-            require_inside(path, self._bound_of(path))
+            require_inside(path, self._find_bound(path))
         wanted, outside, problems = _classify(
-            named, {place.path: place for place in found}, reader, kind, self._bound_of
+            named, {place.path: place for place in found}, reader, kind, self._find_bound
         )
         builder = CatalogBuilder(
             layouts, reader, given=outside, named=wanted, environ=self._environ
@@ -215,7 +215,7 @@ class Registry:
         kept = [p for p in (*catalog.problems, *problems) if p.file in only]
         return catalog._replace(only=only, problems=tuple(sort_problems(kept)))
 
-    def _bound_of(self, path: str) -> str:
+    def _find_bound(self, path: str) -> str:
         """Return the bound of the layers that contain a path. Empty outside of them."""
         bounds = (layer.bound for layer in self.layers if layer.bound)
         return next((bound for bound in bounds if is_below(path, bound)), "")
@@ -334,10 +334,10 @@ def _classify(
     outside: list[FoundFile] = []
     problems: list[Problem] = []
     for path in paths:
-        for file in _spec_files(path, places):
+        for file in _find_spec_files(path, places):
             wanted.add(file)
             require_inside(file, bound_of(file))
-            kind, found = ("", []) if file in places else _kind_of_file(file, reader, expected)
+            kind, found = ("", []) if file in places else _find_kind(file, reader, expected)
             problems += found
             if kind:
                 outside.append(
@@ -346,7 +346,7 @@ def _classify(
     return wanted, outside, problems
 
 
-def _spec_files(path: str, known: Iterable[str]) -> Iterator[str]:
+def _find_spec_files(path: str, known: Iterable[str]) -> Iterator[str]:
     """Yield the file itself. For a directory yield the known spec files below it, or all its YAML files."""
     if not os.path.isdir(path):
         yield path
@@ -362,7 +362,7 @@ def _is_read(entry: os.DirEntry[str]) -> bool:
     return entry.name[0] not in "_."
 
 
-def _kind_of_file(path: str, reader: SpecReader, expected: str) -> tuple[str, list[Problem]]:
+def _find_kind(path: str, reader: SpecReader, expected: str) -> tuple[str, list[Problem]]:
     """Return the kind of a spec file: by its folders, otherwise the expected one, otherwise by its keys.
 
     It is empty, with problems, if the file cannot be parsed.

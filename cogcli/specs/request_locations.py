@@ -48,7 +48,7 @@ def place_of(key: str, operation: OpenApiOperation) -> RequestLocation:
         return RequestLocation("whole", "")
     prefix, dot, name = key.partition(".")
     if dot and prefix in _PREFIXES:
-        return _location_by_prefix(prefix, name, operation)
+        return _locate_by_prefix(prefix, name, operation)
     here = [parameter for parameter in operation.parameters if parameter.name == key]
     in_body = operation.body is not None and key in properties_of(operation.body.schema)
     if len(here) + in_body > 1:
@@ -56,13 +56,13 @@ def place_of(key: str, operation: OpenApiOperation) -> RequestLocation:
         message = f"`{key}` is in several places of `{operation.title}`"
         raise DocumentFault("wire.parameter", message, f"say {' or '.join(choices)}")
     if here:
-        return _location_of_parameter(here[0])
+        return _locate_parameter(here[0])
     if operation.body is not None:
         return RequestLocation("body", key)
-    raise _unknown_key_fault(key, operation)
+    raise _explain_unknown_key(key, operation)
 
 
-def _location_by_prefix(prefix: str, name: str, operation: OpenApiOperation) -> RequestLocation:
+def _locate_by_prefix(prefix: str, name: str, operation: OpenApiOperation) -> RequestLocation:
     if prefix == "body":
         if operation.body is None:
             raise DocumentFault(
@@ -74,17 +74,17 @@ def _location_by_prefix(prefix: str, name: str, operation: OpenApiOperation) -> 
             prefix == "header" and parameter.name.lower() == name.lower()
         )
         if parameter.place == prefix and same:
-            return _location_of_parameter(parameter)
-    raise _unknown_key_fault(f"{prefix}.{name}", operation)
+            return _locate_parameter(parameter)
+    raise _explain_unknown_key(f"{prefix}.{name}", operation)
 
 
-def _location_of_parameter(parameter: Parameter) -> RequestLocation:
+def _locate_parameter(parameter: Parameter) -> RequestLocation:
     if parameter.place == "cookie":
         raise DocumentFault("wire.parameter", f"`{parameter.name}`: {parameter.refused}")
     return RequestLocation(parameter.place, parameter.name)
 
 
-def _unknown_key_fault(key: str, operation: OpenApiOperation) -> DocumentFault:
+def _explain_unknown_key(key: str, operation: OpenApiOperation) -> DocumentFault:
     known = [f"{parameter.place}.{parameter.name}" for parameter in operation.parameters]
     if operation.body is not None:
         known += [f"body.{name}" for name in properties_of(operation.body.schema)]

@@ -43,7 +43,7 @@ _BY_WORD: Final[dict[str, str]] = {
 
 def sample_inputs(skill: Skill) -> dict[str, Any]:
     """Return a value for each required input without a default, or the whole example in `metadata.examples`."""
-    example = _example(skill)
+    example = _find_example(skill)
     return example or {
         name: sample_value(field, name)
         for name, field in skill.inputs.items()
@@ -94,18 +94,18 @@ def _fits(field: FieldSpec, value: Any) -> bool:
     return not fit_values({"value": field}, {"value": value})[1]
 
 
-def _example(skill: Skill) -> dict[str, Any]:
+def _find_example(skill: Skill) -> dict[str, Any]:
     """Return the inputs of the first valid example. `{$file: NAME}` becomes the path of a file next to the skill. Empty
     without one."""
     for entry in list_of(skill.metadata.get("examples")):
         given = object_of(object_of(entry).get("inputs"))
-        values = {name: _with_path(value, skill.file) for name, value in given.items()}
+        values = {name: _resolve_path(value, skill.file) for name, value in given.items()}
         if values and _are_complete(skill.inputs, values):
             return values
     return {}
 
 
-def _with_path(value: Any, file: str) -> Any:
+def _resolve_path(value: Any, file: str) -> Any:
     name = object_of(value).get("$file")
     return os.path.join(os.path.dirname(file), name) if isinstance(name, str) else value
 

@@ -33,7 +33,7 @@ def no_binding_error(
         )
     hint = f"add one in bindings/CHANNEL/{id}"
     if candidates:
-        hint = f"candidates are used only when named: {_naming_hint(id, candidates[0])}"
+        hint = f"candidates are used only when named: {_suggest_commands(id, candidates[0])}"
     return _error("binding.none", id, "no binding", hint)
 
 
@@ -53,9 +53,11 @@ def ambiguous_error(
     """Return `binding.ambiguous`: it names the bindings, eligible ones first, and how to choose one."""
     usable, rest = usable_bindings(catalog, ids, options)
     hint = (
-        f"name one: {_naming_hint(id, usable[0])}" if usable else "none of them can be called here"
+        f"name one: {_suggest_commands(id, usable[0])}"
+        if usable
+        else "none of them can be called here"
     )
-    hint += _why_not(id, rest)
+    hint += _explain_hint(id, rest)
     text = f"{len(ids)} bindings and no rule names one: {_list_names([*usable, *rest])}"
     return _error("binding.ambiguous", id, text, hint)
 
@@ -80,7 +82,7 @@ def unknown_binding_reason(
     if other is not None and other != id:
         return other_capability_reason(catalog, id, other, options)
     return Reason(
-        _INELIGIBLE, "there is no such binding", _meant_binding(catalog, id, name, options)
+        _INELIGIBLE, "there is no such binding", _suggest_binding(catalog, id, name, options)
     )
 
 
@@ -88,7 +90,7 @@ def other_capability_reason(
     catalog: Catalog, id: str, other: str, options: SelectionOptions | None = None
 ) -> Reason:
     """Return the reason for a binding of another capability. `options` as in `unknown_binding_reason`."""
-    return Reason(_INELIGIBLE, f"it binds `{other}`", _meant_binding(catalog, id, "", options))
+    return Reason(_INELIGIBLE, f"it binds `{other}`", _suggest_binding(catalog, id, "", options))
 
 
 def ineligible_error(
@@ -109,15 +111,15 @@ def ineligible_error(
     tried = selection.tried
     all_reasons = [reason for link in (*tried, *beside) for reason in link.reasons]
     codes = {reason.code for reason in all_reasons}
-    namer = _naming_file(catalog, selection)
-    beginning = f"`{name}`" if asked else _named_as(selection, namer)
+    namer = _find_naming_file(catalog, selection)
+    beginning = f"`{name}`" if asked else _describe_origin(selection, namer)
     parts = [f"{beginning}: {tried[0].reason}"]
     parts += [f"its fallback `{link.binding_id}`: {link.reason}" for link in tried[1:]]
     parts += [f"`{link.binding_id}`: {link.reason}" for link in beside]
     text = "; ".join(parts)
     cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
     if not asked:
-        cures |= dict.fromkeys(_usable_instead(catalog, id, options))
+        cures |= dict.fromkeys(_list_usable(catalog, id, options))
     error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, text, "\n".join(cures))
     binding = catalog.bindings.get(name)
     error.service_id = binding.service if binding and len(tried) == 1 else None
@@ -126,14 +128,14 @@ def ineligible_error(
     return error
 
 
-def _named_as(selection: Selection, namer: str) -> str:
+def _describe_origin(selection: Selection, namer: str) -> str:
     """Return the origin of the binding's name, as the beginning of a sentence."""
     if selection.selection_source == "only":
         return f"its only binding `{selection.primary_binding_id}`"
     return f"{namer or '`--bind`'} names `{selection.primary_binding_id}`"
 
 
-def _naming_file(catalog: Catalog, selection: Selection) -> str:
+def _find_naming_file(catalog: Catalog, selection: Selection) -> str:
     """Return the file that names the binding. Empty without one."""
     id, source = selection.capability_id, selection.selection_source
     if source == "active":
@@ -143,32 +145,34 @@ def _naming_file(catalog: Catalog, selection: Selection) -> str:
     return catalog.defaults.files.get(id, "a policy") if source == "policy" else ""
 
 
-def _usable_instead(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[str]:
+def _list_usable(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[str]:
     """Yield lines that name the usable bindings, and the commands and flags that choose them."""
     ids = [n for n in catalog.bindings_of.get(id, ()) if catalog.bindings[n].channel != CANDIDATE]
     usable, _ = usable_bindings(catalog, ids, options)
     if usable:
         yield f"or use {_list_names(usable)}:"
     for name in usable[:_PROPOSED]:
-        yield from _naming_hint(id, name).split("\n")
+        yield from _suggest_commands(id, name).split("\n")
 
 
-def _naming_hint(id: str, name: str) -> str:
+def _suggest_commands(id: str, name: str) -> str:
     return f"cogcli bindings activate {id} {name}\nfor one run: --bind {id}={name}"
 
 
-def _meant_binding(catalog: Catalog, id: str, name: str, options: SelectionOptions | None) -> str:
+def _suggest_binding(catalog: Catalog, id: str, name: str, options: SelectionOptions | None) -> str:
     """Return a hint with the capability's bindings that are similar to a word, or all of them. With `options` only
     usable ones."""
     known: Sequence[str] = catalog.bindings_of.get(id, ())
     usable, rest = usable_bindings(catalog, known, options) if options else (known, [])
     if near := suggestion(name, usable):
-        return near + _why_not(id, [each for each in did_you_mean(name, known) if each in rest])
+        return near + _explain_hint(
+            id, [each for each in did_you_mean(name, known) if each in rest]
+        )
     none = "no binding that can be called here" if rest else "no binding"
-    return f"`{id}` has {_list_names(usable) if usable else none}{_why_not(id, rest)}"
+    return f"`{id}` has {_list_names(usable) if usable else none}{_explain_hint(id, rest)}"
 
 
-def _why_not(id: str, rest: Sequence[str]) -> str:
+def _explain_hint(id: str, rest: Sequence[str]) -> str:
     return f"\nwhy not {_list_names(rest)}: cogcli bindings explain {id}" if rest else ""
 
 

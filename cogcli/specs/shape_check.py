@@ -70,7 +70,7 @@ def _check(shape: Shape, value: Any, spot: _Spot) -> None:
         low = shape.least is not None and value < shape.least
         high = shape.most is not None and value > shape.most
         if low or high or (shape.above is not None and value <= shape.above):
-            spot.error("value.range", f"found {preview(value)}, expected {_number_text(shape)}")
+            spot.error("value.range", f"found {preview(value)}, expected {_describe_number(shape)}")
     elif isinstance(shape, ListOf):
         _check_list(shape, value, spot)
     elif isinstance(shape, MapOf):
@@ -145,7 +145,7 @@ def _check_record(shape: RecordShape, value: dict[str, Any], spot: _Spot) -> Non
             if not shape.open and not is_ignored(name):
                 message = f"{spot.subject}: unknown key `{prefix}{name}`"
                 free = [key for key in shape.keys if key not in value]
-                hint = _misplaced(name, shape) or suggestion(name, shape.keys)
+                hint = _suggest_place(name, shape) or suggestion(name, shape.keys)
                 hint = hint or (
                     f"keys: {', '.join(free)}" if free else "no other key may stand there"
                 )
@@ -157,7 +157,7 @@ def _check_record(shape: RecordShape, value: dict[str, Any], spot: _Spot) -> Non
             report.error("key.missing", path, f"{spot.subject}: key `{prefix}{name}` is missing")
 
 
-def _misplaced(name: str, shape: RecordShape) -> str:
+def _suggest_place(name: str, shape: RecordShape) -> str:
     """Return a hint for a key that a member of the mapping accepts. Empty for any other."""
     inner = {outer: key.shape for outer, key in shape.keys.items()}
     homes = (
@@ -176,7 +176,7 @@ def _kind_names(shape: Shape) -> str:
     return KIND.get(type(shape), "any value")
 
 
-def _number_text(shape: NumberShape) -> str:
+def _describe_number(shape: NumberShape) -> str:
     words = "a whole number" if shape.whole else "a number"
     if shape.least is not None and shape.most is not None:
         return f"{words} from {shape.least:g} to {shape.most:g}"

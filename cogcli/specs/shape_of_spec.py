@@ -35,7 +35,7 @@ def shape_of_spec(cls: type[Spec]) -> RecordShape:
         hints = hints_of(cls)
         for field in fields_of(cls):
             if field.file_key.in_file:
-                shape.keys[field.key] = _key_shape(cls, field, hints[field.name])
+                shape.keys[field.key] = _build_key(cls, field, hints[field.name])
     return _SHAPES[cls]
 
 
@@ -52,7 +52,7 @@ def with_protocols(shape: RecordShape, protocols: Collection[str]) -> RecordShap
 _PROTOCOL: Final = Text(ids="protocols")
 
 
-def _key_shape(cls: type[Spec], field: Field, hint: Any) -> RecordKey:
+def _build_key(cls: type[Spec], field: Field, hint: Any) -> RecordKey:
     shape = shape_of_hint(hint)
     owner = next(
         each for each in cls.__mro__ if field.name in vars(each).get("__annotations__", ())
@@ -86,9 +86,9 @@ def shape_of_hint(hint: Any) -> Shape:
     if origin in (tuple, list):
         return ListOf(shape_of_hint(args[0]), **words)
     if origin is dict:
-        return _map_shape(args[0], args[1], words)
+        return _build_map_shape(args[0], args[1], words)
     if isinstance(hint, type) and issubclass(hint, Spec):
-        return _spec_shape(hint)
+        return _build_spec_shape(hint)
     if hint is Any:
         return Data()
     return Boolean() if hint is bool else _SCALARS[hint](words)
@@ -102,12 +102,12 @@ def text_pattern(hint: Any) -> re.Pattern[str]:
     return shape.pattern
 
 
-def _spec_shape(cls: type[Spec]) -> Shape:
+def _build_spec_shape(cls: type[Spec]) -> Shape:
     shape = shape_of_spec(cls)
     return Either((shape.keys[cls.shorthand].shape, shape)) if cls.shorthand else shape
 
 
-def _map_shape(names: Any, value: Any, words: dict[str, Any]) -> Shape:
+def _build_map_shape(names: Any, value: Any, words: dict[str, Any]) -> Shape:
     """Return the shape of a dictionary.
 
     It is a list if the entries of a list are keyed by a member, a record if the names are known, otherwise a mapping.
@@ -120,19 +120,19 @@ def _map_shape(names: Any, value: Any, words: dict[str, Any]) -> Shape:
     return MapOf(shape, name if isinstance(name, Text) else Text(), **words)
 
 
-def _text_shape(words: dict[str, Any]) -> Text:
+def _build_text(words: dict[str, Any]) -> Text:
     flags = re.IGNORECASE if words.pop("ignore_case", False) else 0
     pattern = words.pop("pattern", "")
-    return Text(pattern=_compiled(pattern, flags) if pattern else None, **words)
+    return Text(pattern=_compile_pattern(pattern, flags) if pattern else None, **words)
 
 
 @cache
-def _compiled(pattern: str, flags: int) -> re.Pattern[str]:
+def _compile_pattern(pattern: str, flags: int) -> re.Pattern[str]:
     return re.compile(pattern, flags)
 
 
 _SCALARS: Final[dict[Any, Any]] = {
-    str: _text_shape,
+    str: _build_text,
     int: lambda words: NumberShape(whole=True, **words),
     float: lambda words: NumberShape(**words),
 }

@@ -39,7 +39,7 @@ def misfit(catalog: Catalog, binding: Binding) -> str:
     before, capability = made_for(catalog, binding), catalog.capabilities.get(binding.capability)
     if not before or capability is None:
         return ""
-    faults = "; ".join(dict.fromkeys(_faults(binding, capability, before)))
+    faults = "; ".join(dict.fromkeys(_find_faults(binding, capability, before)))
     return faults and f"{capability.file}, which replaces the shipped capability, {faults}"
 
 
@@ -47,10 +47,10 @@ def is_shipped_gate(catalog: Catalog, id: str) -> bool:
     """Return whether a capability is a shipped one that answers `allowed`, or replaces such a one."""
     own = catalog.capabilities.get(id)
     known = [each for each in (own, *catalog.replaced.get(id, ())) if each is not None]
-    return any(_allows(each) and is_shipped_file(catalog, each.file) for each in known)
+    return any(_answers_allowed(each) and is_shipped_file(catalog, each.file) for each in known)
 
 
-def _allows(capability: Capability) -> bool:
+def _answers_allowed(capability: Capability) -> bool:
     answer = capability.outputs.get("allowed")
     return answer is not None and answer.type == "boolean"
 
@@ -67,7 +67,7 @@ def find_weakened(
         yield ("properties",), f"effect class {now}, before {then}"
 
 
-def _faults(
+def _find_faults(
     binding: Binding, capability: Capability, before: Sequence[Capability]
 ) -> Iterator[str]:
     for one in before:
@@ -78,16 +78,16 @@ def _faults(
     gates = capability.safety.mandatory_pre_gates if capability.safety else ()
     if not gates and any(True for _ in files_in(binding.request, ("request",))):
         yield "has no gate that looks at the file which this binding sends"
-    for slot in _inputs_of(binding):
+    for slot in _find_inputs(binding):
         gone = [one.inputs[slot.path[0]] for one in before if slot.path[0] in one.inputs]
         if not gone or slot.path[0] in capability.inputs:
             continue
-        needed = any(field.required for field in gone) or any(map(_allows, before))
+        needed = any(field.required for field in gone) or any(map(_answers_allowed, before))
         if needed or not (slot.whole or slot.otherwise is not None):
             yield f"has no input `{slot.path[0]}`, which this binding needs"
 
 
-def _inputs_of(binding: Binding) -> Iterator[TemplateSlot]:
+def _find_inputs(binding: Binding) -> Iterator[TemplateSlot]:
     for _, text in texts(binding.request, ("request",)):
         try:
             parts = parse_template(text)

@@ -78,9 +78,9 @@ def skill_texts(
     calls. The weight falls in this order."""
     return [
         SearchField(id, 4),
-        SearchField(_joined(metadata.get("use_cases")), 4),
+        SearchField(_join_texts(metadata.get("use_cases")), 4),
         SearchField(name, 3),
-        SearchField(_joined(metadata.get("tags")), 2),
+        SearchField(_join_texts(metadata.get("tags")), 2),
         SearchField(description, 2),
         SearchField(" ".join(fields), 0.5),
         SearchField(" ".join(calls), 0.3),
@@ -93,7 +93,7 @@ def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, Weight]:
     The search weight is multiplied by up to 2, by the share of the id's words that the message contains.
     """
     asked = stems(message)
-    found = weigh(asked, {id: _texts(tools[id]) for id in sorted(tools)})
+    found = weigh(asked, {id: _tool_texts(tools[id]) for id in sorted(tools)})
     weights = {
         id: Weight(weight.value * (1 + _matched_id_share(id, asked)), weight.share)
         for id, weight in found.items()
@@ -106,13 +106,13 @@ def answer_for(
 ) -> SkillAnswer:
     """Return the skills that a message requests among these tools. `given` are the inputs in the message."""
     weights = rank(message, tools)
-    found = tuple(_found(tools[id], given) for id in list(weights)[:NEAREST])
+    found = tuple(_build_found_skill(tools[id], given) for id in list(weights)[:NEAREST])
     best, second = [*weights.values(), _NOTHING, _NOTHING][:2]
     clear = best.share >= _SAID and best.value >= _CLEAR * second.value
     return SkillAnswer(found[0]) if clear else SkillAnswer(None, found)
 
 
-def _texts(tool: Capability) -> list[SearchField]:
+def _tool_texts(tool: Capability) -> list[SearchField]:
     calls = (each.id for each in tool.reaches)
     id = tool.id.removeprefix(NESTED)
     return skill_texts(
@@ -126,11 +126,11 @@ def _matched_id_share(id: str, asked: list[str]) -> float:
     return sum(word in asked for word in words) / max(1, len(words))
 
 
-def _joined(value: Any) -> str:
+def _join_texts(value: Any) -> str:
     return " ".join(text for text in list_of(value) if isinstance(text, str))
 
 
-def _found(tool: Capability, given: Mapping[str, Any]) -> FoundSkill:
+def _build_found_skill(tool: Capability, given: Mapping[str, Any]) -> FoundSkill:
     required = [
         name for name, field in tool.inputs.items() if field.required and field.default is None
     ]

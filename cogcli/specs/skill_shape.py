@@ -41,11 +41,13 @@ def check_steps(raw: dict[str, Any], report: ProblemReport, *path: str | int) ->
         place = (*path, "steps", index)
         part = report.part(f"step `{id}`" if isinstance(id, str) else f"step {index + 1}", *place)
         if isinstance(id, str) and (first := seen.setdefault(id, index)) != index:
-            part.error("step.duplicate", ("id",), f"this id is taken by the {_nth(first + 1)} step")
+            part.error(
+                "step.duplicate", ("id",), f"this id is taken by the {_ordinal(first + 1)} step"
+            )
         _check_step(step, part)
 
 
-def _nth(number: int) -> str:
+def _ordinal(number: int) -> str:
     ending = (
         "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     )

@@ -26,7 +26,7 @@ def skill_tools(
     A skill is left out if it reaches a capability that is not in `callable_here`, which maps names to capabilities.
     """
     found = {}
-    for name in _named(pack):
+    for name in _named_skills(pack):
         skill = catalog.skills.get(name.removeprefix(NESTED))
         contract = contract_of(skill, catalog.skills, callable_here) if skill else None
         if contract is not None:
@@ -49,7 +49,7 @@ def called_by(payload: Mapping[str, Any]) -> str:
     return payload.get("capability") or nested
 
 
-def _named(pack: Pack) -> Iterator[str]:
+def _named_skills(pack: Pack) -> Iterator[str]:
     named = [id for each in pack.policy.permissions.values() for id in each.allow]
     named += [id for intent in pack.decisions.intents.values() for id in intent.capabilities]
     return (id for id in dict.fromkeys(named) if id.startswith(NESTED))
@@ -85,7 +85,7 @@ def contract_of(
         description=skill.description,
         inputs=skill.inputs,
         outputs=skill.outputs,
-        properties=_effects_of(reached),
+        properties=_combine_effects(reached),
         metadata=skill.metadata,
         name=skill.name,
         file=skill.file,
@@ -93,7 +93,7 @@ def contract_of(
     )
 
 
-def _effects_of(reached: Mapping[str, Capability]) -> Properties:
+def _combine_effects(reached: Mapping[str, Capability]) -> Properties:
     """Return the properties of a capability that combines all these effects. An unknown effect counts as an effect."""
     effects = {capability.effect for capability in reached.values()}
     return Properties(

@@ -58,7 +58,7 @@ class SpecReader:
     def load(self, found: FoundFile) -> SpecFile:
         """Return the file, checked alone and against its path. For an entry return its part of the file."""
         if found.entry:
-            return self._entry(found)
+            return self._load_entry(found)
         key = (found.kind, found.path)
         loaded = self._loaded.get(key)
         if loaded is None:
@@ -80,7 +80,7 @@ class SpecReader:
             return reader.parse(self._contents[path], file=file)
         return reader.read_file(path, file=file)[1]
 
-    def _entry(self, found: FoundFile) -> SpecFile:
+    def _load_entry(self, found: FoundFile) -> SpecFile:
         """Return one service of a file with several. Its pin covers only its entry, not the whole file."""
         expected = self.entries(found).get(found.id)
         raw = None if expected is None else {"id": found.id, **expected}
@@ -148,7 +148,7 @@ class SpecReader:
             self._cache
             and not credential
             and not parsed.problems
-            and not _path_mismatches(found, raw)
+            and not _find_path_mismatches(found, raw)
         ):
             # A mapping that is refused, tolerated in one layer, or holds a credential is never cached.
             kept = [
@@ -159,14 +159,14 @@ class SpecReader:
 
     def _check_path(self, read: SpecFile, raw: dict[str, Any], problems: list[Problem]) -> SpecFile:
         """Return the file, refused if its content contradicts its path."""
-        misplaced = _path_mismatches(read.found, raw)
+        misplaced = _find_path_mismatches(read.found, raw)
         if not misplaced:
-            return read._replace(id=_id_of(read.found, raw), raw=raw, problems=problems)
+            return read._replace(id=_find_id(read.found, raw), raw=raw, problems=problems)
         report = ProblemReport(read.file, self.places)
         for key, message, hint in misplaced:
             report.error("layout.id", (key,), message, hint=hint)
         return read._replace(
-            id=read.found.id or _id_of(read.found, raw), problems=problems + report.problems
+            id=read.found.id or _find_id(read.found, raw), problems=problems + report.problems
         )
 
 
@@ -184,11 +184,11 @@ def is_tolerated(found: FoundFile, problem: Problem) -> bool:
     )
 
 
-def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _find_path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Return the keys that contradict the path, as (key, message, hint)."""
     wrong = []
     if found.kind == "pack":
-        id = _id_of(found, raw)
+        id = _find_id(found, raw)
         hint = f"write pack_id and pack_version of `{found.id}`, or move the file"
         return (
             [("pack_meta", f"pack `{id}`: its path says `{found.id}`", hint)]
@@ -223,7 +223,7 @@ def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, s
     return wrong
 
 
-def _id_of(found: FoundFile, raw: dict[str, Any]) -> str:
+def _find_id(found: FoundFile, raw: dict[str, Any]) -> str:
     """Return the id of a checked mapping, with the version for a pack. Empty for a file without one."""
     if found.kind == "pack":
         return f"{raw['pack_meta']['pack_id']}@{raw['pack_meta']['pack_version']}"

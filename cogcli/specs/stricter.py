@@ -63,7 +63,8 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
     }
     gates = {
         phase: [
-            _gate_members(gate) for gate in _gates(getattr(present, phase), getattr(earlier, phase))
+            _gate_members(gate)
+            for gate in _merge_gates(getattr(present, phase), getattr(earlier, phase))
         ]
         for phase in GATES
     }
@@ -80,7 +81,7 @@ def _gate_members(gate: Gate) -> dict[str, Any]:
     return {name: value for name, value in vars(gate).items() if value is not None}
 
 
-def _gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, ...]:
+def _merge_gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, ...]:
     found: list[Gate] = list(earlier)
     for gate in present:
         key = (gate.capability, gate.input)

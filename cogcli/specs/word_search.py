@@ -63,7 +63,7 @@ def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> 
         key=lambda key: (-weights[key], key),
     )
     found = tuple(dict.fromkeys((*exact, *ranked)))
-    return Hits(found, () if found else _near(words, texts))
+    return Hits(found, () if found else _find_near(words, texts))
 
 
 def stems(text: str) -> list[str]:
@@ -91,12 +91,12 @@ class Weight(NamedTuple):
 def weigh(asked: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> dict[str, Weight]:
     """Return the weight of each text for these stems. Among texts with equally heavy words, the one with more of them
     ranks higher."""
-    counted = {key: _counts(fields) for key, fields in texts.items()}
+    counted = {key: _count_stems(fields) for key, fields in texts.items()}
     mean = sum(each.length for each in counted.values()) / max(1, len(counted)) or 1.0
     weights = dict.fromkeys(counted, 0.0)
     matched: Counter[str] = Counter()
     for word in asked:
-        found = {key: _frequency(word, each) for key, each in counted.items()}
+        found = {key: _weigh_stem(word, each) for key, each in counted.items()}
         having = [key for key, often in found.items() if often]
         rarity = log(1 + (len(counted) - len(having) + 0.5) / (len(having) + 0.5))
         for key in having:
@@ -114,7 +114,7 @@ class _Counts(NamedTuple):
     length: int
 
 
-def _counts(fields: Sequence[SearchField]) -> _Counts:
+def _count_stems(fields: Sequence[SearchField]) -> _Counts:
     counts: Counter[str] = Counter()
     length = 0
     for text, weight in fields:
@@ -125,7 +125,7 @@ def _counts(fields: Sequence[SearchField]) -> _Counts:
     return _Counts(counts, length)
 
 
-def _frequency(word: str, counts: _Counts) -> float:
+def _weigh_stem(word: str, counts: _Counts) -> float:
     """Return the weighted count of a stem in a text, or of the words that begin with it."""
     if often := counts.stems.get(word):
         return often
@@ -136,7 +136,7 @@ def _frequency(word: str, counts: _Counts) -> float:
     )
 
 
-def _near(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> tuple[str, ...]:
+def _find_near(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> tuple[str, ...]:
     """Return words of the texts that resemble the search words."""
     known = {
         word

@@ -126,7 +126,7 @@ def _check_usable(
     if isinstance(found, BindingResolutionError) and not found.file:
         if found.code == "env.missing" and _is_shipped_for_the_host(context, found, report.file):
             return
-        named = _place_of_variable(context, found) if found.code == "env.missing" else ""
+        named = _locate_variable(context, found) if found.code == "env.missing" else ""
         report.need(found.code, path, found.message, hint=_with_place(found.hint, named))
 
 
@@ -148,7 +148,7 @@ def _is_shipped_for_the_host(
     return isinstance(places, FilePlaces) and places.path(file).startswith(f"{service.root}/")
 
 
-def _place_of_variable(context: CheckContext, error: BindingResolutionError) -> str:
+def _locate_variable(context: CheckContext, error: BindingResolutionError) -> str:
     """Return the place in the service's file that names the missing variable. Empty if no place is known."""
     service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
     if service is None or not isinstance(places, FilePlaces):

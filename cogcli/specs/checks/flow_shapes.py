@@ -16,7 +16,7 @@ from cogcli.specs.inner_shapes import MOST, InnerShape, element_of, follow, shap
 def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
     """Report a reference to a member that its value does not have. Return whether one was reported."""
     namespace, segments = read.reference.namespace, read.reference.segments
-    shapes, start = _source(flow, fact, read.reference)
+    shapes, start = _find_source_shapes(flow, fact, read.reference)
     walks = read.in_expression or namespace not in ("inputs", *FLAT)
     inside = follow(shapes, segments[start:], lists=walks)
     if inside.absent is None:
@@ -29,13 +29,13 @@ def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
     return True
 
 
-def _source(
+def _find_source_shapes(
     flow: Dataflow, fact: StepFacts, reference: Reference
 ) -> tuple[Sequence[InnerShape], int]:
     """Return the known shapes at the first segments of a reference, and the number of those segments."""
     namespace, segments = reference.namespace, reference.segments
     if namespace in fact.loops:
-        return _items(flow, fact), 0
+        return _find_item_shapes(flow, fact), 0
     if namespace == "inputs":
         field = flow.skill.inputs.get(segments[0])
         return ([shape_of(field)] if field else []), 1
@@ -49,7 +49,7 @@ def _source(
     return (flow.shapes[place], written[0]) if place and place not in flow.within else ([], 0)
 
 
-def _items(flow: Dataflow, fact: StepFacts) -> Sequence[InnerShape]:
+def _find_item_shapes(flow: Dataflow, fact: StepFacts) -> Sequence[InnerShape]:
     """Return the known shapes of the items of a step's loop. Empty if they are unknown."""
     foreach = fact.step.config.foreach
     if foreach and isinstance(foreach.items, list):
@@ -58,7 +58,7 @@ def _items(flow: Dataflow, fact: StepFacts) -> Sequence[InnerShape]:
         )
     if fact.items is None:
         return []
-    shapes, start = _source(flow, fact, fact.items)
+    shapes, start = _find_source_shapes(flow, fact, fact.items)
     reached = follow(shapes, fact.items.segments[start:], lists=True).shapes or ()
     elements = [element for shape in reached if (element := element_of(shape))]
     return elements if len(elements) == len(reached) else []

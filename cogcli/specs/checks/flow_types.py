@@ -40,7 +40,7 @@ def check_read_types(flow: Dataflow) -> None:
 def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
     """Report `flow.type`, `flow.null`, and paths into a scalar that a step wrote."""
     reference, wanted = read.reference, read.wanted
-    sources = _types_read(flow, read)
+    sources = _find_read_types(flow, read)
     if sources is None:
         message = f"`{reference.text}`: no path leads into `{reference.namespace}.{reference.segments[0]}`"
         fact.report.error("ref.walk", read.path, message, within=read.within)
@@ -66,7 +66,7 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
         fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
 
 
-def _types_read(flow: Dataflow, read: Read) -> set[str] | None:
+def _find_read_types(flow: Dataflow, read: Read) -> set[str] | None:
     """Return the possible types of a reference, or None if it leads into a value without members."""
     reference = read.reference
     namespace, segments = reference.namespace, reference.segments

@@ -99,7 +99,7 @@ def _check_source(
             "gate.input",
             path,
             f"found `{text}`, expected {wanted}",
-            hint=_meant_source(sides, text),
+            hint=_suggest_source(sides, text),
         )
     elif field not in sides[side]:
         message = f"`{field}` is not an {side} of `{id}`"
@@ -111,7 +111,7 @@ def _check_source(
         report_absent(report, path, text.split("."), 2, inside)
 
 
-def _meant_source(sides: Mapping[str, Fields], text: str) -> str:
+def _suggest_source(sides: Mapping[str, Fields], text: str) -> str:
     """Return a hint with the fields that a text may mean."""
     known_paths = [f"{side}.{name}" for side, fields in sides.items() for name in fields]
     inner = inner_path(text)
@@ -131,12 +131,14 @@ def check_probe(context: CheckContext, capability: Capability) -> None:
     subject = f"capability `{capability.id}`: probe `{capability.probe}`"
     report = context.report(capability.file).part(subject, "probe", "capability")
     probe = context.catalog.capability(capability.probe)
-    faults = _probe_faults(probe) if probe else [context.absent("capability", capability.probe)]
+    faults = (
+        _find_probe_faults(probe) if probe else [context.absent("capability", capability.probe)]
+    )
     for message, hint in faults:
         report.error("probe.contract", (), message, hint=hint)
 
 
-def _probe_faults(probe: Capability) -> Iterator[tuple[str, str]]:
+def _find_probe_faults(probe: Capability) -> Iterator[tuple[str, str]]:
     """Yield the reasons why a capability cannot be a probe, as (message, hint)."""
     if probe.effect != "none":
         yield (
@@ -145,15 +147,15 @@ def _probe_faults(probe: Capability) -> Iterator[tuple[str, str]]:
         )
     if probe.safety and probe.safety.requires_confirmation:
         yield "asks a person itself", "a probe answers so that nobody has to be asked"
-    yield from _field_faults(probe.inputs, "input", _GIVEN, needed=tuple(_GIVEN))
+    yield from _find_field_faults(probe.inputs, "input", _GIVEN, needed=tuple(_GIVEN))
     for name, field in probe.inputs.items():
         if field.required and field.default is None and name not in _GIVEN:
             message = f"its required input `{name}` is nothing that a probe is given"
             yield message, f"it gets {' and '.join(_GIVEN)}"
-    yield from _field_faults(probe.outputs, "output", _ANSWERED, needed=("happened",))
+    yield from _find_field_faults(probe.outputs, "output", _ANSWERED, needed=("happened",))
 
 
-def _field_faults(
+def _find_field_faults(
     fields: Fields, side: str, wanted: Mapping[str, tuple[str, ...]], *, needed: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
     for name, types in wanted.items():

@@ -16,7 +16,7 @@ class StepGraph:
     """
 
     def __init__(self, dependencies: Sequence[tuple[int, ...]]) -> None:
-        self.order = _plan_order(dependencies)
+        self.order = _sort_indices(dependencies)
         position = {index: n for n, index in enumerate(self.order)}
         self.before: list[int] = []
         for index in self.order:
@@ -50,16 +50,16 @@ def dependencies_of(facts: Sequence[StepFacts]) -> list[tuple[int, ...]]:
             other = index_of.get(name)
             if other is None:
                 message, hint = f"depends on unknown step `{name}`", suggestion(name, index_of)
-                fact.report.error("graph.unknown", _place(fact, n), message, hint=hint)
+                fact.report.error("graph.unknown", _find_place(fact, n), message, hint=hint)
             elif other == index:
-                fact.report.error("graph.self", _place(fact, n), "depends on itself")
+                fact.report.error("graph.self", _find_place(fact, n), "depends on itself")
             else:
                 indices.append(other)
         found.append(tuple(indices))
     return found
 
 
-def _place(fact: StepFacts, n: int) -> KeyPath:
+def _find_place(fact: StepFacts, n: int) -> KeyPath:
     """Return the path of a dependency: in the config, otherwise in the step itself."""
     return (*fact.report.first(("config", "depends_on"), ("depends_on",)), n)
 
@@ -75,7 +75,7 @@ def report_cycle(facts: Sequence[StepFacts], dependencies: Sequence[tuple[int, .
     )
     names = [facts[index].step.id for index in (*cycle[start:-1], *cycle[: start + 1])]
     first = facts[cycle[start]]
-    place = _place(first, (first.step.config.depends_on or ()).index(names[1]))
+    place = _find_place(first, (first.step.config.depends_on or ()).index(names[1]))
     first.report.part("").error("graph.cycle", place, f"cycle {' -> '.join(names)}")
 
 
@@ -98,7 +98,7 @@ def shortest_cycle(
     return []
 
 
-def _plan_order(dependencies: Sequence[tuple[int, ...]]) -> list[int]:
+def _sort_indices(dependencies: Sequence[tuple[int, ...]]) -> list[int]:
     from heapq import heapify, heappop, heappush
 
     waiting = [len(set(needed)) for needed in dependencies]

@@ -96,11 +96,11 @@ def readable_names(skill: Skill) -> dict[str, str]:
 
 def _is_near(head: str, name: str) -> bool:
     limit = 2 if len(name) > 5 else 1
-    return abs(len(head) - len(name)) <= limit and _distance(head, name) <= limit
+    return abs(len(head) - len(name)) <= limit and _edit_distance(head, name) <= limit
 
 
 @lru_cache(maxsize=1024)
-def _distance(a: str, b: str) -> int:
+def _edit_distance(a: str, b: str) -> int:
     """Return the edit distance of two words: the least number of characters to insert, remove or replace."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):

@@ -45,7 +45,8 @@ def is_made_unusable(problem: Problem) -> bool:
 def _lower_severity(catalog: Catalog, problem: Problem) -> Problem:
     if is_shipped_file(catalog, problem.file) and not problem.code.startswith(_OWN):
         causes = [
-            f"{file} replaces the shipped `{id}`" for id, file in _replaced_for(catalog, problem)
+            f"{file} replaces the shipped `{id}`"
+            for id, file in _find_replaced_specs(catalog, problem)
         ]
         if problem.severity == "R" and not (causes and problem.code.startswith("binding.")):
             return problem
@@ -54,19 +55,19 @@ def _lower_severity(catalog: Catalog, problem: Problem) -> Problem:
     if (
         problem.severity == "E"
         and problem.code == "safety.weakened"
-        and _weakens_shipped_alone(catalog, problem.file)
+        and _weakens_only_shipped(catalog, problem.file)
     ):
         return problem._replace(severity="R", hint=f"{problem.hint}\n{WITHOUT_SHIPPED}")
     return problem
 
 
-def _weakens_shipped_alone(catalog: Catalog, file: str) -> bool:
+def _weakens_only_shipped(catalog: Catalog, file: str) -> bool:
     found = (each for each in catalog.capabilities.values() if each.file == file)
     before = [replaced for each in found for replaced in catalog.replaced.get(each.id, ())]
     return all(is_shipped_file(catalog, each.file) for each in before)
 
 
-def _replaced_for(catalog: Catalog, problem: Problem) -> list[tuple[str, str]]:
+def _find_replaced_specs(catalog: Catalog, problem: Problem) -> list[tuple[str, str]]:
     """Return the replaced specs that a shipped file was written for, each by id with the present file.
 
     Only those of the step with the problem, or all that the file names if the step has none.
@@ -76,9 +77,9 @@ def _replaced_for(catalog: Catalog, problem: Problem) -> list[tuple[str, str]]:
         if skill.file == problem.file:
             parts = problem.path.split("/")
             of_step = int(parts[2]) if parts[1:2] == ["steps"] and parts[2:3] else None
-            named = [*_targets(skill, of_step)]
+            named = [*_find_targets(skill, of_step)]
             if not [*_find_replacements(catalog, named)]:
-                named = [*_targets(skill, None)]
+                named = [*_find_targets(skill, None)]
     for binding in catalog.bindings.values():
         if binding.file == problem.file:
             named = [
@@ -92,7 +93,7 @@ def _replaced_for(catalog: Catalog, problem: Problem) -> list[tuple[str, str]]:
     return [*dict.fromkeys(_find_replacements(catalog, named))]
 
 
-def _targets(skill: Skill, of_step: int | None) -> Iterator[str]:
+def _find_targets(skill: Skill, of_step: int | None) -> Iterator[str]:
     for index, step in enumerate(skill.steps):
         if of_step in (None, index):
             yield from (name for _, name in targets_of(step))

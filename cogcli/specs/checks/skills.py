@@ -52,7 +52,7 @@ def check_skills(context: CheckContext) -> None:
 
 
 def _check_step(step: StepFacts) -> None:
-    """Report the problems of one step by itself."""
+    """Report the problems of a single step."""
     _check_targets(step)
     config = step.step.config
     if isinstance(config.condition, str) or any((config.foreach, config.while_, config.router)):
@@ -69,7 +69,7 @@ def _check_targets(step: StepFacts) -> None:
         spec = called.spec
         if spec is None:
             kind = "skill" if called.name.startswith(NESTED) else "capability"
-            message, hint = _absent_target(step, kind, called.name)
+            message, hint = _explain_absent_target(step, kind, called.name)
             step.report.error("step.uses", called.path, message, hint=hint)
         elif isinstance(spec, Capability) and (
             spec.deprecated or spec.metadata.get("status") == "deprecated"
@@ -79,7 +79,7 @@ def _check_targets(step: StepFacts) -> None:
             step.report.warn("capability.deprecated", called.path, message, hint=hint)
 
 
-def _absent_target(step: StepFacts, kind: str, name: str) -> tuple[str, str]:
+def _explain_absent_target(step: StepFacts, kind: str, name: str) -> tuple[str, str]:
     """Return message and hint about an unknown target. The hint spells targets as `uses` does."""
     message, hint = step.context.absent(kind, name.removeprefix(NESTED))
     known = step.context.catalog.known
@@ -101,7 +101,7 @@ def check_nesting(context: CheckContext) -> None:
     depths: dict[str, int] = {}
     lane_depths: dict[str, int] = {}
     for id in nested:
-        if id in lanes and _depth(lanes, id, lane_depths) > MAX_LANES:
+        if id in lanes and _measure_depth(lanes, id, lane_depths) > MAX_LANES:
             deepest = max(lanes[id], key=lambda name: lane_depths.get(name, 0))
             message = f"lanes nest more than {MAX_LANES} deep"
             _report_nesting(context, skills[id], "skill.depth", message, deepest)
@@ -110,7 +110,7 @@ def check_nesting(context: CheckContext) -> None:
             _report_nesting(
                 context, skills[id], "skill.cycle", f"cycle {' -> '.join(cycle)}", cycle[1]
             )
-        if _depth(nested, id, depths) > MAX_DEPTH:
+        if _measure_depth(nested, id, depths) > MAX_DEPTH:
             deepest = max(nested[id], key=lambda name: depths.get(name, 0))
             _report_nesting(
                 context,
@@ -121,7 +121,7 @@ def check_nesting(context: CheckContext) -> None:
             )
 
 
-def _depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int:
+def _measure_depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int:
     """Return the depth of nesting below a skill, at most one more than allowed. A cycle counts once."""
     stack = [id]
     while stack:

@@ -53,7 +53,7 @@ def check_expressions(step: StepFacts) -> None:
     """Report the faults of the step's expressions. Note their references as reads, and the value of a constant
     condition."""
     _check_listed_items(step)
-    for site in _sites(step.step.config):
+    for site in _find_sites(step.step.config):
         try:
             expression = read_expression(site.text, step.loops if site.loops else _NO_NAMES)
         except ExpressionFault as fault:
@@ -61,7 +61,7 @@ def check_expressions(step: StepFacts) -> None:
             continue
         _note_references(step, site, expression)
         if site.wanted is _LIST:
-            step.items = _items_read(expression)
+            step.items = _find_items_reference(expression)
         if site.path == _CONDITION:
             step.guards = expression.mentions
             step.holds = constant(expression)
@@ -80,7 +80,7 @@ def _check_listed_items(step: StepFacts) -> None:
             )
 
 
-def _sites(config: StepConfig) -> Iterator[ExpressionSite]:
+def _find_sites(config: StepConfig) -> Iterator[ExpressionSite]:
     if isinstance(config.condition, str):
         yield ExpressionSite(config.condition, _CONDITION)
     if config.while_ and isinstance(config.while_.condition, str):
@@ -109,7 +109,7 @@ def _note_references(step: StepFacts, site: ExpressionSite, expression: Expressi
         note_reference(step, read)
 
 
-def _items_read(expression: Expression) -> Reference | None:
+def _find_items_reference(expression: Expression) -> Reference | None:
     """Return the reference that the items come from, alone or followed by `or []`. None otherwise."""
     alone = expression.references[0] if len(expression.references) == 1 else None
     return expression.path or (alone if _OR_NONE.search(expression.text) else None)
@@ -153,10 +153,10 @@ def constant(expression: Expression) -> bool | None:
     """Return the value of a condition that does not depend on state, such as `1 > 2` and `false and inputs.x`. None
     otherwise."""
     try:
-        return bool(expression.evaluate(_unknown))
+        return bool(expression.evaluate(_refuse_lookup))
     except (ExpressionError, _UnknownValue):
         return None
 
 
-def _unknown(reference: Reference) -> Any:
+def _refuse_lookup(reference: Reference) -> Any:
     raise _UnknownValue

@@ -168,14 +168,14 @@ def interface_of(catalog: Catalog, step: Step) -> Interface:
     return Interface(
         called=tuple(called),
         complete=len(known) == len(called),
-        inputs=known[0].inputs if len(called) == 1 and known else _joined_inputs(known),
-        outputs=_outputs(step, known),
+        inputs=known[0].inputs if len(called) == 1 and known else _join_inputs(known),
+        outputs=_find_outputs(step, known),
         degrades=degrades,
-        results=_results(step, called),
+        results=_find_results(step, called),
     )
 
 
-def _results(step: Step, called: Sequence[Called]) -> dict[str, Fields]:
+def _find_results(step: Step, called: Sequence[Called]) -> dict[str, Fields]:
     scatter = step.config.scatter
     if scatter is None or scatter.merge != "collect":
         return {}
@@ -183,7 +183,7 @@ def _results(step: Step, called: Sequence[Called]) -> dict[str, Fields]:
     return {name: entry.spec.outputs for name, entry in named if entry.spec is not None}
 
 
-def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:
+def _join_inputs(specs: Sequence[Capability | Skill]) -> Fields:
     """Return all inputs of several targets. An input is required if any target requires it."""
     joined: Fields = {}
     for spec in specs:
@@ -198,14 +198,14 @@ def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:
     return joined
 
 
-def _outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
+def _find_outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
     config = step.config
     if config.scatter and config.scatter.merge == "collect":
         outputs = {name: FieldSpec(type="object", required=True) for name in config.scatter.targets}
     elif config.scatter and config.scatter.merge == "concat_lists":
-        outputs = _joined_outputs(specs, every=False)
+        outputs = _join_outputs(specs, every=False)
     else:
-        outputs = _joined_outputs(specs, every=True)
+        outputs = _join_outputs(specs, every=True)
     if config.foreach:
         return {
             name: FieldSpec(type="array", required=True, items=field)
@@ -214,14 +214,14 @@ def _outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
     return {**outputs, **_ROUNDS} if config.while_ else outputs
 
 
-def _joined_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fields:
+def _join_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fields:
     """Return all outputs of several targets. An output is certain if all targets produce it (`every`), or any
     target."""
     if len(specs) == 1:
-        return {name: _certain(field) for name, field in specs[0].outputs.items()}
+        return {name: _mark_certain(field) for name, field in specs[0].outputs.items()}
     joined: Fields = {}
     for name in dict.fromkeys(name for spec in specs for name in spec.outputs):
-        fields = [_certain(spec.outputs[name]) for spec in specs if name in spec.outputs]
+        fields = [_mark_certain(spec.outputs[name]) for spec in specs if name in spec.outputs]
         types = {field.type for field in fields}
         given = [field.required for field in fields]
         certain = all(given) and len(given) == len(specs) if every else any(given)
@@ -229,5 +229,5 @@ def _joined_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fiel
     return joined
 
 
-def _certain(field: FieldSpec) -> FieldSpec:
+def _mark_certain(field: FieldSpec) -> FieldSpec:
     return field if field.required or field.default is None else field.replace(required=True)

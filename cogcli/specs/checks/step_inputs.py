@@ -70,7 +70,7 @@ def _check_value(
         literal = literal and not has_read
         misused = misused or part.kind in ("odd", "mixed") or (has_read and part.kind == "braces")
     if wanted is not None and not misused and (literal or not isinstance(value, str)):
-        reason = _literal_misfit(value, wanted, whole=literal)
+        reason = _explain_misfit(value, wanted, whole=literal)
         if reason:
             step.report.error("flow.type", path, f"`{name}`: {reason}")
 
@@ -183,7 +183,7 @@ def misfit(sources: Collection[str], wanted: str) -> Severity | None:
     return "W" if wanted == "integer" and "number" in sources else "E"
 
 
-def _literal_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
+def _explain_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
     """Return why a literal value cannot fit a field, or an empty string. Unless `whole`, it contains references, and
     only its kind is known."""
     if value is None:

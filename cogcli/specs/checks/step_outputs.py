@@ -29,7 +29,7 @@ def check_output(step: StepFacts) -> None:
     good: list[tuple[str, Target]] = []
     for left, right in step.step.output.items():
         path = ("output", left)
-        produced, shape = _produced_field(step, left, path)
+        produced, shape = _find_produced_field(step, left, path)
         fault = target_fault(right)
         target = parse_target(right)
         if fault:
@@ -45,7 +45,7 @@ def check_output(step: StepFacts) -> None:
             step.report.error("target.duplicate", ("output", left), message, hint=hint)
 
 
-def _produced_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
+def _find_produced_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
     """Return the field of an output line's left side, and the known shape of its value.
 
     The type is `any` for a path and for a faulty side.

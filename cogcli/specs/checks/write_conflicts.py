@@ -24,7 +24,7 @@ def check_races(flow: Dataflow) -> None:
     for position, fact in enumerate(flow.facts):
         for write in fact.writes:
             concurrent = ~flow.graph.before[position]
-            for strategy, bits in _overlapping(at, below, write.place):
+            for strategy, bits in _find_overlapping(at, below, write.place):
                 racing = bits & concurrent
                 if racing and not (
                     strategy == write.strategy and STRATEGIES[strategy].keeps_present
@@ -42,7 +42,7 @@ def check_races(flow: Dataflow) -> None:
                 found[strategy] = found.get(strategy, 0) | 1 << position
 
 
-def _overlapping(at: Masks, below: Masks, place: StatePath) -> Iterator[tuple[str, int]]:
+def _find_overlapping(at: Masks, below: Masks, place: StatePath) -> Iterator[tuple[str, int]]:
     yield from at.get(place, {}).items()
     yield from below.get(place, {}).items()
     for end in range(2, len(place)):
