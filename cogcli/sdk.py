@@ -126,7 +126,7 @@ def fetch(
     from cogcli.protocols.http import fetch as http
 
     limits = {"redirects": redirects, "most": most}
-    sent = http.Sent(url, method, headers, body, name)
+    sent = http.FetchRequest(url, method, headers, body, name)
     reply: Reply = http.fetch(ACCESS.get(), sent, seconds_left(), **limits)
     return reply
 

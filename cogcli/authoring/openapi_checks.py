@@ -43,8 +43,8 @@ from cogcli.declarations.scenario_spec import BY_DOCUMENT, MockServer, Scenario
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import (
-    Answering,
     ObservedExchange,
+    Responder,
     exchange_from_mock,
     exchange_from_record,
 )
@@ -318,7 +318,7 @@ def _prevents_call(problem: Problem) -> bool:
     return problem.severity == "E" or problem.code in ("wire.document", "service.untrusted")
 
 
-def _answering(mock: MockServer, service: Service) -> Answering:
+def _answering(mock: MockServer, service: Service) -> Responder:
     if mock.replies:
         return canned_replies(mock.replies)
     if mock.type != BY_DOCUMENT:

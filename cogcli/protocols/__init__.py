@@ -1,11 +1,12 @@
-"""How a service is called: one attempt at a time, over one of the protocols in the table `PROTOCOLS`.
+"""How a service is called: one attempt at a time, over one of the protocols in the table
+`PROTOCOLS`.
 
-`invoker` holds the contract of an invoker: it turns an `InvocationRequest` into an `InvocationResponse`, or raises an
-error of docs/reference/protocols.md#failures. Timeouts, retries, fallbacks and mapping belong to the callers. Each
-protocol has a folder; `http` holds what openapi, openrpc and mcp share.
+`invoker` holds the contract of an invoker: it turns an `InvocationRequest` into an
+`InvocationResponse`, or raises an error of docs/reference/protocols.md#failures. Timeouts, retries,
+fallbacks and mapping belong to the callers. Each protocol has a folder; `http` holds what openapi,
+openrpc and mcp share.
 
-Nothing of a protocol is imported before its row is asked for it: start-up pays for none.
-"""
+A protocol's modules are imported on first use, so that start-up loads none."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def _no_contract() -> ContractJudges:
 
 
 class ProtocolRow(NamedTuple):
-    """One protocol: functions that import when called, and what others ask of it."""
+    """One protocol: functions that import their module when called, and its properties."""
 
     grammar: Callable[[], Grammar]
     invoker: Callable[[InvokerContext], Invoker]
@@ -47,29 +48,31 @@ class ProtocolRow(NamedTuple):
     contract: Callable[[], ContractJudges] = _no_contract
     """The comparison of a binding with what describes its service."""
     described_by: Callable[[Service], str] = lambda service: ""
-    """What describes the operations of a service: DOCUMENT, LOCK, SOURCE, or nothing: empty."""
+    """Returns what describes the operations of a service: DOCUMENT, LOCK, SOURCE, or empty."""
     address_keys: tuple[str, ...] = ()
-    """The keys of a service that may hold its URL, the first to write it."""
+    """The keys of a service that may hold its URL, the preferred one first."""
     path_keys: Callable[[Service, Binding], Collection[str]] = lambda service, binding: ()
-    """The keys of a binding's request that become parts of the path of a URL."""
+    """Returns the keys of a binding's request that become parts of the URL path."""
     in_process: bool = False
-    """Whether its services are functions on this machine: nothing leaves it."""
+    """Whether its services are functions on this machine, so that no data leaves it."""
     json_rpc: bool = False
-    """Whether its requests are JSON-RPC calls, which name a method of their own."""
+    """Whether its requests are JSON-RPC calls, which name their own method."""
     called_method: str = ""
-    """The one method that all its calls use; empty where the operation is the method."""
+    """The single method of all its calls; empty if the operation is the method."""
     library: str = ""
     """The module that its calls import, and the extra that installs it; empty for none."""
     extra: str = ""
     document: Callable[[], DocumentKind] | None = None
-    """How its documents are read, fetched, compared and mocked; None where services publish none."""
+    """The reading, fetching, comparing and mocking of its documents; None if services publish none.
+    """
     rules: Callable[[], InvokerRules] | None = None
-    """What its invoker promises, each provoked by `verify-invoker`; None where nothing is."""
+    """The rules of its invoker, which `verify-invoker` checks; None if there are none."""
 
     def check_contracts(
         self, context: CheckContext, name: str, bindings: Iterable[Binding]
     ) -> None:
-        """Report where the bindings of this protocol, called `name`, contradict what describes their services."""
+        """Report contradictions between the bindings of this protocol, `name`, and the descriptions
+        of their services."""
         from cogcli.protocols.service_contract import check_contracts
 
         check_contracts(self, context, name, bindings)
@@ -87,60 +90,60 @@ def _locked_unless_shipped(service: Service) -> str:
     return SOURCE if "server" in service.settings else LOCK
 
 
-def _member(path: str) -> Callable[[], Any]:
-    """A function that imports `module:name` below this room when called."""
+def _lazy_member(path: str) -> Callable[[], Any]:
+    """Return a function that imports and returns `module:name` below this package when called."""
     module, _, name = path.partition(":")
     return lambda: getattr(import_module(f"cogcli.protocols.{module}"), name)
 
 
-def _invoker(path: str) -> Callable[[InvokerContext], Invoker]:
-    member = _member(path)
+def _lazy_invoker(path: str) -> Callable[[InvokerContext], Invoker]:
+    member = _lazy_member(path)
     return lambda context: cast("Invoker", member()(context))
 
 
-def _path_keys(path: str) -> Callable[[Service, Binding], Collection[str]]:
-    member = _member(path)
+def _lazy_path_keys(path: str) -> Callable[[Service, Binding], Collection[str]]:
+    member = _lazy_member(path)
     return lambda service, binding: cast("Collection[str]", member()(service, binding))
 
 
 PROTOCOLS: Final[dict[str, ProtocolRow]] = {
     "pythoncall": ProtocolRow(
-        grammar=_member("pythoncall.grammar:GRAMMAR"),
-        checks=_member("pythoncall.checks:CHECKS"),
-        contract=_member("pythoncall.contract:JUDGES"),
-        invoker=_invoker("pythoncall.invoker:PythonCall"),
+        grammar=_lazy_member("pythoncall.grammar:GRAMMAR"),
+        checks=_lazy_member("pythoncall.checks:CHECKS"),
+        contract=_lazy_member("pythoncall.contract:JUDGES"),
+        invoker=_lazy_invoker("pythoncall.invoker:PythonCall"),
         described_by=_readable_module,
         in_process=True,
     ),
     "openapi": ProtocolRow(
-        grammar=_member("openapi.grammar:GRAMMAR"),
-        checks=_member("openapi.checks:CHECKS"),
-        contract=_member("openapi.contract:JUDGES"),
-        invoker=_invoker("openapi.invoker:OpenApi"),
-        document=_member("openapi.document:KIND"),
-        rules=_member("openapi.rules:RULES"),
+        grammar=_lazy_member("openapi.grammar:GRAMMAR"),
+        checks=_lazy_member("openapi.checks:CHECKS"),
+        contract=_lazy_member("openapi.contract:JUDGES"),
+        invoker=_lazy_invoker("openapi.invoker:OpenApi"),
+        document=_lazy_member("openapi.document:KIND"),
+        rules=_lazy_member("openapi.rules:RULES"),
         described_by=_documented,
         address_keys=("base_url",),
-        path_keys=_path_keys("openapi.path_keys:path_keys"),
+        path_keys=_lazy_path_keys("openapi.path_keys:path_keys"),
         library="httpx",
     ),
     "openrpc": ProtocolRow(
-        grammar=_member("openrpc.grammar:GRAMMAR"),
-        contract=_member("openrpc.contract:JUDGES"),
-        invoker=_invoker("openrpc.invoker:OpenRpc"),
-        document=_member("openrpc.document:KIND"),
-        rules=_member("openrpc.rules:RULES"),
+        grammar=_lazy_member("openrpc.grammar:GRAMMAR"),
+        contract=_lazy_member("openrpc.contract:JUDGES"),
+        invoker=_lazy_invoker("openrpc.invoker:OpenRpc"),
+        document=_lazy_member("openrpc.document:KIND"),
+        rules=_lazy_member("openrpc.rules:RULES"),
         described_by=_documented,
         address_keys=("url", "base_url"),
         json_rpc=True,
         library="httpx",
     ),
     "mcp": ProtocolRow(
-        grammar=_member("mcp.grammar:GRAMMAR"),
-        checks=_member("mcp.checks:CHECKS"),
-        contract=_member("mcp.contract:JUDGES"),
-        invoker=_invoker("mcp.invoker:Mcp"),
-        rules=_member("mcp.rules:RULES"),
+        grammar=_lazy_member("mcp.grammar:GRAMMAR"),
+        checks=_lazy_member("mcp.checks:CHECKS"),
+        contract=_lazy_member("mcp.contract:JUDGES"),
+        invoker=_lazy_invoker("mcp.invoker:Mcp"),
+        rules=_lazy_member("mcp.rules:RULES"),
         described_by=_locked_unless_shipped,
         address_keys=("url",),
         json_rpc=True,

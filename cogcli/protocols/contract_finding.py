@@ -16,13 +16,16 @@ SERVICE: Final = "service"
 DOCUMENT: Final = "document"
 BINDING: Final = "binding"
 UNDESCRIBED: Final[dict[str, Any]] = {}
-"""The schema of a reply of which a document says nothing: this object, since `{}` may be what a document says."""
+"""The schema of a reply that the document does not describe. It is compared by identity, since a
+document may contain `{}`."""
 
 
 class ContractFinding(NamedTuple):
-    """A problem without a position. `about`: its file, the binding's, its service's, or the service's document or lock;
-    in the latter it has `line` and `column` instead of a `path`. `key`: whether it is at the key.
-    """
+    """A problem without a position.
+
+    `about` is its file: the binding's, its service's, or the service's document or lock. In a
+    document or lock it has `line` and `column` instead of a `path`. `key`: whether it is at the
+    key."""
 
     code: str
     severity: Severity
@@ -36,17 +39,18 @@ class ContractFinding(NamedTuple):
 
 
 def document_finding(fault: DocumentFault, path: tuple[str | int, ...]) -> ContractFinding:
-    """The finding of a document's fault; at `path` of the service where the fault has no position in the document."""
+    """Return the finding for a document's fault. Without a position in the document it is at `path`
+    of the service."""
     about = DOCUMENT if fault.file else SERVICE
     place = (fault.line, fault.column)
     return ContractFinding(fault.code, "R", path, fault.message, fault.hint, False, about, *place)
 
 
-class Taken(NamedTuple):
+class OperationInput(NamedTuple):
     """One value that an operation takes.
 
-    `as_text`: it is written into a path, a query or a header. `schema` None: nothing is known about it.
-    """
+    `as_text`: it is sent in a path, a query or a header. `schema` is None if nothing is known about
+    it."""
 
     label: str
     required: bool
@@ -56,10 +60,11 @@ class Taken(NamedTuple):
 
 
 def argument_findings(
-    binding: Binding, title: str, known: Mapping[str, Taken], *, takes_rest: bool = False
+    binding: Binding, title: str, known: Mapping[str, OperationInput], *, takes_rest: bool = False
 ) -> Iterator[ContractFinding]:
-    """The findings about arguments given by name: a required one that is missing, and one that `title` does not take;
-    with `takes_rest` it takes any."""
+    """Yield the findings about arguments given by name: missing required ones, and unknown ones.
+
+    With `takes_rest` the operation `title` accepts unknown arguments."""
     for name, taken in known.items():
         if taken.required and name not in binding.request:
             message = f"{title} requires `{name}`, which is not given"
@@ -74,24 +79,24 @@ def argument_findings(
 
 
 class OperationContract(NamedTuple):
-    """The values that an operation takes for the keys of a binding's request, and its replies.
+    """The inputs of an operation, by the keys of a binding's request, and its replies.
 
-    `reply` holds the schemas of the bodies that `response.*` may read, None where nothing is known about them;
-    `described` every schema of the operation in the service's document.
-    """
+    `reply` holds the schemas of the bodies that `response.*` may read, None if nothing is known
+    about them. `described` holds every schema of the operation in the service's document."""
 
     title: str
-    taken: dict[str, Taken]
+    taken: dict[str, OperationInput]
     reply: tuple[Any, ...] | None
     deprecated: bool = False
     described: tuple[Any, ...] = ()
 
 
 class ContractJudges(NamedTuple):
-    """How a protocol compares a binding with what describes its service, and what is wrong with that description.
+    """The functions of a protocol that compare a binding with the description of its service, and
+    check that description.
 
-    `binding` gets the bytes of the description, and yields the contract of the operation after its own findings.
-    """
+    `binding` gets the bytes of the description. It yields its findings, then the contract of the
+    operation."""
 
     binding: Callable[
         [Binding, Capability, Service, bytes], Iterable[ContractFinding | OperationContract]

@@ -1,4 +1,4 @@
-"""The types of a call: request values against an operation, its reply against outputs
+"""Type checks of a call: request values against an operation, its reply against outputs
 (docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.contract_finding import UNDESCRIBED, ContractFinding, OperationContract, Taken
+from cogcli.protocols.contract_finding import (
+    UNDESCRIBED,
+    ContractFinding,
+    OperationContract,
+    OperationInput,
+)
 from cogcli.protocols.type_fit import describe_schema, drop_null, misfit, misfit_as_text
 from cogcli.specs.binding_shape import RESPONSE_PATH
 from cogcli.specs.template import (
@@ -33,13 +38,14 @@ from cogcli.specs.template import (
 
 _EVERY: Final = frozenset(TYPES)
 _OURS: Final = "content_json"
-"""Paths to `content_json`, which is parsed from the text beside it (docs/reference/protocols.md#replies)."""
+"""Paths to `content_json`, which cogcli parses from the text next to it
+(docs/reference/protocols.md#replies)."""
 
 
 def complete_findings(
     binding: Binding, capability: Capability, found: Iterable[ContractFinding | OperationContract]
 ) -> Iterator[ContractFinding]:
-    """The findings as they are; instead of each contract what its patterns and types give."""
+    """Yield findings, and replace each contract by the findings about its patterns and types."""
     for each in found:
         if isinstance(each, OperationContract):
             for text in dict.fromkeys(
@@ -57,19 +63,19 @@ def complete_findings(
 def flow_findings(
     binding: Binding, capability: Capability, wire: OperationContract
 ) -> Iterator[ContractFinding]:
-    """The findings about types and absent values of every key of the request and every output of the response."""
+    """Yield the findings about types and absent values of all request keys and response outputs."""
     if wire.deprecated:
         yield ContractFinding("wire.deprecated", "W", ("operation",), f"{wire.title} is deprecated")
     for key, taken in wire.taken.items():
         value = request_schema(binding.request[key], capability.inputs)
         if value is not None:
-            yield from _request(key, value, taken, wire)
+            yield from _request_findings(key, value, taken, wire)
     if wire.reply is not None:
-        yield from _response(binding, capability, wire, wire.reply)
+        yield from _response_findings(binding, capability, wire, wire.reply)
 
 
-def _request(
-    key: str, value: Given, taken: Taken, wire: OperationContract
+def _request_findings(
+    key: str, value: RequestType, taken: OperationInput, wire: OperationContract
 ) -> Iterator[ContractFinding]:
     path = ("request", key)
     if taken.deprecated:
@@ -83,7 +89,7 @@ def _request(
         return
     subject = f"`{value.source}` " if value.source else ""
     if wire.reply is None:
-        # What Python's annotations say is not enforced, only what contradicts them is told.
+        # Python does not enforce annotations, so that only contradictions are reported.
         if disjoint(taken.schema, value.schema):
             said = f"gives {describe_schema(value.schema)}, {wire.title} expects {describe_schema(taken.schema)}"
             yield ContractFinding("wire.type", "E", path, f"`{key}`: {subject}{said}")
@@ -94,7 +100,7 @@ def _request(
         yield ContractFinding("wire.type", found.severity, path, f"`{key}`: {subject}{found.said}")
 
 
-def _response(
+def _response_findings(
     binding: Binding, capability: Capability, wire: OperationContract, reply: tuple[Any, ...]
 ) -> Iterator[ContractFinding]:
     for name, source in binding.response.items():
@@ -108,14 +114,14 @@ def _response(
                 hint = "map no required output"
                 yield ContractFinding("wire.response", "E", ("response", name), message, hint)
         elif _OURS not in segments:
-            yield from _response_path(name, source, segments, field, wire, reply)
+            yield from _path_findings(name, source, segments, field, wire, reply)
 
 
-def _response_path(
+def _path_findings(
     name: str, source: str, segments: list[str], field: FieldSpec, wire: OperationContract,
     reply: tuple[Any, ...],
 ) -> Iterator[ContractFinding]:  # fmt: skip
-    """Findings about the path of one output into a reply."""
+    """Yield the findings about the path of one output in a reply."""
     path = ("response", name)
     steps = [schema_at(schema, segments) for schema in reply]
     found = [step for step in steps if step is not None]
@@ -126,15 +132,17 @@ def _response_path(
         hint = "look at a real reply, whether this is in it"
         yield ContractFinding("wire.response", "W", path, message, hint)
     elif named:
-        yield from _output(name, source, named, len(named) < len(steps), field, wire)
+        yield from _output_findings(name, source, named, len(named) < len(steps), field, wire)
     else:
         severity: Any = "W" if found else "E"
         said = "is not described in" if found else "is not in"
         message = f"`{source}` {said} the reply of {wire.title}"
-        yield ContractFinding("wire.response", severity, path, message, _near(reply, segments))
+        yield ContractFinding(
+            "wire.response", severity, path, message, _nearby_members_hint(reply, segments)
+        )
 
 
-def _output(
+def _output_findings(
     name: str,
     source: str,
     steps: list[FoundSchema],
@@ -142,7 +150,8 @@ def _output(
     field: FieldSpec,
     wire: OperationContract,
 ) -> Iterator[ContractFinding]:
-    """The findings about one output; `partly`: only some replies have the `steps` that lead to its value."""
+    """Yield the findings about one output. `partly`: only some replies have the `steps` that lead
+    to its value."""
     path = ("response", name)
     narrow = any_of([step.schema for step in steps])
     types = types_of(narrow)
@@ -160,8 +169,8 @@ def _output(
         yield ContractFinding("wire.type", found.severity, path, f"`{source}` {found.said}")
 
 
-def _near(reply: tuple[Any, ...], segments: list[str]) -> str:
-    """A hint naming the members at the place where a path leaves the described reply."""
+def _nearby_members_hint(reply: tuple[Any, ...], segments: list[str]) -> str:
+    """Return a hint with the members at the place where a path leaves the described reply."""
     for schema in reply:
         for length in range(len(segments)):
             above = schema_at(schema, segments[:length])
@@ -175,32 +184,34 @@ def _near(reply: tuple[Any, ...], segments: list[str]) -> str:
     return ""
 
 
-class Given(NamedTuple):
-    """The values that may be sent. `maybe`: none is sent without an optional input."""
+class RequestType(NamedTuple):
+    """The type of a value that a request sends. `maybe`: the value may be absent, without an
+    optional input."""
 
     schema: Any
     maybe: bool = False
     source: str = ""
-    """The name of the input, where the value is an input as a whole."""
+    """The name of the input, if the value is a whole input."""
 
 
-def request_schema(value: Any, inputs: Fields) -> Given | None:
-    """The schema of a request value; None for a faulty template, which the binding's shape check reports."""
+def request_schema(value: Any, inputs: Fields) -> RequestType | None:
+    """Return the type of a request value; None for a faulty template, which the binding's shape
+    check reports."""
     if isinstance(value, str):
         return _text(value, inputs)
     if is_literal(value):
-        return Given({"const": value[LITERAL]})
+        return RequestType({"const": value[LITERAL]})
     if is_file(value) or is_data(value):
         inner = request_schema(value.get(FILE, value.get(DATA)), inputs)
-        return inner and Given({"type": "string"}, inner.maybe)
+        return inner and RequestType({"type": "string"}, inner.maybe)
     if isinstance(value, dict):
         return _object(value, inputs)
     if isinstance(value, list):
         return _list(value, inputs)
-    return Given({"const": value})
+    return RequestType({"const": value})
 
 
-def _text(text: str, inputs: Fields) -> Given | None:
+def _text(text: str, inputs: Fields) -> RequestType | None:
     try:
         parts = parse_template(text)
     except TemplateFault:
@@ -209,21 +220,21 @@ def _text(text: str, inputs: Fields) -> Given | None:
     if any(slot.path[0] not in inputs for slot in slots if not slot.of_service):
         return None
     if any(slot.of_service for slot in slots):
-        return Given({"type": "string"})
+        return RequestType({"type": "string"})
     if not slots:
-        return Given({"const": "".join(part for part in parts if isinstance(part, str))})
+        return RequestType({"const": "".join(part for part in parts if isinstance(part, str))})
     if len(parts) > 1 or not slots[0].whole:
-        return Given({"type": "string"})
+        return RequestType({"type": "string"})
     path = slots[0].path
     field = inputs[path[0]]
     found = schema_at(schema_of(field), path[1:])
     if found is None:
         return None
     maybe = not field.required and field.default is None
-    return Given(found.schema, maybe, f"input.{'.'.join(path)}")
+    return RequestType(found.schema, maybe, f"input.{'.'.join(path)}")
 
 
-def _object(value: Json, inputs: Fields) -> Given | None:
+def _object(value: Json, inputs: Fields) -> RequestType | None:
     bundle = Bundle()
     properties: Json = {}
     required = []
@@ -240,11 +251,12 @@ def _object(value: Json, inputs: Fields) -> Given | None:
         "required": required,
         "additionalProperties": False,
     }
-    return Given(bundle.whole(shape))
+    return RequestType(bundle.whole(shape))
 
 
-def _list(value: list[Any], inputs: Fields) -> Given | None:
-    """A list: absent items are dropped, so that only the least and the greatest length are known."""
+def _list(value: list[Any], inputs: Fields) -> RequestType | None:
+    """Return the type of a list. Absent items are dropped, so that only its least and greatest
+    length are known."""
     bundle = Bundle()
     items = [request_schema(item, inputs) for item in value]
     known = [item for item in items if item is not None]
@@ -256,11 +268,11 @@ def _list(value: list[Any], inputs: Fields) -> Given | None:
         shape |= {"prefixItems": schemas, "items": False} if schemas else {"maxItems": 0}
     else:
         shape |= {"items": {"anyOf": schemas}, "maxItems": len(schemas)}
-    return Given(bundle.whole(shape))
+    return RequestType(bundle.whole(shape))
 
 
 def schema_of(field: FieldSpec) -> Any:
-    """The schema of the values that fit a field; it admits null only for the type `any`."""
+    """Return the schema of the values that fit a field. It admits null only for the type `any`."""
     bundle = Bundle()
     return bundle.whole(_part(field, bundle))
 

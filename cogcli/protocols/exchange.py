@@ -1,4 +1,4 @@
-"""One request and its reply, as a server sees and gives them (docs/reference/protocols.md#scenarios)."""
+"""One request and its reply, from the view of the server (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 
 
-class Seen(NamedTuple):
-    """One request. Header names are lower case; `path` and `query` are not decoded."""
+class ReceivedRequest(NamedTuple):
+    """One request that a server received. Header names are lower case; `path` and `query` are not
+    decoded."""
 
     method: str
     path: str
@@ -25,11 +26,11 @@ class Seen(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """One reply: the body in `chunks`, `pause` seconds before each but the first, `delay` seconds before the reply.
+    """One reply. The body is sent in `chunks`, with `pause` seconds between them, after `delay`
+    seconds.
 
-    `length` is the announced length, the true one by default. `raw` is sent instead of all that, then the connection is
-    closed.
-    """
+    `length` is the announced length, by default the real one. If `raw` is set, only these bytes are
+    sent, and the connection is closed."""
 
     status: int = 200
     headers: Mapping[str, str] = {}
@@ -40,17 +41,19 @@ class Reply(NamedTuple):
     raw: bytes | None = None
 
 
-Answering = Callable[[Seen], Reply]
-"""A server's answer to a request."""
+Responder = Callable[[ReceivedRequest], Reply]
+"""A function that returns a server's reply to a request."""
 
 
-def in_turn(
+def reply_in_turn(
     replies: Sequence[Reply], fill: Callable[[str], str] = lambda value: value
-) -> Answering:
-    """A server that gives these replies in turn, then repeats the last. `fill` changes the values of headers."""
+) -> Responder:
+    """Return a server function that sends these replies in turn, then repeats the last.
+
+    `fill` changes the values of headers."""
     numbers = count()
 
-    def answering(seen: Seen) -> Reply:
+    def answering(seen: ReceivedRequest) -> Reply:
         reply = replies[min(next(numbers), len(replies) - 1)]
         headers = {name: fill(value) for name, value in reply.headers.items()}
         return reply._replace(headers=headers)
@@ -59,7 +62,7 @@ def in_turn(
 
 
 def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
-    """A value as a JSON reply."""
+    """Return a value as a JSON reply."""
     given = {"Content-Type": "application/json", **(headers or {})}
     return Reply(status, given, (orjson.dumps(value),))
 
@@ -67,18 +70,17 @@ def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None 
 class ObservedExchange(NamedTuple):
     """One request and its reply, unmasked; `status` is 0 without a reply.
 
-    `whole`: whether header values are known; a record holds only their names.
-    """
+    `whole`: whether header values are known; a record contains only header names."""
 
-    seen: Seen
+    seen: ReceivedRequest
     status: int
     media_type: str
     reply: bytes
     whole: bool = True
 
 
-def exchange_from_mock(seen: Seen, reply: Reply) -> ObservedExchange:
-    """The exchange of a request to a mock server."""
+def exchange_from_mock(seen: ReceivedRequest, reply: Reply) -> ObservedExchange:
+    """Return the exchange of a request to a mock server."""
     media_type = next((v for n, v in reply.headers.items() if n.lower() == "content-type"), "")
     return ObservedExchange(seen, reply.status, media_type, b"".join(reply.chunks))
 
@@ -100,7 +102,7 @@ def exchange_from_record(record: Mapping[str, Any]) -> ObservedExchange | None:
     reply = read_record(RecordedMessage, attempt.reply)
     parts = urlsplit(attempt.url)
     names = {name.lower(): "" for name in request.headers} | {"content-type": request.media_type}
-    seen = Seen(attempt.method or "", parts.path, parts.query, names, _bytes(request.body))
+    seen = ReceivedRequest(attempt.method or "", parts.path, parts.query, names, _bytes(request.body))
     media_type = attempt.media_type or reply.media_type
     return ObservedExchange(
         seen, attempt.status_code or 0, media_type, _bytes(reply.body), whole=False

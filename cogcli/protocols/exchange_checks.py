@@ -1,4 +1,4 @@
-"""What is checked of a request and its reply (docs/reference/protocols.md#scenarios)."""
+"""Checks of a request and its reply (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ABSENT: Final = object()
 
 
 class Frame(NamedTuple):
-    """One line of a reply, and the range in it that a check is about; columns are 1-based."""
+    """One line of a reply, and the range that a check marks in it. Columns are 1-based."""
 
     line: int
     text: str
@@ -25,8 +25,10 @@ class Frame(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One check. `detail`: what was found; `frame`: its place in the reply or in the file; `code`: that of a result
-    which fails because of it."""
+    """One check.
+
+    `detail` describes the finding. `frame` is its place in the reply or in the file. `code` is the
+    code of a result that fails because of it."""
 
     name: str
     passed: bool
@@ -36,11 +38,11 @@ class Check(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why a result fails because of this check."""
+        """Return why a result fails because of this check."""
         return ": ".join(part for part in (self.name, self.detail) if part)
 
     def to_payload(self) -> Json:
-        """The check as a JSON object."""
+        """Return the check as a JSON object."""
         payload: Json = {"name": self.name, "passed": self.passed, "detail": self.detail}
         if self.frame:
             payload["frame"] = self.frame._asdict()
@@ -48,8 +50,10 @@ class Check(NamedTuple):
 
 
 class NotRunnable(Exception):
-    """A case cannot be run, for this reason. `skipped`: it is no failure, since this machine lacks something; `check`:
-    the failed check, if there is one."""
+    """A case cannot be run, for this reason.
+
+    `skipped`: it counts as skipped, because this machine lacks a requirement. `check` is the failed
+    check, if there is one."""
 
     def __init__(
         self, reason: str, code: str = "", *, skipped: bool = False, check: Check | None = None
@@ -62,11 +66,11 @@ class NotRunnable(Exception):
 
 
 Judge = Callable[[ObservedExchange], list[Check]]
-"""Gives the checks of one exchange."""
+"""A function that returns the checks of one exchange."""
 
 
 def schema_check(name: str, schema: Any, value: Any) -> Check:
-    """The check of a value against its schema, with the place of the first breach."""
+    """Return the check of a value against its schema, with the place of the first breach."""
     wrong = errors(schema, value)
     if not wrong:
         return Check(name, True)
@@ -77,10 +81,10 @@ def schema_check(name: str, schema: Any, value: Any) -> Check:
 
 
 def find_in_json(value: Any, place: str) -> Frame | None:
-    """The place of a slash path in a JSON value as shown, on one line if it is short; None for a missing path."""
+    """Return the place of a slash path in a displayed JSON value; None for a missing path."""
     parts = place.split("/") if place else []
     value = Redactor().mask(value)
-    marked, found = _mark_at(value, parts)
+    marked, found = _with_mark_at(value, parts)
     if found is _ABSENT:
         return None
     whole = json.dumps(value, ensure_ascii=False)
@@ -96,15 +100,15 @@ def find_in_json(value: Any, place: str) -> Frame | None:
 _MARK: Final = "\x00here\x00"
 
 
-def _mark_at(value: Any, parts: list[str]) -> tuple[Any, Any]:
-    """The value with a mark at a path, and the value that was there."""
+def _with_mark_at(value: Any, parts: list[str]) -> tuple[Any, Any]:
+    """Return the value with a mark at a path, and the value that was there."""
     if not parts:
         return _MARK, value
     key, rest = parts[0], parts[1:]
     if isinstance(value, dict) and key in value:
-        inner, found = _mark_at(value[key], rest)
+        inner, found = _with_mark_at(value[key], rest)
         return {**value, key: inner}, found
     if isinstance(value, list) and key.isdigit() and int(key) < len(value):
-        inner, found = _mark_at(value[int(key)], rest)
+        inner, found = _with_mark_at(value[int(key)], rest)
         return [*value[: int(key)], inner, *value[int(key) + 1 :]], found
     return value, _ABSENT

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cogcli.specs.registry import Registry
 
 DEFAULT_BYTES: Final = 10 * 1024 * 1024
-"""The largest request and the largest reply as JSON, where the binding sets no other limit."""
+"""The largest request and the largest reply as JSON, unless the binding sets a limit."""
 
 INHERITED: Final = (
     "HOME",
@@ -34,40 +34,42 @@ INHERITED: Final = (
     "TZ",
     "USER",
 )
-"""The environment variables that a worker or server program gets without being named in its service file."""
+"""The environment variables that a worker or server program gets by default."""
 
 
 def inherited_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Those of `INHERITED` that are set and not empty (docs/reference/protocols.md#worker,
-    docs/reference/protocols.md#mcp-stdio)."""
+    """Return the variables of `INHERITED` that are set and not empty
+    (docs/reference/protocols.md#worker, docs/reference/protocols.md#mcp-stdio)."""
     return {name: environ[name] for name in INHERITED if environ.get(name)}
 
 
 class InvokerContext(NamedTuple):
-    """Shared by the invokers of one run: secrets, clock, state directory, environment, calls at a time."""
+    """The context that all invokers of one run share: secrets, clock, folders, environment,
+    concurrency."""
 
     secrets: Secrets
     clock: Clock
     state_dir: str
-    """The user's state directory, which holds the pins of first use. Empty: nothing is pinned."""
+    """The user's state directory, which holds the pins of first use. If it is empty, nothing is
+    pinned."""
     environ: Mapping[str, str] = {}
-    """The environment that the command was started with."""
+    """The environment of the command."""
     max_workers: int = 8
     use_env_proxy: bool = False
     store_dir: str = ""
-    """Where the stores of the project are; empty for none."""
+    """The folder of the project's stores; empty for none."""
     bytecode_dir: str = ""
-    """Where Python programs that are started keep bytecode; empty for next to their sources."""
+    """The folder of bytecode for started Python programs; empty for next to their sources."""
     reads: Reads | None = None
-    """Which files the shipped functions may read; None for any."""
+    """The files that shipped functions may read; None for any."""
     write_roots: Roots = ()
-    """Where functions write files; () for the working directory."""
+    """The folders where functions write files; () for the working directory."""
     open_registry: Callable[[], Registry] | None = None
-    """Opens the registry of the run, for the functions that ask for its skills."""
+    """Opens the registry of the run, for functions that list its skills."""
     allow_hosts: tuple[str, ...] = ()
-    """The public hosts that services reach although they are not trusted."""
+    """The public hosts that services may reach without trust."""
     note_service: Callable[[ServiceNotice], None] | None = None
-    """Takes each start and stop of a service, from any thread; None if no log takes them."""
+    """Receives each start and stop of a service, from any thread; None if no log records them."""
 
 
 class InvocationRequest(NamedTuple):
@@ -87,26 +89,25 @@ class InvocationRequest(NamedTuple):
 
     @property
     def request_cap(self) -> int:
-        """The most bytes that the request may have."""
+        """Return the most bytes that the request may have."""
         return self.binding.metadata.max_request_bytes
 
     @property
     def reply_cap(self) -> int:
-        """The most bytes that the reply may have."""
+        """Return the most bytes that the reply may have."""
         return self.binding.metadata.max_response_bytes
 
     @property
     def response_mode(self) -> str:
-        """How the reply is read: `json`, `text` or `raw`."""
+        """Return how the reply is read: `json`, `text` or `raw`."""
         return self.binding.metadata.response_mode
 
 
 class CallLimits(NamedTuple):
     """The limits of one attempt: a monotonic deadline and its cancellation.
 
-    `seconds` bounds the call alone, from the moment it can be made; `start_seconds` bounds the start of a server before
-    it. `deadline` bounds both.
-    """
+    `seconds` limits the call alone, once it can be made. `start_seconds` limits the start of its
+    server. `deadline` limits both."""
 
     deadline: float
     cancel: Cancellation
@@ -114,15 +115,16 @@ class CallLimits(NamedTuple):
     start_seconds: float | None = None
 
     def within(self, seconds: float | None) -> float:
-        """The monotonic time `seconds` from now, at most `deadline`; `deadline` for None or 0."""
+        """Return the monotonic time `seconds` from now, at most `deadline`; `deadline` for None or
+        0."""
         return self.deadline if not seconds else min(self.deadline, time.monotonic() + seconds)
 
 
 class CallMeta(NamedTuple):
-    """The record of one attempt (docs/reference/protocols.md#record). Of headers it holds only names, under `request`.
+    """The record of one attempt (docs/reference/protocols.md#record).
 
-    `request` and `reply` are `{media_type, body}`; pythoncall leaves everything empty but `usage` and `printed`.
-    """
+    `request` and `reply` are `{media_type, body}`; `request` also has the names of headers.
+    pythoncall leaves everything empty but `usage`, `printed` and `files`."""
 
     method: str = ""
     url: str = ""
@@ -138,19 +140,19 @@ class CallMeta(NamedTuple):
     request: Mapping[str, Any] | None = None
     reply: Mapping[str, Any] | None = None
     proxy: str = ""
-    """The proxy that the request went through, without user info; empty without `use_env_proxy`."""
+    """The proxy of the request, without user info; empty without `use_env_proxy`."""
     printed: str = ""
     """The last 64 KiB that a function printed."""
     files: list[Json] | None = None
-    """The files that a function wrote: path, size and hash of each."""
+    """The path, size and hash of each file that a function wrote."""
     notices: list[str] | None = None
-    """What the server did besides answering: lines that are no messages, requests that were refused."""
+    """Notices about the server: lines that are no messages, and requests that were refused."""
 
     def to_payload(self) -> Json:
-        """The members of one entry of `attempts[]`, without empty ones and without `usage`, which is one of the event.
+        """Return the members of one entry of `attempts[]`, without empty ones and without `usage`,
+        which the event holds.
 
-        `status` becomes `status_code`: an attempt's own `status` is success or failed.
-        """
+        `status` becomes `status_code`, because an attempt's own `status` is success or failed."""
         members = self._asdict()
         members["status_code"] = members.pop("status")
         del members["usage"]
@@ -158,18 +160,21 @@ class CallMeta(NamedTuple):
 
 
 class InvocationResponse(NamedTuple):
-    """The JSON value that `response.*` paths read, and the record of the attempt."""
+    """The result of an attempt: the JSON value that `response.*` paths read, and the record."""
 
     body: Any
     meta: CallMeta = CallMeta()
 
 
 class Invoker(Protocol):
-    """One per run, thread-safe."""
+    """Makes the attempts of one protocol. Each run has one; it is thread-safe."""
 
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
-        """Make the attempt. Raises a RuntimeErrorBase of docs/reference/protocols.md#failures, with `left` set (whether
-        the request went out) and, for a request over a connection, `record` (the members of `CallMeta.to_payload`)."""
+        """Make the attempt.
+
+        Raise a RuntimeErrorBase of docs/reference/protocols.md#failures with `left`, whether the
+        request went out. For a request over a connection it also has `record`, the members of
+        `CallMeta.to_payload`."""
         ...
 
     def close(self, grace: float) -> None:

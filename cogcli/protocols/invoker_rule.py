@@ -1,9 +1,8 @@
-"""The rules of `verify-invoker`: what an invoker promises, and the calls that show it
+"""The rules of `verify-invoker`: promises of an invoker, and the calls that prove them
 (docs/reference/protocols.md#own-rules).
 
 A rule is data: its calls, the answers of the servers and what is expected.
-`authoring/verification/harness.py` runs them, and so does `tests/contracts`.
-"""
+`authoring/verification/harness.py` runs them, and so does `tests/contracts`."""
 
 from __future__ import annotations
 
@@ -11,28 +10,30 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.base.errors import CogcliError
-from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply
 
 PATIENT: Final = 10.0
-"""Seconds by which a call with a timeout of a fraction of a second must have ended."""
+"""Seconds by which a call with a timeout of a fraction of a second must end."""
 SECRET: Final = "s3cr3t-of-the-bench"  # noqa: S105
 ANY_ERROR: Final = "any"
 DIRECTORY: Final = "{directory}"
-"""In a call: the temporary directory of its rule."""
+"""The placeholder in a call for the temporary directory of its rule."""
 UNIQUE: Final = "{unique}"
-"""In a call: a word that no other rule has, for names of modules."""
+"""The placeholder in a call for a word that no other rule has, for names of modules."""
 ELSEWHERE: Final = "{elsewhere}"
-"""In a call or in the header of a reply: the address of the server that no request may reach."""
+"""The placeholder in a call or a reply header for the address of a server that no request may
+reach."""
 ANYTHING: Final = object()
-"""Of outputs and requests: every value is right."""
+"""The expectation of outputs or requests that accepts every value."""
 
 
 class RuleCall(NamedTuple):
-    """One call of one capability. Members of `binding`, `service`, `capability` and `step` are added to those that
-    every call has."""
+    """One call of one capability.
+
+    Members of `binding`, `service`, `capability` and `step` are added to the default ones."""
 
     url: str | None = None
-    """The address of the service; None for that of the server."""
+    """The address of the service; None for the address of the server."""
     protocol: str = "openapi"
     operation: str = "op"
     request: Mapping[str, Any] = {"a": "input.a"}
@@ -52,21 +53,22 @@ class RuleCall(NamedTuple):
     """The files of the layer, by name."""
     options: Mapping[str, Any] = {}
     step: Mapping[str, Any] = {}
-    """Members that replace those of the one step."""
+    """Members that replace those of the only step."""
     nested: Mapping[str, Any] | None = None
-    """Config of the step that nests a skill with the call, where the call is nested."""
+    """The config of the step that nests a skill with the call; None if the call is not nested."""
     outputs: Mapping[str, Any] | None = None
-    """The skill's declared outputs instead of the capability's."""
+    """The declared outputs of the skill, instead of the capability's."""
     without: tuple[str, ...] = ()
     """Kinds of specs to leave out: `bindings`, `services`."""
     rule: bool = True
     """Whether `--bind` names the binding."""
     extra: str = ""
-    """The extra without which the call is left out."""
+    """The extra that the call requires; without it the call is skipped."""
 
 
 class RuleRun(Protocol):
-    """What came of a call: its error or outputs, the seconds that each attempt had, and the runs directory."""
+    """The result of a call: its error or outputs, the seconds of each attempt, and the runs
+    directory."""
 
     @property
     def error(self) -> CogcliError | None: ...
@@ -78,36 +80,37 @@ class RuleRun(Protocol):
     def runs_dir(self) -> str: ...
 
 
-def succeed(seen: Seen) -> Reply:
-    """The answer of a server that is content with everything."""
+def succeed(seen: ReceivedRequest) -> Reply:
+    """Reply as a server that accepts every request."""
     return json_reply({"ok": True})
 
 
 class RuleCase(NamedTuple):
-    """One call and what is expected: an error, else outputs; and the requests that the server got.
+    """One call and its expectations: an error or outputs, and the requests that the server
+    received.
 
-    Replies in a sequence are given in turn, the last one again and again. Without `error` the call succeeds; `says` is
-    in its message or hint. `sent` gives of the requests what must equal `wanted`. `within` bounds the seconds; `hidden`
-    is in no file. `fault` gives what else is wrong, an empty text if nothing is. No request reaches `elsewhere`.
-    """
+    Replies in a sequence are sent in turn, and the last one repeats. Without `error` the call must
+    succeed. `says` is part of its message or hint. `sent` extracts a value from the requests that
+    must equal `wanted`. `within` limits the seconds. No file contains `hidden`. `fault` returns any
+    other fault, empty for none. No request may reach `elsewhere`."""
 
-    answering: Answering | Sequence[Reply] | None = succeed
+    answering: Responder | Sequence[Reply] | None = succeed
     call: RuleCall = RuleCall()
     path: str = ""
     error: str | tuple[str, ...] = ""
     left: bool | None = None
     says: str = ""
     outputs: Any = ANYTHING
-    sent: Callable[[Sequence[Seen]], Any] = len
+    sent: Callable[[Sequence[ReceivedRequest]], Any] = len
     wanted: Any = ANYTHING
     within: float = 0.0
     hidden: str = ""
     fault: Callable[[RuleRun], str] = lambda ran: ""
-    elsewhere: Answering | None = None
+    elsewhere: Responder | None = None
 
 
 class InvokerRule(NamedTuple):
-    """A rule as a short text, and the cases that show it, run in order."""
+    """A rule as a short text, and the cases that prove it, run in order."""
 
     rule: str
     cases: tuple[RuleCase, ...]

@@ -18,10 +18,10 @@ from cogcli.declarations.binding_spec import Binding, BindingMetadata
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Answering
+from cogcli.protocols.exchange import Responder
 from cogcli.protocols.exchange_checks import Judge
 from cogcli.protocols.http import headers
-from cogcli.protocols.http.failures import failure, quote
+from cogcli.protocols.http.failures import error_from_reply, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvokerContext
 
@@ -44,11 +44,11 @@ class DocumentKind(NamedTuple):
     fetch: Callable[[DocumentRequest], Json]
     judge: Callable[[Binding, Service], Judge | None]
     """The checks of a binding's calls by the document, None without one; raises DocumentFault."""
-    mock: Callable[[Json, Service], Answering]
+    mock: Callable[[Json, Service], Responder]
     """A server that answers as the document says; raises DocumentFault."""
 
 
-def document_server(service: Service) -> Answering | None:
+def document_server(service: Service) -> Responder | None:
     """A mock server by the service's document; None without one. Raises DocumentFault."""
     described, identity = PROTOCOLS[service.kind].document, identity_of(service)
     if described is None or identity is None:
@@ -106,7 +106,7 @@ class DocumentRequest:
 
     def failure_of(self, name: str, reply: HttpReply, value: Any) -> RuntimeErrorBase | None:
         """Return the error for the HTTP status of a reply. None for success."""
-        return failure(name, reply, value, self.secrets, self._http.now)
+        return error_from_reply(name, reply, value, self.secrets, self._http.now)
 
     def exchange(self, method: str, url: str, value: Any) -> HttpReply:
         """The reply to a request whose body is this JSON value, None for none."""

@@ -14,7 +14,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StepFinished
 from cogcli.declarations.reading import read_record
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Seen
+from cogcli.protocols.exchange import ReceivedRequest
 from cogcli.protocols.http.curl import curl_line
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
@@ -86,7 +86,7 @@ def _build_curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
         headers["content-type"] = media
     body = request.get("body")
     data = b"" if body is None else body.encode() if isinstance(body, str) else orjson.dumps(body)
-    seen = Seen(attempt.method or "POST", path, query, headers, data)
+    seen = ReceivedRequest(attempt.method or "POST", path, query, headers, data)
     return curl_line(seen, f"{origin}://{host}", service, binding)
 
 

@@ -33,7 +33,7 @@ from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import LimitsPolicy, Requester, RunPolicy
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply
 from cogcli.protocols.invoker_rule import UNIQUE, RuleCall, succeed
 from cogcli.protocols.mcp.rules import tool_call
 from cogcli.run.engine.ports import CallPolicy
@@ -47,13 +47,15 @@ _SHORT: Final = 0.15
 _JSON: Final = "application/json"
 
 
-def _echo_reply(status: int, seen: Seen, headers: Mapping[str, str] | None = None) -> Reply:
+def _echo_reply(
+    status: int, seen: ReceivedRequest, headers: Mapping[str, str] | None = None
+) -> Reply:
     """A reply that echoes the secrets in the request."""
     body = {"ok": True, "echo": seen.headers.get("authorization"), "message": f"no, {CANARY}"}
     return json_reply(body, status, headers)
 
 
-def _status(status: int, headers: Mapping[str, str] | None = None) -> Answering:
+def _status(status: int, headers: Mapping[str, str] | None = None) -> Responder:
     return lambda seen: _echo_reply(status, seen, headers)
 
 
@@ -63,9 +65,9 @@ class FailureRule(NamedTuple):
     code: str
     rule: str
     call: RuleCall
-    answering: Answering = _status(200)
-    server: Callable[[Answering], Loopback] = Loopback
-    gate: Answering | None = None
+    answering: Responder = _status(200)
+    server: Callable[[Responder], Loopback] = Loopback
+    gate: Responder | None = None
     second: bool = False
     """Whether there is a fallback binding from the start."""
     approved: ApprovalAnswer | None = None
@@ -157,11 +159,11 @@ def _canary_faults(outcome: Outcome) -> Iterator[str]:
 # -- causes -----------------------------------------------------------------------------------------------------------
 
 
-def _reply_with(media_type: str, body: bytes) -> Answering:
+def _reply_with(media_type: str, body: bytes) -> Responder:
     return lambda seen: Reply(200, {"Content-Type": media_type}, (body,))
 
 
-def _raw(data: bytes) -> Answering:
+def _raw(data: bytes) -> Responder:
     """A server that sends these bytes, then closes the connection."""
     return lambda seen: Reply(raw=data)
 
@@ -175,14 +177,14 @@ class _PlainServer(Loopback):
         return super().url.replace("http:", "https:")
 
 
-def _slow(seen: Seen) -> Reply:
+def _slow(seen: ReceivedRequest) -> Reply:
     return _echo_reply(200, seen)._replace(delay=30.0)
 
 
-def _rpc(code: int, status: int = 200) -> Answering:
+def _rpc(code: int, status: int = 200) -> Responder:
     """A JSON-RPC error."""
 
-    def answering(seen: Seen) -> Reply:
+    def answering(seen: ReceivedRequest) -> Reply:
         error = {"code": code, "message": f"no, {CANARY}"}
         id = json.loads(seen.body)["id"]
         return json_reply({"jsonrpc": "2.0", "id": id, "error": error}, status)
@@ -190,7 +192,7 @@ def _rpc(code: int, status: int = 200) -> Answering:
     return answering
 
 
-def _allows(allowed: Any) -> Answering:
+def _allows(allowed: Any) -> Responder:
     """A gate with this answer."""
     return lambda seen: json_reply({"allowed": allowed})
 

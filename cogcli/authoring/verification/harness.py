@@ -40,7 +40,7 @@ from cogcli.base.system import SystemClock, SystemIds
 from cogcli.declarations.options import RunOptions
 from cogcli.policy.approvals import ApprovalAnswer, Approvals
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Seen, in_turn
+from cogcli.protocols.exchange import ReceivedRequest, reply_in_turn
 from cogcli.protocols.exchange_checks import NotRunnable
 from cogcli.protocols.invoker_rule import (
     ANY_ERROR,
@@ -186,7 +186,9 @@ def case_from_rule(rule: RuleCase, bench: Bench) -> Case:
         server = Loopback(rule.answering)
     elif rule.answering is not None:
         replies = rule.answering
-        server = Loopback(in_turn(replies, lambda text: text.replace(ELSEWHERE, _url(elsewhere))))
+        server = Loopback(
+            reply_in_turn(replies, lambda text: text.replace(ELSEWHERE, _url(elsewhere)))
+        )
 
     def find_faults(outcome: Outcome) -> Iterator[str]:
         yield from _result_faults(rule, outcome)
@@ -257,7 +259,9 @@ def _result_faults(rule: RuleCase, outcome: Outcome) -> Iterator[str]:
         yield from mismatch("outputs", outcome.outputs, rule.outputs)
 
 
-def _other_faults(rule: RuleCase, outcome: Outcome, seen: Sequence[Seen]) -> Iterator[str]:
+def _other_faults(
+    rule: RuleCase, outcome: Outcome, seen: Sequence[ReceivedRequest]
+) -> Iterator[str]:
     if rule.wanted is not ANYTHING:
         yield from mismatch("requests", rule.sent(seen), rule.wanted)
     if rule.within and outcome.seconds > rule.within:

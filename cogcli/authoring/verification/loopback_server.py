@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cogcli.declarations.scenario_spec import LOOPBACK
-from cogcli.protocols.exchange import Answering, Reply, Seen
+from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder
 
 _LARGEST: Final = 64 * 1024 * 1024
 _IDLE: Final = 30.0
@@ -20,8 +20,8 @@ _IDLE: Final = 30.0
 class Loopback:
     """The server, listening inside `with` alone. An `answering` that raises gives 500 and a message in `faults`."""
 
-    def __init__(self, answering: Answering, *, host: str = LOOPBACK[0], port: int = 0) -> None:
-        self.exchanges: list[tuple[Seen, Reply]] = []
+    def __init__(self, answering: Responder, *, host: str = LOOPBACK[0], port: int = 0) -> None:
+        self.exchanges: list[tuple[ReceivedRequest, Reply]] = []
         self.faults: list[Exception] = []
         self._answering = answering
         self._host = host
@@ -31,7 +31,7 @@ class Loopback:
         self._closed = threading.Event()
 
     @property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[ReceivedRequest]:
         """The requests so far."""
         return [seen for seen, _ in self.exchanges]
 
@@ -54,7 +54,7 @@ class Loopback:
         self._server.server_close()
         self._thread.join()
 
-    def reply_to(self, seen: Seen) -> Reply:
+    def reply_to(self, seen: ReceivedRequest) -> Reply:
         """The reply to a request."""
         try:
             reply = self._answering(seen)
@@ -132,7 +132,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(min(int(length), _LARGEST)) if length.isdigit() else b""
         # `//x` would be read as a host: what was sent counts.
         path = parts.path if self.path.startswith(parts.path) else self.path.partition("?")[0]
-        reply = self.loopback.reply_to(Seen(self.command, path, parts.query, headers, body))
+        reply = self.loopback.reply_to(
+            ReceivedRequest(self.command, path, parts.query, headers, body)
+        )
         self.loopback.wait(reply.delay)
         if reply.raw is None:
             self._send(reply)

@@ -11,7 +11,7 @@ import orjson
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.scenario_spec import CannedReply
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.exchange import Answering, Reply, Seen, in_turn, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply, reply_in_turn
 
 _MOST_WORDS: Final = 20
 
@@ -83,11 +83,11 @@ STAND_INS: Final[dict[str, Made]] = {
 }
 
 
-def stand_in(type: str) -> Answering:
+def stand_in(type: str) -> Responder:
     """A server of one of the types above, on every path."""
     made = STAND_INS[type]
 
-    def answering(seen: Seen) -> Reply:
+    def answering(seen: ReceivedRequest) -> Reply:
         if seen.method != "POST":
             return json_reply({"error": f"{seen.method} is not allowed"}, 405, {"Allow": "POST"})
         try:
@@ -104,9 +104,9 @@ def stand_in(type: str) -> Answering:
     return answering
 
 
-def canned_replies(replies: tuple[CannedReply, ...]) -> Answering:
+def canned_replies(replies: tuple[CannedReply, ...]) -> Responder:
     """A server that gives these replies in turn, then repeats the last."""
-    return in_turn([_reply_from(reply) for reply in replies])
+    return reply_in_turn([_reply_from(reply) for reply in replies])
 
 
 def _reply_from(canned: CannedReply) -> Reply:

@@ -1,4 +1,4 @@
-"""A request as a shell command, each secret as the variable that holds it
+"""A request as a shell command, with variables instead of secrets
 (docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from cogcli.base.redact import Redactor
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
-from cogcli.protocols.exchange import Seen
+from cogcli.protocols.exchange import ReceivedRequest
 from cogcli.specs.id_grammar import PLACEHOLDER
 
 _OURS: Final = frozenset(
@@ -23,9 +23,10 @@ _OURS: Final = frozenset(
 _MAX_LENGTH: Final = 4000
 
 
-def curl_line(seen: Seen, base_url: str, service: Service, binding: Binding) -> str:
-    """The curl command of the request `seen` to the origin of `base_url`. Headers of the specs have their written
-    values."""
+def curl_line(seen: ReceivedRequest, base_url: str, service: Service, binding: Binding) -> str:
+    """Return the curl command of the request `seen` to the origin of `base_url`.
+
+    Headers of the specs keep their written values."""
     parts = ["curl"]
     if seen.method != ("POST" if seen.body else "GET"):
         parts += ["-X", seen.method]
@@ -41,7 +42,9 @@ def curl_line(seen: Seen, base_url: str, service: Service, binding: Binding) -> 
     return line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 1]}…"
 
 
-def _headers(seen: Seen, service: Service, binding: Binding) -> Iterator[tuple[str, str]]:
+def _headers(
+    seen: ReceivedRequest, service: Service, binding: Binding
+) -> Iterator[tuple[str, str]]:
     declared = {
         **service.metadata.headers,
         **binding.metadata.headers,
@@ -64,7 +67,7 @@ def _headers(seen: Seen, service: Service, binding: Binding) -> Iterator[tuple[s
 
 
 def _double_quote(text: str) -> str:
-    """A text in double quotes in which the shell expands `${NAME}` alone."""
+    """Return a text in double quotes in which the shell expands only `${NAME}`."""
     parts = PLACEHOLDER.split(text)
     plain = [
         re.sub(r'([\\"$`])', r"\\\1", part) if n % 2 == 0 else f"${part}"
@@ -74,7 +77,7 @@ def _double_quote(text: str) -> str:
 
 
 def variable_of(auth_ref: str) -> str:
-    """The name of a variable for the secret of an `auth_ref`, in capitals."""
+    """Return the name of a variable for the secret of an `auth_ref`, in capitals."""
     name = auth_ref.removeprefix("env:")
     if name.startswith(("file:", "keyring:")):
         name = name.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""HTTP statuses as our errors (docs/reference/protocols.md#failures)."""
+"""Conversion of HTTP statuses to errors of cogcli (docs/reference/protocols.md#failures)."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 MAX_MESSAGE: Final = 500
 OVERLOADED: Final = (429, 502, 503, 504)
 _MESSAGE_KEYS: Final = ("detail", "message", "error_description", "error", "title")
-"""Members in which services put a message for people."""
+"""Members in which services send a message for people."""
 
 
 class Masking(Protocol):
-    """Knows the secrets of a call."""
+    """An object that knows the secrets of a call."""
 
     @property
     def mask_text(self) -> Callable[[str], str]:
         """Masks them in a text."""
 
 
-def failure(
+def error_from_reply(
     request: str,
     reply: HttpReply,
     body: Any,
@@ -46,11 +46,11 @@ def failure(
     *,
     service: Service | None = None,
 ) -> RuntimeErrorBase | None:
-    """The error of a reply's status, None for success. `body` is its JSON value, None if it has none.
+    """Return the error of a reply's status, None for success. `body` is its JSON value, None if it
+    has none.
 
-    `request` names the request in messages, `now` is the time of the reply. For 401 and 403 the hint names the
-    credentials of `service`.
-    """
+    `request` names the request in messages, `now` is the time of the reply. For 401 and 403 the
+    hint names the credentials of `service`."""
     status = reply.status
     if 200 <= status < 300:
         return None
@@ -80,7 +80,7 @@ def failure(
 
 
 def _credentials_hint(service: Service | None) -> str:
-    """A hint naming the credentials that were not accepted as the service file names them."""
+    """Return a hint that names the rejected credentials as the service file does."""
     if service is None:
         return "the service does not accept the credentials"
     ref, names = service.settings.get("auth_ref"), list(dict.fromkeys(variables_of(None, service)))
@@ -92,13 +92,14 @@ def _credentials_hint(service: Service | None) -> str:
 
 
 def document_failure(service: Service, fault: DocumentFault) -> ServiceResolutionError:
-    """The error of a document that does not allow a call. The checks before a run find most of these."""
+    """Return the error for a document that does not allow a call. The checks before a run find most
+    of these."""
     text = f"service `{service.id}`: {fault.located_message}"
     return ServiceResolutionError(fault.code, text, hint=fault.hint, left=False)
 
 
 def retry_after(value: str, now: str) -> float | None:
-    """The seconds of a `Retry-After` header, never negative; None for one that cannot be read."""
+    """Return the seconds of a `Retry-After` header, never negative; None for an invalid one."""
     text = value.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
@@ -112,13 +113,14 @@ def retry_after(value: str, now: str) -> float | None:
 
 
 def quote(text: str, secrets: Masking) -> str:
-    """Foreign text for a message of ours: one line of at most 500 visible characters, masked before it is cut."""
+    """Return foreign text for an error message: one line of at most 500 visible characters, masked
+    before it is cut."""
     line = visible(" ".join(secrets.mask_text(text).split()))
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"
 
 
 def _sentence(body: Any) -> str:
-    """The message for people in a JSON error, empty where it is of no known form."""
+    """Return the message for people in a JSON error; empty if its form is unknown."""
     for _ in range(3):
         if not isinstance(body, dict):
             break

@@ -1,4 +1,4 @@
-"""One request of a Python function, over the transport of services (docs/reference/sdk.md#network)."""
+"""Requests of Python functions, over the transport of services (docs/reference/sdk.md#network)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RejectedError
 from cogcli.base.host_access import HostAccess
 from cogcli.base.http import Http, HttpReply, HttpRequest
-from cogcli.protocols.http.failures import failure
+from cogcli.protocols.http.failures import error_from_reply
 from cogcli.protocols.http.headers import Headers
 
 _MOVED: Final = (301, 302, 303, 307, 308)
@@ -21,8 +21,8 @@ _IN_PATH: Final = "%/:@!$&'()*+,;=~-._?"
 
 
 class Reply(NamedTuple):
-    """The reply of a success, read whole. `url` is the address that gave it; `media_type` is in lower case, without
-    parameters."""
+    """A success reply, read whole. `url` is the address that sent it. `media_type` is in lower
+    case, without parameters."""
 
     status: int
     url: str
@@ -31,8 +31,8 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Sent(NamedTuple):
-    """A request. `name` stands for its address in messages, where that is a secret."""
+class FetchRequest(NamedTuple):
+    """A request. If the address is a secret, messages show `name` instead."""
 
     url: str
     method: str = "GET"
@@ -41,29 +41,31 @@ class Sent(NamedTuple):
     name: str = ""
 
 
-def fetch(access: HostAccess, sent: Sent, seconds: float, *, redirects: int, most: int) -> Reply:
-    """The reply to a request of a call that has this access; see `cogcli.sdk.fetch`."""
+def fetch(
+    access: HostAccess, sent: FetchRequest, seconds: float, *, redirects: int, most: int
+) -> Reply:
+    """Send a request within the access of a call and return its reply; see `cogcli.sdk.fetch`."""
     deadline = time.monotonic() + seconds
     http = Http(proxies=access.proxies)
     try:
         for _ in range(redirects + 1):
             headers = (("User-Agent", f"cogcli/{__version__}"), *sent.headers)
             request = HttpRequest(
-                sent.method, _encoded(sent.url), headers, sent.body, access.network, most
+                sent.method, _encode_address(sent.url), headers, sent.body, access.network, most
             )
             reply = http.send(request, deadline, access.cancel or Cancellation())
             target = reply.header("location") if reply.status in _MOVED and redirects else ""
             if not target or sent.method != "GET":
-                return _success(reply, sent, access)
-            sent = _redirected(sent, target, access)
+                return _require_success(reply, sent, access)
+            sent = _follow_redirect(sent, target, access)
         text = f"more than {redirects} redirects, the last to {access.mask_text(sent.url)[:_SHOWN]}"
         raise RejectedError("call.rejected", text, left=True)
     finally:
         http.close()
 
 
-def _success(reply: HttpReply, sent: Sent, access: HostAccess) -> Reply:
-    """The reply of a success; raises the error of any other. A page that tells of a failure is not quoted."""
+def _require_success(reply: HttpReply, sent: FetchRequest, access: HostAccess) -> Reply:
+    """Return a success reply; raise the error of any other status. An error page is not quoted."""
     media_type, _, parameters = reply.header("content-type").lower().partition(";")
     quoted = (
         reply
@@ -71,7 +73,7 @@ def _success(reply: HttpReply, sent: Sent, access: HostAccess) -> Reply:
         else reply._replace(body=b"")
     )
     request = f"{sent.method} {sent.name or access.mask_text(sent.url)[:_SHOWN]}"
-    if error := failure(request, quoted, None, access, datetime.now(UTC).isoformat()):
+    if error := error_from_reply(request, quoted, None, access, datetime.now(UTC).isoformat()):
         raise error
     named = dict(part.strip().partition("=")[::2] for part in parameters.split(";"))
     return Reply(
@@ -83,8 +85,8 @@ def _success(reply: HttpReply, sent: Sent, access: HostAccess) -> Reply:
     )
 
 
-def _redirected(sent: Sent, target: str, access: HostAccess) -> Sent:
-    """The request that a redirect asks for. Raises RejectedError where it is not followed."""
+def _follow_redirect(sent: FetchRequest, target: str, access: HostAccess) -> FetchRequest:
+    """Return the request of a redirect. Raise RejectedError if it must not be followed."""
     try:
         url = urljoin(sent.url, target)
         old, new = urlsplit(sent.url), urlsplit(url)
@@ -103,8 +105,8 @@ def _unfollowed(target: str, access: HostAccess) -> RejectedError:
     )
 
 
-def _encoded(url: str) -> str:
-    """An address as it is sent: what path and query hold beyond ASCII is encoded."""
+def _encode_address(url: str) -> str:
+    """Return an address with the non-ASCII characters of path and query encoded."""
     head, mark, rest = url.strip().partition("://")
     cut = min(
         (at for at in (rest.find("/"), rest.find("?"), rest.find("#")) if at >= 0),

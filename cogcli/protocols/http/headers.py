@@ -26,7 +26,7 @@ _MAX_BYTES: Final = 64 * 1024
 def default_headers(
     request: InvocationRequest, *, accept: str, content_type: str = ""
 ) -> dict[str, str]:
-    """The headers of a request before those of service and binding."""
+    """Return the headers of a request before those of service and binding."""
     found = {"Accept": accept, "User-Agent": f"cogcli/{__version__}"}
     if content_type:
         found["Content-Type"] = content_type
@@ -40,10 +40,9 @@ def default_headers(
 def declared_headers(
     service: Service, secrets: Secrets, written: Mapping[str, str], *, trusted: bool
 ) -> dict[str, str]:
-    """The headers that the file of a service or binding writes, variables replaced.
+    """Return the headers of a service or binding file, with variables replaced.
 
-    Raises ServiceResolutionError `env.missing`, `service.untrusted`.
-    """
+    Raise ServiceResolutionError `env.missing` or `service.untrusted`."""
     if not trusted and any("${" in value for value in written.values()):
         raise _untrusted(service)
     return {name: secrets.expand(value) for name, value in written.items()}
@@ -56,10 +55,11 @@ def merge_headers(
     parameters: Mapping[str, str],
     auth_header: str = AUTHORIZATION,
 ) -> Headers:
-    """All headers of a request, each name once. The token of `auth_ref` goes to `auth_header`.
+    """Return all headers of a request, each name once. The token of `auth_ref` goes to
+    `auth_header`.
 
-    Raises RequestMappingError `request.value`, `request.size`; ServiceResolutionError as `declared_headers`.
-    """
+    Raise RequestMappingError `request.value` or `request.size`, and the errors of
+    `declared_headers`."""
     service, binding = request.service, request.binding
     layers = {
         "": ours,
@@ -85,10 +85,11 @@ def merge_headers(
 
 
 def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION) -> dict[str, str]:
-    """The header of `auth_ref`: a bearer token, or the bare value for another header than Authorization; else none.
+    """Return the header of `auth_ref`: a bearer token, or the bare value for another header than
+    Authorization.
 
-    Raises ServiceResolutionError `service.untrusted`, `env.missing`, `env.extra`.
-    """
+    It is empty without `auth_ref`. Raise ServiceResolutionError `service.untrusted`, `env.missing`
+    or `env.extra`."""
     ref = service.settings.get("auth_ref")
     if ref is None:
         return {}
@@ -99,7 +100,8 @@ def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION)
 
 
 def _require_sendable(request: InvocationRequest, source: str, name: str, value: str) -> None:
-    """Raise RequestMappingError `request.value`, naming header and source, never the value: it may be secret."""
+    """Raise RequestMappingError `request.value`, with header and source but without the value: it
+    may be secret."""
     if not is_settable(name):
         raise RequestMappingError(
             "request.value", f"header `{name[:80]}` cannot be set", left=False
@@ -112,7 +114,7 @@ def _require_sendable(request: InvocationRequest, source: str, name: str, value:
 
 
 def _origin(request: InvocationRequest, source: str, name: str) -> str:
-    """A hint naming the place that the value of a header comes from, as the spec files name it."""
+    """Return a hint with the source of a header's value, as the spec files name it."""
     service, binding = request.service, request.binding
     if source == "auth_ref":
         return f"look at what auth_ref `{service.settings['auth_ref']}` in {service.file} gives"

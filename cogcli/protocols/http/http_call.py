@@ -26,7 +26,8 @@ class OutgoingRequest(NamedTuple):
     value: Any
 
     def to_payload(self) -> dict[str, Any]:
-        """The request in an attempt's record: `{media_type, headers, body}`, of headers the names alone."""
+        """Return the request in an attempt's record: `{media_type, headers, body}`, with only the
+        names of headers."""
         names = sorted({name.lower() for name, _ in self.headers})
         media = next((value for name, value in self.headers if name.lower() == "content-type"), "")
         return (
@@ -48,9 +49,10 @@ class HttpCaller:
     def exchange(
         self, request: InvocationRequest, limits: CallLimits, outgoing: OutgoingRequest
     ) -> tuple[HttpReply, CallMeta]:
-        """The reply, whatever its status, and the record without the reply.
+        """Send a request and return the reply, whatever its status, and the record without the
+        reply.
 
-        Raises as `Http.send`, with `record` set, and RequestMappingError `request.size`.
+        Raise the errors of `Http.send`, with `record` set, and RequestMappingError `request.size`.
         """
         size, most = len(outgoing.body), request.request_cap
         if size > most:
@@ -83,7 +85,7 @@ class HttpCaller:
 
     @property
     def now(self) -> str:
-        """The current time as an ISO 8601 text."""
+        """Return the current time as an ISO 8601 text."""
         return self._clock.now()
 
     def close(self) -> None:
@@ -91,11 +93,11 @@ class HttpCaller:
         self._http.close()
 
     def _mask_headers(self, reply: HttpReply) -> Headers:
-        """The headers of a reply without secrets: messages quote beginnings of them."""
+        """Return the headers of a reply without secrets, because messages quote them."""
         return tuple((name, self._secrets.mask_text(value)) for name, value in reply.headers)
 
     def _proxy(self, url: str) -> str:
-        """The proxy for a URL, without user info; empty for none."""
+        """Return the proxy for a URL, without user info; empty for none."""
         if not self._proxies:
             return ""
         parts = urlsplit(url)

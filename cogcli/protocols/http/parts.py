@@ -16,7 +16,7 @@ from cogcli.protocols.http.url import (
     path_of,
     path_value,
     scalar,
-    unfit,
+    unsendable_value_error,
 )
 from cogcli.protocols.sent_file import sent_value
 from cogcli.specs.request_locations import locate_keys
@@ -38,18 +38,18 @@ class HttpParts(NamedTuple):
     content_type: str = JSON
 
     def body_bytes(self) -> bytes:
-        """The body as it is sent."""
+        """Return the encoded body."""
         return json_bytes(sent_value(self.body), "the body") if self.has_body else b""
 
 
 def parts_without_document(operation: str, method: str | None, payload: Json) -> HttpParts:
-    """The parts without a document: `{name}` keys fill the path, the rest is the query or a JSON object.
+    """Return the parts without a document: `{name}` keys fill the path, the others form the query
+    or a JSON object.
 
-    Raises RequestMappingError `request.value`, `request.missing`.
-    """
+    Raise RequestMappingError `request.value` or `request.missing`."""
     path = path_of(operation)
     if path is None:
-        raise unfit(f"operation `{operation}` is not a path")
+        raise unsendable_value_error(f"operation `{operation}` is not a path")
     method = method or "POST"
     values = {}
     for name in names_in(path):
@@ -58,7 +58,7 @@ def parts_without_document(operation: str, method: str | None, payload: Json) ->
             text = f"`{operation}` needs a value for `{{{name}}}` and was given none"
             raise RequestMappingError("request.missing", text, left=False)
         if isinstance(value, list | dict):
-            raise unfit(
+            raise unsendable_value_error(
                 f"path value `{name}` is {kind_of(value)}, expected text, a number or a boolean"
             )
         values[name] = path_value(value, name)
@@ -70,7 +70,8 @@ def parts_without_document(operation: str, method: str | None, payload: Json) ->
 
 
 def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
-    """The parts with a document, each key at its parameter's location. Raises RequestMappingError, DocumentFault."""
+    """Return the parts by a document, each key at its parameter's location. Raise
+    RequestMappingError or DocumentFault."""
     locations = locate_keys(payload, operation)
     known = {(parameter.place, parameter.name): parameter for parameter in operation.parameters}
     parts = HttpParts(operation.method, operation.path, {}, [], {})
@@ -94,7 +95,9 @@ def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
     if declared is None or not (whole or body or declared.required):
         return parts
     if declared.refused:
-        raise unfit(f"the body of `{operation.title}` cannot be sent: {declared.refused}")
+        raise unsendable_value_error(
+            f"the body of `{operation.title}` cannot be sent: {declared.refused}"
+        )
     return parts._replace(
         body=whole[0] if whole else body, has_body=True, content_type=declared.media_type or JSON
     )
@@ -103,7 +106,7 @@ def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
 def _put(parts: HttpParts, parameter: Parameter, value: Any) -> None:
     name = parameter.name
     if parameter.refused:
-        raise unfit(f"`{name}` cannot be sent: {parameter.refused}")
+        raise unsendable_value_error(f"`{name}` cannot be sent: {parameter.refused}")
     if parameter.place == "path":
         parts.path_values[name] = path_value(value, name)
     elif parameter.place == "query":
@@ -114,7 +117,7 @@ def _put(parts: HttpParts, parameter: Parameter, value: Any) -> None:
 
 
 def _pairs(name: str, value: Any, *, explode: bool) -> list[tuple[str, str]]:
-    """A query value as pairs: a list is repeated, or joined by commas; null gives none."""
+    """Return a query value as pairs. A list is repeated, or joined by commas; null gives none."""
     if value is None:
         return []
     if not isinstance(value, list):

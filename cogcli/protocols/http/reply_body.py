@@ -27,7 +27,7 @@ _CONTENT_JSON: Final = re.compile(r"response\.choices\.(\d{1,4})\.message\.conte
 
 
 def media_type(reply: HttpReply) -> str:
-    """The media type without its parameters, in lower case."""
+    """Return the media type without its parameters, in lower case."""
     return reply.header("content-type").partition(";")[0].strip().lower()
 
 
@@ -37,13 +37,16 @@ def is_json(media: str) -> bool:
 
 
 def parse_reply(data: bytes, cap: int) -> Any:
-    """The JSON value of a reply of at most `cap` bytes. Raises JsonRefused."""
+    """Return the JSON value of a reply of at most `cap` bytes. Raise JsonRefused."""
     return loads(data, max_bytes=cap, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
 
 
 def reply_record(reply: HttpReply, value: Any, secrets: Secrets, *, is_value: bool) -> Json:
-    """A reply in an attempt's record: its JSON value, else its text, else its bytes in base64, in which no secret could
-    be found any more once they are encoded."""
+    """Return a reply for an attempt's record: its JSON value, else its text, else its bytes in
+    base64.
+
+    Bytes that contain a secret are left out, because the secret could not be masked after the
+    encoding."""
     names = sorted({name.lower() for name, _ in reply.headers})
     body = {"body": value} if is_value else _text_or_base64(secrets.mask_bytes(reply.body))
     return {"media_type": media_type(reply), "headers": names, **body}
@@ -57,7 +60,7 @@ def _text_or_base64(data: bytes) -> dict[str, str]:
 
 
 def read_json(reply: HttpReply, cap: int) -> tuple[Any, str]:
-    """The JSON value of a reply and an empty text, or None and why there is none."""
+    """Return the JSON value of a reply and an empty text, or None and the reason."""
     media = media_type(reply)
     if not reply.body:
         return None, "an empty body"
@@ -70,7 +73,8 @@ def read_json(reply: HttpReply, cap: int) -> tuple[Any, str]:
 
 
 def json_body(reply: HttpReply, cap: int) -> Any:
-    """The value of a JSON reply, `{}` for none. Raises ResponseMappingError `response.not-json`."""
+    """Return the value of a JSON reply, `{}` for an empty one. Raise ResponseMappingError
+    `response.not-json`."""
     if not reply.body:
         return {}
     media = media_type(reply)
@@ -83,7 +87,7 @@ def json_body(reply: HttpReply, cap: int) -> Any:
 
 
 def text_body(reply: HttpReply) -> Json:
-    """`{text}`. Raises ResponseMappingError `response.not-json` for bytes that are no text."""
+    """Return `{text}`. Raise ResponseMappingError `response.not-json` for bytes that are not text."""
     named = _CHARSET.search(reply.header("content-type"))
     charset = named[1].lower() if named else "utf-8"
     if charset not in _CHARSETS:
@@ -95,16 +99,16 @@ def text_body(reply: HttpReply) -> Json:
 
 
 def raw_body(reply: HttpReply) -> Json:
-    """`{body, content_type}`, or `{body_base64, content_type}` where the bytes are not UTF-8."""
+    """Return `{body, content_type}`, or `{body_base64, content_type}` if the bytes are not UTF-8."""
     return {**_text_or_base64(reply.body), "content_type": reply.header("content-type")}
 
 
 def add_content_json(body: Any, response: Json, masked: Callable[[str], str]) -> Any:
-    """A body with `content_json` beside each `choices[i].message.content` whose JSON the response mapping reads.
+    """Return a body with `content_json` next to each `choices[i].message.content` whose JSON the
+    response mapping reads.
 
-    An existing `content_json` is kept; `body` itself is not changed. Raises ResponseMappingError `response.missing`
-    where the content is not JSON; its start in the message is masked.
-    """
+    An existing `content_json` stays, and `body` itself is not changed. Raise ResponseMappingError
+    `response.missing` if the content is not JSON, with its masked start in the message."""
     requested = content_indices(response)
     if requested:
         body = deep_copy(body)
@@ -142,7 +146,7 @@ def message_of(body: Any, index: int) -> Json | None:
 
 
 def _strip_fence(text: str) -> str:
-    """The text inside a single code fence, else the text itself."""
+    """Return the text inside a single code fence, else the text itself."""
     inner = text.strip()
     first, line_end, rest = inner.partition("\n")
     fenced = first.startswith(_FENCE) and line_end and rest.endswith(_FENCE)
@@ -150,5 +154,5 @@ def _strip_fence(text: str) -> str:
 
 
 def not_json_error(text: str) -> ResponseMappingError:
-    """The error of a reply that is not of the binding's response mode."""
+    """Return the error of a reply that does not fit the binding's response mode."""
     return ResponseMappingError("response.not-json", text, left=True)

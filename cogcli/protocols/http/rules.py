@@ -1,11 +1,11 @@
-"""What the rules of the invokers over HTTP share."""
+"""Rules that all invokers over HTTP share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply
 from cogcli.protocols.invoker_rule import ANY_ERROR, ELSEWHERE, SECRET, RuleCall, RuleCase
 
 SHORT: Final = 0.6
@@ -15,37 +15,37 @@ _DRIP: Final = Reply(
 _UNAVAILABLE: Final = (Reply(503),)
 
 
-def slow(seen: Seen) -> Reply:
-    """The answer of a server that is silent for half a minute."""
+def slow(seen: ReceivedRequest) -> Reply:
+    """Reply as a server that stays silent for half a minute."""
     return json_reply({})._replace(delay=30.0)
 
 
-def drip(seen: Seen) -> Reply:
-    """The answer of a server that never pauses for long, and never ends."""
+def drip(seen: ReceivedRequest) -> Reply:
+    """Reply as a server that sends bytes slowly and without end."""
     return _DRIP
 
 
-def typed(media_type: str, *chunks: bytes, status: int = 200) -> Answering:
-    """A server that answers with these bytes."""
+def typed(media_type: str, *chunks: bytes, status: int = 200) -> Responder:
+    """Return a server function that replies with these bytes."""
     return lambda seen: Reply(status, {"Content-Type": media_type}, chunks)
 
 
 def address_case(case: Callable[..., RuleCase], call: RuleCall) -> RuleCase:
-    """A private address of a service that does not say so."""
+    """Return the case of a service with a private address that does not declare it."""
     return case(call=call._replace(network="public"), error="safety.scope", wanted=0)
 
 
 def secret_case(case: Callable[..., RuleCase], call: RuleCall) -> RuleCase:
-    """A token by `auth_ref`."""
+    """Return the case of a token from `auth_ref`."""
     call = call._replace(service={"auth_ref": "BENCH_KEY"}, environ={"BENCH_KEY": SECRET})
     sent = lambda seen: seen[0].headers.get("authorization")  # noqa: E731
     return case(call=call, sent=sent, wanted=f"Bearer {SECRET}", hidden=SECRET)
 
 
 def redirect_case(
-    case: Callable[..., RuleCase], elsewhere: Answering, status: int, path: str
+    case: Callable[..., RuleCase], elsewhere: Responder, status: int, path: str
 ) -> RuleCase:
-    """A redirect to another server."""
+    """Return the case of a redirect to another server."""
     reply = Reply(status, {"Location": f"{ELSEWHERE}{path}"})
     return case((reply,), error="call.rejected", says=path, wanted=1, elsewhere=elsewhere)
 
@@ -53,7 +53,7 @@ def redirect_case(
 def retry_cases(
     case: Callable[..., RuleCase], call: RuleCall, wanted: Mapping[str, int]
 ) -> Iterator[RuleCase]:
-    """By effect class, how often a call is made that is answered with 503."""
+    """Yield, by effect class, how often a call is made that the server answers with 503."""
     call = call._replace(metadata={"retry_count": 2, "retry_backoff_base": 0})
     for effect, count in wanted.items():
         yield case(_UNAVAILABLE, call=call._replace(effect=effect), error=ANY_ERROR, wanted=count)

@@ -1,5 +1,6 @@
-"""URLs of HTTP calls (docs/reference/protocols.md#openapi): values are percent-encoded whole, and no value leads out
-of the base path."""
+"""URLs of HTTP calls (docs/reference/protocols.md#openapi).
+
+Values are percent-encoded whole, and no value leads out of the base path."""
 
 from __future__ import annotations
 
@@ -15,20 +16,20 @@ from cogcli.base.jsonvalue import NotJson, kind_of, to_plain_json
 
 _DOTS: Final = (".", "..")
 _KEPT: Final = "/:@!$&'()*+,;=%{}"
-"""Characters of a path in a spec file that are not encoded; braces are replaced afterwards."""
+"""Characters of a path in a spec file that are not encoded. Braces are replaced later."""
 
 
 def url_of(
     base: str, path: str, values: dict[str, str], query: Iterable[tuple[str, str]] = ()
 ) -> str:
-    """The URL of an operation: `path` below `base`, each `{name}` replaced by its encoded value.
+    """Return the URL of an operation: `path` below `base`, with each `{name}` replaced by its
+    encoded value.
 
-    Raises RequestMappingError `request.value` for a path that leads out of `base`.
-    """
+    Raise RequestMappingError `request.value` for a path that leads out of `base`."""
     parts = urlsplit(base)
     below = fill_path(quote(path, safe=_KEPT), values)
     if "{" in below or any(unquote(segment) in _DOTS for segment in below.split("/")):
-        raise unfit(f"`{path}` does not stay below the service's address")
+        raise unsendable_value_error(f"`{path}` does not stay below the service's address")
     whole = quote(parts.path, safe=_KEPT).rstrip("/") + below
     # The values of `query` are encoded already: a comma between two of them stays a comma.
     pairs = [f"{quote(name, safe='')}={value}" for name, value in query]
@@ -37,45 +38,50 @@ def url_of(
 
 
 def path_value(value: Any, name: str) -> str:
-    """One path value, encoded. Raises RequestMappingError for an empty one or dots alone: that is another path."""
+    """Return one encoded path value. Raise RequestMappingError for an empty one or only dots, which
+    name another path."""
     items = value if isinstance(value, list) else [value]
     text = ",".join(encode(item, name) for item in items)
     if not text or unquote(text) in _DOTS:
         shown = f"`{value}`" if text else "empty"
-        raise unfit(f"path value `{name}` is {shown}, which would be another path")
+        raise unsendable_value_error(f"path value `{name}` is {shown}, which would be another path")
     return text
 
 
 def encode(value: Any, name: str) -> str:
-    """One scalar, percent-encoded whole, slashes too."""
+    """Return one scalar, percent-encoded whole, including slashes."""
     try:
         return quote(scalar(value, name), safe="")
     except UnicodeEncodeError as error:
-        raise unfit(f"`{name}` holds a lone surrogate") from error
+        raise unsendable_value_error(f"`{name}` holds a lone surrogate") from error
 
 
 def scalar(value: Any, name: str) -> str:
-    """A scalar as text for paths, queries and headers. Raises RequestMappingError `request.value`."""
+    """Return a scalar as text for paths, queries and headers. Raise RequestMappingError
+    `request.value`."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value) if isinstance(value, int) else json_bytes(value, name).decode()
-    raise unfit(f"`{name}` is {kind_of(value)}, expected text, a number or a boolean")
+    raise unsendable_value_error(
+        f"`{name}` is {kind_of(value)}, expected text, a number or a boolean"
+    )
 
 
-def unfit(text: str) -> RequestMappingError:
-    """The error of a value that its location in the request cannot hold."""
+def unsendable_value_error(text: str) -> RequestMappingError:
+    """Return the error of a value that its location in the request cannot hold."""
     return RequestMappingError("request.value", text, left=False)
 
 
 def json_bytes(value: Any, name: str) -> bytes:
-    """A JSON value as bytes. Raises RequestMappingError `request.value` for a value that JSON cannot hold."""
+    """Return a JSON value as bytes. Raise RequestMappingError `request.value` for a value that JSON
+    cannot hold."""
     try:
         return orjson.dumps(to_plain_json(value))
     except NotJson as error:
-        raise unfit(f"{name} is not JSON: {error}") from error
+        raise unsendable_value_error(f"{name} is not JSON: {error}") from error
 
 
 _SEGMENT: Final = re.compile(r"(?:[A-Za-z0-9._~-]|\{[A-Za-z_][A-Za-z0-9_-]*\})+")
@@ -86,7 +92,7 @@ GRAMMAR: Final = (
 
 
 def path_of(operation: str) -> str | None:
-    """The path with a leading slash, None where the operation is not a path."""
+    """Return the path with a leading slash; None if the operation is not a path."""
     path = operation.removeprefix("/")
     segments = path.split("/") if path else []
     if not operation or any(
@@ -97,10 +103,10 @@ def path_of(operation: str) -> str | None:
 
 
 def names_in(path: str) -> tuple[str, ...]:
-    """The names of `{name}` in a path, in order, each once."""
+    """Return the names of `{name}` parts in a path, in order, without repeats."""
     return tuple(dict.fromkeys(_NAME.findall(path)))
 
 
 def fill_path(path: str, values: dict[str, str]) -> str:
-    """A path with each `{name}` replaced; names without a value stay."""
+    """Return a path with each `{name}` replaced. Names without a value stay."""
     return _NAME.sub(lambda match: values.get(match[1], match[0]), path)

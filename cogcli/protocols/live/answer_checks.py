@@ -1,5 +1,5 @@
-"""What a binding demands of its outputs beside the capability's contract: that quotes stand in the input, and that
-choices are among those given (docs/reference/binding.md#checks)."""
+"""Checks of a binding's outputs beyond the capability's contract: quotes must occur in the input,
+choices must be among the options (docs/reference/binding.md#checks)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def check_answer(checks: Sequence[BindingCheck], output: Json, given: Json) -> N
     """Raise ResponseMappingError `response.type` at the first value that a check refuses."""
     for number, check in enumerate(checks):
         expected = compile_template(check.value, ("checks", number, "value"))(given)
-        found = _found(output, check.path.split("."))
+        found = _values_at(output, check.path.split("."))
         if check.op == "one_of":
             options = expected if isinstance(expected, list) else []
             wrong = None if expected is MISSING else _first_outside(found, options)
             said = "is none of those given"
         else:
-            texts = [_plain(text) for text in _texts(expected)]
-            wrong = next((each for each in found if not _stands_in(each, texts)), None)
+            texts = [_normalize_text(text) for text in _texts(expected)]
+            wrong = next((each for each in found if not _occurs_in(each, texts)), None)
             said = "does not stand in the input"
         if wrong is not None:
             error = ResponseMappingError(
@@ -45,8 +45,9 @@ def _first_outside(found: Iterator[Any], options: list[Any]) -> Any:
     )
 
 
-def _found(value: Any, path: list[str]) -> Iterator[Any]:
-    """The values at a path, of `*` those of every element or member; absent and null ones are left out."""
+def _values_at(value: Any, path: list[str]) -> Iterator[Any]:
+    """Yield the values at a path; `*` means every element or member. Absent and null ones are left
+    out."""
     if not path:
         if value is not None:
             yield value
@@ -54,13 +55,13 @@ def _found(value: Any, path: list[str]) -> Iterator[Any]:
         for item in (
             value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         ):
-            yield from _found(item, path[1:])
+            yield from _values_at(item, path[1:])
     elif isinstance(value, dict) and path[0] in value:
-        yield from _found(value[path[0]], path[1:])
+        yield from _values_at(value[path[0]], path[1:])
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value, those of numbers too."""
+    """Yield every text in a value, and numbers as text."""
     if isinstance(value, dict):
         for item in value.values():
             yield from _texts(item)
@@ -71,10 +72,10 @@ def _texts(value: Any) -> Iterator[str]:
         yield value if isinstance(value, str) else str(value)
 
 
-def _stands_in(found: Any, texts: list[str]) -> bool:
-    """Whether a text stands in one of these, whatever its blanks and its case are; an empty one says nothing."""
-    return isinstance(found, str) and any(_plain(found) in text for text in texts)
+def _occurs_in(found: Any, texts: list[str]) -> bool:
+    """Whether a text occurs in one of these, ignoring blanks and case. An empty text always does."""
+    return isinstance(found, str) and any(_normalize_text(found) in text for text in texts)
 
 
-def _plain(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return _BLANKS.sub(" ", text).strip().casefold()

@@ -1,14 +1,15 @@
-"""The circuit breaker: a service that keeps failing is not called for a while (docs/reference/execution.md#breaker).
+"""The circuit breaker: a service that keeps failing is not called for a while
+(docs/reference/execution.md#breaker).
 
-1. Faults of the service count: unreachable, late, overloaded, failed. Faults of the caller, mapping and safety neither
-   count nor end a row.
+1. Faults of the service count: unreachable, late, overloaded, failed. Faults of the caller, mapping
+   and safety neither count nor end a row.
 2. The fifth fault in a row opens the circuit for 30 seconds. While it is open nothing is sent.
-3. After that one call is let through to probe the service, the others are still refused. Success closes the circuit, a
-   fault opens it again; whatever else happens leaves it to the next call to probe.
+3. After that one call is let through to probe the service, the others are still refused. Success
+   closes the circuit, a fault opens it again; whatever else happens leaves it to the next call to
+   probe.
 4. What was sent before the circuit opened opens it no longer, but success closes it.
-5. Circuits belong to the process, not to a run. A run's log holds each refusal as the attempt it stood for, so neither
-   resume nor replay needs to know how a circuit was.
-"""
+5. Circuits belong to the process, not to a run. A run's log records each refusal as an attempt, so
+   that resume and replay do not depend on the state of a circuit."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ FAULTS: Final = frozenset(
 
 
 class Passage:
-    """One call that a circuit let through. The first result reported for it counts, later ones are dropped."""
+    """The permission for one call through a circuit. Only the first result that is reported for it
+    counts."""
 
     def __init__(self, circuit: Circuit, *, probing: bool) -> None:
         self._circuit = circuit
@@ -38,15 +40,15 @@ class Passage:
         self._reported = False
 
     def note_success(self) -> None:
-        """The service answered, and with what was asked for."""
+        """Report that the service answered as expected."""
         self._report("success")
 
     def note_failure(self, code: str) -> None:
-        """The call ended with this error code."""
+        """Report that the call ended with this error code."""
         self._report("fault" if code in FAULTS else "neither")
 
     def note_abandoned(self) -> None:
-        """Nobody waits for the call any more, whatever comes of it."""
+        """Report that the call was given up, so that its result does not matter."""
         self._report("neither")
 
     def _report(self, what: str) -> None:
@@ -68,7 +70,8 @@ class Circuit:
         self._probed = False
 
     def passage(self) -> Passage:
-        """The passage of one more call. Raises TransportError `call.circuit-open` where the circuit is open."""
+        """Return the permission for one more call. Raise TransportError `call.circuit-open` if the
+        circuit is open."""
         with self.lock:
             if self._open_until is None:
                 return Passage(self, probing=False)
@@ -81,7 +84,7 @@ class Circuit:
             return Passage(self, probing=True)
 
     def count(self, what: str, *, probing: bool) -> None:
-        """Count how a call ended: success, fault or neither. The caller holds the lock."""
+        """Count the end of a call: success, fault or neither. The caller holds the lock."""
         if probing:
             self._probed = False
         if what == "success":
@@ -93,14 +96,16 @@ class Circuit:
 
 
 class Circuits:
-    """One circuit per service; services of one id in different layers or folders have one each."""
+    """One circuit per service. Services with the same id in different layers or folders have
+    separate ones."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._circuits: dict[tuple[str, str, str], Circuit] = {}
 
     def passage(self, service: Service) -> Passage:
-        """The passage of one more call to a service. Raises TransportError `call.circuit-open`."""
+        """Return the permission for one more call to a service. Raise TransportError
+        `call.circuit-open`."""
         key = (service.layer, service.root, service.id)
         circuit = self._circuits.get(key)
         if circuit is None:
@@ -110,5 +115,5 @@ class Circuits:
 
 @cache
 def process_circuits() -> Circuits:
-    """The circuits that all runs of this process share."""
+    """Return the circuits that all runs of this process share."""
     return Circuits()

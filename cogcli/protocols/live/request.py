@@ -1,4 +1,4 @@
-"""From a step's input to a service's payload: request templates, compiled once per run
+"""Request templates, which turn a step's input into a service's payload, compiled once per run
 (docs/reference/binding.md#request)."""
 
 from __future__ import annotations
@@ -27,34 +27,36 @@ from cogcli.specs.template import (
 from cogcli.state.namespaces import walk
 
 Template = Callable[[Json], Any]
-"""Gives the value for an input, or MISSING where an optional input is absent."""
+"""A function that returns the value for an input, or MISSING if an optional input is absent."""
 TemplatePath = tuple[str | int, ...]
-"""Where in the binding's file a template stands, for those who have to mend it."""
+"""The place of a template in the binding's file, for error messages."""
 ReadFile = Callable[[str, str], Any]
-"""Gives what is sent of the file at a path in one of the forms of `as`. Raises RuntimeErrorBase."""
+"""A function that returns the content of the file at a path in a form of `as`. It raises
+RuntimeErrorBase."""
 BEFORE: Final = "<data>\n"
 AFTER: Final = "\n</data>"
 
 
-class Surroundings(NamedTuple):
-    """What templates read beside the input: the variables of the service, and files."""
+class TemplateContext(NamedTuple):
+    """The values that templates read besides the input: the variables of the service, and files."""
 
     values: Mapping[str, str] | None = None
-    """None where there is no service: `service.x` is a text as any other."""
+    """The variables; None without a service: then `service.x` is ordinary text."""
     read_file: ReadFile | None = None
     path_keys: Collection[str] = ()
-    """The keys of the request whose texts become part of a path: there a part that is missing gives another path, so
-    that it is an error."""
+    """The keys of the request that become parts of the URL path. A missing part would change the
+    path, so that it is an error."""
 
 
-NO_SURROUNDINGS: Final = Surroundings()
+NO_SURROUNDINGS: Final = TemplateContext()
 
 
 def compile_template(
-    request: Any, at: TemplatePath = ("request",), around: Surroundings = NO_SURROUNDINGS
+    request: Any, at: TemplatePath = ("request",), around: TemplateContext = NO_SURROUNDINGS
 ) -> Template:
-    """A template for a request as written, `at` its place in the binding. Every value is expanded once; keys never
-    are."""
+    """Compile a written request to a template. `at` is its place in the binding.
+
+    Each value is expanded once; keys are never expanded."""
     if isinstance(request, str):
         return _compile_text(request, at, around)
     if is_literal(request):
@@ -80,60 +82,67 @@ def compile_template(
 
 
 def as_data(value: Any) -> Any:
-    """A value as a text that a language model is to take for data: its JSON between two lines that it cannot hold, as
-    `<` inside is written as an escape."""
+    """Return a value as text that a language model reads as data: its JSON between two marker
+    lines.
+
+    The JSON cannot contain the markers, because it escapes `<`."""
     if value is MISSING:
         return MISSING
     return BEFORE + orjson.dumps(value).decode().replace("<", "\\u003c") + AFTER
 
 
-def _compile_text(text: str, at: TemplatePath, around: Surroundings) -> Template:
+def _compile_text(text: str, at: TemplatePath, around: TemplateContext) -> Template:
     parts = parse_template(text)
     first = parts[0] if parts else ""
     if len(parts) == 1 and isinstance(first, TemplateSlot) and first.whole:
         if first.of_service and around.values is not None:
             return lambda given: _variable(first, at, around)
-        return lambda given: _whole(first.path, given, at)
+        return lambda given: _typed_value(first.path, given, at)
     if all(isinstance(part, str) for part in parts):
         plain = "".join(part for part in parts if isinstance(part, str))
         return lambda given: plain
     return lambda given: "".join(
-        [p if isinstance(p, str) else _embedded(p, given, at, around) for p in parts]
+        [p if isinstance(p, str) else _text_value(p, given, at, around) for p in parts]
     )
 
 
-def _is_in_path(at: TemplatePath, around: Surroundings) -> bool:
+def _is_in_path(at: TemplatePath, around: TemplateContext) -> bool:
     return len(at) > 1 and at[1] in around.path_keys
 
 
-def _whole(path: tuple[str, ...], given: Json, at: TemplatePath) -> Any:
-    """The typed value; an input that was not given drops its key, a path that ends inside one is an error."""
+def _typed_value(path: tuple[str, ...], given: Json, at: TemplatePath) -> Any:
+    """Return the typed value. A missing input drops its key; a path that ends inside an input is an
+    error."""
     head = path[0]
     if head not in given:
         return MISSING
-    value = _reached(given[head], path[1:])
+    value = _value_at(given[head], path[1:])
     if value is MISSING:
         raise _missing(path, at, "inside a value that was given")
     return deep_copy(value)
 
 
-def _reached(value: Any, path: tuple[str, ...]) -> Any:
-    """The value at a path, or MISSING; of `*` a list of what each element has there, a text standing for itself."""
+def _value_at(value: Any, path: tuple[str, ...]) -> Any:
+    """Return the value at a path, or MISSING. `*` returns a list of the values of each element; a
+    text represents itself."""
     if EACH not in path:
         return walk(value, path)
     star = path.index(EACH)
     listed = walk(value, path[:star])
     if not isinstance(listed, list):
         return MISSING
-    found = [each if isinstance(each, str) else _reached(each, path[star + 1 :]) for each in listed]
+    found = [
+        each if isinstance(each, str) else _value_at(each, path[star + 1 :]) for each in listed
+    ]
     return MISSING if any(each is MISSING for each in found) else found
 
 
-def _embedded(slot: TemplateSlot, given: Json, at: TemplatePath, around: Surroundings) -> str:
-    """The value inside a text; an input that was not given leaves nothing there, but in a path."""
+def _text_value(slot: TemplateSlot, given: Json, at: TemplatePath, around: TemplateContext) -> str:
+    """Return the value for a place inside a text. A missing input leaves it empty, except in a URL
+    path."""
     if slot.of_service:
         return _variable(slot, at, around)
-    value = _reached(given, slot.path)
+    value = _value_at(given, slot.path)
     if value is MISSING:
         if slot.otherwise is not None:
             return slot.otherwise
@@ -149,7 +158,7 @@ def _embedded(slot: TemplateSlot, given: Json, at: TemplatePath, around: Surroun
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _variable(slot: TemplateSlot, at: TemplatePath, around: Surroundings) -> str:
+def _variable(slot: TemplateSlot, at: TemplatePath, around: TemplateContext) -> str:
     value = (around.values or {}).get(slot.path[0])
     if value is None:
         text = f"`service.{slot.path[0]}` has no value"
@@ -161,7 +170,7 @@ def _variable(slot: TemplateSlot, at: TemplatePath, around: Surroundings) -> str
     return value
 
 
-def _file(path: Any, form: str, at: TemplatePath, around: Surroundings) -> Any:
+def _file(path: Any, form: str, at: TemplatePath, around: TemplateContext) -> Any:
     if path is MISSING:
         return MISSING
     try:

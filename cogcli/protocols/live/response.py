@@ -1,5 +1,6 @@
-"""From a service's answer to a capability's outputs, strictly (docs/reference/binding.md#response), and that of a
-failed call to one line of text (docs/reference/command-line.md#errors)."""
+"""Strict conversion of a service's answer to a capability's outputs
+(docs/reference/binding.md#response), and of a failed answer to one line of text
+(docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 
@@ -29,18 +30,18 @@ _VARIABLE: Final = re.compile(r"\$\{service\.([A-Za-z_][A-Za-z0-9_]*)\}")
 _SEGMENT: Final = re.compile(r"[^.\s]+")
 _LONGEST: Final = 120
 _MASKED_LENGTH: Final = 64 * 1024
-"""Characters. Longer replies are not excerpted: masking a part could leave half a secret."""
+"""The most characters of a reply that is quoted. In a longer one, masking a part could leave half a
+secret."""
 
 
 def map_response(
     response: Json, body: Any, outputs: Fields, variables: Mapping[str, str] = NOTHING
 ) -> Json:
-    """The outputs that a body gives, checked and with defaults; shares nothing with `body`. Literals may name
-    `variables`, those of the service.
+    """Return the outputs in a body, checked and with defaults, sharing nothing with `body`.
 
-    Raises ResponseMappingError `response.missing` where a required output's path leads nowhere, `response.type` where
-    a value breaks the contract.
-    """
+    Literals may name `variables`, those of the service. Raise ResponseMappingError
+    `response.missing` if the path of a required output finds no value, `response.type` if a value
+    breaks the contract."""
     values = {}
     for name, source in response.items():
         if name not in outputs:
@@ -49,7 +50,7 @@ def map_response(
         if value is MISSING:
             field = outputs.get(name)
             if field is not None and field.required and field.default is None:
-                raise _missing(name, source, body)
+                raise _missing_output_error(name, source, body)
         else:
             values[name] = value
     kept, violations = fit_values(outputs, values)
@@ -73,8 +74,9 @@ def _value(source: Any, body: Any, variables: Mapping[str, str]) -> Any:
     return value if value is MISSING else deep_copy(value)
 
 
-def _missing(name: str, source: str, body: Any) -> ResponseMappingError:
-    """The error of an output whose path leads nowhere: how far it led, and what stands there instead."""
+def _missing_output_error(name: str, source: str, body: Any) -> ResponseMappingError:
+    """Return the error of an output without a value: the part of its path that exists, and the
+    value there."""
     *_, last = source.split(".")
     reached, value = "response", body
     for segment in source.split(".")[1:]:
@@ -85,7 +87,7 @@ def _missing(name: str, source: str, body: Any) -> ResponseMappingError:
         reached, value = f"{reached}.{segment}", below
     keys = tuple(sorted(value)[:10]) if isinstance(value, dict) else ()
     present = ", ".join(keys) if isinstance(value, dict) else kind_of(value)
-    meant = _meant_path(body, reached, value, source)
+    meant = _similar_path(body, reached, value, source)
     error = ResponseMappingError(
         "response.missing",
         f"the service answered, but without `{source}`: `{reached}` holds {present or 'nothing'}",
@@ -116,12 +118,15 @@ def reply_line(record: Json | None, secrets: Secrets) -> str:
 
 
 _LOOKED_AT: Final = 200
-"""Members of a reply among which a name is looked for."""
+"""The most members of a reply among which a name is searched."""
 
 
-def _meant_path(body: Any, reached: str, value: Any, source: str) -> str:
-    """A path that leads somewhere instead of `source`, which leads to `value` at `reached` and no further: one segment
-    spelt otherwise, else the rest of the path below another member, else the last name elsewhere; or the empty text."""
+def _similar_path(body: Any, reached: str, value: Any, source: str) -> str:
+    """Return a similar path with a value, for `source`, which has `value` at `reached` and ends
+    there; empty for none.
+
+    It tries another spelling of one segment, then the rest of the path below another member, then
+    the last name elsewhere."""
     failed, *rest = source.removeprefix(f"{reached}.").split(".")
     if not isinstance(value, dict):
         return ""
@@ -134,7 +139,8 @@ def _meant_path(body: Any, reached: str, value: Any, source: str) -> str:
 
 
 def _find_name(body: Any, name: str) -> str:
-    """The path of the first member of this name, the nearest to the root; empty without one."""
+    """Return the path of the first member with this name, the nearest to the root; empty without
+    one."""
     waiting = deque([("response", body)])
     for _ in range(_LOOKED_AT):
         if not waiting:

@@ -27,7 +27,7 @@ from cogcli.protocols.live import request as request_mapping
 from cogcli.protocols.live import response as response_mapping
 from cogcli.protocols.live.answer_checks import check_answer
 from cogcli.protocols.live.breaker import Circuits, Passage
-from cogcli.protocols.live.request import Surroundings
+from cogcli.protocols.live.request import TemplateContext
 from cogcli.protocols.sent_file import read_file
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import lower_trust
@@ -208,7 +208,7 @@ class LiveRunner:
             row = PROTOCOLS.get(binding.protocol)
             keys = row.path_keys(service, binding) if row else ()
             template = self._templates[binding.id] = request_mapping.compile_template(
-                binding.request, around=Surroundings(service.values, self._read_file, keys)
+                binding.request, around=TemplateContext(service.values, self._read_file, keys)
             )
         return template
 

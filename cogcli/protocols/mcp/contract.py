@@ -17,7 +17,7 @@ from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,
     OperationContract,
-    Taken,
+    OperationInput,
     document_finding,
 )
 from cogcli.protocols.openapi.contract import object_findings
@@ -70,7 +70,7 @@ def mcp_findings(
         hint = suggestion(binding.operation, tools) or f"{list_known(sorted(tools))}; {refresh}"
         yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
         return
-    taken: dict[str, Taken] = {}
+    taken: dict[str, OperationInput] = {}
     title = f"tool `{binding.operation}`"
     parts = {key: key for key in binding.request}
     schemas = (tool.get("inputSchema"), tool.get("outputSchema"))

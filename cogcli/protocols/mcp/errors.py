@@ -25,7 +25,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.http.failures import OVERLOADED, failure
+from cogcli.protocols.http.failures import OVERLOADED, error_from_reply
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
     LOST,
@@ -251,7 +251,7 @@ class Refusals(NamedTuple):
             return LOST
         if rpc_error is not None and reply.status not in (*_CREDENTIALS, *OVERLOADED):
             return None
-        refused = failure(
+        refused = error_from_reply(
             request, reply, value, self.secrets, self.clock.now(), service=self.service
         )
         if refused is None:

@@ -20,7 +20,7 @@ from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,
     OperationContract,
-    Taken,
+    OperationInput,
     document_finding,
 )
 from cogcli.protocols.openapi.checks import CHANGING
@@ -68,7 +68,7 @@ def openapi_findings(
         return
     yield from _effect(binding, capability, operation)
     yield from _security(binding, service, operation)
-    taken: dict[str, Taken] = {}
+    taken: dict[str, OperationInput] = {}
     places: dict[str, RequestLocation] = {}
     blamed: set[str] = (
         set()
@@ -167,7 +167,7 @@ def _given_headers(binding: Binding, service: Service) -> set[str]:
 def _parameters(
     operation: OpenApiOperation,
     places: dict[str, RequestLocation],
-    taken: dict[str, Taken],
+    taken: dict[str, OperationInput],
     blamed: set[str],
 ) -> Iterator[ContractFinding]:
     keys = {(place.kind, place.name): key for key, place in places.items()}
@@ -186,7 +186,7 @@ def _parameters(
             message = f"`{key}` cannot be sent: {parameter.refused}"
             yield ContractFinding("wire.parameter", "E", ("request", key), message, key=True)
         else:
-            taken[key] = Taken(
+            taken[key] = OperationInput(
                 label, parameter.required, parameter.schema, parameter.deprecated, as_text=True
             )
 
@@ -194,7 +194,7 @@ def _parameters(
 def _body(
     operation: OpenApiOperation,
     places: dict[str, RequestLocation],
-    taken: dict[str, Taken],
+    taken: dict[str, OperationInput],
     blamed: set[str],
 ) -> Iterator[ContractFinding]:
     parts = {place.name: key for key, place in places.items() if place.kind == "body"}
@@ -214,7 +214,7 @@ def _body(
             message = f"`{whole[0]}` is the whole body, `{key}` a part of it"
             hint = "keep one of them"
             yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
-        taken[whole[0]] = Taken("body", body.required, body.schema)
+        taken[whole[0]] = OperationInput("body", body.required, body.schema)
         return
     yield from object_findings(
         body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed
@@ -224,7 +224,7 @@ def _body(
 def object_findings(
     schema: Any,
     parts: dict[str, str],
-    taken: dict[str, Taken],
+    taken: dict[str, OperationInput],
     title: str,
     code: str,
     *,
@@ -242,7 +242,7 @@ def object_findings(
         own = inside.properties.get(name)
         if own is not None:
             deprecated = isinstance(own, dict) and own.get("deprecated") is True
-            taken[key] = Taken(f"{prefix}{name}", name in inside.required, own, deprecated)
+            taken[key] = OperationInput(f"{prefix}{name}", name in inside.required, own, deprecated)
         elif inside.plain and (inside.closed or inside.properties):
             known = list(inside.properties)
             hint = (

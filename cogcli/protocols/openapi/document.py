@@ -24,7 +24,7 @@ from cogcli.base.json_pointer import DocumentFault, find_at
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.exchange import Reply, Seen, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Reply, json_reply
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest
 from cogcli.protocols.openapi.judge import (
@@ -50,7 +50,7 @@ class DocumentMock:
         self._document = OpenApiDocument(self._value)
         self._routes = routes_of(self._document)
 
-    def __call__(self, seen: Seen) -> Reply:
+    def __call__(self, seen: ReceivedRequest) -> Reply:
         """The answer to a request."""
         inside = seen.path.startswith(f"{self._base}/")
         found = match_route(self._routes, seen.path.removeprefix(self._base)) if inside else None
@@ -66,7 +66,7 @@ class DocumentMock:
             return _problem(422, f"{faults[0].pointer}: {faults[0].message}", faults)
         return self._answer(operation, seen)
 
-    def _answer(self, operation: OpenApiOperation, seen: Seen) -> Reply:
+    def _answer(self, operation: OpenApiOperation, seen: ReceivedRequest) -> Reply:
         wanted = _PREFER.search(seen.headers.get("prefer", ""))
         status = declared_status(operation, int(wanted[1])) if wanted else _good_status(operation)
         if status is None:

@@ -14,7 +14,7 @@ from cogcli.base.api_documents.openapi import OpenApiOperation, load_openapi
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols.http import headers, reply_body
-from cogcli.protocols.http.failures import document_failure, failure
+from cogcli.protocols.http.failures import document_failure, error_from_reply
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.http.parts import HttpParts, parts_by_document, parts_without_document
 from cogcli.protocols.http.url import url_of
@@ -51,7 +51,7 @@ class OpenApi:
         place = meta.url.partition("://")[2].partition("?")[0]
         name = f"{meta.method} /{place.partition('/')[2]}"
         try:
-            if error := failure(
+            if error := error_from_reply(
                 name, reply, value, self._secrets, self._http.now, service=request.service
             ):
                 raise error

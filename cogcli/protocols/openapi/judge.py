@@ -12,7 +12,7 @@ from cogcli.base.schema.validator import errors
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
-from cogcli.protocols.exchange import ObservedExchange, Seen
+from cogcli.protocols.exchange import ObservedExchange, ReceivedRequest
 from cogcli.protocols.exchange_checks import Check, Judge, schema_check
 
 _SHOWN: Final = 3
@@ -50,7 +50,7 @@ def join_faults(faults: list[RequestFault]) -> str:
 
 
 def parameter_faults(
-    operation: OpenApiOperation, seen: Seen, path_values: dict[str, str]
+    operation: OpenApiOperation, seen: ReceivedRequest, path_values: dict[str, str]
 ) -> list[RequestFault]:
     """The faults of path, query and headers, including undeclared query names."""
     query = parse_qs(seen.query, keep_blank_values=True)
@@ -73,7 +73,7 @@ def parameter_faults(
     ]
 
 
-def body_faults(operation: OpenApiOperation, seen: Seen) -> list[RequestFault]:
+def body_faults(operation: OpenApiOperation, seen: ReceivedRequest) -> list[RequestFault]:
     """The faults of the body: missing, no JSON, or breaches of its schema."""
     if operation.body is None:
         return [RequestFault("/body", "none is expected")] if seen.body else []

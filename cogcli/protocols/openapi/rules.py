@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from cogcli.base.errors import ServerFaultError
-from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply
 from cogcli.protocols.http.rules import (
     SHORT,
     address_case,
@@ -48,12 +48,12 @@ _NEEDED: Final = _MAPPED._replace(capability={"outputs": {"r": {"type": "any", "
 _PROXIES: Final = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
-def _zipped(body: bytes) -> Answering:
+def _zipped(body: bytes) -> Responder:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     return lambda seen: Reply(200, headers, (gzip.compress(body),))
 
 
-def _chat(content: str) -> Answering:
+def _chat(content: str) -> Responder:
     return lambda seen: json_reply({"choices": [{"message": {"content": content}}]})
 
 
@@ -71,7 +71,7 @@ def _not_retryable(ran: RuleRun) -> str:
     return "" if is_retryable else "it is no retryable fault of the server"
 
 
-def _keys(seen: Sequence[Seen]) -> tuple[int, int]:
+def _keys(seen: Sequence[ReceivedRequest]) -> tuple[int, int]:
     """How many requests there are, and with how many idempotency keys."""
     return len(seen), len({request.headers.get("idempotency-key") for request in seen})
 

@@ -15,7 +15,7 @@ from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,
     OperationContract,
-    Taken,
+    OperationInput,
     argument_findings,
     document_finding,
 )
@@ -43,7 +43,7 @@ def openrpc_findings(
     if method is None:
         return
     known = {
-        each.name: Taken(each.name, each.required, each.schema, each.deprecated)
+        each.name: OperationInput(each.name, each.required, each.schema, each.deprecated)
         for each in method.params
     }
     title = f"method `{method.name}`"

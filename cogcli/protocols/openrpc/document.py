@@ -25,7 +25,7 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.exchange import ObservedExchange, Reply, Seen, json_reply
+from cogcli.protocols.exchange import ObservedExchange, ReceivedRequest, Reply, json_reply
 from cogcli.protocols.exchange_checks import Check, Judge, schema_check
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest, document_error
@@ -45,7 +45,7 @@ class RpcMock:
         self._value = value
         self._document = OpenRpcDocument(add_examples(value))
 
-    def __call__(self, seen: Seen) -> Reply:
+    def __call__(self, seen: ReceivedRequest) -> Reply:
         """The answer to a request."""
         if seen.method != "POST":
             return json_reply(

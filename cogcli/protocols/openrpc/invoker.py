@@ -15,7 +15,7 @@ from cogcli.base.api_documents.openrpc import RpcMethod, load_openrpc
 from cogcli.base.errors import RequestMappingError, RuntimeErrorBase
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols.http import headers, reply_body
-from cogcli.protocols.http.failures import document_failure, failure, quote
+from cogcli.protocols.http.failures import document_failure, error_from_reply, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.http.url import json_bytes
 from cogcli.protocols.invoker import (
@@ -88,7 +88,7 @@ class OpenRpc:
     ) -> Any:
         name = f"`{request.operation}`"
         if id is None or not is_error(value, id):
-            error = failure(
+            error = error_from_reply(
                 name, reply, value, self._secrets, self._http.now, service=request.service
             )
             if error is not None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply
 from cogcli.protocols.http.rules import (
     SHORT,
     address_case,
@@ -64,20 +64,20 @@ _NO_JSON: Final = (
 
 
 def _case(
-    answering: Answering | Sequence[Reply], *, call: RuleCall = _RPC, **wanted: Any
+    answering: Responder | Sequence[Reply], *, call: RuleCall = _RPC, **wanted: Any
 ) -> RuleCase:
     return RuleCase(answering, call._replace(protocol="openrpc"), path=_PATH, **wanted)
 
 
-def _call(seen: Sequence[Seen]) -> Json:
+def _call(seen: Sequence[ReceivedRequest]) -> Json:
     found: Json = json.loads(seen[0].body)
     return found
 
 
-def _result(result: Any, **members: Any) -> Answering:
+def _result(result: Any, **members: Any) -> Responder:
     """A server that answers with this result; `members` replace those of the envelope, `_LEFT_OUT` removes one."""
 
-    def answering(seen: Seen) -> Reply:
+    def answering(seen: ReceivedRequest) -> Reply:
         answer = {
             "jsonrpc": "2.0",
             "id": json.loads(seen.body).get("id"),
@@ -89,8 +89,8 @@ def _result(result: Any, **members: Any) -> Answering:
     return answering
 
 
-def _error(code: Any, status: int = 200, message: Any = "no") -> Answering:
-    def answering(seen: Seen) -> Reply:
+def _error(code: Any, status: int = 200, message: Any = "no") -> Responder:
+    def answering(seen: ReceivedRequest) -> Reply:
         error = {"code": code, "message": message}
         return json_reply(
             {"jsonrpc": "2.0", "id": json.loads(seen.body).get("id"), "error": error}, status

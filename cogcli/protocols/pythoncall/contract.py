@@ -14,7 +14,7 @@ from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,
     OperationContract,
-    Taken,
+    OperationInput,
     argument_findings,
 )
 
@@ -69,9 +69,9 @@ def _functions(source: bytes) -> Mapping[str, Function]:
     return {node.name: node for node in tree.body if isinstance(node, Function)}
 
 
-def _taken(argument: ast.arg, *, required: bool) -> Taken:
+def _taken(argument: ast.arg, *, required: bool) -> OperationInput:
     types = _annotated(argument.annotation)
-    return Taken(argument.arg, required, {"type": sorted(types)} if types else None)
+    return OperationInput(argument.arg, required, {"type": sorted(types)} if types else None)
 
 
 def _annotated(node: Any) -> set[str]:

@@ -16,7 +16,13 @@ from cogcli.authoring.verification.loopback_server import Loopback
 from cogcli.authoring.verification.named_mocks import STAND_INS, canned_replies, stand_in
 from cogcli.base.api_documents.openapi import OpenApiDocument
 from cogcli.declarations.scenario_spec import CannedReply
-from cogcli.protocols.exchange import Answering, Reply, Seen, exchange_from_mock, json_reply
+from cogcli.protocols.exchange import (
+    ReceivedRequest,
+    Reply,
+    Responder,
+    exchange_from_mock,
+    json_reply,
+)
 from cogcli.protocols.openapi.document import DocumentMock
 from cogcli.protocols.openapi.judge import judge_exchange
 
@@ -90,7 +96,7 @@ def test_a_path_value_is_decoded_once_by_the_mock_and_by_the_judge(sent: str, pa
     }
     info = {"title": "t", "version": "1"}
     value = {"openapi": "3.1.0", "info": info, "paths": {"/things/{id}": {"get": operation}}}
-    seen = Seen("GET", f"/things/{sent}", "", {}, b"")
+    seen = ReceivedRequest("GET", f"/things/{sent}", "", {}, b"")
     reply = DocumentMock(value)(seen)
     assert reply.status == 204
     document = OpenApiDocument(value)
@@ -207,7 +213,7 @@ def test_canned_replies_come_in_turn_and_the_last_repeats() -> None:
 
 
 def test_a_taken_port_is_replaced_by_a_free_one() -> None:
-    answering: Answering = lambda seen: json_reply({})  # noqa: E731
+    answering: Responder = lambda seen: json_reply({})  # noqa: E731
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.protocols.exchange import Reply, Seen
+from cogcli.protocols.exchange import ReceivedRequest, Reply
 from cogcli.protocols.openrpc.document import RpcMock
 
 DOCUMENT = Path(__file__).parents[3] / "tooling/openrpc_scenarios/registry/documents/tides.json"
@@ -21,7 +21,7 @@ def mock() -> RpcMock:
 
 def asked(mock: RpcMock, call: Any, method: str = "POST") -> Reply:
     body = call if isinstance(call, bytes) else json.dumps(call).encode()
-    return mock(Seen(method, "/rpc", "", {}, body))
+    return mock(ReceivedRequest(method, "/rpc", "", {}, body))
 
 
 def answered(mock: RpcMock, call: Any) -> Any:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.base.errors import RequestMappingError
-from cogcli.protocols.live.request import Surroundings, compile_template
+from cogcli.protocols.live.request import TemplateContext, compile_template
 
 GIVEN: dict[str, Any] = {
     "s": "text", "n": 1.5, "i": 3, "b": True, "null": None, "o": {"a": {"b": [1, "two"]}}, "l": [[1], {"k": "v"}],
@@ -120,7 +120,7 @@ def test_an_absent_optional_leaves_nothing_inside_a_text(template: str, text: st
 @pytest.mark.parametrize("value", ["a ${input.gone}", ["x", "${input.gone}b"]])
 def test_a_text_of_a_path_lacks_nothing(value: Any) -> None:
     template = compile_template(
-        {"id": value, "q": "a ${input.gone}"}, around=Surroundings(path_keys={"id"})
+        {"id": value, "q": "a ${input.gone}"}, around=TemplateContext(path_keys={"id"})
     )
     with pytest.raises(
         RequestMappingError, match=r"`input\.gone` is missing .* another path"
