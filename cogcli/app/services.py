@@ -23,7 +23,7 @@ from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvokerContext
-from cogcli.protocols.live_document import DocumentKind, live_document
+from cogcli.protocols.live_document import DocumentKind, fetch_document
 from cogcli.protocols.mcp.connect import identity
 from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.protocols.mcp.pins import Pins, find_changed_fields, lock_path, read_locked, write_lock
@@ -121,7 +121,7 @@ def _refresh_document(
             hint="write spec_ref: NAME.json in its file; then --accept fetches it",
         )
     context = _invoker_context(settings)
-    now = context.secrets.mask_known(live_document(service, context, SECONDS))
+    now = context.secrets.mask_known(fetch_document(service, context, SECONDS))
     try:
         new = kind.parse(now)
     except DocumentFault as fault:

@@ -23,7 +23,7 @@ from cogcli.protocols.contract_finding import (
     OperationContract,
     OperationInput,
 )
-from cogcli.protocols.type_fit import describe_schema, drop_null, misfit, misfit_as_text
+from cogcli.protocols.type_fit import describe_schema, drop_null, find_misfit, find_misfit_as_text
 from cogcli.specs.binding_shape import RESPONSE_PATH
 from cogcli.specs.template import (
     DATA,
@@ -94,7 +94,7 @@ def _request_findings(
             said = f"gives {describe_schema(value.schema)}, {wire.title} expects {describe_schema(taken.schema)}"
             yield ContractFinding("wire.type", "E", path, f"`{key}`: {subject}{said}")
         return
-    compare = misfit_as_text if taken.as_text else misfit
+    compare = find_misfit_as_text if taken.as_text else find_misfit
     found = compare(taken.schema, value.schema, who="the service")
     if found:
         yield ContractFinding("wire.type", found.severity, path, f"`{key}`: {subject}{found.said}")
@@ -164,7 +164,7 @@ def _output_findings(
         yield ContractFinding("wire.optional", "W", path, message, hint)
     if null and types != {"null"}:
         narrow = drop_null(narrow)
-    found = misfit(schema_of(field), narrow, who=f"output `{name}`")
+    found = find_misfit(schema_of(field), narrow, who=f"output `{name}`")
     if found:
         yield ContractFinding("wire.type", found.severity, path, f"`{source}` {found.said}")
 

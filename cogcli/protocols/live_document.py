@@ -1,5 +1,6 @@
-"""The document that a service publishes now. The rules of a call hold for these requests too: addresses, headers,
-deadline, caps."""
+"""Downloads of the document that a service publishes.
+
+These requests follow the rules of calls: addresses, headers, deadline, caps."""
 
 from __future__ import annotations
 
@@ -32,24 +33,25 @@ _JSON: Final = "application/json"
 
 
 class DocumentKind(NamedTuple):
-    """How the documents of one protocol are read, fetched and compared.
+    """The functions for documents of one protocol.
 
-    `noun` names what they describe; `parse` gives the document of a value, which has `names`, and raises DocumentFault;
-    `changes` those from an older one, None where there was none, to a newer; `fetch` the one that is published now.
-    """
+    `noun` names the things that they describe. `parse` converts a value to a document with `names`,
+    or raises DocumentFault. `changes` compares an older document, or None, with a newer one.
+    `fetch` downloads the published one."""
 
     noun: str
     parse: Callable[[Json], Any]
     changes: Callable[[Any, Any], tuple[ContractChange, ...]]
     fetch: Callable[[DocumentRequest], Json]
     judge: Callable[[Binding, Service], Judge | None]
-    """The checks of a binding's calls by the document, None without one; raises DocumentFault."""
+    """Returns the checks of a binding's calls by the document, None without one. It raises
+    DocumentFault."""
     mock: Callable[[Json, Service], Responder]
-    """A server that answers as the document says; raises DocumentFault."""
+    """Returns a server that answers by the document. It raises DocumentFault."""
 
 
 def document_server(service: Service) -> Responder | None:
-    """A mock server by the service's document; None without one. Raises DocumentFault."""
+    """Return a mock server by the service's document; None without one. Raise DocumentFault."""
     described, identity = PROTOCOLS[service.kind].document, identity_of(service)
     if described is None or identity is None:
         return None
@@ -60,16 +62,17 @@ def document_server(service: Service) -> Responder | None:
 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:
-    """The checks of a binding's calls by its service's document; None without one. Raises DocumentFault."""
+    """Return the checks of a binding's calls by its service's document; None without one. Raise
+    DocumentFault."""
     described = PROTOCOLS[service.kind].document
     return described().judge(binding, service) if described else None
 
 
-def live_document(service: Service, context: InvokerContext, seconds: float) -> Json:
-    """The document that a service of a protocol with documents publishes now; every `$ref` in it resolves.
+def fetch_document(service: Service, context: InvokerContext, seconds: float) -> Json:
+    """Return the document that a service publishes now; every `$ref` in it resolves.
 
-    Raises what a call raises; RejectedError where there is none, ServerFaultError where the reply is not a document.
-    """
+    Raise the errors of a call, RejectedError if there is no document, and ServerFaultError if the
+    reply is not one."""
     described = PROTOCOLS[service.kind].document
     if described is None:
         text = f"service `{service.id}`: a service of kind {service.kind} publishes no document"
@@ -82,7 +85,7 @@ def live_document(service: Service, context: InvokerContext, seconds: float) -> 
 
 
 class DocumentRequest:
-    """The requests for one service's document, over connections of their own."""
+    """The requests for one service's document, over separate connections."""
 
     def __init__(self, service: Service, context: InvokerContext, deadline: float) -> None:
         self.service = service
@@ -109,7 +112,7 @@ class DocumentRequest:
         return error_from_reply(name, reply, value, self.secrets, self._http.now)
 
     def exchange(self, method: str, url: str, value: Any) -> HttpReply:
-        """The reply to a request whose body is this JSON value, None for none."""
+        """Send a request with this JSON value as its body, None for no body, and return the reply."""
         media = _JSON if value is not None else ""
         ours = headers.default_headers(
             self._request, accept=f"{_JSON}, */*;q=0.5", content_type=media
@@ -120,7 +123,7 @@ class DocumentRequest:
         return self._http.exchange(self._request, self._limits, outgoing)[0]
 
     def document(self, data: bytes, where: str, name: str) -> Json:
-        """The document in these bytes, found at `where`. Raises ServerFaultError."""
+        """Return the document in these bytes, found at `where`. Raise ServerFaultError."""
         try:
             return parse_document(data, name)
         except DocumentFault as fault:
@@ -131,5 +134,5 @@ class DocumentRequest:
 
 
 def document_error(text: str) -> ServerFaultError:
-    """The error of a reply that is not a document."""
+    """Return the error of a reply that is not a document."""
     return ServerFaultError("call.server-error", text, left=True)

@@ -34,7 +34,8 @@ class ReportedReply(ReplyChoice):
 
 
 class ModelUsage(NamedTuple):
-    """What a reply reports at the top of its body; a member is None where it is absent or malformed."""
+    """The usage that a reply reports at the top of its body. A member is None if it is absent or
+    malformed."""
 
     usage: dict[str, int] | None = None
     model: str | None = None
@@ -53,10 +54,10 @@ class ModelUsage(NamedTuple):
 
 
 def usage_of(body: Any, usage: Json | None = None) -> ModelUsage:
-    """The usage of a reply. Never raises: these members are written by the service and may be of any form.
+    """Return the usage of a reply. It never raises: the service writes these members in any form.
 
-    `usage` is a usage object from outside the body; where it holds a valid count, that of the body is ignored.
-    """
+    `usage` is a usage object from outside the body; if it has a valid count, that of the body is
+    ignored."""
     reply = read_record(ReportedReply, body)
     counts, refused = _token_counts(usage)
     if counts is None:
@@ -67,7 +68,8 @@ def usage_of(body: Any, usage: Json | None = None) -> ModelUsage:
 
 
 def _token_counts(usage: Json | None) -> tuple[dict[str, int] | None, tuple[str, ...]]:
-    """The valid `*_tokens` counts of a usage object, None without one, and a notice per invalid one. Null is absent."""
+    """Return the valid `*_tokens` counts of a usage object, None without any, and a notice per
+    invalid one. Null means absent."""
     if usage is None:
         return None, ()
     counts: dict[str, int] = {}

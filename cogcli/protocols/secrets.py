@@ -1,5 +1,6 @@
-"""Secrets of a call (docs/reference/service.md#secrets): resolved when they are needed, given to the redactor before
-anyone else, kept nowhere else."""
+"""Secrets of a call (docs/reference/service.md#secrets).
+
+They are resolved on demand, passed to the redactor first, and stored nowhere else."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBL
 
 
 class Secrets:
-    """Resolves references of trusted layers. `learn` gets every value before it is returned."""
+    """Resolves references of trusted layers. `learn` receives every value before it is returned."""
 
     def __init__(self, environ: Mapping[str, str], learn: Callable[[str], None]) -> None:
         self._environ = environ
@@ -33,31 +34,38 @@ class Secrets:
         self._known = Redactor()
 
     def mask_text(self, text: str) -> str:
-        """The text with the secrets resolved so far masked. Mask before cutting: half a secret is not recognized."""
+        """Return the text with the secrets resolved so far masked.
+
+        Mask before cutting: half a secret is not recognized."""
         return self._known.mask_text(text)
 
     def cut_text(self, text: str, most: int) -> str:
-        """The masked text, cut to `most` characters after it was masked; an ellipsis ends a text that was cut."""
+        """Return the masked text, cut to `most` characters after masking; an ellipsis ends a text
+        that was cut."""
         masked = self._known.mask_text(text)
         return masked if len(masked) <= most else f"{masked[: most - 1]}…"
 
     def mask_bytes(self, data: bytes) -> bytes:
-        """The bytes with the secrets resolved so far masked; the same bytes without one. They may be no text."""
+        """Return the bytes with the secrets resolved so far masked, unchanged without one. They may
+        be no text."""
         text = data.decode("latin-1")
         masked = self._known.mask_text(text)
         return data if masked is text else masked.encode("latin-1")
 
     def mask_value(self, value: Any) -> Any:
-        """A JSON value with the secrets resolved so far masked, and every value under a key that names a secret."""
+        """Return a JSON value with the secrets resolved so far masked, and every value under a key
+        that names a secret."""
         return self._known.mask(value)
 
     def mask_known(self, value: Any) -> Any:
-        """A JSON value with the secrets resolved so far masked, whatever its keys are named."""
+        """Return a JSON value with the secrets resolved so far masked, under any keys."""
         return self._known.mask_known(value)
 
     def check_quietly(self, check: Callable[[_Value], _Result], value: _Value) -> _Result:
-        """The result of a check of a foreign value. Its errors quote the value, shortened: where the check fails and
-        the value holds a secret, the masked value is checked instead. Raises what the check raises."""
+        """Return the result of a check of a foreign value. Raise the errors of the check.
+
+        Its errors quote the value. If the check fails and the value holds a secret, the masked
+        value is checked instead."""
         try:
             return check(value)
         except RuntimeErrorBase:
@@ -67,7 +75,8 @@ class Secrets:
         return check(masked)
 
     def resolve(self, ref: str) -> str:
-        """The value of an `auth_ref`. Raises ServiceResolutionError `env.missing`, `env.extra`."""
+        """Return the value of an `auth_ref`. Raise ServiceResolutionError `env.missing` or
+        `env.extra`."""
         if ref.startswith(_FILE):
             value = _from_file(ref[len(_FILE) :])
         elif ref.startswith(_KEYRING):
@@ -80,7 +89,8 @@ class Secrets:
         return value
 
     def expand(self, text: str) -> str:
-        """A header or environment value, each `${NAME}` replaced once. Raises ServiceResolutionError `env.missing`."""
+        """Return a header or environment value with each `${NAME}` replaced once. Raise
+        ServiceResolutionError `env.missing`."""
         return PLACEHOLDER.sub(lambda match: self.resolve(_ENV + match[1]), text)
 
     def _variable(self, name: str) -> str:
@@ -88,7 +98,7 @@ class Secrets:
         if not value:
             state = "empty" if name in self._environ else "not set"
             raise _missing(f"environment variable `{name}` is {state}", f"export {name}=…")
-        if bad_byte(value):  # naming the byte would give away part of the secret
+        if bad_byte(value):  # naming the byte would reveal part of the secret
             raise _missing(f"environment variable `{name}` is not UTF-8", f"export {name}=…")
         return value
 
@@ -129,7 +139,7 @@ def _from_keyring(name: str) -> str:
         raise _keyring_error("this needs `keyring`, which is not installed") from error
     try:
         value: str | None = keyring.get_password(service, user)
-    except Exception as error:  # backends raise what they like
+    except Exception as error:  # backends raise any exception
         raise _keyring_error(f"no usable keyring: {type(error).__name__}") from error
     if not value:
         raise _missing(f"the keyring holds nothing for `{name}`", f"keyring set {service} {user}")

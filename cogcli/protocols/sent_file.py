@@ -1,4 +1,5 @@
-"""Files in a request: what is sent of one, and what is recorded in its place (docs/reference/binding.md#files)."""
+"""Files in a request: their sent form, and the record that replaces their content
+(docs/reference/binding.md#files)."""
 
 from __future__ import annotations
 
@@ -27,29 +28,29 @@ _MEDIA: Final = (
     (b"\xff\xf3", 0, "audio/mpeg", "mp3"),
     (b"\xff\xf2", 0, "audio/mpeg", "mp3"),
 )
-"""First bytes, their offset, media type and short name of what a model is sent."""
+"""First bytes, their offset, media type and short name of files that a model accepts."""
 
 
 class FileText(str):
-    """The text that is sent of a file. `about` stands for it in the record: path, size, hash, form."""
+    """The sent text of a file. `about` replaces it in the record: path, size, hash, form."""
 
     __slots__ = ("about",)
     about: dict[str, Any]
 
 
 def read_file(path: str, form: str, reads: Reads | None) -> str:
-    """What is sent of a regular file of at most 25 MB: `base64`, a `data_url`, or the name of its `format`.
+    """Return the sent form of a regular file of at most 25 MB: `base64`, a `data_url`, or the name
+    of its `format`.
 
-    `reads`: which files may be read; None for any. Raises RequestMappingError `request.value`, `request.size`, and
-    ReadRefused.
-    """
+    `reads` are the readable files, None for any. Raise RequestMappingError `request.value` or
+    `request.size`, or ReadRefused."""
     shown = visible(path[:_SHOWN])
     try:
         data = read_regular(reads.checked_path(path) if reads else path, limit=MAX_FILE)
     except FileRefused as refused:
         code = "request.size" if refused.reason == "too-large" else "request.value"
         raise RequestMappingError(code, f"`{shown}` {refused.message}", left=False) from refused
-    media, name = _kind(data)
+    media, name = _detect_media(data)
     if form == "format":
         if not name:
             text = f"`{shown}` is no png, jpeg, gif, webp, wav or mp3 by its first bytes"
@@ -66,14 +67,14 @@ def read_file(path: str, form: str, reads: Reads | None) -> str:
     return sent
 
 
-def _kind(data: bytes) -> tuple[str, str]:
-    """Media type and short name by the first bytes; the name is empty for others."""
+def _detect_media(data: bytes) -> tuple[str, str]:
+    """Return media type and short name by the first bytes; the name is empty for other files."""
     fits = (row for row in _MEDIA if data[row[1] :].startswith(row[0]))
     return next(((media, name) for _, _, media, name in fits), ("application/octet-stream", ""))
 
 
 def sent_value(value: Any) -> Any:
-    """A payload as it goes out."""
+    """Return a payload as it is sent."""
     if isinstance(value, FileText):
         return str(value)
     if isinstance(value, dict):
@@ -82,7 +83,7 @@ def sent_value(value: Any) -> Any:
 
 
 def recorded_value(value: Any) -> Any:
-    """A payload as it is recorded: of a file its path, size and hash."""
+    """Return a payload as it is recorded: a file becomes its path, size and hash."""
     if isinstance(value, FileText):
         return dict(value.about)
     if isinstance(value, dict):

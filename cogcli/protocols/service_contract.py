@@ -1,9 +1,10 @@
-"""Bindings against the documents, locks and sources of their services (docs/reference/protocols.md#wire-checks).
+"""Checks of bindings against the documents, locks and sources of their services
+(docs/reference/protocols.md#wire-checks).
 
-1. Only bindings that are needed are checked: of one skill's closure the chosen ones and their fallbacks.
-2. A verdict depends on the binding, its capability, its service, and the bytes of the document, the lock or the source.
-   It is kept in the compiled cache under the digest of these, so that a warm run parses no document.
-"""
+1. Only needed bindings are checked: for one skill's closure, the chosen ones and their fallbacks.
+2. A verdict depends on the binding, its capability, its service, and the bytes of the document, the
+   lock or the source. It is kept in the compiled cache under the digest of these, so that a warm
+   run parses no document."""
 
 from __future__ import annotations
 
@@ -38,10 +39,10 @@ _MAX_SOURCE: Final = 4 * 1024 * 1024
 def check_contracts(
     protocol: ProtocolRow, context: CheckContext, name: str, bindings: Iterable[Binding]
 ) -> None:
-    """Report where the bindings of one protocol contradict what describes their services, and faults of that.
+    """Report contradictions between the bindings of one protocol and the descriptions of their
+    services, and faults of these.
 
-    In a whole catalog services without bindings are checked as well.
-    """
+    In a whole catalog, services without bindings are checked as well."""
     catalog = context.catalog
     checks = _ContractChecks(context, protocol)
     services = (
@@ -135,13 +136,13 @@ class _ContractChecks:
     def _findings(
         self, names: tuple[str, ...], source: Source, judge: Callable[[], Iterable[ContractFinding]]
     ) -> Iterable[ContractFinding]:
-        """The cached findings, else new ones, which are cached."""
+        """Return the cached findings, else new ones, which are then cached."""
         catalog = self._context.catalog
         cache = catalog.places.cache if isinstance(catalog.places, FilePlaces) else None
         if cache is None or any(name not in catalog.raw for name in names):
             return judge()
         raw = [catalog.raw[name] for name in names]
-        # After a change of the modules of these checks old verdicts are not found.
+        # A change in the modules of these checks invalidates old verdicts.
         rules_modified_at = newest_change("specs/checks", "protocols", "schema", "documents")
         key = digest_of([raw, source.digest, rules_modified_at])
         kept = cache.get(_KIND, key)
@@ -149,7 +150,7 @@ class _ContractChecks:
             found = list(judge())
             cache.keep(_KIND, key, CompiledFile({}, [[*finding] for finding in found]))
             return found
-        if not kept.warnings:  # a warm run loads nothing that judges
+        if not kept.warnings:  # a warm run loads no checking code
             return []
         from cogcli.protocols.contract_finding import ContractFinding
 
@@ -169,13 +170,14 @@ def _report(report: ProblemReport, subject: str, finding: ContractFinding) -> No
 
 
 def _line(text: str) -> str:
-    """Text with foreign parts as one line of at most 500 characters."""
+    """Return text with foreign parts as one line of at most 500 characters."""
     plain = "".join(char if char.isprintable() else " " for char in text)
     return plain if len(plain) <= _MAX_LENGTH else f"{plain[: _MAX_LENGTH - 1]}…"
 
 
 def source_bytes(service: Service, described_by: str) -> bytes | None:
-    """The bytes that describe a service, or the reason why they cannot be read; None without any."""
+    """Return the bytes that describe a service, or the reason why they cannot be read; None without
+    any."""
     if described_by == LOCK:
         from cogcli.specs.lock import MAX_BYTES, NAME
 
@@ -202,7 +204,7 @@ def _module_bytes(module: str, root: str) -> bytes | None:
 
 
 def source_file(service: Service, described_by: str) -> str:
-    """The real path of a service's document or lock; empty if it has been removed."""
+    """Return the real path of a service's document or lock; empty if it was removed."""
     from cogcli.base.api_documents.loader import identity_of
     from cogcli.specs.lock import lock_identity
 
@@ -214,7 +216,8 @@ def source_file(service: Service, described_by: str) -> str:
 
 
 def _bytes(path: str, limit: int) -> bytes:
-    """A file's bytes, or the reason why it cannot be read, on which the verdict then depends."""
+    """Return a file's bytes, or the reason why it cannot be read, on which the verdict then
+    depends."""
     try:
         return read_regular(path, limit=limit)
     except FileRefused as refused:

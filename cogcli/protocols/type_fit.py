@@ -1,4 +1,5 @@
-"""Messages about values that do not fit a schema (`wire.type`): none fits, some may not, or it is not known."""
+"""Messages about values that do not fit a schema (`wire.type`): none fits, some may not, or the
+result is unknown."""
 
 from __future__ import annotations
 
@@ -20,18 +21,19 @@ _EVERY: Final = frozenset(TYPES)
 _OPTIONAL: Final = frozenset(
     ("anyOf", "default", "examples", "deprecated", "readOnly", "writeOnly")
 )
-"""The keywords of an optional value as frameworks write it: a schema, or null."""
+"""The keywords of an optional value in documents of frameworks: a schema, or null."""
 
 
 class Misfit(NamedTuple):
-    """A misfit of two schemas: a severity and a message."""
+    """A mismatch of two schemas: a severity and a message."""
 
     severity: Severity
     said: str
 
 
-def misfit(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
-    """The misfit where not every value of `narrow` fits `wide`, the schema of `who`; None where all fit."""
+def find_misfit(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
+    """Return the mismatch if some value of `narrow` does not fit `wide`, the schema of `who`; None
+    if all fit."""
     cover = covers(wide, narrow)
     if cover.verdict == "yes":
         return None
@@ -43,22 +45,23 @@ def misfit(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
     return Misfit("E", f"gives {describe_schema(narrow)}, {who} expects {describe_schema(wide)}")
 
 
-def misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
-    """The misfit of values written into a path, a query or a header: numbers become text, lists are repeated."""
+def find_misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
+    """Return the mismatch of values in a path, a query or a header: numbers become text, lists are
+    repeated."""
     given = types_of(narrow) - {"null"}
     if given and given <= {"object"}:
         return Misfit("E", f"gives {describe_schema(narrow)}, which cannot be written there")
     taken = types_of(wide)
     if "array" in taken and "array" not in given and not taken & given:
         items = schema_at(wide, ("0",))
-        return misfit_as_text(items.schema, narrow, who=who) if items else None
+        return find_misfit_as_text(items.schema, narrow, who=who) if items else None
     if given <= _SCALAR_TEXT and taken == {"string"}:
         ready = normalize(wide)
         plain = ready is not None and ready.schema == {"type": "string"}
         return None if plain else _possible_misfit(UNKNOWN, narrow, wide, who)
     if given == {"string"} and "string" not in taken and taken & _SCALAR_TEXT:
         return _misfit_of_text(wide, narrow, who)
-    return misfit(wide, _without_null(narrow), who=who)
+    return find_misfit(wide, _without_null(narrow), who=who)
 
 
 def _misfit_of_text(wide: Any, narrow: Any, who: str) -> Misfit | None:
@@ -66,7 +69,7 @@ def _misfit_of_text(wide: Any, narrow: Any, who: str) -> Misfit | None:
     read = _parse_fixed_text(narrow)
     if read is None:
         return Misfit("W", f"gives text, {who} reads {describe_schema(wide)} out of it")
-    return misfit(wide, {"const": read}, who=who)
+    return find_misfit(wide, {"const": read}, who=who)
 
 
 def _without_null(narrow: Any) -> Any:
@@ -76,7 +79,7 @@ def _without_null(narrow: Any) -> Any:
 
 
 def _parse_fixed_text(narrow: Any) -> Any:
-    """The number or boolean that a constant text is read as, None for any other schema."""
+    """Return the number or boolean that a constant text is read as, None for any other schema."""
     text = narrow.get("const") if isinstance(narrow, dict) else None
     try:
         return orjson.loads(text) if isinstance(text, str) else None
@@ -85,7 +88,7 @@ def _parse_fixed_text(narrow: Any) -> Any:
 
 
 def drop_null(schema: Any) -> Any:
-    """A schema without null."""
+    """Return a schema without null."""
     types = sorted(types_of(schema) - {"null"})
     if not isinstance(schema, dict):
         return {"type": types}
@@ -111,14 +114,15 @@ def _possible_misfit(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
 
 
 def _misfit_place(wide: Any, value: Any) -> str:
-    """The place of the first breach inside a value, for a message; empty if it is the value itself."""
+    """Return the place of the first breach inside a value, for a message; empty for the value
+    itself."""
     for place, text in errors(wide, value) if isinstance(value, dict | list) else ():
         return f"`{place}`: {text}" if place else text
     return ""
 
 
 def describe_schema(schema: Any) -> str:
-    """A schema as a short phrase: its types, or its choices."""
+    """Return a schema as a short phrase: its types, or its choices."""
     if isinstance(schema, dict) and "const" in schema:
         return preview(schema["const"])
     if isinstance(schema, dict) and isinstance(schema.get("enum"), list):

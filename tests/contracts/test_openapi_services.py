@@ -82,7 +82,7 @@ def test_text_and_nothing_are_replies_too(notes: Any, tmp_path: Path) -> None:
 
 
 def test_the_service_gives_the_document_it_goes_by(notes: Any) -> None:
-    from cogcli.protocols.live_document import live_document
+    from cogcli.protocols.live_document import fetch_document
 
     url, document = notes
     service = Service(
@@ -92,7 +92,7 @@ def test_the_service_gives_the_document_it_goes_by(notes: Any) -> None:
         trusted=True,
         settings={"base_url": f"{url}/v1"},
     )
-    assert live_document(service, surroundings(), 10) == json.loads(json.dumps(document))
+    assert fetch_document(service, surroundings(), 10) == json.loads(json.dumps(document))
 
 
 def test_calls_go_through_the_environments_proxy_where_that_is_asked_for(project: Any) -> None:

@@ -101,13 +101,13 @@ def test_a_notification_is_answered_by_nothing(sums: Any, tmp_path: Path) -> Non
 
 
 def test_the_service_gives_the_document_it_goes_by(sums: Any) -> None:
-    from cogcli.protocols.live_document import live_document
+    from cogcli.protocols.live_document import fetch_document
 
     url, document = sums
     service = Service(
         id="sums", kind="openrpc", network="private", trusted=True, settings={"url": url}
     )
-    assert live_document(service, surroundings(), 10) == json.loads(json.dumps(document))
+    assert fetch_document(service, surroundings(), 10) == json.loads(json.dumps(document))
 
 
 def test_each_item_of_a_foreach_is_a_request_of_its_own(project: Any) -> None:

@@ -45,8 +45,7 @@ def reply_record(reply: HttpReply, value: Any, secrets: Secrets, *, is_value: bo
     """Return a reply for an attempt's record: its JSON value, else its text, else its bytes in
     base64.
 
-    Bytes that contain a secret are left out, because the secret could not be masked after the
-    encoding."""
+    Secrets are masked before the encoding, since they could not be found in base64."""
     names = sorted({name.lower() for name, _ in reply.headers})
     body = {"body": value} if is_value else _text_or_base64(secrets.mask_bytes(reply.body))
     return {"media_type": media_type(reply), "headers": names, **body}

@@ -35,18 +35,19 @@ from cogcli.specs.selection import Selection
 
 DEFAULT_TIMEOUT: Final = 30.0
 START_TIMEOUT: Final = 60.0
-"""For the start of a program whose service says nothing: `npx` and `uvx` fetch what they start, the first time."""
+"""Seconds for the start of a program if its service sets no limit: `npx` and `uvx` download on the
+first start."""
 
 Choose = Callable[[str], Selection]
-"""Selects the binding chain of a capability id. Raises BindingResolutionError."""
+"""A function that selects the binding chain of a capability id. It raises BindingResolutionError.
+"""
 
 
 class LiveRunner:
-    """Calls services. Chains are chosen once and stay for the run.
+    """Calls services. Chains are chosen once per run.
 
-    `selected`: on resume, the chains chosen when the run began. Nothing else is called, and of them only the bindings
-    that are still eligible.
-    """
+    `selected`: on resume, the chains from the start of the run. Only their bindings that are still
+    eligible are called."""
 
     def __init__(
         self,
@@ -76,13 +77,14 @@ class LiveRunner:
         return chain
 
     def pinned(self) -> Json:
-        """By capability id its chain and why it was chosen; without an eligible binding it is left out."""
+        """Return the chain of each capability, with its explanation. A capability without an
+        eligible binding is left out."""
         chains: Json = {}
         for capability_id in self._catalog.capabilities:
             try:
                 chain = self.chain(capability_id)
             except RuntimeErrorBase:
-                continue  # not needed by any step, or reported by the checks before the run
+                continue  # no step needs it, or the checks before the run reported it
             chains[capability_id] = chain.to_payload()
         return chains
 
@@ -125,12 +127,12 @@ class LiveRunner:
                 passage.note_success()
                 return answer
             finally:
-                passage.note_abandoned()  # counts where nothing was reported: a bug, or the end of the process
+                passage.note_abandoned()  # counts only if nothing was reported: a bug, or the process ends
 
     def _answer(
         self, attempt: Attempt, binding: Binding, request: InvocationRequest, limits: CallLimits
     ) -> Answer:
-        """Send the request and map what comes back."""
+        """Send the request and map the reply."""
         try:
             invoker = self._invoker(binding.protocol)
             limits.cancel.leave()
@@ -156,8 +158,10 @@ class LiveRunner:
     def _map_body(
         self, body: Any, attempt: Attempt, binding: Binding, request: InvocationRequest
     ) -> Json:
-        """The checked outputs in a reply. Errors quote the reply, shortened: where it does not fit and holds a secret,
-        the masked reply is mapped instead."""
+        """Return the checked outputs in a reply.
+
+        Errors quote the reply. If a reply that does not fit holds a secret, the masked reply is
+        mapped instead."""
         try:
             return self._map_checked(body, attempt, binding, request)
         except RuntimeErrorBase:
@@ -228,7 +232,8 @@ class LiveRunner:
 
 
 def _restrict_chain(now: BindingChain, before: BindingChain) -> BindingChain:
-    """The earlier chain without the bindings that are no longer eligible; those are among `passed_over`."""
+    """Return the earlier chain without bindings that are no longer eligible; those move to
+    `passed_over`."""
     known = {member.binding_id for member in before.members}
     members = tuple(member for member in now.members if member.binding_id in known)
     lost = tuple(each for each in now.passed_over if each.binding_id in known)
@@ -257,17 +262,18 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
 
 
 def start_seconds(service: Service) -> float:
-    """Seconds that the start of a service may take in addition to the limit of a call; 0 if it starts no program.
+    """Return the seconds that the start of a service adds to the limit of a call; 0 if it starts no
+    program.
 
-    A limit of the binding itself bounds the start, too.
-    """
+    A limit of the binding itself limits the start, too."""
     if "command" not in service.settings:
         return 0.0
     return float(service.metadata.timeout_seconds or START_TIMEOUT)
 
 
 def _report_abandoned(passage: Passage, deadline: float) -> None:
-    """Report an attempt whose result is dropped: a timeout past its deadline, else no fault of the service."""
+    """Report an attempt whose result is dropped: a timeout past its deadline, else no fault of the
+    service."""
     if time.monotonic() >= deadline:
         passage.note_failure("call.timeout")
     else:

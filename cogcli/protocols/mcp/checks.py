@@ -1,4 +1,5 @@
-"""mcp: its shipped server exists, or its program can be started (docs/reference/protocols.md#mcp-stdio)."""
+"""mcp: checks that a shipped server exists, or that a program can be started
+(docs/reference/protocols.md#mcp-stdio)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def check_service(context: CheckContext, service: Service) -> None:
 
 
 class ProgramFault(NamedTuple):
-    """Why a program cannot be started: the key of the service at fault, a message, a hint."""
+    """The reason why a program cannot be started: the faulty key of the service, a message, a hint."""
 
     key: str
     text: str
@@ -39,7 +40,8 @@ class ProgramFault(NamedTuple):
 
 
 def find_program_fault(service: Service, environ: Mapping[str, str]) -> ProgramFault | None:
-    """Why the program of a service cannot be started; None where it can, there is none, or it is not known."""
+    """Return why the program of a service cannot be started; None if it can, if there is none, or
+    if it is unknown."""
     command, directory = service.settings.get("command"), service.settings.get("cwd") or ""
     search = (service.settings.get("env") or {}).get("PATH") or environ.get("PATH", os.defpath)
     if not command or PLACEHOLDER.search(search):

@@ -1,5 +1,5 @@
-"""How the server of an mcp service is reached: its program or its URL (docs/reference/protocols.md#mcp-stdio,
-docs/reference/protocols.md#mcp-http)."""
+"""Connections to the server of an mcp service, by its program or its URL
+(docs/reference/protocols.md#mcp-stdio, docs/reference/protocols.md#mcp-http)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 _BYTECODE: Final = "PYTHONPYCACHEPREFIX"
-"""The variable of the folder in which Python keeps and looks for bytecode."""
+"""The variable with the folder in which Python stores bytecode."""
 _PYTHON: Final = re.compile(r"python[\d.]*(?:\.exe)?")
 
 
 def require_trust(service: Service) -> None:
-    """Raises ServiceResolutionError `service.untrusted` for a program of an untrusted layer."""
+    """Raise ServiceResolutionError `service.untrusted` for a program of an untrusted layer."""
     if "command" in service.settings and not service.trusted:
         text = f"service `{service.id}`: this project may not start programs of its own"
         raise ServiceResolutionError(
@@ -42,7 +42,7 @@ def require_trust(service: Service) -> None:
 
 
 def require_sdk() -> None:
-    """Import the SDK. Raises ServiceResolutionError `env.extra` with the line that installs it."""
+    """Import the SDK. Raise ServiceResolutionError `env.extra` with the install command."""
     import logging
 
     try:
@@ -51,7 +51,7 @@ def require_sdk() -> None:
         hint = "pip install 'cogcli[mcp]'"
         text = "this needs `mcp`, which is not installed"
         raise ServiceResolutionError("env.extra", text, hint=hint, left=False) from error
-    # The SDK logs what our records hold already; without a handler, Python would print it to stderr.
+    # The SDK logs data that our records already contain; without a handler, Python would print it to stderr.
     for name in ("mcp", "client"):
         logger = logging.getLogger(name)
         logger.propagate = False
@@ -60,10 +60,10 @@ def require_sdk() -> None:
 
 
 def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpTransport]:
-    """A factory of connections to a service's server.
+    """Return a factory of connections to a service's server.
 
-    Raises ServiceResolutionError where a secret is missing, SafetyScopeError for an address that is not allowed.
-    """
+    Raise ServiceResolutionError if a secret is missing, SafetyScopeError for an address that is not
+    allowed."""
     if "url" in service.settings:
         from cogcli.protocols.mcp.http import StreamableHttp
 
@@ -80,7 +80,7 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
     if context.bytecode_dir:
         environ[_BYTECODE] = context.bytecode_dir
         if _PYTHON.fullmatch(os.path.basename(command)):
-            # `-I` and `-E` have it ignore the variable.
+            # `-I` and `-E` make Python ignore the variable.
             args = ("-X", f"pycache_prefix={context.bytecode_dir}", *args)
     program = Program(command, args, directory, environ)
     return lambda: Stdio(program, context.secrets.mask_text)
@@ -108,7 +108,8 @@ def _address(service: Service, context: InvokerContext) -> McpEndpoint:
 
 
 def identity(service: Service) -> Any:
-    """The key of a server's pins: its URL, or its command line and directory. The service's id is not part of it."""
+    """Return the key of a server's pins: its URL, or its command line and directory. It does not
+    depend on the service's id."""
     settings = service.settings
     if "url" in settings:
         return {"url": settings["url"]}
@@ -117,7 +118,7 @@ def identity(service: Service) -> Any:
 
 
 def _directory(service: Service) -> str:
-    """The working directory of a server: its layer's root, or `cwd` below it."""
+    """Return the working directory of a server: its layer's root, or `cwd` below it."""
     return os.path.abspath(
         os.path.join(service.root or os.curdir, service.settings.get("cwd") or "")
     )

@@ -1,4 +1,4 @@
-"""mcp: a binding against the tools that its service is locked to, or the bundled ones
+"""mcp: checks of a binding against the locked tools of its service, or the bundled ones
 (docs/reference/protocols.md#mcp, docs/reference/protocols.md#mcp-bundled,
 docs/reference/protocols.md#wire-checks)."""
 
@@ -32,7 +32,7 @@ _LONGEST: Final = 4 * 1024 * 1024
 
 
 def lock_findings(service: Service) -> Iterator[ContractFinding]:
-    """`wire.document`: a damaged lock."""
+    """Yield the finding `wire.document` for a damaged lock."""
     if "server" in service.settings:
         return
     try:
@@ -45,7 +45,7 @@ def lock_findings(service: Service) -> Iterator[ContractFinding]:
 def mcp_findings(
     binding: Binding, capability: Capability, service: Service, source: bytes
 ) -> Iterator[ContractFinding | OperationContract]:
-    """The findings about tool and arguments, then the tool's contract."""
+    """Yield the findings about tool and arguments, then the tool's contract."""
     mode = binding.metadata.response_mode
     if "server" in service.settings:
         for found in bundled_findings(binding, service.settings["server"]):
@@ -54,7 +54,7 @@ def mcp_findings(
         return
     try:
         tools = read_locked_tools(service.root, service.id)
-    except DocumentFault:  # told at the service
+    except DocumentFault:  # the check of the service reports it
         return
     if tools is None:
         message = f"service `{service.id}` is not locked, so that nothing of tool `{binding.operation}` is known"
@@ -80,7 +80,9 @@ def mcp_findings(
 
 
 def _reply(mode: str, output: Any) -> Any:
-    """The schema of the body by response mode; of a tool without output schema text and blocks, or any object."""
+    """Return the schema of the body by response mode.
+
+    A tool without an output schema gives text and blocks, or any object."""
     if mode == "text":
         return {"type": "object", "required": ["text"], "properties": {"text": _TEXT}}
     if mode == "raw":
@@ -93,7 +95,8 @@ def _reply(mode: str, output: Any) -> Any:
 def bundled_findings(
     binding: Binding, server: str
 ) -> Iterator[ContractFinding | OperationContract]:
-    """The findings about tool and arguments, then the tool's contract. An unknown server is reported at the service."""
+    """Yield the findings about tool and arguments, then the tool's contract. The check of the
+    service reports an unknown server."""
     tools = TABLES.get(server, {})
     target = tools.get(binding.operation)
     if target is None:

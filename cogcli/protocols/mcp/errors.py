@@ -1,9 +1,8 @@
-"""Errors of the SDK and of servers as our errors; translated here and nowhere else
+"""Translation of errors of the SDK and of servers to errors of cogcli
 (docs/reference/protocols.md#failures).
 
-A server's own text is quoted whole: `Mcp` masks it, then cuts it. Texts of the SDK and its libraries never are: they
-name internals that no user knows.
-"""
+A server's own text is quoted whole: `Mcp` masks it, then cuts it. Texts of the SDK and its
+libraries are never quoted: they name internals that no user knows."""
 
 from __future__ import annotations
 
@@ -44,7 +43,8 @@ CLOSED: Final = -32000
 TIMEOUT: Final = -32001
 MISSING_CAPABILITY: Final = -32021
 _REFUSALS: Final = (-32020, MISSING_CAPABILITY, -32022, -32042)
-"""Codes in the range of server faults that the protocol defines as this client's lack: a retry cannot help."""
+"""Codes of server faults that the protocol assigns to a missing client capability: a retry cannot
+help."""
 _SERVER_ERRORS: Final = range(-32099, -31999)
 NOT_READY: Final = "the server was not ready in time"
 _MAX_LINES: Final = 3
@@ -52,7 +52,7 @@ _MAX_CHARACTERS: Final = 400
 _CLOSED_TEXT: Final = "the connection was closed"
 _BROKEN_TEXT: Final = "the connection broke"
 _UNKNOWN_VERSION: Final = "Unsupported protocol version from the server: "
-"""How the SDK's own error begins."""
+"""The beginning of the SDK's own error."""
 _MAX_WORD: Final = 40
 _SDK_ERRORS: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
     ("Connection closed", TransportError, "call.transport", _CLOSED_TEXT),
@@ -76,11 +76,13 @@ _SDK_ERRORS: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
         "the reply is not a JSON-RPC message",
     ),
 )
-"""How messages of the SDK's own errors begin, and our error for each. Tests provoke those that a server can cause."""
+"""The beginnings of the SDK's own error messages, with our error for each. Tests provoke those that
+a server can cause."""
 
 
 def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
-    """Our error for any exception of a session, an error of ours unchanged. `left`: whether the request went out."""
+    """Return our error for any exception of a session; an error of ours stays unchanged. `left`:
+    whether the request went out."""
     from mcp import MCPError
     from pydantic import ValidationError
 
@@ -125,7 +127,7 @@ class CapabilityDemand(Record):
 
 
 def _capability_hint(code: int, data: Any) -> str:
-    """A hint naming the client capabilities that a server demands; empty for another code."""
+    """Return a hint with the client capabilities that a server requires; empty for another code."""
     wanted = read_record(CapabilityDemand, data).requiredCapabilities
     if code != MISSING_CAPABILITY or not wanted:
         return ""
@@ -133,7 +135,8 @@ def _capability_hint(code: int, data: Any) -> str:
 
 
 def _validation_text(error: Any) -> str:
-    """A message naming the place where a reply breaks the protocol, without the names of the library's models."""
+    """Return a message with the place where a reply breaks the protocol, without names of the
+    library's models."""
     problems = error.errors()
     if unknown := _find_unknown_block(problems):
         return f"malformed reply: {unknown}"
@@ -146,7 +149,7 @@ def _validation_text(error: Any) -> str:
 
 
 def _find_unknown_block(problems: Any) -> str:
-    """A message naming the first content block whose type no model of a block has; empty if there is none."""
+    """Return a message about the first content block of an unknown type; empty if there is none."""
     kinds: dict[int, Json] = {}
     models: dict[int, set[str]] = {}
     for problem in problems:
@@ -165,7 +168,7 @@ def _find_unknown_block(problems: Any) -> str:
 
 
 def _is_transport(error: BaseException) -> bool:
-    """Whether the error is a broken connection or stream, or one of the HTTP library."""
+    """Whether the error is a broken connection or stream, or an error of the HTTP library."""
     import anyio
 
     broken = (
@@ -187,11 +190,12 @@ _HTTP: Final = {
     "ReadError": _BROKEN_TEXT,
     "WriteError": _BROKEN_TEXT,
 }
-"""The text for each of the HTTP library's exceptions, by class name."""
+"""Our text for each exception of the HTTP library, by class name."""
 
 
 def _connection_text(error: BaseException) -> str:
-    """The address that could not be reached, and why: the HTTP library keeps the reason in the causes of its error."""
+    """Return the unreachable address and the reason, which the HTTP library keeps in the causes of
+    its error."""
     import ssl
 
     cause: BaseException | None = error
@@ -210,7 +214,8 @@ def _connection_text(error: BaseException) -> str:
 
 
 def last_lines(output: str) -> str:
-    """The last three lines of a program's masked output that are not blank, fewer if they exceed 400 characters."""
+    """Return the last three lines of a program's masked output that are not blank, fewer if they
+    exceed 400 characters."""
     kept: list[str] = []
     for line in reversed(
         [line.strip() for line in output.splitlines() if line.strip()][-_MAX_LINES:]
@@ -224,24 +229,25 @@ def last_lines(output: str) -> str:
 _CREDENTIALS: Final = (401, 403)
 _NOT_FOUND: Final = (404, 405)
 _SESSION_CODES: Final = (-32000, -32001, -32600)
-"""JSON-RPC codes by which servers refuse a session that they do not know."""
+"""JSON-RPC codes by which servers refuse an unknown session."""
 
 
 class Refusals(NamedTuple):
-    """Finds the faults in HTTP answers of one service that are no results (docs/reference/protocols.md#mcp).
+    """Detects HTTP answers of one service that are no results (docs/reference/protocols.md#mcp).
 
-    1. A JSON-RPC error in an answer counts whatever the status is, with three exceptions: 401 and 403 are refused
-       credentials, 429, 502, 503 and 504 are overload, and an unknown session is a lost one: the call did not run.
+    1. A JSON-RPC error in an answer counts whatever the status is, with three exceptions: 401 and
+       403 are refused credentials, 429, 502, 503 and 504 are overload, and an unknown session is a
+       lost one: the call did not run.
     2. 404 and 405 without such an error: no server of this transport is at that address.
-    3. Every other status is an error as of any HTTP call.
-    """
+    3. Every other status is an error as of any HTTP call."""
 
     service: Service
     secrets: Secrets
     clock: Clock
 
     def fault(self, request: str, reply: HttpReply, *, in_session: bool) -> McpFault | None:
-        """The fault of an answer of status 300 and above; None where the SDK has to read its JSON-RPC error."""
+        """Return the fault of an answer of status 300 and above; None if the SDK has to read its
+        JSON-RPC error."""
         try:
             value = loads(reply.body)
         except JsonRefused:
@@ -272,7 +278,7 @@ def _rpc_error(value: Any) -> RpcError | None:
 
 
 def _is_lost(status: int, rpc_error: RpcError | None) -> bool:
-    """Whether an answer in a session means that the server does not know it; a bare 404 does."""
+    """Whether an answer in a session means that the server does not know it, as a bare 404 does."""
     if status in _CREDENTIALS:
         return False
     if rpc_error is None:

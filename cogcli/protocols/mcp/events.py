@@ -1,11 +1,10 @@
-"""Server-sent events of an MCP server, checked as strictly as every other frame before the SDK reads them.
+"""Strict checks of an MCP server's events before the SDK reads them.
 
-1. An event ends at a blank line; its lines end with CR, LF or both. Only data of the type `message` is checked: the
-   SDK reads no other type as a message. An event without data passes.
-2. A refused event is replaced by an error answer to its call, or left out where its call is unknown.
+1. An event ends at a blank line; its lines end with CR, LF or both. Only data of the type `message`
+   is checked: the SDK reads no other type as a message. An event without data passes.
+2. A refused event is replaced by an error answer to its call, or left out if its call is unknown.
 3. The text is read as UTF-8, whatever the content type is.
-4. An event has at most 8 MiB.
-"""
+4. An event has at most 8 MiB."""
 
 from __future__ import annotations
 
@@ -17,12 +16,15 @@ from cogcli.base.http import pass_body
 from cogcli.protocols.mcp.traffic import MAX_FRAME
 
 EventFilter = Callable[[bytes], Awaitable[bytes | None]]
-"""The data that the SDK reads instead of an event's data; None to drop the event."""
+"""A function that returns the data for the SDK instead of an event's data; None to drop the event.
+"""
 
 
 def filter_events(response: Any, accept: EventFilter, too_long: Callable[[], None]) -> None:
-    """Filter the unread event stream of an `httpx2` response through `accept`. `too_long` is called for an event beyond
-    the limit, then ResponseMappingError `response.size` is raised to the reader."""
+    """Filter the unread event stream of an `httpx2` response through `accept`.
+
+    For an event beyond the limit `too_long` is called, and the reader gets ResponseMappingError
+    `response.size`."""
 
     async def filtered(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         events = _Events()
@@ -39,7 +41,7 @@ def filter_events(response: Any, accept: EventFilter, too_long: Callable[[], Non
 
 
 async def _filter(event: bytes, accept: EventFilter) -> bytes:
-    """The event as the SDK reads it; one of another type than `message` is not checked."""
+    """Return the event for the SDK. Events of another type than `message` are not checked."""
     kind, lines = b"", []
     for line in event.split(b"\n"):
         name, _, value = line.partition(b":")
@@ -64,7 +66,7 @@ class _Events:
         self._after_cr = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The events completed by these bytes, with LF as line end."""
+        """Yield the events that these bytes complete, with LF as line end."""
         if self._after_cr and chunk[:1] == b"\n":
             chunk = chunk[1:]  # the rest of a CR LF
         if chunk:

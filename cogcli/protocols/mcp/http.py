@@ -1,12 +1,13 @@
 """The streamable HTTP transport: the SDK's, over a client of ours that keeps the address rules
 (docs/reference/service.md#http, docs/reference/protocols.md#mcp-http).
 
-1. No redirect is followed. A body or an event has at most 8 MiB; a body with a content encoding is refused.
+1. No redirect is followed. A body or an event has at most 8 MiB; a body with a content encoding is
+   refused.
 2. Headers of the service go with every request, those of a binding with its calls.
 3. A session id of the server is visible ASCII, or the connection ends: it is sent back in a header.
 4. Each call's exchange holds the HTTP status of its answer, and whether a byte of it went out.
-5. Refusals, lost sessions and bodies that are no message are fault here, before the SDK reads the answer.
-"""
+5. Refusals, lost sessions and bodies that are no message become faults here, before the SDK reads
+   the answer."""
 
 from __future__ import annotations
 
@@ -55,11 +56,11 @@ _PROTOCOL_HEADERS: Final = (
     _SESSION_HEADER,
     "last-event-id",
 )
-"""Headers of the protocol itself, as `mcp-*` are: spec files cannot set them."""
+"""Headers of the protocol itself, next to `mcp-*`: spec files cannot set them."""
 
 
 class McpEndpoint(NamedTuple):
-    """The address of a server, and how it may be reached."""
+    """The address of a server, and the limits of its connection."""
 
     url: str
     network: str
@@ -121,7 +122,7 @@ class StreamableHttp(McpTransport):
         return await self._stack.__aexit__(kind, error, trace)
 
     async def _watch_request(self, request: Any) -> None:
-        """Have the library record when the first byte of a call's request goes out."""
+        """Make the library record when the first byte of a call's request goes out."""
         exchange = self.traffic.of(_id_of(request))
         if exchange is None:
             return
@@ -133,18 +134,18 @@ class StreamableHttp(McpTransport):
         request.extensions = {**request.extensions, "trace": on_trace}
 
     def _record_connection_error(self, request: Any, error: Exception) -> bool:
-        """Record a failed connection in the exchange of its call; whether there is one."""
+        """Record a failed connection in the exchange of its call; return whether the call exists."""
         exchange = self.traffic.of(_id_of(request))
         if exchange is not None:
             self._note(exchange, fault_of(translate_error(error, left=exchange.left)))
         return exchange is not None
 
     async def _check_response(self, response: Any) -> None:
-        """Check a reply before the SDK reads it. Raises ServerFaultError, which ends the connection."""
+        """Check a reply before the SDK reads it. Raise ServerFaultError, which ends the connection."""
         id = _id_of(response.request)
         exchange = self.traffic.of(id)
         if exchange is not None and exchange.fault is not None:
-            return  # no answer came at all
+            return  # there was no answer at all
         if exchange is not None:
             exchange.status = response.status_code
         session = response.headers.get(_SESSION_HEADER, "")
@@ -175,7 +176,8 @@ class StreamableHttp(McpTransport):
     async def _fault(
         self, response: Any, exchange: McpExchange | None, *, streams: bool
     ) -> McpFault | None:
-        """Why the answer to a request cannot be a result; None where the SDK has to read it to know."""
+        """Return why the answer to a request cannot be a result; None if the SDK has to read it
+        first."""
         if streams and response.status_code < 300:
             return None
         body = await read_body(response)
@@ -199,7 +201,8 @@ class StreamableHttp(McpTransport):
     async def _filter_event(
         self, data: bytes, id: Any, exchange: McpExchange | None
     ) -> bytes | None:
-        """The data of an event; of a refused one an error answer to its request, None where that is unknown."""
+        """Return the data of an event. A refused event becomes an error answer to its request, or
+        None if that is unknown."""
         fault = (
             await asyncio.to_thread(frame_fault, data) if len(data) > LARGE else frame_fault(data)
         )
@@ -224,7 +227,8 @@ class StreamableHttp(McpTransport):
 
 
 def _body_fault(response: Any, body: bytes) -> McpFault | None:
-    """Why a successful answer is not a message: absent, no JSON, or not of the protocol; None where it is one."""
+    """Return why a successful answer is not a message (absent, no JSON, not of the protocol); None
+    if it is one."""
     if response.status_code == 202:
         text = "HTTP 202: the server gives no answer to a call"
         return McpFault(ServerFaultError, "call.server-error", text)
@@ -237,7 +241,7 @@ def _body_fault(response: Any, body: bytes) -> McpFault | None:
 
 
 class _HttpWriter(Stream):
-    """The outgoing side: registers a call's frame by its id, and adds the headers of its binding."""
+    """The outgoing side: it registers a call's frame by id and adds the headers of its binding."""
 
     def __init__(self, inner: WriteStream[SessionMessage], traffic: McpTraffic) -> None:
         self._inner = inner
@@ -262,7 +266,7 @@ class _HttpWriter(Stream):
 
 
 def _without_protocol_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers but for those of the protocol itself."""
+    """Return the headers without those of the protocol itself."""
     return {
         name: value
         for name, value in headers.items()
@@ -271,7 +275,7 @@ def _without_protocol_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _id_of(request: Any) -> Any:
-    """The id of the JSON-RPC request in an HTTP request's body; None without one."""
+    """Return the id of the JSON-RPC request in an HTTP request's body; None without one."""
     import orjson
 
     try:

@@ -55,7 +55,7 @@ from cogcli.specs.service import MODULES, TABLES
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
-"""Codes of failures whose record gets the server's stderr: it may hold the reason."""
+"""Codes of failures whose record includes the server's stderr, which may contain the reason."""
 _REPEATABLE: Final = ("idempotent", "effect")
 
 
@@ -78,7 +78,7 @@ class Mcp:
         server = request.service.settings.get("server")
         if server is not None:
             return call_tool(self._functions, server, request, limits)
-        with self._quoted_errors():
+        with self._mask_errors():
             require_trust(request.service)
             require_size(request)
             try:
@@ -91,8 +91,9 @@ class Mcp:
                 raise lost.error from first
 
     def tools(self, service: Service, limits: CallLimits) -> list[Json]:
-        """The masked definitions of the tools that a server lists, sorted by name. Raises RuntimeErrorBase."""
-        with self._quoted_errors():
+        """Return the masked definitions of the tools that a server lists, sorted by name. Raise
+        RuntimeErrorBase."""
+        with self._mask_errors():
             require_trust(service)
             tools: list[Json] = self._context.secrets.mask_known(
                 self._connect(service, limits)[2].tools
@@ -100,7 +101,7 @@ class Mcp:
             return sorted(tools, key=lambda tool: str(tool["name"]))
 
     def close(self, grace: float) -> None:
-        """End all servers in parallel; without grace they are killed."""
+        """End all servers in parallel. Without grace they are killed."""
         with self._lock:
             if self._closed:
                 return
@@ -115,8 +116,8 @@ class Mcp:
         self._functions.close(grace)
 
     @contextmanager
-    def _quoted_errors(self) -> Iterator[None]:
-        """Mask, then cut the messages of errors raised inside: they quote servers."""
+    def _mask_errors(self) -> Iterator[None]:
+        """Mask and then cut the messages of errors raised inside, because they quote servers."""
         try:
             yield
         except RuntimeErrorBase as error:
@@ -186,7 +187,7 @@ class Mcp:
             raise
 
     def _note_start(self, request: InvocationRequest, session: Session, link: McpLink) -> None:
-        """Note a connection at its first call, and before it the end of one that was lost."""
+        """Record a connection at its first call, and before it the end of a lost one."""
         with self._lock:
             before = self._noted.get(session)
             if before is link or self._closed:
@@ -227,7 +228,8 @@ class Mcp:
 
 
 class _SessionLost(Exception):
-    """A call did not run, since the server did not know the session; `error` is the error to raise for it."""
+    """The server did not know the session, so that a call did not run. `error` is the error to
+    raise for it."""
 
     def __init__(self, error: RuntimeErrorBase) -> None:
         super().__init__(error.message)
@@ -250,7 +252,8 @@ def _meta(request: InvocationRequest) -> dict[str, str]:
 
 
 def _result(call: Callable[[], Json], link: McpLink, exchange: McpExchange) -> Json:
-    """The result of a call. Raises the fault that the transport recorded, else the SDK's error translated."""
+    """Return the result of a call. Raise the fault that the transport recorded, else the translated
+    error of the SDK."""
     try:
         return call()
     except Exception as error:
@@ -289,7 +292,7 @@ def _response(
         plain = plain_reply(request, result, tool)
         body = plain.body(request.response_mode)
     except RuntimeErrorBase as error:
-        # What is not JSON or too large is not recorded.
+        # A reply that is not JSON or too large is not recorded.
         kept = error.code not in ("response.not-json", "response.size")
         error.record = (meta if kept else meta._replace(reply=None)).to_payload()
         raise
@@ -299,7 +302,8 @@ def _response(
 def call_tool(
     functions: Invoker, server: str, request: InvocationRequest, limits: CallLimits
 ) -> InvocationResponse:
-    """The response of a bundled tool. `functions` is the invoker of Python functions. Raises RuntimeErrorBase."""
+    """Call a bundled tool and return its response. `functions` is the invoker of Python functions.
+    Raise RuntimeErrorBase."""
     table = TABLES.get(server)
     if table is None:
         text = f"service `{request.service.id}`: there is no shipped server `{server}`"

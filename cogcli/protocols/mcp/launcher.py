@@ -35,7 +35,7 @@ _CANNOT_START = 126
 
 
 def main() -> None:
-    """Run as the outer guard. Ends with the program's exit status."""
+    """Run as the outer guard, and end with the program's exit status."""
     leash, program, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
     os.set_inheritable(leash, False)
     for name in _HANDLED:
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _fork(program: str) -> int:
-    """Fork: 0 in the child. From now on orphans below become children of this process."""
+    """Fork, and return 0 in the child. From now on orphans below become children of this process."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
         return os.fork()
@@ -76,12 +76,13 @@ def _exec_program(program: str, arguments: list[str], guard: int) -> NoReturn:
 
 
 def _guard(watched: int, child: int, report: int | None = None) -> int:
-    """Wait until no process is left below; the child's exit status. Once `watched` ends, everything below is killed.
+    """Wait until no process is left below, and return the child's exit status. Once `watched` ends,
+    kill everything below.
 
-    The child's wait status is written to `report`; without one, the child's end kills everything below too.
-    """
+    The child's wait status is written to `report`. Without `report`, the child's end kills
+    everything below too."""
     null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):  # a reader must see the end of the program's streams
+    for stream in (0, 1, 2):  # release the program's streams, so that their reader sees the end
         os.dup2(null, stream)
     woken, wake = os.pipe()
     for end in (woken, wake):
@@ -127,7 +128,7 @@ def _write(to: int | None, data: bytes) -> None:
         try:
             os.write(to, data)
         except OSError:
-            return  # the reader is gone: its closed end of the leash ends this guard
+            return  # the reader has ended: its closed end of the leash ends this guard
 
 
 def _prctl(option: int, value: int) -> None:

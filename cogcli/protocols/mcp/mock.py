@@ -1,10 +1,11 @@
-"""An MCP server over stdio that behaves as its tools are named, well or badly. Run by its path, without any library.
+"""An MCP server over stdio whose tools behave, well or badly, as their names say.
 
-    python mock.py [silent | deaf] [FILE]
+It runs by its path, without any library.
 
-`silent` never answers; `deaf` ignores a closed stdin and SIGTERM; FILE takes the ids of this process and its child;
-the tool `forgets` knows no session in the first process of a FILE.
-"""
+python mock.py [silent | deaf] [FILE]
+
+`silent` never answers; `deaf` ignores a closed stdin and SIGTERM; FILE takes the ids of this
+process and its child; the tool `forgets` knows no session in the first process of a FILE."""
 
 from __future__ import annotations
 

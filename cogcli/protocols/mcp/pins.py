@@ -1,11 +1,11 @@
-"""Whether a tool is still as it was accepted (docs/reference/protocols.md#mcp-pins).
+"""Checks that a tool is unchanged since it was accepted (docs/reference/protocols.md#mcp-pins).
 
 1. A tool's digest covers its canonical name, description, schemas and annotations.
 2. A locked service has only the tools of its lock, unchanged.
-3. Else the first use of a tool pins it in the user's state directory, by server; a call never replaces a pin.
-4. A tool that differs is refused, naming the fields. An unreadable pin or lock refuses too: it is not known what was
-   accepted.
-"""
+3. Else the first use of a tool pins it in the user's state directory, by server; a call never
+   replaces a pin.
+4. A tool that differs is refused, naming the fields. An unreadable pin or lock refuses too: it is
+   not known what was accepted."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _NODES: Final = 500_000
 
 
 def find_changed_fields(old: Json, new: Json) -> list[str]:
-    """The members in which two definitions differ, in the order of `MEMBERS`."""
+    """Return the members in which two definitions differ, in the order of `MEMBERS`."""
     return [name for name in MEMBERS if canonical(old.get(name)) != canonical(new.get(name))]
 
 
 class Pins:
-    """The pins of one user. `state_dir` empty: nothing is pinned."""
+    """The pins of one user. If `state_dir` is empty, nothing is pinned."""
 
     def __init__(self, state_dir: str) -> None:
         self._folder = os.path.join(state_dir, "pins", "mcp") if state_dir else ""
 
     def require_same(self, service_id: str, server: Any, tool: Json) -> None:
-        """Pin a tool at its first use; raise SafetyScopeError where it differs from its pin."""
+        """Pin a tool at its first use. Raise SafetyScopeError if it differs from its pin."""
         if not self._folder:
             return
         path = self._path(server, tool["name"])
@@ -58,7 +58,8 @@ class Pins:
         require_unchanged(service_id, tool if pinned is None else pinned, tool)
 
     def replace(self, server: Any, tools: list[Json]) -> None:
-        """Pin these tools as they are now, replacing older pins: a person has accepted them."""
+        """Pin these tools in their present form instead of older pins, because a person accepted
+        them."""
         for tool in tools:
             if self._folder:
                 with self._locked(tool, path := self._path(server, tool["name"])):
@@ -94,7 +95,8 @@ class Pins:
 
     @contextmanager
     def _locked(self, tool: Json, path: str) -> Iterator[None]:
-        """Hold the lock on the pins of this server. Raises SafetyScopeError where nothing can be written."""
+        """Hold the lock on the pins of this server. Raise SafetyScopeError if nothing can be
+        written."""
         folder = os.path.dirname(path)
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -117,7 +119,7 @@ def require_locked(service_id: str, locked: list[Json], tool: Json) -> None:
 
 
 def require_unchanged(service_id: str, old: Json, new: Json) -> None:
-    """Raise SafetyScopeError naming the fields in which a tool differs from the accepted one."""
+    """Raise SafetyScopeError with the fields in which a tool differs from the accepted one."""
     fields = find_changed_fields(old, new)
     if fields:
         text = f"service `{service_id}`: tool `{new['name']}` has changed: {', '.join(fields)}"
@@ -134,12 +136,13 @@ def _refresh_hint(service_id: str) -> str:
 
 
 def lock_path(root: str) -> str:
-    """The path of the lock of the layer with this root."""
+    """Return the path of the lock of the layer with this root."""
     return os.path.join(root, LOCK_NAME)
 
 
 def read_locked(root: str, service_id: str) -> list[Json] | None:
-    """The tools that a service is locked to, None without a lock. Raises SafetyScopeError for a damaged lock."""
+    """Return the locked tools of a service, None without a lock. Raise SafetyScopeError for a
+    damaged lock."""
     tools = _read_services(root).get(service_id)
     return None if tools is None else [dict(tool) for tool in tools.values()]
 

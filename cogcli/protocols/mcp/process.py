@@ -17,13 +17,14 @@ from cogcli.base.errors import TransportError
 
 _LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
 IS_GUARDED: Final = sys.platform == "linux" and bool(sys.executable)
-"""Whether programs are started below guards (`launcher`)."""
+"""Whether programs run below guards (`launcher`)."""
 KILL: Final[signal.Signals] = getattr(signal, "SIGKILL", signal.SIGTERM)
-"""What ends a process at once."""
+"""The signal that ends a process at once."""
 
 
 class Leash:
-    """Our end of the socket to a program's guards: they kill everything below them once it is closed."""
+    """Our end of the socket to a program's guards. Once it is closed, they kill everything below
+    them."""
 
     def __init__(self) -> None:
         self._ours, self.theirs = socket.socketpair()
@@ -32,7 +33,8 @@ class Leash:
 
     @property
     def exit_code(self) -> int | None:
-        """The program's exit status, a signal as its negative number; None while it is not known."""
+        """Return the program's exit status, a signal as its negative number; None while it is
+        unknown."""
         with suppress(OSError):
             while data := self._ours.recv(64):
                 self._received += data
@@ -40,7 +42,7 @@ class Leash:
         return os.waitstatus_to_exitcode(int(line)) if newline else None
 
     def release(self) -> None:
-        """Have everything killed, without waiting; may be called twice."""
+        """Make the guards kill everything, without waiting. It may be called twice."""
         with suppress(OSError):
             self._ours.shutdown(socket.SHUT_WR)
 
@@ -59,10 +61,10 @@ class Program(NamedTuple):
     env: Mapping[str, str]
 
     def argv(self, leash: int) -> list[str]:
-        """The command line: on Linux that of the guards, which watch the descriptor `leash`; else the program's own.
+        """Return the command line: on Linux that of the guards, which watch the descriptor `leash`;
+        else the program's own.
 
-        Raises TransportError where the program is not found.
-        """
+        Raise TransportError if the program is not found."""
         named = (
             os.path.join(self.cwd, self.command) if os.path.dirname(self.command) else self.command
         )
@@ -80,8 +82,9 @@ class Program(NamedTuple):
 
 
 def descendants(started: int) -> set[int]:
-    """The living descendants of the process that we started, in any session, without its inner guard."""
-    rows = list(_processes())
+    """Return the living descendants of the started process, in any session, without its inner
+    guard."""
+    rows = list(_list_processes())
     family = {started}
     while more := {pid for pid, parent, _ in rows if parent in family} - family:
         family |= more
@@ -99,14 +102,14 @@ def signal_group(server: int, number: signal.Signals) -> None:
 
 
 def kill(found: set[int]) -> None:
-    """Kill processes; one that has ended is not an error."""
+    """Kill processes. A process that has ended is not an error."""
     for pid in found:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, KILL)
 
 
-def _processes() -> Iterator[tuple[int, int, int]]:
-    """(pid, parent, session) of every process that is no zombie; empty without /proc."""
+def _list_processes() -> Iterator[tuple[int, int, int]]:
+    """Yield (pid, parent, session) of every process that is no zombie; empty without /proc."""
     try:
         names = os.listdir("/proc")
     except OSError:

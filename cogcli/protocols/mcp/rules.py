@@ -30,7 +30,8 @@ _SHIPPED: Final = RuleCall(
 
 
 def tool_call(tool: str, *options: str, **settings: Any) -> RuleCall:
-    """A call of one tool of a mock server that is started for it. `settings` are more of the service."""
+    """Return a call of one tool, on a mock server that is started for it. `settings` are added to
+    the service."""
     command = {"command": sys.executable, "args": ["-I", "-S", SERVER, *options]}
     return RuleCall(
         url="",
@@ -77,13 +78,13 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
-def _says(words: str) -> dict[str, str]:
-    """The environment of a server that describes its tool by these words."""
+def _describe(words: str) -> dict[str, str]:
+    """Return the environment of a server that describes its tool with these words."""
     return {"BENCH_SAYS": words}
 
 
 _TIMEOUT: Final = {"timeout_seconds": _SHORT}
-_KEYED: Final = tool_call("echo", env=_says("key ${BENCH_KEY}"))._replace(
+_KEYED: Final = tool_call("echo", env=_describe("key ${BENCH_KEY}"))._replace(
     environ={**_ENVIRON, "BENCH_KEY": SECRET}
 )
 _LONELY: Final = tool_call("forgets", "", f"{DIRECTORY}/processes")
@@ -122,8 +123,8 @@ RULES: Final[InvokerRules] = {
     "idempotency-key": InvokerRule("effects carry a key in _meta", (
         _case(tool_call("meta")._replace(effect="idempotent"), fault=_no_key),)),
     "pin": InvokerRule("a tool that changed since its first use is refused", (
-        _case(tool_call("echo", env=_says("adds numbers"))),
-        _fails("safety.scope", tool_call("echo", env=_says("adds numbers, and mails them")), says="description"))),
+        _case(tool_call("echo", env=_describe("adds numbers"))),
+        _fails("safety.scope", tool_call("echo", env=_describe("adds numbers, and mails them")), says="description"))),
     "untrusted": InvokerRule("an untrusted layer starts nothing", (
         _fails("service.untrusted", tool_call("echo")._replace(trusted=False)),)),
     "server.shipped": InvokerRule("shipped tools need neither process nor SDK", (

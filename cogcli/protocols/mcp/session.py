@@ -1,9 +1,9 @@
-"""One server's connection during a run: opened at the first call, shared by all, opened once more if it broke.
+"""One server's connection during a run: opened at the first call, shared by all calls, reopened
+once if it breaks.
 
 1. Everything here runs on the event loop of the portal thread. Calls run in parallel.
 2. A start is cancelled, and the server killed, once no call waits for it.
-3. A call ends at its deadline or its cancellation; the SDK then sends `notifications/cancelled`.
-"""
+3. A call ends at its deadline or its cancellation; the SDK then sends `notifications/cancelled`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ REASON_SECONDS: Final = 0.5
 
 
 class McpTransport:
-    """One connection to a server, as a transport of the SDK: an asynchronous context manager that gives two streams."""
+    """One connection to a server, as a transport of the SDK: an asynchronous context manager that
+    returns two streams."""
 
     url = ""
     proxy = ""
@@ -109,13 +110,13 @@ class McpLink:
         return self.failure is None and not over
 
     def mark_lost(self) -> None:
-        """Make no more calls here; end at once if no call is in progress."""
+        """Refuse further calls, and end at once if no call is in progress."""
         self.lost = True
         if self.transport.traffic.is_idle:
             self.stop(gently=False)
 
     async def wait_started(self, deadline: float) -> None:
-        """Wait for the start. Raises the failure of the start, TransportError at the deadline."""
+        """Wait for the start. Raise the failure of the start, or TransportError at the deadline."""
         import anyio
 
         self._waiting += 1
@@ -178,7 +179,7 @@ class Session:
         self._closed = False
 
     async def connect(self, deadline: float) -> McpLink:
-        """The open connection. Raises RuntimeErrorBase with `left` false."""
+        """Return the open connection. Raise RuntimeErrorBase with `left` false."""
         link = self._links[-1] if self._links else None
         if link is None or not link.is_usable:
             broken = link
@@ -197,10 +198,10 @@ class Session:
     async def call(
         self, link: McpLink, params: Json, exchange: McpExchange, deadline: float
     ) -> Json:
-        """The result of `tools/call`: its form is checked, members that the SDK does not know are kept.
+        """Return the result of `tools/call`. Its form is checked, and members that the SDK does not
+        know are kept.
 
-        Raises CallTimeoutError, or what the SDK raises.
-        """
+        Raise CallTimeoutError or the errors of the SDK."""
         import anyio
         from mcp import MCPError
         from mcp_types import CallToolRequest, CallToolRequestParams
@@ -233,7 +234,7 @@ class Session:
         return self._links[-1].transport.stderr_text if self._links else ""
 
     async def close(self, *, gently: bool) -> list[str]:
-        """End the server; a message about processes that it left behind, if any."""
+        """End the server, and return a message about processes that it left behind."""
         self._closed = True
         for link in self._links:
             link.stop(gently=gently)
@@ -253,10 +254,9 @@ MAX_TOOLS: Final = 2000
 
 
 async def list_tools(session: ClientSession) -> list[Json]:
-    """The pinned members of every tool's definition, unchanged.
+    """Return the pinned members of every tool's definition, unchanged.
 
-    Raises ResponseMappingError beyond the limits, ServerFaultError where a page repeats.
-    """
+    Raise ResponseMappingError beyond the limits, ServerFaultError if a page repeats."""
     from mcp_types import PaginatedRequestParams
 
     tools: list[Json] = []
@@ -273,7 +273,7 @@ async def list_tools(session: ClientSession) -> list[Json]:
             {name: tool[name] for name in MEMBERS if tool.get(name) is not None} for tool in whole
         ]
         if len(tools) > MAX_TOOLS:
-            raise _too_many(f"more than {MAX_TOOLS:,} tools")
+            raise _too_many_error(f"more than {MAX_TOOLS:,} tools")
         cursor = page.next_cursor
         if not cursor:
             return tools
@@ -282,15 +282,15 @@ async def list_tools(session: ClientSession) -> list[Json]:
                 "call.server-error", "tools/list gives the same page again", left=False
             )
         cursors.add(cursor)
-    raise _too_many(f"more than {MAX_PAGES} pages")
+    raise _too_many_error(f"more than {MAX_PAGES} pages")
 
 
-def _too_many(what: str) -> ResponseMappingError:
+def _too_many_error(what: str) -> ResponseMappingError:
     return ResponseMappingError("response.size", f"tools/list has {what}", left=False)
 
 
 _SLACK_SECONDS: Final = 1.0
-"""How long after its deadline a call may still end by itself."""
+"""Seconds after its deadline in which a call may still end by itself."""
 _T = TypeVar("_T")
 
 
@@ -304,10 +304,10 @@ class Portal:
         self._portal = self._stack.enter_context(start_blocking_portal(name="mcp"))
 
     def wait(self, limits: CallLimits, action: Callable[..., Awaitable[_T]], *arguments: Any) -> _T:
-        """The result of a coroutine function, which is cancelled together with the call.
+        """Return the result of a coroutine function, which is cancelled together with the call.
 
-        Raises what it raises, or CallTimeoutError where it was cancelled or exceeded the deadline by a second.
-        """
+        Raise its errors, or CallTimeoutError if it was cancelled or exceeded the deadline by a
+        second."""
         if limits.cancel.is_set:
             raise CallTimeoutError("call.timeout", "given up", left=None)
         future: Future[_T] = self._portal.start_task_soon(action, *arguments)
@@ -325,7 +325,7 @@ class Portal:
                 raise CallTimeoutError("call.timeout", "given up", left=None) from error
 
     def gather(self, actions: list[Callable[[], Awaitable[_T]]]) -> list[_T]:
-        """The results of several coroutine functions, which run concurrently."""
+        """Return the results of several coroutine functions, which run concurrently."""
         futures: list[Future[_T]] = [self._portal.start_task_soon(action) for action in actions]
         return [future.result() for future in futures]
 

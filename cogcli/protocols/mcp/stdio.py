@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 STOP_SECONDS: Final = 2.0
-"""How long a program has after its stdin is closed, and again after SIGTERM."""
+"""Seconds that a program has after its stdin is closed, and again after SIGTERM."""
 _CHUNK: Final = 64 * 1024
 _POLL_SECONDS: Final = 0.01
 _EXIT_SECONDS: Final = 0.5
@@ -64,7 +64,7 @@ class FrameTooLong(Exception):
 
 
 class Stdio(McpTransport):
-    """A program of our own. A graceful end gives it time."""
+    """A transport over a program that cogcli starts. A graceful end gives the program time."""
 
     def __init__(self, program: Program, mask: Callable[[str], str] = str) -> None:
         """`mask` takes the secrets out of what the program writes to stderr."""
@@ -141,7 +141,7 @@ class Stdio(McpTransport):
 
     @property
     def _exit_code(self) -> int | None:
-        """The program's exit status, None while it runs; its own child processes may outlive it."""
+        """Return the program's exit status, None while it runs. Its child processes may outlive it."""
         code = self._leash.exit_code
         return self._process.returncode if code is None else code
 
@@ -178,7 +178,7 @@ class Stdio(McpTransport):
         self.on_closed()
 
     def _parse(self, line: bytes) -> SessionMessage | None:
-        """The message in a line; None for noise."""
+        """Return the message in a line; None for noise."""
         from mcp.shared.message import SessionMessage
 
         if not line.strip():
@@ -206,7 +206,8 @@ class Stdio(McpTransport):
             del self._stderr[:-_STDERR_BYTES]
 
     async def _end_reason(self) -> str:
-        """Why the connection closed: the program's exit status and last lines of stderr."""
+        """Return why the connection closed: the program's exit status and the last lines of its
+        stderr."""
         await self._wait_until(_EXIT_SECONDS, lambda: self._exit_code is not None)
         code = self._exit_code
         how = "closed the connection" if code is None else "ended"
@@ -269,8 +270,8 @@ class Stdio(McpTransport):
 
 
 class _Stdin(Stream):
-    """The outgoing side. A frame is written to the pipe whole: a cancelled call leaves no partial frame. Closing it
-    does nothing: the pipe is closed when the program is ended."""
+    """The outgoing side. It writes a frame to the pipe whole, so that a cancelled call leaves no
+    partial frame. Closing it does nothing, because the pipe closes with the program."""
 
     def __init__(self, pipe: asyncio.StreamWriter, traffic: McpTraffic) -> None:
         self._pipe = pipe
@@ -287,7 +288,7 @@ class _Stdin(Stream):
             raise anyio.BrokenResourceError
         is_request = isinstance(message, JSONRPCRequest)
         if not is_request and self._pipe.transport.get_write_buffer_size() > _BACKLOG:
-            return  # a server that does not read gets no notifications: they would fill our memory
+            return  # notifications to a server that does not read would fill our memory
         if exchange := self._traffic.register(message, len(frame)):
             exchange.left = True
         self._pipe.write(frame)
@@ -300,7 +301,8 @@ class _Stdin(Stream):
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """The lines of a stream without their line ends; an unfinished last one is dropped. Raises FrameTooLong."""
+    """Yield the lines of a stream without their line ends; drop an unfinished last one. Raise
+    FrameTooLong."""
     held: list[bytes] = []
     size = 0
     while data := await stream.read(_CHUNK):

@@ -23,7 +23,7 @@ from cogcli.protocols.mcp.tool_result import ToolResult, read_result
 
 
 def require_size(request: InvocationRequest) -> None:
-    """Raises RequestMappingError `request.size` for arguments beyond the binding's limit."""
+    """Raise RequestMappingError `request.size` for arguments beyond the binding's limit."""
     cap, size = request.request_cap, len(orjson.dumps(request.payload))
     if size > cap:
         text = f"the arguments have {size:,} bytes, at most {cap:,} are allowed"
@@ -31,7 +31,8 @@ def require_size(request: InvocationRequest) -> None:
 
 
 def tool_of(link: McpLink, request: InvocationRequest) -> Json:
-    """The tool that a call names. Raises RejectedError for an unknown one, ServerFaultError for one listed twice."""
+    """Return the tool that a call names. Raise RejectedError for an unknown one, ServerFaultError
+    for one listed twice."""
     found = [tool for tool in link.tools if tool["name"] == request.operation]
     if len(found) == 1:
         return found[0]
@@ -49,8 +50,10 @@ _SCHEMAS = (("inputSchema", "input"), ("outputSchema", "output"))
 
 
 def require_patterns(tool: Json) -> None:
-    """Raise RejectedError for a tool with a pattern that cannot be applied: its arguments could not be checked. A lock
-    makes such a tool ineligible (`wire.pattern`)."""
+    """Raise RejectedError for a tool with a pattern that cannot be applied, because its arguments
+    cannot be checked.
+
+    A lock makes such a tool ineligible (`wire.pattern`)."""
     for member, _ in _SCHEMAS:
         for said in validator.refused_patterns(tool.get(member)):
             hint = "use a tool without it: cogcli explain wire.pattern"
@@ -60,14 +63,14 @@ def require_patterns(tool: Json) -> None:
 
 
 def unusable_schema_notices(tool: Json) -> Iterator[str]:
-    """A notice per schema that cannot be applied; the call is made without that check."""
+    """Yield a notice per schema that cannot be applied. The call is made without that check."""
     for member, word in _SCHEMAS:
         if member in tool and not validator.is_usable(tool[member]):
             yield f"the {word} schema of tool `{tool['name']}` cannot be applied: nothing was checked by it"
 
 
 def require_arguments(tool: Json, request: InvocationRequest) -> None:
-    """Raises RequestMappingError `request.value` for arguments that break the tool's input schema."""
+    """Raise RequestMappingError `request.value` for arguments that break the tool's input schema."""
     problems = _violation_text(tool.get("inputSchema"), request.payload)
     if problems:
         text = f"tool `{request.operation}` does not take these arguments: {problems}"
@@ -75,7 +78,8 @@ def require_arguments(tool: Json, request: InvocationRequest) -> None:
 
 
 def _violation_text(schema: Json | None, value: Any) -> str:
-    """How a value breaks a server's schema; empty if it fits, or if the schema cannot be applied."""
+    """Return how a value breaks a server's schema; empty if it fits, or if the schema cannot be
+    applied."""
     found = [] if schema is None else validator.errors(schema, value)
     if any(message == validator.UNUSABLE for _, message in found):
         return ""

@@ -1,13 +1,13 @@
 """The messages between a session and its server, on any transport.
 
 1. A call is found by its request id from the moment its frame is sent until it has its answer.
-2. Of a server's requests only `ping` is expected: sampling, roots, elicitation and all others get -32601 and are
-   noted. The SDK never sees them.
-3. An answer whose id, by type and value, matches no open request is noted and dropped; so is a second answer.
+2. Of a server's requests only `ping` is expected. All others, such as sampling, roots and
+   elicitation, get -32601 and are noted. The SDK never sees them.
+3. An answer whose id, by type and value, matches no open request is noted and dropped; so is a
+   second answer.
 4. An answer of more than 1,000 content items is refused before the items are read.
-5. A failed call has its fault in its exchange, as our error; the SDK only sees that the call end.
-6. A session that the server does not know is lost: the call did not run.
-"""
+5. The exchange of a failed call holds its fault, as our error; for the SDK the call just ends.
+6. A session that the server does not know is lost: the call did not run."""
 
 from __future__ import annotations
 
@@ -50,14 +50,15 @@ _HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([
 _TAIL_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,15})\s*\}\s*$')
 _ANSWERED_METHODS: Final = ("ping",)
 LARGE: Final = 256 * 1024
-"""A frame above this size is parsed on a thread: on the event loop it would delay other calls."""
+"""Bytes of a frame above which it is parsed on a thread: on the event loop it would delay other
+calls."""
 MAX_NODES: Final = 500_000
 _MAX_NAME: Final = 80
 _MAX_REFUSALS: Final = 16
 
 
 class McpFault(NamedTuple):
-    """Why a call has no usable answer. Calls that share a fault each raise an error of their own."""
+    """The reason why a call has no usable answer. Calls that share a fault raise separate errors."""
 
     kind: type[RuntimeErrorBase]
     code: str
@@ -66,14 +67,14 @@ class McpFault(NamedTuple):
     retry_after: float | None = None
 
     def error(self, *, left: bool) -> RuntimeErrorBase:
-        """A new error of this fault. `left`: whether the request went out."""
+        """Return a new error of this fault. `left`: whether the request went out."""
         error = self.kind(self.code, self.text, hint=self.hint, left=left)
         error.retry_after = self.retry_after
         return error
 
 
 def fault_of(error: RuntimeErrorBase) -> McpFault:
-    """The fault of an error, so that several calls can raise it."""
+    """Return the fault of an error, so that several calls can raise it."""
     return McpFault(type(error), error.code, error.message, error.hint, error.retry_after)
 
 
@@ -85,7 +86,7 @@ TOO_LONG: Final = McpFault(
 LOST: Final = McpFault(
     TransportError, "call.transport", "the server does not know the session any more"
 )
-"""The call did not run and is made again in a new session."""
+"""The fault of a call that did not run and is repeated in a new session."""
 
 
 class McpExchange:
@@ -111,7 +112,7 @@ in_progress: ContextVar[McpExchange | None] = ContextVar("in_progress", default=
 
 
 class McpTraffic:
-    """The open exchanges of one connection, and notices of what the server did unasked."""
+    """The open exchanges of one connection, and notices of unexpected messages from the server."""
 
     def __init__(self) -> None:
         self._pending: set[int | str] = set()
@@ -120,7 +121,8 @@ class McpTraffic:
         self.noise = 0
 
     def open(self, note: str = "") -> McpExchange:
-        """A new exchange, whose notices open now: with `note`, if there is one."""
+        """Return a new exchange, and start to collect its notices, beginning with `note` if it is
+        given."""
         exchange = McpExchange()
         exchange.noted_from, exchange.noise_from = len(self._notices), self.noise
         if note:
@@ -128,7 +130,8 @@ class McpTraffic:
         return exchange
 
     def register(self, message: JSONRPCMessage, size: int | None = None) -> McpExchange | None:
-        """Register a request by its id before it goes out; the current task's exchange if it is its `tools/call`."""
+        """Register a request by its id before it goes out. Return the current task's exchange if it
+        is its `tools/call`."""
         from mcp_types import JSONRPCRequest
 
         if not isinstance(message, JSONRPCRequest):
@@ -142,18 +145,18 @@ class McpTraffic:
         return exchange
 
     def is_expected(self, id: int | str | None) -> bool:
-        """Whether this id is of an open request; it is expected once."""
+        """Whether this id belongs to an open request. It is expected only once."""
         # An error without an id is about a request that the server could not read; the SDK ignores it.
         expected = id is None or id in self._pending
         self._pending.discard(id if id is not None else "")
         return expected
 
     def of(self, id: Any) -> McpExchange | None:
-        """The open exchange with this request id, None without one."""
+        """Return the open exchange with this request id, None without one."""
         return self._open.get(id) if isinstance(id, int | str) else None
 
     def end(self, exchange: McpExchange) -> None:
-        """Forget an exchange: its caller no longer waits."""
+        """Forget an exchange whose caller no longer waits."""
         if exchange.id is not None:
             self._open.pop(exchange.id, None)
 
@@ -163,7 +166,7 @@ class McpTraffic:
         return not self._open
 
     def fail_all(self, fault: McpFault) -> None:
-        """Set the fault of all open exchanges that have none: the connection is lost."""
+        """Set the fault of all open exchanges that have none, because the connection is lost."""
         for exchange in self._open.values():
             exchange.fault = exchange.fault or fault
 
@@ -173,7 +176,7 @@ class McpTraffic:
             self._notices.append(text)
 
     def notices_of(self, exchange: McpExchange) -> list[str]:
-        """The notices made while an exchange was open."""
+        """Return the notices that were made while an exchange was open."""
         noise = self.noise - exchange.noise_from
         notices = [f"{noise} lines on stdout were no messages"] if noise else []
         return exchange.notices + self._notices[exchange.noted_from :] + notices
@@ -193,7 +196,8 @@ class Stream:
 
 
 def frame_of(message: JSONRPCMessage, end: bytes = b"") -> bytes:
-    """A message as it goes out, with what ends it. Raises RequestMappingError `request.size` beyond 8 MiB."""
+    """Return the bytes of a message with their terminator. Raise RequestMappingError `request.size`
+    beyond 8 MiB."""
     frame = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + end
     if len(frame) > MAX_FRAME:
         text = f"the request has {len(frame):,} bytes, at most {MAX_FRAME:,} are allowed"
@@ -202,7 +206,7 @@ def frame_of(message: JSONRPCMessage, end: bytes = b"") -> bytes:
 
 
 class GuardedRead(Stream):
-    """A transport's incoming side, which the SDK reads, with the rules of this module applied."""
+    """The incoming side of a transport, which the SDK reads; it applies the rules of this module."""
 
     def __init__(
         self,
@@ -240,7 +244,7 @@ class GuardedRead(Stream):
                 return self._checked(item)
 
     def _refuse_request(self, message: JSONRPCMessage) -> bool:
-        """Whether this is a request of the server; it is refused here."""
+        """Return whether this is a request of the server, after refusing it."""
         from mcp_types import JSONRPCRequest
 
         if not isinstance(message, JSONRPCRequest) or message.method in _ANSWERED_METHODS:
@@ -264,7 +268,8 @@ class GuardedRead(Stream):
             return  # the connection is closed
 
     def _checked(self, item: SessionMessage) -> SessionMessage:
-        """The message, or an error in its place, with the fault in the exchange of its call."""
+        """Return the message, or an error instead of it, with the fault in the exchange of its
+        call."""
         from mcp_types import JSONRPCError, JSONRPCResponse
 
         message = item.message
@@ -286,7 +291,8 @@ class GuardedRead(Stream):
         return item
 
     def _add_defaults(self, result: Json) -> None:
-        """Add the members that a result of the newest protocol may leave out: the SDK would refuse it without them."""
+        """Add members that a result of the newest protocol may omit: the SDK would refuse it
+        without them."""
         self._is_newest = self._is_newest or "supportedVersions" in result
         if self._is_newest:
             for name, default in _RESULT_DEFAULTS.items():
@@ -315,18 +321,19 @@ def names_no_session(words: str) -> bool:
 
 
 def refusal_of(method: str) -> str:
-    """The notice of a refused request of the server."""
+    """Return the notice of a refused request of the server."""
     return f"the server asked for `{_show_name(method)}`: refused"
 
 
 def _show_name(name: object) -> str:
-    """A foreign name, or how long it is: half a secret could not be masked."""
+    """Return a foreign name, or its length if it is too long, because half a secret cannot be
+    masked."""
     text = str(name)
     return text if len(text) <= _MAX_NAME else f"a name of {len(text):,} characters"
 
 
 def read_frame(data: bytes) -> JSONRPCMessage | McpFault:
-    """The message in these bytes, parsed strictly; else why they hold none."""
+    """Return the message in these bytes, parsed strictly, or the fault."""
     from mcp_types import jsonrpc_message_adapter
 
     try:
@@ -343,13 +350,13 @@ def read_frame(data: bytes) -> JSONRPCMessage | McpFault:
 
 
 def frame_fault(data: bytes) -> McpFault | None:
-    """Why these bytes are no message; None where they are."""
+    """Return why these bytes are no message; None if they are one."""
     found = read_frame(data)
     return found if isinstance(found, McpFault) else None
 
 
 def error_message(id: int | str, code: int, text: str) -> SessionMessage:
-    """A JSON-RPC error as an item of the SDK's streams."""
+    """Return a JSON-RPC error as an item of the SDK's streams."""
     from mcp.shared.message import SessionMessage
     from mcp_types import ErrorData, JSONRPCError
 
@@ -359,7 +366,7 @@ def error_message(id: int | str, code: int, text: str) -> SessionMessage:
 
 
 def id_in(line: bytes) -> int | None:
-    """The id of an answer in a line that strict parsing refuses; None without one."""
+    """Return the id of an answer in a line that strict parsing refuses; None without one."""
     import json
 
     try:

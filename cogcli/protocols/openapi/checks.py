@@ -1,4 +1,4 @@
-"""openapi: an operation without a document is a path whose names are all given, and a method that changes things has
+"""openapi: checks that a path without a document has all its names, and that a changing method has
 declared effects (docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ CHANGING: Final = ("PUT", "PATCH", "DELETE")
 
 
 def check_binding(context: CheckContext, binding: Binding, service: Service | None) -> None:
-    """Report an operation that has to be a path and is none, a name in it that nothing fills, and a changing method
-    without declared effects."""
+    """Report an operation that must be a path but is none, a path name without a value, and a
+    changing method without declared effects."""
     report, subject = context.report(binding.file), f"binding `{binding.id}`"
     if service is not None and "spec_ref" not in service.settings:
         if path_of(binding.operation) is None:

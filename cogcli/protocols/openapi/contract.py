@@ -1,4 +1,4 @@
-"""openapi: a binding against its service's document (docs/reference/protocols.md#openapi,
+"""openapi: checks of a binding against its service's document (docs/reference/protocols.md#openapi,
 docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cogcli.protocols.openapi.checks import CHANGING
 from cogcli.specs.request_locations import RequestLocation, place_of
 
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
-"""The schema of an absent reply body, which is read as `{}`."""
+"""The schema of an absent reply body, which reads as `{}`."""
 _BODILESS: Final = ("204", "205")
 """The statuses whose replies never have a body."""
 _TEXT: Final = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
@@ -40,7 +40,7 @@ _RAW: Final = {
 
 
 def document_findings(service: Service) -> Iterator[ContractFinding]:
-    """`wire.document`: a document that cannot be used."""
+    """Yield the finding `wire.document` for a document that cannot be used."""
     try:
         document = load_openapi(service)
     except DocumentFault as fault:
@@ -56,23 +56,21 @@ def document_findings(service: Service) -> Iterator[ContractFinding]:
 def openapi_findings(
     binding: Binding, capability: Capability, service: Service, source: bytes
 ) -> Iterator[ContractFinding | OperationContract]:
-    """The findings about operation, locations and credentials, then the operation's contract."""
+    """Yield the findings about operation, locations and credentials, then the operation's contract."""
     try:
         document = load_openapi(service)
     except DocumentFault:
         return
     if document is None:
         return
-    operation = yield from _operation(document, binding, service)
+    operation = yield from _find_operation(document, binding, service)
     if operation is None:
         return
-    yield from _effect(binding, capability, operation)
-    yield from _security(binding, service, operation)
+    yield from _effect_findings(binding, capability, operation)
+    yield from _security_findings(binding, service, operation)
     taken: dict[str, OperationInput] = {}
     places: dict[str, RequestLocation] = {}
-    blamed: set[str] = (
-        set()
-    )  # a value whose place is told to be wrong is not told to be missing as well
+    blamed: set[str] = set()  # a value with a wrong place is not reported as missing as well
     for key in binding.request:
         try:
             place = place_of(key, operation)
@@ -89,16 +87,16 @@ def openapi_findings(
             message = f"`{same}` and `{key}` are the same value"
             hint = "keep one of them"
             yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
-    yield from _parameters(operation, places, taken, blamed)
-    yield from _body(operation, places, taken, blamed)
-    reply = _reply(binding, operation)
+    yield from _parameter_findings(operation, places, taken, blamed)
+    yield from _body_findings(operation, places, taken, blamed)
+    reply = _reply_schemas(binding, operation)
     title = f"operation `{operation.title}`"
     values = [*operation.parameters, *([operation.body] if operation.body else [])]
     described = (*(value.schema for value in values), *reply)
     yield OperationContract(title, taken, reply, operation.deprecated, described)
 
 
-def _operation(document: OpenApiDocument, binding: Binding, service: Service) -> Any:
+def _find_operation(document: OpenApiDocument, binding: Binding, service: Service) -> Any:
     method = binding.metadata.method
     try:
         return document.operation(binding.operation, method)
@@ -116,10 +114,11 @@ def _operation(document: OpenApiDocument, binding: Binding, service: Service) ->
         return None
 
 
-def _effect(
+def _effect_findings(
     binding: Binding, capability: Capability, operation: OpenApiOperation
 ) -> Iterator[ContractFinding]:
-    """Findings about the effect class; one that follows from `metadata.method` is reported with the binding itself."""
+    """Yield the findings about the effect class. One that follows from `metadata.method` is
+    reported with the binding itself."""
     written = binding.metadata.method
     if operation.method in CHANGING and capability.effect == "unknown" and not written:
         message = (
@@ -129,10 +128,11 @@ def _effect(
         yield ContractFinding("effects.undeclared", "E", ("operation",), message, hint)
 
 
-def _security(
+def _security_findings(
     binding: Binding, service: Service, operation: OpenApiOperation
 ) -> Iterator[ContractFinding]:
-    """`wire.security`: no alternative is satisfied. A token supplies a single missing header."""
+    """Yield `wire.security` if no alternative is satisfied. A token supplies a single missing
+    header."""
     if not operation.security:
         return
     given = _given_headers(binding, service)
@@ -140,7 +140,7 @@ def _security(
         [scheme for scheme in schemes if not scheme.header or scheme.header.lower() not in given]
         for schemes in operation.security
     ]
-    # Only a header can be given: one more by the token, if there is one.
+    # A binding can only supply headers; a token supplies one more.
     tokens = 1 if "auth_ref" in service.settings else 0
     reachable = [schemes for schemes in missing if all(scheme.header for scheme in schemes)]
     if any(len(schemes) <= tokens for schemes in reachable):
@@ -157,14 +157,14 @@ def _security(
 
 
 def _given_headers(binding: Binding, service: Service) -> set[str]:
-    """The names of the headers that the service, the binding and its request give, in lower case."""
+    """Return the names of the headers of service, binding and request, in lower case."""
     written = [*service.metadata.headers, *binding.metadata.headers]
     keys = (key.partition(".") for key in binding.request)
     written += [name for place, _, name in keys if place.lower() == "header"]
     return {name.lower() for name in written}
 
 
-def _parameters(
+def _parameter_findings(
     operation: OpenApiOperation,
     places: dict[str, RequestLocation],
     taken: dict[str, OperationInput],
@@ -191,7 +191,7 @@ def _parameters(
             )
 
 
-def _body(
+def _body_findings(
     operation: OpenApiOperation,
     places: dict[str, RequestLocation],
     taken: dict[str, OperationInput],
@@ -231,7 +231,7 @@ def object_findings(
     prefix: str = "",
     blamed: Collection[str] = (),
 ) -> Iterator[ContractFinding]:
-    """The findings about an object made from several keys; `parts` maps a member to its key."""
+    """Yield the findings about an object that several keys form; `parts` maps a member to its key."""
     inside = members(schema)
     for name in sorted(inside.required - parts.keys() - {*blamed}):
         message = f"{title} requires `{prefix}{name}`, which is not given"
@@ -254,8 +254,8 @@ def object_findings(
             yield ContractFinding(code, severity, ("request", key), message, hint, key=True)
 
 
-def _reply(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
-    """The schemas of successful replies: those of 2xx statuses, else of the default."""
+def _reply_schemas(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
+    """Return the schemas of success replies: those of 2xx statuses, else of the default."""
     mode = binding.metadata.response_mode
     if mode != "json":
         return (_TEXT if mode == "text" else _RAW,)
@@ -267,7 +267,8 @@ def _reply(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
 
 
 def _reply_schema(operation: OpenApiOperation, status: str) -> Any:
-    """The schema of a reply; of one without any content in the document nothing is known, unless it can have none."""
+    """Return the schema of a reply. Without any content in the document nothing is known, unless
+    the status has no body."""
     schema = operation.responses[status]
     if schema is not None:
         return schema

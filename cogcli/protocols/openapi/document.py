@@ -44,14 +44,14 @@ class DocumentMock:
     """The mock server of one document, its paths below `base`."""
 
     def __init__(self, value: Json, base: str = "") -> None:
-        """Raises DocumentFault where the document cannot be used."""
+        """Raise DocumentFault if the document cannot be used."""
         self._base = base.rstrip("/")
         self._value = add_examples(value)
         self._document = OpenApiDocument(self._value)
         self._routes = routes_of(self._document)
 
     def __call__(self, seen: ReceivedRequest) -> Reply:
-        """The answer to a request."""
+        """Return the reply to a request."""
         inside = seen.path.startswith(f"{self._base}/")
         found = match_route(self._routes, seen.path.removeprefix(self._base)) if inside else None
         if found is None:
@@ -94,7 +94,7 @@ class DocumentMock:
         return found.get("content") or {}
 
     def _body(self, schema: Any, declared: Json) -> bytes:
-        """The body of a reply; `schema` is None where it holds no JSON."""
+        """Return the body of a reply; `schema` is None if it contains no JSON."""
         if "example" in declared:
             value = declared["example"]
         elif declared.get("examples"):
@@ -127,7 +127,8 @@ def _problem(
 
 
 def add_examples(value: Any, *, named: bool = False) -> Any:
-    """The document with each schema's `example` as `examples`, which the schema bundler keeps."""
+    """Return the document with each schema's `example` as `examples`, which the schema bundler
+    keeps."""
     if isinstance(value, list):
         return [add_examples(item) for item in value]
     if not isinstance(value, dict):

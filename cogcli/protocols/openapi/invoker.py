@@ -1,10 +1,10 @@
 """openapi: calling an HTTP API, with its document or without (docs/reference/protocols.md#openapi).
 
-1. The document, where there is one, decides method, path, parameters, body and the header of the credentials.
+1. A document, if there is one, decides method, path, parameters, body and the header of the
+   credentials.
 2. Request and reply are recorded whatever the status is; of headers only names.
 3. A status outside 200-299 is an error whatever the body holds. Redirects are never followed.
-4. `response_mode` of the binding decides how a reply is read: strict JSON, text, or raw.
-"""
+4. `response_mode` of the binding decides how a reply is read: strict JSON, text, or raw."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ class OpenApi:
 def _auth_header(
     operation: OpenApiOperation | None, request: InvocationRequest, parts: HttpParts
 ) -> str:
-    """The header for the token: the only one that an alternative of the document's security still lacks, else
-    Authorization."""
+    """Return the header for the token: the only one that an alternative of the document's security
+    lacks, else Authorization."""
     written = [
         *request.service.metadata.headers,
         *request.binding.metadata.headers,

@@ -1,5 +1,5 @@
-"""openapi: checking one request and its reply by their operation: route, parameters, body, status and reply
-(docs/reference/protocols.md#scenarios)."""
+"""openapi: checks of one request and its reply by their operation: route, parameters, body, status
+and reply (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
 class Route(NamedTuple):
-    """One path of the document; the pattern's groups are the values of its parameters, `names` their names."""
+    """One path of the document. The groups of its pattern are the values of its parameters `names`."""
 
     path: str
     pattern: re.Pattern[str]
@@ -37,7 +37,7 @@ class RequestFault(NamedTuple):
 
 
 def breaches(pointer: str, schema: Any, value: Any) -> list[RequestFault]:
-    """The breaches of a schema by the value at a pointer."""
+    """Return the breaches of a schema by the value at a pointer."""
     return [
         RequestFault(f"{pointer}/{place}".rstrip("/"), text)
         for place, text in errors(schema, value)
@@ -45,14 +45,14 @@ def breaches(pointer: str, schema: Any, value: Any) -> list[RequestFault]:
 
 
 def join_faults(faults: list[RequestFault]) -> str:
-    """The first three faults in one line."""
+    """Return the first three faults in one line."""
     return "; ".join(f"{fault.pointer}: {fault.message}" for fault in faults[:_SHOWN])
 
 
 def parameter_faults(
     operation: OpenApiOperation, seen: ReceivedRequest, path_values: dict[str, str]
 ) -> list[RequestFault]:
-    """The faults of path, query and headers, including undeclared query names."""
+    """Return the faults of path, query and headers, including undeclared query names."""
     query = parse_qs(seen.query, keep_blank_values=True)
     paths = {name: [value] for name, value in path_values.items()}
     headers = {name: [value] for name, value in seen.headers.items()}
@@ -65,7 +65,7 @@ def parameter_faults(
             if parameter.required:
                 faults.append(RequestFault(pointer, "required, not sent"))
             continue
-        value = _value(parameter.schema, texts, parameter.explode)
+        value = _value_from_texts(parameter.schema, texts, parameter.explode)
         faults += breaches(pointer, parameter.schema, value)
     declared = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
     return faults + [
@@ -74,7 +74,7 @@ def parameter_faults(
 
 
 def body_faults(operation: OpenApiOperation, seen: ReceivedRequest) -> list[RequestFault]:
-    """The faults of the body: missing, no JSON, or breaches of its schema."""
+    """Return the faults of the body: missing, no JSON, or breaches of its schema."""
     if operation.body is None:
         return [RequestFault("/body", "none is expected")] if seen.body else []
     if not seen.body:
@@ -91,18 +91,18 @@ def body_faults(operation: OpenApiOperation, seen: ReceivedRequest) -> list[Requ
     return breaches("/body", operation.body.schema, value)
 
 
-def _value(schema: Any, texts: list[str], explode: bool) -> Any:
-    """The value of these texts, by the type in the schema."""
-    kinds = _kinds(schema)
+def _value_from_texts(schema: Any, texts: list[str], explode: bool) -> Any:
+    """Return the value of these texts, by the type in the schema."""
+    kinds = _schema_types(schema)
     if "array" in kinds:
         parts = texts if len(texts) > 1 or explode else texts[0].split(",")
         items = _resolve(schema).get("items", True)
-        return [_scalar(items, part) for part in parts]
-    return _scalar(schema, texts[-1])
+        return [_scalar_from_text(items, part) for part in parts]
+    return _scalar_from_text(schema, texts[-1])
 
 
-def _scalar(schema: Any, text: str) -> Any:
-    kinds = _kinds(schema)
+def _scalar_from_text(schema: Any, text: str) -> Any:
+    kinds = _schema_types(schema)
     if "integer" in kinds and _INTEGER.fullmatch(text):
         return int(text)
     if "number" in kinds and _NUMBER.fullmatch(text):
@@ -112,8 +112,8 @@ def _scalar(schema: Any, text: str) -> Any:
     return text
 
 
-def _kinds(schema: Any) -> list[str]:
-    """The types that a schema names, else those of its alternatives."""
+def _schema_types(schema: Any) -> list[str]:
+    """Return the types that a schema names, else those of its alternatives."""
     found = _resolve(schema)
     declared = found.get("type")
     if declared:
@@ -123,11 +123,13 @@ def _kinds(schema: Any) -> list[str]:
         *(found.get("oneOf") or ()),
         *(found.get("allOf") or ()),
     ]
-    return [kind for option in options if isinstance(option, dict) for kind in _kinds(option)]
+    return [
+        kind for option in options if isinstance(option, dict) for kind in _schema_types(option)
+    ]
 
 
 def _resolve(schema: Any) -> dict[str, Any]:
-    """The schema, or the definition inside it that its `$ref` names."""
+    """Return the schema, or the definition in it that its `$ref` names."""
     if not isinstance(schema, dict):
         return {}
     reference = schema.get("$ref")
@@ -138,7 +140,7 @@ def _resolve(schema: Any) -> dict[str, Any]:
 
 
 def routes_of(document: OpenApiDocument) -> tuple[Route, ...]:
-    """Every path with its methods; literal ones before those with parameters."""
+    """Return every path with its methods, literal ones before those with parameters."""
     methods: dict[str, list[str]] = {}
     for entry in document.entries:
         methods.setdefault(entry.path, []).append(entry.method)
@@ -154,7 +156,8 @@ def routes_of(document: OpenApiDocument) -> tuple[Route, ...]:
 
 
 def _parameter(after: str, *, last: bool) -> str:
-    """The pattern of a parameter and the text after it, where the value ends first; it does not backtrack."""
+    """Return the pattern of a parameter and the text after it, where the value ends first. It does
+    not backtrack."""
     inside, slash, beyond = after.partition("/")
     ends = "(?=/)" if slash else r"\Z" if last else ""
     whole = "([^/]++)" if ends else "([^/])"
@@ -163,7 +166,7 @@ def _parameter(after: str, *, last: bool) -> str:
 
 
 def match_route(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, str]] | None:
-    """The route of a sent path and the values of its parameters; None without one."""
+    """Return the route of a sent path and the values of its parameters; None without one."""
     for route in routes:
         found = route.pattern.fullmatch(path)
         if found:
@@ -172,7 +175,8 @@ def match_route(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, 
 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:
-    """The judge of a binding's calls by its service's document; None without one. Raises DocumentFault."""
+    """Return the judge of a binding's calls by its service's document; None without one. Raise
+    DocumentFault."""
     document = load_openapi(service)
     if document is None:
         return None
@@ -184,7 +188,7 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
 def judge_exchange(
     exchange: ObservedExchange, document: OpenApiDocument, operation: OpenApiOperation, base: str
 ) -> list[Check]:
-    """The checks of an exchange, in display order."""
+    """Return the checks of an exchange, in display order."""
     found = [_request(exchange, document, operation, base.rstrip("/"))]
     if operation.body is not None or exchange.seen.body:
         faults = body_faults(operation, exchange.seen)
@@ -198,7 +202,7 @@ def judge_exchange(
 
 
 def declared_status(operation: OpenApiOperation, status: int) -> str | None:
-    """The key under which an operation declares a status."""
+    """Return the key under which an operation declares a status."""
     choices = (str(status), f"{status // 100}XX", "default")
     return next((key for key in choices if key in operation.responses), None)
 

@@ -1,4 +1,4 @@
-"""What a language model answered, where the binding reads it as JSON: whole, and as the request demanded
+"""Checks of a language model's JSON answer: it is complete and fits the schema of the request
 (docs/reference/protocols.md#replies)."""
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from cogcli.specs.request_locations import place_of
 
 
 def path_keys(service: Service, binding: Binding) -> frozenset[str]:
-    """The keys of a binding's request that fill its path, by the service's document where there is one.
+    """Return the keys of a binding's request that fill its path, by the service's document if there
+    is one.
 
-    Empty where the document, or the operation in it, cannot be used: then nothing is sent.
-    """
+    Empty if the document, or the operation in it, cannot be used: then nothing is sent."""
     try:
         document = load_openapi(service)
         if document is None:
@@ -26,7 +26,7 @@ def path_keys(service: Service, binding: Binding) -> frozenset[str]:
         return frozenset()
     found = set()
     for key in binding.request:
-        with suppress(DocumentFault):  # a key without a place of its own is an error of the checks
+        with suppress(DocumentFault):  # the checks report a key without a place
             if place_of(key, operation).kind == "path":
                 found.add(key)
     return frozenset(found)

@@ -72,7 +72,7 @@ def _not_retryable(ran: RuleRun) -> str:
 
 
 def _keys(seen: Sequence[ReceivedRequest]) -> tuple[int, int]:
-    """How many requests there are, and with how many idempotency keys."""
+    """Return the number of requests, and the number of their distinct idempotency keys."""
     return len(seen), len({request.headers.get("idempotency-key") for request in seen})
 
 

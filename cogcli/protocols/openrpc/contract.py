@@ -1,4 +1,4 @@
-"""openrpc: a binding against its service's document (docs/reference/protocols.md#openrpc,
+"""openrpc: checks of a binding against its service's document (docs/reference/protocols.md#openrpc,
 docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cogcli.protocols.contract_finding import (
 
 
 def document_findings(service: Service) -> Iterator[ContractFinding]:
-    """`wire.document`: a document that cannot be used."""
+    """Yield the finding `wire.document` for a document that cannot be used."""
     try:
         load_openrpc(service)
     except DocumentFault as fault:
@@ -32,12 +32,12 @@ def document_findings(service: Service) -> Iterator[ContractFinding]:
 def openrpc_findings(
     binding: Binding, capability: Capability, service: Service, source: bytes
 ) -> Iterator[ContractFinding | OperationContract]:
-    """The findings about method and parameters, then the method's contract."""
+    """Yield the findings about method and parameters, then the method's contract."""
     try:
         document = load_openrpc(service)
         method = document.method(binding.operation) if document else None
     except DocumentFault as fault:
-        if fault.code != "wire.document":  # told at the service
+        if fault.code != "wire.document":  # the check of the service reports it
             yield ContractFinding(fault.code, "E", ("operation",), fault.message, fault.hint)
         return
     if method is None:

@@ -41,12 +41,12 @@ class RpcMock:
     """The mock server of one document, on every path."""
 
     def __init__(self, value: Json) -> None:
-        """Raises DocumentFault where the document cannot be used."""
+        """Raise DocumentFault if the document cannot be used."""
         self._value = value
         self._document = OpenRpcDocument(add_examples(value))
 
     def __call__(self, seen: ReceivedRequest) -> Reply:
-        """The answer to a request."""
+        """Return the reply to a request."""
         if seen.method != "POST":
             return json_reply(
                 {"message": f"{seen.method} is not allowed here"}, 405, {"Allow": "POST"}
@@ -59,7 +59,7 @@ class RpcMock:
         return Reply(204) if answer is None else json_reply(answer)
 
     def _answer(self, value: Any) -> Json | None:
-        """The answer to one call, None for a notification."""
+        """Return the answer to one call, None for a notification."""
         call = read_record(RpcCall, value)
         if call.method is None:
             return _error(None, INVALID, "this is not a call")
@@ -90,7 +90,7 @@ class RpcMock:
 
 
 def param_faults(method: RpcMethod, params: Any) -> list[RequestFault]:
-    """The faults of a call's parameters, given by name or by position."""
+    """Return the faults of a call's parameters, given by name or by position."""
     if isinstance(params, list):
         if len(params) > len(method.params):
             return [
@@ -123,7 +123,8 @@ def _error(id: Any, code: int, message: str, data: Any = None) -> Json:
 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:
-    """The judge of a binding's calls by its service's document; None without one. Raises DocumentFault."""
+    """Return the judge of a binding's calls by its service's document; None without one. Raise
+    DocumentFault."""
     document = load_openrpc(service)
     if document is None:
         return None
@@ -132,7 +133,7 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
 
 
 def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]:
-    """The checks of an exchange, in display order."""
+    """Return the checks of an exchange, in display order."""
     sent = _value(exchange.seen.body)
     call = read_record(RpcCall, sent)
     # A value that is no object has the fault of parameters that are none.

@@ -104,9 +104,8 @@ class OpenRpc:
 def _find_method(request: InvocationRequest) -> RpcMethod | None:
     """Return the method in the service's document, None without a document.
 
-    Raises RequestMappingError `request.value` for an operation that is not a method name, ServiceResolutionError for a
-    faulty document.
-    """
+    Raise RequestMappingError `request.value` for an operation that is not a method name,
+    ServiceResolutionError for a faulty document."""
     if not METHOD_NAME.fullmatch(request.operation):
         raise RequestMappingError("request.value", "the operation is not a method name", left=False)
     try:

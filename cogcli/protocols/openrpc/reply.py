@@ -23,15 +23,15 @@ _UNREAD: Final = (-32700, -32600)
 
 
 def is_error(value: Any, id: int) -> bool:
-    """Whether a body is a well-formed error for this call; then it counts whatever the HTTP status is."""
+    """Whether a body is a well-formed error for this call; then it counts under any HTTP status."""
     return _fault(value, id) == "" and "error" in value
 
 
 def result_of(value: Any, id: int, name: str, secrets: Secrets, *, service: str) -> Any:
-    """The `result` of an answer. `name` names the call in messages, `service` its service in hints.
+    """Return the `result` of an answer. `name` names the call in messages, `service` its service in
+    hints.
 
-    Raises ServerFaultError, RejectedError.
-    """
+    Raise ServerFaultError or RejectedError."""
     fault = _fault(secrets.mask_known(value), id) if _fault(value, id) else ""
     if fault:
         raise ServerFaultError("call.server-error", f"{name}: malformed answer: {fault}", left=True)
@@ -46,7 +46,7 @@ def result_of(value: Any, id: int, name: str, secrets: Secrets, *, service: str)
 
 
 def _fault(value: Any, id: int) -> str:
-    """Why a value is not an answer to this call, empty if it is one."""
+    """Return why a value is not an answer to this call, empty if it is one."""
     if not isinstance(value, dict):
         return f"{preview(value)}, expected an object"
     answer = read_answer(value)

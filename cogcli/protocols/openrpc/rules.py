@@ -75,7 +75,8 @@ def _call(seen: Sequence[ReceivedRequest]) -> Json:
 
 
 def _result(result: Any, **members: Any) -> Responder:
-    """A server that answers with this result; `members` replace those of the envelope, `_LEFT_OUT` removes one."""
+    """Return a server function that answers with this result. `members` replace those of the
+    envelope; `_LEFT_OUT` removes one."""
 
     def answering(seen: ReceivedRequest) -> Reply:
         answer = {

@@ -1,4 +1,5 @@
-"""pythoncall: its module and function exist, and run in the right place (docs/reference/protocols.md#pythoncall)."""
+"""pythoncall: checks that module and function exist, and run in an allowed place
+(docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_service(context: CheckContext, service: Service) -> None:
-    """Report a module that is not found, or runs inside this process without being ours."""
+    """Report a module that is not found, or that runs inside this process without being shipped."""
     if not service.module:
         return
     report, subject = context.report(service.file, service.at), f"service `{service.id}`"
@@ -34,8 +35,9 @@ def check_service(context: CheckContext, service: Service) -> None:
 
 
 def _check_imports(context: CheckContext, service: Service, report: ProblemReport) -> None:
-    """Report what the module and what it reaches below the root import that is not there. Read by syntax alone, so that
-    of a project that is not trusted nothing is run either."""
+    """Report missing imports of the module, and of all modules that it reaches below the root.
+
+    Only the syntax is read, so that no code of an untrusted project runs."""
     bindings = context.catalog.bindings.values()
     operations = {binding.operation for binding in bindings if binding.service == service.id}
     places = context.catalog.places
@@ -50,7 +52,7 @@ def _check_imports(context: CheckContext, service: Service, report: ProblemRepor
 
 
 def check_binding(context: CheckContext, binding: Binding, service: Service | None) -> None:
-    """Report a function that does not exist; a missing module is reported at the service."""
+    """Report a function that does not exist. A missing module is reported at the service."""
     if service is None or service.module is None or not _may_import(service):
         return
     file = module_file(service.module, service.root)
@@ -63,7 +65,7 @@ def check_binding(context: CheckContext, binding: Binding, service: Service | No
 
 
 def _may_import(service: Service) -> bool:
-    """Whether the module may be imported at all: an untrusted layer may name shipped ones only."""
+    """Whether the module may be imported at all: an untrusted layer may name only shipped ones."""
     return service.trusted or is_shipped(service.module or "")
 
 

@@ -1,4 +1,4 @@
-"""pythoncall: a binding against the signature of its function, read without importing it
+"""pythoncall: checks of a binding against the signature of its function, read without importing it
 (docs/reference/protocols.md#pythoncall, docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def function_findings(
     binding: Binding, source: bytes, name: str, title: str
 ) -> Iterator[ContractFinding | OperationContract]:
-    """The findings and contract of a function, `title` in messages; none without a plain function of this name."""
+    """Yield the findings and contract of a function, `title` in messages; none without a plain
+    function of this name."""
     function = _function(source, name)
     if function is None:
         return
     arguments = function.args
     optional = len(arguments.args) - len(arguments.defaults)
-    known = {each.arg: _taken(each, required=n < optional) for n, each in enumerate(arguments.args)}
+    known = {
+        each.arg: _operation_input(each, required=n < optional)
+        for n, each in enumerate(arguments.args)
+    }
     for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        known[each.arg] = _taken(each, required=default is None)
+        known[each.arg] = _operation_input(each, required=default is None)
     only = arguments.posonlyargs
     for argument in only[: len(only) + optional]:
         message = (
@@ -52,15 +56,14 @@ def function_findings(
 
 
 def _function(source: bytes, name: str) -> Function | None:
-    """The function of this name that a call reaches: the last definition; None if it is decorated."""
+    """Return the function of this name that a call reaches: the last definition; None if it is
+    decorated."""
     found = _functions(source).get(name)
-    # What a decorator leaves of the signature is not known.
+    # A decorator may change the signature.
     return found if found and not found.decorator_list else None
 
 
-@lru_cache(
-    maxsize=64
-)  # the bindings of a module, and each skill that reaches them, ask for the same
+@lru_cache(maxsize=64)  # cached, because many bindings and skills use the same module
 def _functions(source: bytes) -> Mapping[str, Function]:
     try:
         tree = parse_python(source)
@@ -69,13 +72,13 @@ def _functions(source: bytes) -> Mapping[str, Function]:
     return {node.name: node for node in tree.body if isinstance(node, Function)}
 
 
-def _taken(argument: ast.arg, *, required: bool) -> OperationInput:
-    types = _annotated(argument.annotation)
+def _operation_input(argument: ast.arg, *, required: bool) -> OperationInput:
+    types = _annotation_types(argument.annotation)
     return OperationInput(argument.arg, required, {"type": sorted(types)} if types else None)
 
 
-def _annotated(node: Any) -> set[str]:
-    """The JSON types of an annotation; empty for one that is not understood."""
+def _annotation_types(node: Any) -> set[str]:
+    """Return the JSON types of an annotation; empty for an unknown one."""
     if isinstance(node, ast.Name):
         return {_TYPES[node.id]} if node.id in _TYPES else set()
     if isinstance(node, ast.Constant) and node.value is None:
@@ -83,7 +86,7 @@ def _annotated(node: Any) -> set[str]:
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
         return {_TYPES[node.value.id]} if node.value.id in ("list", "dict") else set()
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        left, right = _annotated(node.left), _annotated(node.right)
+        left, right = _annotation_types(node.left), _annotation_types(node.right)
         return left | right if left and right else set()
     return set()
 

@@ -1,13 +1,15 @@
-"""Calling a function of an allowed module (docs/reference/protocols.md#pythoncall).
+"""Calls of functions in allowed modules (docs/reference/protocols.md#pythoncall).
 
-Used by a thread of the run and by the worker process; it imports little, so that a worker starts quickly.
+Used by a thread of the run and by the worker process; it imports little, so that a worker starts
+quickly.
 
-1. The operation is a top-level function defined in the service's module, without a leading underscore.
+1. The operation is a top-level function defined in the service's module, without a leading
+   underscore.
 2. The payload's keys are its keyword arguments, checked against its signature before the call.
 3. Its return value is copied as plain JSON, and must be an object.
-4. What it refuses becomes `call.rejected` with its reason, message and hint. Whatever else it raises becomes a
-   ServerFaultError with the line in its module; a missing extra becomes `env.extra` with the line that installs it.
-"""
+4. What it refuses becomes `call.rejected` with its reason, message and hint. Whatever else it
+   raises becomes a ServerFaultError with the line in its module; a missing extra becomes
+   `env.extra` with the line that installs it."""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ from cogcli.protocols.pythoncall.readable_files import Reads, confine
 
 MAX_MESSAGE: Final = 500
 _LONGEST_TEXT: Final = 32 * 1024
-"""Characters kept of a foreign text. It is cut to what is shown only once it is masked (`cut_message`)."""
+"""The most characters kept of a foreign text. It is cut for display only after it is masked
+(`cut_message`)."""
 _PLACE_CAP: Final = 200
 _PLACE: Final = re.compile(r" \(at [^()\n]{1,200}\.py:[0-9]+\)\Z")
 _COROUTINE: Final = 0x80
@@ -43,7 +46,7 @@ _KEYWORD_REST: Final = 0x08
 
 
 class PythonFunction(NamedTuple):
-    """A function, its required arguments, those it takes by name, and whether it takes any other name."""
+    """A function, its required arguments, its named arguments, and whether it takes any other name."""
 
     name: str
     """Module and function, for messages."""
@@ -55,8 +58,10 @@ class PythonFunction(NamedTuple):
 
 
 def resolve_function(code: Code, name: str) -> PythonFunction:
-    """The function of a service's operation. Raises ServiceResolutionError `service.module`, `env.extra`,
-    `service.untrusted`, `service.forbidden`."""
+    """Return the function of a service's operation.
+
+    Raise ServiceResolutionError `service.module`, `env.extra`, `service.untrusted` or
+    `service.forbidden`."""
     module = _module(code)
     function = (
         getattr(module, name, None) if name.isidentifier() and not name.startswith("_") else None
@@ -68,7 +73,7 @@ def resolve_function(code: Code, name: str) -> PythonFunction:
 
 
 def require_arguments(operation: PythonFunction, payload: Json) -> None:
-    """Raise RequestMappingError `request.value` where the payload does not fit the signature."""
+    """Raise RequestMappingError `request.value` if the payload does not fit the signature."""
     given = payload.keys()
     missing = operation.required - (given & operation.named)
     unknown = frozenset() if operation.takes_rest else given - operation.named
@@ -84,12 +89,12 @@ def require_arguments(operation: PythonFunction, payload: Json) -> None:
 def call_function(
     operation: PythonFunction, payload: Json, deadline: float, reads: Reads | None = None
 ) -> Json:
-    """A copy of what the function returns, an object of plain JSON. With `reads`, a shipped one reads these files only.
+    """Call the function and return a copy of its result, an object of plain JSON.
 
-    Raises what it met of ours (ReadRefused for another file, the errors of its requests), RejectedError for what it
-    refuses, ServerFaultError for what else it raises, ResponseMappingError `response.not-json`, and CallTimeoutError
-    for a coroutine not done at `deadline`.
-    """
+    With `reads`, a shipped function may read only these files. Raise cogcli's own errors from
+    inside (ReadRefused for another file, errors of requests), RejectedError if the function
+    refuses, ServerFaultError for other exceptions, ResponseMappingError `response.not-json`, and
+    CallTimeoutError for a coroutine that is not done at `deadline`."""
     is_confined = reads and operation.name.startswith(module_access.SHIPPED)
     confined = confine(operation.function, reads) if reads and is_confined else None
     try:
@@ -101,7 +106,7 @@ def call_function(
 
 
 def size_problem(name: str, what: str, size: int, cap: int) -> str:
-    """A message for a request or reply above `cap` bytes; empty below it."""
+    """Return a message for a request or reply above `cap` bytes; empty below it."""
     return (
         f"the {what} of `{name}` has {size:,} bytes, at most {cap:,} are allowed"
         if size > cap
@@ -110,12 +115,13 @@ def size_problem(name: str, what: str, size: int, cap: int) -> str:
 
 
 def exception_text(error: BaseException) -> str:
-    """Class and message of a foreign exception."""
+    """Return class and message of a foreign exception."""
     return f"{type(error).__name__}: {_message_of(error)}".removesuffix(": ")
 
 
 def cut_message(text: str) -> str:
-    """A masked message, cut to 500 characters; the line in the function's module stays at its end."""
+    """Return a masked message, cut to 500 characters. The line in the function's module stays at
+    its end."""
     place = _PLACE.search(text)
     end = place[0] if place else ""
     return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - len(end)] + end
@@ -126,8 +132,9 @@ def _message_of(error: BaseException) -> str:
 
 
 def _as_text(value: object, otherwise: str = "") -> str:
-    """A foreign value as text, lone surrogates escaped; `otherwise` where its `str` fails. Of a longer text whole lines
-    are kept: half a secret could not be masked."""
+    """Return a foreign value as text, with lone surrogates escaped; `otherwise` if its `str` fails.
+
+    A longer text keeps only whole lines, because half a secret could not be masked."""
     try:
         text = str(value).encode("utf-8", "backslashreplace").decode()
     except Exception:
@@ -173,7 +180,7 @@ def _result(operation: PythonFunction, payload: Json, deadline: float) -> Any:
             rest = max(0.0, deadline - time.monotonic())
             return asyncio.run(asyncio.wait_for(operation.function(**payload), rest))
         return operation.function(**payload)
-    except RuntimeErrorBase:  # of what the functions use of ours
+    except RuntimeErrorBase:  # raised by cogcli's functions that the function uses
         raise
     except Refused as error:
         raise rejection(error) from error
@@ -190,7 +197,7 @@ def _result(operation: PythonFunction, payload: Json, deadline: float) -> Any:
 
 
 def rejection(refused: Refused) -> RejectedError:
-    """The error of a refusal; a function may have put anything into it."""
+    """Return the error of a refusal. Its texts may be of any type."""
     reason, message, hint = (
         _as_text(value) for value in (refused.reason, refused.message, refused.hint)
     )
@@ -202,7 +209,8 @@ def rejection(refused: Refused) -> RejectedError:
 
 
 def _server_fault(error: BaseException, operation: PythonFunction) -> ServerFaultError:
-    """The error of an exception that a function raised, with the last line of its own module; no frame, no value."""
+    """Return the error of a function's exception, with the last line of its own module; no frame,
+    no value."""
     module, place = operation.function.__module__, ""
     frame = error.__traceback__ if not module.startswith(module_access.SHIPPED) else None
     while frame is not None:

@@ -1,14 +1,16 @@
-"""pythoncall: calling a function of an allowed module, in a thread of the run or in a worker process
+"""pythoncall: calls of functions in allowed modules, in a thread of the run or in a worker process
 (docs/reference/protocols.md#pythoncall).
 
-1. Allowed are the modules that trusted service files name: never the standard library, and of this package only the
-   shipped service modules. This is checked before anything is imported or any process started.
-2. A module is a shipped one, below its service's layer root, or installed; never in the working directory.
-3. The rules of `function_call` and the binding's caps on bytes hold in both.
-4. Shipped modules run in a thread, others in a process, unless the service sets `isolation`. A sandboxed function runs
-   in a process of its own for each call, behind the wall (docs/reference/service.md#isolation).
-5. What is printed is captured and never reaches our output.
-"""
+1. Allowed are the modules that trusted service files name: never the standard library, and of this
+   package only the shipped service modules. This is checked before anything is imported or any
+   process started.
+2. A module is a shipped one, below its service's layer root, or installed; never in the working
+   directory.
+3. The rules of `function_call` and the binding's byte limits hold in both.
+4. Shipped modules run in a thread, others in a process, unless the service sets `isolation`. A
+   sandboxed function runs in a process of its own for each call, behind the wall
+   (docs/reference/service.md#isolation).
+5. Printed output is captured and never reaches our own output."""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ _LONGEST_REASON: Final = 40
 
 
 class SideOutput:
-    """What a call left beside its result: the text that it printed, also where it failed, and the files it wrote."""
+    """The side results of a call: the text that it printed, also after a failure, and the files
+    that it wrote."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -53,7 +56,7 @@ class SideOutput:
 
 
 class PythonCall:
-    """Calls functions on the calling thread, or in workers, which are started at the first call."""
+    """Calls functions on the calling thread, or in worker processes, which start at the first call."""
 
     def __init__(self, context: InvokerContext) -> None:
         self._context = context
@@ -85,7 +88,7 @@ class PythonCall:
         return InvocationResponse(body, usage_of(body).add_to(meta) if "usage" in body else meta)
 
     def _mask_and_cut(self, error: RuntimeErrorBase) -> None:
-        """Mask the texts of an error, then cut them to what is shown: they quote the function."""
+        """Mask the texts of an error, then cut them for display, because they quote the function."""
         mask = self._context.secrets.mask_text
         error.message = function_call.cut_message(mask(error.message))
         error.hint = mask(error.hint)[: function_call.MAX_MESSAGE]
@@ -122,8 +125,9 @@ class PythonCall:
         return body
 
     def _access_of(self, service: Service, limits: CallLimits, files: list[Json]) -> HostAccess:
-        """What one call may reach: no store for what a project brings that is not trusted. The secret is read when the
-        function asks for it."""
+        """Return the access of one call. Code of an untrusted project gets no store.
+
+        The secret is read when the function requests it."""
         ref = service.settings.get("auth_ref") if service.trusted else None
         return self._access._replace(
             store_dir=self._context.store_dir if service.trusted else "",

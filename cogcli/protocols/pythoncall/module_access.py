@@ -1,4 +1,5 @@
-"""The modules that a pythoncall service may load, and from where (docs/reference/protocols.md#pythoncall)."""
+"""The modules that a pythoncall service may load, and their places
+(docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
 
@@ -24,13 +25,15 @@ from cogcli.base.errors import ServiceResolutionError
 
 SHIPPED: Final = "cogcli.official."
 _FORBIDDEN: Final = sys.stdlib_module_names | {"cogcli", "test", "__main__"}
-"""`test` is named here because Python does not list it as standard library."""
+"""Modules that no service may name. `test` is listed because Python does not list it as standard
+library."""
 _LEFT_OUT: Final = ("node_modules", "__pycache__")
-"""Folders that the trust in a project does not look into, next to hidden ones."""
+"""Folders that the trust in a project does not cover, besides hidden ones."""
 
 
 class Code(NamedTuple):
-    """The code of a service: its module, the root of its layer, and whether that layer may start code of its own."""
+    """The code of a service: its module, the root of its layer, and whether that layer may start
+    its own code."""
 
     service_id: str
     module: str
@@ -39,7 +42,8 @@ class Code(NamedTuple):
 
 
 def load_module(code: Code) -> ModuleType:
-    """The service's imported module. Raises ServiceResolutionError before any import where it is not allowed."""
+    """Return the service's imported module. Raise ServiceResolutionError before any import if it is
+    not allowed."""
     require_allowed(code)
     if code.module.startswith(SHIPPED):
         return importlib.import_module(code.module)
@@ -59,8 +63,9 @@ def load_module(code: Code) -> ModuleType:
 
 
 class _RootNames:
-    """The top-level names that roots have loaded in this process, or are loading. What an import finds must not depend
-    on which root came first."""
+    """The top-level names that roots have loaded, or are loading, in this process.
+
+    The result of an import must not depend on the order of the roots."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -70,7 +75,7 @@ class _RootNames:
 
     @contextmanager
     def loading(self, service_id: str, root: str, name: str) -> Iterator[None]:
-        """While a module is loaded with all that it imports. Raises as `claim`."""
+        """Inside, a module is loaded with all its imports. Raise the errors of `claim`."""
         claims: list[tuple[str, str]] = []
         self._own.claims = claims
         try:
@@ -82,8 +87,10 @@ class _RootNames:
                 self._pending.difference_update(claims)
 
     def claim(self, who: str, root: str, name: str) -> None:
-        """A root is about to load a top-level name. Raises ServiceResolutionError `service.module` where another root
-        has other code under this name, or has loaded other code under one of this root's names."""
+        """Register that a root is about to load a top-level name.
+
+        Raise ServiceResolutionError `service.module` if another root has other code under this
+        name, or has loaded other code under one of this root's names."""
         claims = getattr(self._own, "claims", None)
         with self._lock:
             for other, names in self._names.items():
@@ -117,8 +124,9 @@ def _other_module(who: str, name: str, other: ModuleSpec) -> ServiceResolutionEr
 
 
 def _is_one(own: ModuleSpec, other: ModuleSpec) -> bool:
-    """Whether two specs lead to one file, or to plain modules with the same bytes. Of packages the same beginning says
-    nothing of their modules."""
+    """Whether two specs lead to one file, or to plain modules with the same bytes.
+
+    For packages equal beginnings prove nothing about their modules."""
     if own.submodule_search_locations or other.submodule_search_locations:
         places = [
             [*map(os.path.realpath, spec.submodule_search_locations or ())] for spec in (own, other)
@@ -128,14 +136,16 @@ def _is_one(own: ModuleSpec, other: ModuleSpec) -> bool:
 
 
 def _require_same(code: Code, finder: _RootFinder, loaded: ModuleType) -> None:
-    """Raise ServiceResolutionError `service.module` where another root's module of this name is loaded already."""
+    """Raise ServiceResolutionError `service.module` if another root's module of this name is
+    already loaded."""
     own, other = finder.find_spec(finder.top), loaded.__spec__
     if own is not None and other is not None and not _is_one(own, other):
         raise _other_module(code.service_id, finder.top, other)
 
 
 def require_allowed(code: Code) -> None:
-    """Raise ServiceResolutionError `service.untrusted`, `service.forbidden` before a module is imported."""
+    """Raise ServiceResolutionError `service.untrusted` or `service.forbidden` before a module is
+    imported."""
     if code.module.startswith(SHIPPED):
         return
     if not code.trusted:
@@ -150,7 +160,7 @@ def require_allowed(code: Code) -> None:
 
 
 def _same_code(own: str | None, other: str | None) -> bool:
-    """Whether two places hold the same bytes: which of them was loaded makes no difference then."""
+    """Whether two places hold the same bytes, so that it does not matter which of them was loaded."""
     if own is None or other is None or own == other:
         return own == other
     try:
@@ -173,9 +183,11 @@ class _RootFinder:
         return PathFinder.find_spec(name, [self._root])
 
 
-class _PackagesBeside:
-    """Finds for code below a layer root, and for no other, the packages that lie beside its modules, as the last
-    finder, so that nothing of Python, of this package or installed is ever replaced by one."""
+class _SiblingPackageFinder:
+    """Finds the packages next to the modules of a layer root, only for code below that root.
+
+    It is the last finder, so that such a package never replaces one of Python, of cogcli or an
+    installed one."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if path is not None or "." in name or name in _FORBIDDEN:
@@ -188,12 +200,12 @@ class _PackagesBeside:
         return spec
 
 
-_BESIDE: Final = _PackagesBeside()
+_BESIDE: Final = _SiblingPackageFinder()
 
 
 def _importing_file() -> str:
-    """The file of the code that an import now under way is written in."""
-    frame: FrameType | None = sys._getframe(2)  # no public way leads there without reading sources
+    """Return the file of the code that runs the current import."""
+    frame: FrameType | None = sys._getframe(2)  # there is no public way without reading sources
     while frame is not None:
         file = frame.f_code.co_filename
         if (
@@ -205,8 +217,9 @@ def _importing_file() -> str:
     return ""
 
 
-class _SourceOnly(SourceFileLoader):
-    """Compiles the source file. Bytecode beside it may be of other code, which no person has accepted."""
+class _SourceOnlyLoader(SourceFileLoader):
+    """Compiles the source file. Bytecode next to it may be of other code, which no person has
+    accepted."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -218,8 +231,10 @@ _Roots = dict[str, tuple[str, ...]]
 
 
 class _SourceRoots:
-    """The layer roots used so far, as given and with links followed, each with the import paths below it, which do not
-    belong to it. `roots` is replaced, never changed: other threads import meanwhile."""
+    """The used layer roots, as given and with links followed, each with the import paths below it
+    that do not belong to it.
+
+    `roots` is replaced, never changed, because other threads import meanwhile."""
 
     def __init__(self) -> None:
         self.roots: _Roots = {}
@@ -230,7 +245,8 @@ _SOURCE_ROOTS: Final = _SourceRoots()
 
 
 def _add_source_root(root: str) -> None:
-    """From now on import what is below a root from source files and extension modules only: no bytecode, no archive."""
+    """Make imports below a root use only source files and extension modules, no bytecode and no
+    archives."""
     with _SOURCE_ROOTS.lock:
         if not root or os.path.abspath(root) in _SOURCE_ROOTS.roots:
             return
@@ -248,7 +264,7 @@ def _add_source_root(root: str) -> None:
 
 
 def root_of(file: str) -> str:
-    """The innermost layer root in use that a file belongs to; empty where it belongs to none."""
+    """Return the innermost used layer root that contains a file; empty if there is none."""
     roots = _SOURCE_ROOTS.roots
     for folder in _path_and_parents(os.path.dirname(file)) if os.path.isabs(file) else ():
         if folder in roots and not any(_is_below(file, place) for place in roots[folder]):
@@ -262,12 +278,12 @@ def _finder(path: str) -> FileFinder:
     if _is_left_out(path):
         return FileFinder(path)
     return FileFinder(
-        path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceOnly, SOURCE_SUFFIXES)
+        path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceOnlyLoader, SOURCE_SUFFIXES)
     )
 
 
 def _is_left_out(path: str) -> bool:
-    """Whether a folder below a root lies in what the trust in a project does not look at: what was installed there."""
+    """Whether a folder below a root is outside the trust in a project, such as installed packages."""
     root = root_of(os.path.join(path, "any"))
     for folder in _path_and_parents(path) if root else ():
         if folder == root:

@@ -29,7 +29,7 @@ from cogcli.base.terminal_text import visible
 
 _SHOWN = 200
 _LONGEST = 4096
-"""No path of a system is longer."""
+"""The longest path of any system, in characters."""
 
 
 def _assume_online() -> bool:
@@ -41,7 +41,7 @@ class ReadRefused(ServiceResolutionError):
 
 
 class Reads(NamedTuple):
-    """Which files may be read; all paths with links followed."""
+    """The files that may be read. All paths have their links followed."""
 
     folder: str
     """The folder of a project that is not trusted; empty for any file."""
@@ -50,15 +50,17 @@ class Reads(NamedTuple):
     roots: Roots = ()
     """The declared roots."""
     named_folders: tuple[str, ...] = ()
-    """Folders outside that folder that the user typed, or that the command itself has filled."""
+    """Folders outside that folder that the user typed, or that the command itself filled."""
     typed: frozenset[str] = frozenset()
     """Files of credentials that the user typed."""
     is_online: Callable[[], bool] = _assume_online
-    """Whether the run may reach a network or a model; it may if nothing says that it may not."""
+    """Whether the run may reach a network or a model; True by default."""
 
     def with_typed(self, inputs: Any) -> Reads:
-        """These files, and those that typed inputs name: a path is a whole text of a value. Of files that hold no
-        credentials those outside of the project count alone: the others may be read anyway."""
+        """Return these files together with those that typed inputs name.
+
+        A path must be a whole text of a value. Files without credentials count only if they are
+        outside the project, because the others may be read anyway."""
         typed = frozenset(_typed_credentials(inputs, self.folder))
         if not self.folder:
             return self._replace(typed=self.typed | typed)
@@ -72,19 +74,21 @@ class Reads(NamedTuple):
         )
 
     def allow(self, access: HostAccess) -> HostAccess:
-        """The access of a function, with these files."""
+        """Return the access of a function, with these files."""
         return access._replace(roots=self.roots, typed=self.typed, is_online=self.is_online)
 
     def to_payload(self) -> list[Any]:
-        """The members as JSON, for a worker."""
+        """Return the members as JSON, for a worker."""
         return [
             self.folder, sorted(self.named), self.roots, self.named_folders, sorted(self.typed), self.is_online()
         ]  # fmt: skip
 
     def checked_path(self, path: str) -> str:
-        """The path with links followed. Raises ReadRefused `service.untrusted` for a file that may not be read,
-        SafetyScopeError for one of credentials in a run that may reach a network, and RejectedError for one outside of
-        the roots, and for what was typed and is not a regular file."""
+        """Return the path with links followed.
+
+        Raise ReadRefused `service.untrusted` for a file that may not be read. Raise
+        SafetyScopeError for a file of credentials in a run that may reach a network. Raise
+        RejectedError for a file outside the roots, and for a typed path that is no regular file."""
         real = os.path.realpath(path) if path and "\0" not in path else ""
         if not is_within(real, self.roots):
             hint = "add its folder to `files.roots`, if it may be read"
@@ -120,8 +124,10 @@ class Reads(NamedTuple):
         )
 
     def require_no_credentials(self, path: str, real: str) -> None:
-        """Raise SafetyScopeError for a file of credentials that was not typed, in a run that may reach a network. In
-        any other run a shipped function itself refuses the file."""
+        """Raise SafetyScopeError for an untyped file of credentials in a run that may reach a
+        network.
+
+        In any other run the shipped function itself refuses the file."""
         reason = "" if real in self.typed else credential_reason(real)
         if reason and self.is_online():
             raise credential_error(path, reason)
@@ -133,23 +139,25 @@ class Reads(NamedTuple):
 
 
 def reads_of(project: str) -> Reads:
-    """The files that may be read under a project that is not trusted, before any is typed."""
+    """Return the files that may be read in a project that is not trusted, before the user types
+    any."""
     return Reads(os.path.realpath(project))
 
 
 def confine(function: Callable[..., Any], reads: Reads) -> Any:
-    """Restrict a shipped function to these files: (context variable, token) to undo it, None where it reads no files.
+    """Restrict a shipped function to these files; return (context variable, token) to undo it.
 
-    A module that reads files has the context variable `OPENED_AS`: what checks each path before it is opened.
-    """
+    None if the function reads no files. A module that reads files has the context variable
+    `OPENED_AS`, which checks each path before it is opened."""
     module = sys.modules.get(function.__module__)
     variable = getattr(module, "OPENED_AS", None)
     return None if variable is None else (variable, variable.set(reads.checked_path))
 
 
 def _typed_paths(inputs: Any, folder: str) -> Iterator[str]:
-    """The files and folders outside a folder whose path is a whole text anywhere in a value, links followed."""
-    for value in _texts(inputs):
+    """Yield the files and folders outside a folder that a whole text in a value names, with links
+    followed."""
+    for value in _possible_paths(inputs):
         real = os.path.realpath(value)
         is_outside = os.path.exists(value) and real != folder and not is_below(real, folder)
         if is_outside and not _follows_project_link(value, folder):
@@ -157,17 +165,18 @@ def _typed_paths(inputs: Any, folder: str) -> Iterator[str]:
 
 
 def _typed_credentials(inputs: Any, folder: str) -> Iterator[str]:
-    """The files of credentials whose path is a whole text anywhere in a value, links followed. The text itself has to
-    name such a file: a link of another name may be of the project."""
-    for value in _texts(inputs):
+    """Yield the files of credentials that a whole text in a value names, with links followed.
+
+    The text itself must name such a file: a link with another name may belong to the project."""
+    for value in _possible_paths(inputs):
         if len(value) <= _LONGEST and credential_reason(os.path.abspath(value)):
             if folder and _follows_project_link(value, folder):
                 continue
             yield os.path.realpath(value)
 
 
-def _texts(inputs: Any) -> Iterator[str]:
-    """The texts anywhere in a value that can be paths."""
+def _possible_paths(inputs: Any) -> Iterator[str]:
+    """Yield the texts in a value that can be paths."""
     pending = [inputs]
     while pending:
         value = pending.pop()

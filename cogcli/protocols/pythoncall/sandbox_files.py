@@ -12,21 +12,24 @@ from cogcli.protocols.pythoncall.readable_files import Reads
 
 _MAX_PATH: Final = 4096
 _ENVIRONMENT, _INSTALLED = "pyvenv.cfg", "node_modules"
-"""What marks a folder of installed packages, by a file in it or by its own name. No function imports from there."""
+"""The markers of folders with installed packages: a file in the folder, and the folder's name.
+Functions do not import from them."""
 
 
 class SandboxFiles(NamedTuple):
-    """What a sandboxed function may read: files and folders, and the folders whose names it may see."""
+    """The files and folders that a sandboxed function may read, and the folders whose names it may
+    list."""
 
     read: tuple[str, ...]
     listed: tuple[str, ...]
 
 
 def sandbox_files(root: str, payload: Any, reads: Reads | None) -> SandboxFiles:
-    """The files of a call in a sandbox: those that are named by a whole text in its payload, within the declared roots,
-    and what lies in the root of its module, without links and hidden names such as `.git` and `.env`.
+    """Return the files of a call in a sandbox.
 
-    Raises SafetyScopeError as `Reads.require_no_credentials`, EnvironmentRefusal `registry.size`."""
+    They are the files that a whole text in its payload names, within the declared roots, and the
+    content of its module's root, without links and hidden names such as `.git` and `.env`. Raise
+    SafetyScopeError as `Reads.require_no_credentials`, and EnvironmentRefusal `registry.size`."""
     roots = reads.roots if reads else ()
     named = {path for path in _regular_files(payload) if is_within(os.path.realpath(path), roots)}
     if reads is not None:
@@ -39,8 +42,10 @@ def sandbox_files(root: str, payload: Any, reads: Reads | None) -> SandboxFiles:
 
 
 def _shown_below(walk: Walk, folder: str) -> tuple[list[str], bool]:
-    """The files and folders below a folder that are shown, and whether that is all below it. A folder without hidden
-    names is shown whole. Of links nothing is shown but the name, and nothing of what was installed there."""
+    """Return the visible files and folders below a folder, and whether these are all.
+
+    A folder without hidden names is shown whole. Of links only the name is shown. Installed
+    packages are not shown."""
     entries = walk.entries(folder)
     is_root = folder == walk.root
     if not is_root and any(entry.name == _ENVIRONMENT for entry in entries):
@@ -59,7 +64,8 @@ def _shown_below(walk: Walk, folder: str) -> tuple[list[str], bool]:
 
 
 def _regular_files(payload: Any) -> Iterator[str]:
-    """The absolute paths of the regular files that a value names, and what links among them lead to."""
+    """Yield the absolute paths of the regular files that a value names, and the targets of links
+    among them."""
     pending = [payload]
     while pending:
         value = pending.pop()

@@ -1,10 +1,11 @@
-"""Output of called functions goes to a bounded buffer per call, never to our own output.
+"""Capture of the output of called functions: it goes to a bounded buffer per call, never to our own
+output.
 
-1. A thread inside a call writes to that call's buffer. Threads that called functions start write to a common one.
+1. A thread inside a call writes to that call's buffer. Threads that called functions start write to
+   a common one.
 2. Only threads that wait for a run reach the standard streams; displays hold streams of their own.
 3. Concurrent runs share one diversion, which ends with the last of them.
-4. An abandoned call may still print after the run: then the diversion stays in place.
-"""
+4. An abandoned call may still print after the run: then the diversion stays in place."""
 
 from __future__ import annotations
 
@@ -21,9 +22,10 @@ _calls = threading.local()
 _active: set[object] = set()
 """The buffers of calls that have not returned."""
 _diverting: dict[int, int] = {}
-"""How many runs each thread waits for."""
+"""The number of runs that each thread waits for."""
 _passing: set[int] = set()
-"""Threads that write to the standard streams: those that wait for a run, and the last one if the diversion stays."""
+"""Threads that write to the standard streams: those that wait for a run, and the last one if the
+diversion stays."""
 _lock = threading.Lock()
 
 
@@ -36,7 +38,7 @@ class OutputTail:
 
     @property
     def text(self) -> str:
-        """What is kept, without a first line that is cut: half a secret cannot be masked."""
+        """Return the kept output, without a first line that is cut: half a secret cannot be masked."""
         return self._kept.partition("\n")[2] if self._is_cut else self._kept
 
     def write(self, text: str) -> int:
@@ -62,14 +64,14 @@ class _ByteSink(io.RawIOBase):
 
 
 class _DivertedStream(io.TextIOBase):
-    """Replaces a standard stream."""
+    """A replacement of a standard stream that sends each thread's text to its buffer."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._stray_output = OutputTail()
 
     def _tail(self) -> OutputTail | None:
-        """The buffer for this thread's text, None for the stream itself."""
+        """Return the buffer for this thread's text, None for the stream itself."""
         tail: OutputTail | None = getattr(_calls, "tail", None)
         return (
             self._stray_output if tail is None and threading.get_ident() not in _passing else tail
@@ -94,7 +96,7 @@ class _DivertedStream(io.TextIOBase):
 
 @contextmanager
 def capture_output() -> Iterator[OutputTail]:
-    """While inside, this thread's output goes to the buffer given here instead of the standard streams."""
+    """Inside, this thread's output goes to the returned buffer instead of the standard streams."""
     before = getattr(_calls, "tail", None)
     tail = _calls.tail = OutputTail()
     _active.add(tail)
@@ -107,11 +109,11 @@ def capture_output() -> Iterator[OutputTail]:
 
 @contextmanager
 def divert_streams() -> Iterator[None]:
-    """While inside, the standard streams are diverted for every thread that does not wait for a run."""
+    """Inside, the standard streams are diverted for every thread that does not wait for a run."""
     own = threading.get_ident()
     with _lock:
         if not _diverting:
-            _passing.clear()  # a thread that has ended may have left its identifier to one of a function
+            _passing.clear()  # a function's thread may reuse the identifier of an ended thread
         _diverting[own] = _diverting.get(own, 0) + 1
         _passing.add(own)
         sys.stdout, sys.stderr = _divert(sys.stdout), _divert(sys.stderr)

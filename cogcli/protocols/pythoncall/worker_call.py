@@ -1,4 +1,4 @@
-"""One call in the worker process, and the error that it ends with: what `worker_main` answers."""
+"""One call in the worker process, and its error; `worker_main` sends the results."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ def call(
     operations: dict[tuple[str, ...], PythonFunction],
     entered: Callable[[], None],
 ) -> tuple[bytes, list[Json]]:
-    """The JSON of what the function of a request gives, and the files that it wrote.
+    """Call the function of a request; return its result as JSON, and the files that it wrote.
 
-    `entered` is called before the function is. `operations` keeps the functions found. Raises the errors of a call, and
-    whatever the function's module raises when it is imported.
-    """
+    `entered` is called right before the function. `operations` caches functions. Raise the errors
+    of a call, and any exception from the import of the function's module."""
     deadline = time.monotonic() + request["seconds"]
     code = Code(request["service"], request["module"], request["root"], trusted=True)
     key = (*code[:3], request["operation"])
@@ -61,7 +60,7 @@ def call(
 
 
 def no_wall_error(service_id: str, missing: str) -> RejectedError:
-    """The error of a call that has to be behind the wall, where there is none."""
+    """Return the error of a call that requires the wall on a machine without one."""
     text = f"service `{service_id}`: this machine has no wall to keep it apart ({missing})"
     error = RejectedError("call.rejected", text, hint="cogcli doctor", left=False)
     error.reason = "unsupported"
@@ -69,7 +68,8 @@ def no_wall_error(service_id: str, missing: str) -> RejectedError:
 
 
 def error_payload(error: BaseException) -> Json:
-    """The `error` member of a frame; an exception that is not ours is the function's, raised outside its call."""
+    """Return the `error` member of a frame. A foreign exception is the function's, raised outside
+    its call."""
     if isinstance(error, RuntimeErrorBase):
         left = error.left is not False
         told = {"message": error.message, "hint": error.hint, "reason": error.reason}

@@ -1,4 +1,4 @@
-"""Our end of a worker's channel, and of its output: nothing here blocks beyond a deadline."""
+"""Our end of a worker's channel and of its output. Nothing here blocks beyond a deadline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _CHUNK: Final = 1 << 18
 
 
 class Channel:
-    """Sends and receives frames. Output is drained meanwhile; its last 64 KiB are kept, in whole lines."""
+    """Sends and receives frames. It drains the worker's output meanwhile and keeps the last 64 KiB,
+    in whole lines."""
 
     def __init__(self, channel: socket.socket, take_printed: int) -> None:
         channel.setblocking(False)
@@ -34,17 +35,18 @@ class Channel:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the worker's end is open and nothing unexpected was received."""
+        """Whether the worker's end is open and sent nothing unexpected."""
         return not self._received and not select.select((self._channel,), (), (), 0)[0]
 
     @property
     def printed(self) -> str:
-        """The output kept, without a first line that is cut: half a secret cannot be masked."""
+        """Return the kept output, without a first line that is cut: half a secret cannot be masked."""
         text = bytes(self._output).decode(errors="replace")
         return text.partition("\n")[2] if self._is_output_cut else text
 
     def take_printed(self) -> str:
-        """The output since the last call of this, at most the last 64 KiB, in whole lines."""
+        """Return the output since the last call of this method, at most the last 64 KiB, in whole
+        lines."""
         with suppress(OSError):  # the run ended meanwhile
             if not self._is_closed:
                 self._drain()
@@ -54,18 +56,20 @@ class Channel:
         return text
 
     def queue(self, data: bytes) -> None:
-        """Queue bytes, which are sent while a frame is awaited."""
+        """Queue bytes, to be sent while a frame is awaited."""
         self._unsent = memoryview(data)
         self._poll.modify(self._channel, select.POLLIN | select.POLLOUT)
 
     def read_frame(self, cap: int, deadline: float) -> bytes:
-        """The next frame. Raises TimeoutError, EOFError at the end of the channel, ValueError above `cap` bytes."""
+        """Return the next frame. Raise TimeoutError, EOFError at the end of the channel, or
+        ValueError above `cap` bytes."""
         while (read_frame := take_frame(self._received, cap)) is None:
             self._wait_and_transfer(deadline)
         return read_frame
 
     def shut_down(self) -> None:
-        """Shut the channel down in both directions, from any thread; a thread that waits here is woken."""
+        """Shut the channel down in both directions, from any thread; this wakes a thread that waits
+        here."""
         with suppress(OSError):  # the other side is gone already
             self._channel.shutdown(socket.SHUT_RDWR)
 
@@ -92,7 +96,7 @@ class Channel:
                     raise EOFError from error
 
     def _transfer(self, event: int) -> None:
-        """Receive or send once. Raises EOFError at the end of the channel, OSError."""
+        """Receive or send once. Raise EOFError at the end of the channel, or OSError."""
         if event & (select.POLLIN | select.POLLHUP | select.POLLERR):
             data = self._channel.recv(_CHUNK)
             if not data:

@@ -34,12 +34,13 @@ LENGTH_BYTES = 4
 
 
 def to_frame(data: bytes) -> bytes:
-    """The bytes of one frame."""
+    """Return the bytes of one frame."""
     return len(data).to_bytes(LENGTH_BYTES, "big") + data
 
 
 def take_frame(buffer: bytearray, cap: int) -> bytes | None:
-    """Remove the first frame from a buffer; None while it is incomplete. Raises ValueError above `cap` bytes."""
+    """Remove the first frame from a buffer and return it; None while it is incomplete. Raise
+    ValueError above `cap` bytes."""
     if len(buffer) < LENGTH_BYTES:
         return None
     size = int.from_bytes(buffer[:LENGTH_BYTES], "big")
@@ -72,7 +73,7 @@ def main(channel: int, leash: int, wall: str, import_paths: list[str]) -> None:
 
 
 def _enter(channel: int, wall: str) -> str:
-    """Go behind the wall; why there is none, empty behind it."""
+    """Go behind the wall; return the reason if there is none, else empty text."""
     import json
 
     from cogcli.base.wall.enter import NoWall, enter, python_files
@@ -86,21 +87,22 @@ def _enter(channel: int, wall: str) -> str:
         return str(error)
     with contextlib.suppress(
         OSError
-    ):  # relative names of its files are those of the run, where the folder is there
+    ):  # relative file names start in the run's folder, if it exists
         os.chdir(folder)
     return ""
 
 
 def _run_guard(worker: int, channel: int, leash: int) -> None:
-    """Kill the worker when the leash ends, and end with its status. Holds no stream of the worker, so that a reader
-    sees their end."""
+    """Kill the worker when the leash ends, and end with its status.
+
+    It holds no stream of the worker, so that a reader sees their end."""
     os.close(channel)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     while os.read(leash, 1):
         pass
-    for kill in (os.killpg, os.kill):  # the group may not be there yet
+    for kill in (os.killpg, os.kill):  # the group may not exist yet
         with contextlib.suppress(ProcessLookupError):
             kill(worker, _KILL)
     _, status = os.waitpid(worker, 0)
@@ -124,7 +126,7 @@ def _set_limits() -> None:
 
 
 def _serve(channel: int, missing_wall: str) -> None:
-    """Answer requests until the channel ends; where the wall is missing with a refusal."""
+    """Answer requests until the channel ends. Without the required wall the answer is a refusal."""
     import json
 
     from cogcli.protocols.pythoncall import worker_call
@@ -160,7 +162,7 @@ def _serve(channel: int, missing_wall: str) -> None:
 
 
 def _read_frame(channel: int, buffer: bytearray) -> bytes:
-    """The next frame. Ends the process at the end of the channel."""
+    """Return the next frame. End the process at the end of the channel."""
     while (frame := take_frame(buffer, sys.maxsize)) is None:
         data = os.read(channel, 1 << 20)
         if not data:

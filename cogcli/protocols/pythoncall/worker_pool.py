@@ -37,8 +37,10 @@ class WorkerPool:
     def borrow(
         self, code: Code, limits: CallLimits, sandbox: SandboxFiles | None = None
     ) -> Iterator[Worker]:
-        """A worker of the service, an idle one if there is one. With `sandbox` it is a new one that reads these files
-        and serves this call only. Raises TransportError, CallTimeoutError."""
+        """Lend a worker of the service, an idle one if possible.
+
+        With `sandbox` it is a new one that can read these files and serves only this call. Raise
+        TransportError or CallTimeoutError."""
         with limits.cancel.on_cancel(self._wake):
             idle, superfluous = self._claim(code, limits)
         for worker in superfluous:
@@ -56,8 +58,8 @@ class WorkerPool:
     def close(self, grace: float) -> None:
         """Kill every worker, busy ones too, and wait until all have ended.
 
-        The thread of a busy worker's call sees its end and closes its descriptors: only the thread that reads them may.
-        """
+        The thread of a busy worker's call notices the end and closes its descriptors, as only the
+        reading thread may."""
         with self._changed:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -70,7 +72,8 @@ class WorkerPool:
             self._changed.wait_for(lambda: not self._all, grace + ENDING_SECONDS)
 
     def _claim(self, code: Code, limits: CallLimits) -> tuple[Worker | None, list[Worker]]:
-        """Count one worker more as busy: an idle worker of the service, if any, and the idle workers to end for it."""
+        """Count one more worker as busy; return an idle worker of the service, if any, and the idle
+        workers to end for it."""
         with self._changed:
             while not self._closed and not limits.cancel.is_set and self._busy >= self._limit:
                 rest = limits.deadline - time.monotonic()

@@ -1,6 +1,7 @@
-"""One worker process from our side: started, called, ended (docs/reference/protocols.md#worker).
+"""The run's side of one worker process: start, calls, end (docs/reference/protocols.md#worker).
 
-1. It is killed by closing its leash and shutting down its channel: neither blocks, both may happen on any thread.
+1. It is killed by closing its leash and shutting down its channel: neither blocks, both may happen
+   on any thread.
 2. One call at a time. A call that ends without an answer ends the worker.
 3. Frames of the worker are parsed strictly and capped: the called function's process writes them.
 """
@@ -58,23 +59,24 @@ _WORKER_ERRORS: Final[dict[str, type[RuntimeErrorBase]]] = {
 """The errors that a worker may report besides server faults."""
 _MAX_HEAD: Final = 1024 * 1024
 ENDING_SECONDS: Final = 2.0
-"""How long to wait for the end of a worker's guard."""
+"""Seconds to wait for the end of a worker's guard."""
 
 
 MOST_FILES: Final = 100
-"""Files that one call records (`cogcli.sdk.artifact`)."""
+"""The most files that one call records (`cogcli.sdk.artifact`)."""
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class WorkerReply(NamedTuple):
-    """What a function gave, and the files that it wrote: path, size and hash of each."""
+    """The result of a function, and the path, size and hash of each file that it wrote."""
 
     body: Json
     files: list[Json]
 
 
 class WorkerRequest(NamedTuple):
-    """One call: function, payload as JSON, the most bytes of the reply, the files that it may read, None for all."""
+    """One call: the function, its payload as JSON, the most bytes of the reply, and the readable
+    files, None for all."""
 
     code: Code
     operation: str
@@ -85,10 +87,9 @@ class WorkerRequest(NamedTuple):
 
 
 class Worker:
-    """A process that calls functions of one service. Raises TransportError where it cannot be started.
+    """A process that calls functions of one service. Raises TransportError if it cannot be started.
 
-    `mask_text` takes the secrets out of what it prints.
-    """
+    `mask_text` removes secrets from its output."""
 
     def __init__(
         self,
@@ -131,12 +132,13 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not been killed by us."""
+        """Whether the run has not killed it."""
         return not self._killed
 
     def call(self, request: WorkerRequest, limits: CallLimits) -> WorkerReply:
-        """The function's result, and the files that it wrote. Raises RuntimeErrorBase as an invoker does; the worker
-        may have been ended then."""
+        """Call a function; return its result and the files that it wrote.
+
+        Raise RuntimeErrorBase as an invoker does. The worker may have ended then."""
         self._calls += 1
         self._entered = False
         with limits.cancel.on_cancel(self.kill):
@@ -155,7 +157,8 @@ class Worker:
                 raise TransportError("call.transport", text, left=self._entered) from error
 
     def _reply(self, request: WorkerRequest, deadline: float) -> WorkerReply:
-        """The reply to the current call. Raises the error that the worker reports, and those of a broken answer."""
+        """Return the reply to the current call. Raise the error that the worker reports, or that of
+        a malformed answer."""
         code, reads = request.code, request.reads
         head = {
             "n": self._calls,
@@ -189,7 +192,8 @@ class Worker:
 
     @property
     def printed(self) -> str:
-        """The output since the last call of this, at most 64 KiB. Only for the thread that calls the worker."""
+        """Return the output since the last call of this method, at most 64 KiB. Only the calling
+        thread may use it."""
         return self._channel.take_printed()
 
     def kill(self) -> None:
@@ -201,18 +205,19 @@ class Worker:
                 self._channel.shut_down()
 
     def end(self) -> str:
-        """Kill it and wait: a message with its status. Repeatable, only for the thread that calls the worker."""
+        """Kill it, wait, and return a message with its status. It is repeatable, but only for the
+        calling thread."""
         self.kill()
         try:
             status = self._process.wait(ENDING_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()  # its guard was stopped; the worker dies with the guard
+            self._process.kill()  # its guard is stopped; the worker dies with the guard
             status = self._process.wait()
         with self._lock:
             if not self._ended:
                 self._ended = True
                 self._channel.close()
-        # The last line of what is masked: of a secret of several lines, one may be no secret.
+        # Mask first, then take the last line: one line of a multi-line secret may not be recognized.
         lines = self._mask_text(self._channel.printed).strip().splitlines()
         return f"{self._name} {_status_text(status)}{f': {lines[-1]}' if lines else ''}"
 
@@ -248,13 +253,14 @@ def _start(
 
 
 def _import_paths(environ: Mapping[str, str]) -> list[str]:
-    """The import paths of this process, without the working directory and relative entries of `PYTHONPATH`."""
+    """Return the import paths of this process, without the working directory and relative entries
+    of `PYTHONPATH`."""
     dropped = relative_folders(environ.get(SEARCH_PATH, ""))
     return [place for place in sys.path if os.path.isabs(place) and place not in dropped]
 
 
 def _files_of(answer: Any) -> list[Json]:
-    """The files in a worker's answer. Raises ValueError for a malformed one."""
+    """Return the files in a worker's answer. Raise ValueError for a malformed one."""
     if type(answer) is not list or len(answer) > MOST_FILES or not all(map(_is_file, answer)):
         raise ValueError("it does not say which files were written")
     return answer
@@ -269,7 +275,7 @@ def _is_file(value: Any) -> bool:
 
 
 def _error_of(answer: Any, left: bool) -> RuntimeErrorBase:
-    """The error in a worker's answer. Raises ValueError for a malformed one."""
+    """Return the error in a worker's answer. Raise ValueError for a malformed one."""
     texts = ("code", "message", "hint", "reason")
     if type(answer) is not dict or not all(type(answer.get(name)) is str for name in texts):
         raise ValueError("neither reply nor error")
@@ -282,7 +288,7 @@ def _error_of(answer: Any, left: bool) -> RuntimeErrorBase:
 
 
 def _status_text(status: int) -> str:
-    """How a process ended; its guard reports a signal as 128 + number, as shells do."""
+    """Return how a process ended. Its guard reports a signal as 128 + number, as shells do."""
     number = status - 128 if status > 128 else -status
     if number <= 0:
         return f"ended with status {status}"

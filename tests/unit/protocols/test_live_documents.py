@@ -11,7 +11,7 @@ from support.raw_server import Conversation, RawServer, serving
 
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.declarations.service_spec import Service
-from cogcli.protocols.live_document import live_document
+from cogcli.protocols.live_document import fetch_document
 from cogcli.protocols.openapi.document import DOCUMENT_PATHS
 
 API: dict[str, Any] = {"openapi": "3.1.0", "paths": {}}
@@ -25,7 +25,7 @@ def asked(server: RawServer, kind: str = "openapi", **settings: Any) -> dict[str
         trusted=True,
         settings={"base_url": f"{server.url}/base/v1", **settings},
     )
-    return live_document(service, surroundings({"LIVE_KEY": "sesame-open"}), 10)
+    return fetch_document(service, surroundings({"LIVE_KEY": "sesame-open"}), 10)
 
 
 def refused(answer: Any, kind: str = "openapi") -> RuntimeErrorBase:

@@ -17,7 +17,7 @@ from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.containment import count_alternatives, count_parts, covers, disjoint
 from cogcli.base.schema.lookup import members, schema_at
 from cogcli.base.schema.sample import NoSample, sample
-from cogcli.protocols.type_fit import describe_schema, misfit, misfit_as_text
+from cogcli.protocols.type_fit import describe_schema, find_misfit, find_misfit_as_text
 
 
 def layers(count: int, make: Callable[[dict[str, str]], Any], last: Any) -> dict[str, Any]:
@@ -71,8 +71,8 @@ def test_comparing_ends(schema: Any, other: Any) -> None:
     for wide, narrow in ((schema, other), (other, schema)):
         covers(wide, narrow)
         disjoint(wide, narrow)
-        misfit(wide, narrow, who="it")
-        misfit_as_text(wide, narrow, who="it")
+        find_misfit(wide, narrow, who="it")
+        find_misfit_as_text(wide, narrow, who="it")
     assert describe_schema(schema)
 
 
