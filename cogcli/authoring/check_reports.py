@@ -23,9 +23,11 @@ from cogcli.report.humanize import count_of
 def check_results_report(
     command: str, results: Sequence[CheckResult], seconds: float, without: Sequence[str] = ()
 ) -> CheckReport:
-    """`openapi verify-*`: a case per check, in a group per result; a result without checks is one case. `without` names
-    the bindings without a scenario, which fail nothing."""
-    failed = _failed(results)
+    """Return the report of `openapi verify-*`: a case per check, in a group per result.
+
+    A result without checks is one case. `without` names the bindings without a scenario, which fail
+    nothing."""
+    failed = _failed_results(results)
     problems = [
         Problem(
             r.code or "verify.failed", "E", r.file, int(bool(r.file)), 1, "", f"{r.id}: {r.reason}"
@@ -46,7 +48,7 @@ def check_results_report(
     )
 
 
-def _failed(results: Sequence[CheckResult]) -> list[CheckResult]:
+def _failed_results(results: Sequence[CheckResult]) -> list[CheckResult]:
     return [result for result in results if result.status == FAILED]
 
 
@@ -56,7 +58,9 @@ def skill_tests_report(
     problems: Sequence[Problem],
     coverage: Sequence[Json],
 ) -> CheckReport:
-    """`test`: a case per check, in a group per test case; the problems of files that are none; a table of what ran."""
+    """Return the report of `test`: a case per check, in a group per test case.
+
+    It also has the problems of invalid case files, and a table of coverage."""
     report = check_results_report("test", results, seconds)
     failures = {p: CaseFailure(p.code, p.message, concise(p)) for p in problems}
     unreadable = tuple(
@@ -69,18 +73,18 @@ def skill_tests_report(
     rows = tuple(_coverage_row(entry) for entry in coverage)
     failed = [
         (result, problem)
-        for result, (problem, _) in zip(_failed(results), report.problems, strict=True)
+        for result, (problem, _) in zip(_failed_results(results), report.problems, strict=True)
     ]
     return report._replace(
         cases=report.cases + unreadable,
-        problems=tuple((p, 0) for p in (*problems, *(_placed(*each) for each in failed))),
+        problems=tuple((p, 0) for p in (*problems, *(_at_first_failure(*each) for each in failed))),
         summary=f"{report.summary} {problems_summary(problems)}" if problems else report.summary,
         tables=(*report.tables, MarkdownTable(header, rows)) if coverage else report.tables,
     )
 
 
-def _placed(result: CheckResult, problem: Problem) -> Problem:
-    """The problem at the line of the file that the first failed check is about."""
+def _at_first_failure(result: CheckResult, problem: Problem) -> Problem:
+    """Return the problem at the line of the file that the first failed check refers to."""
     frame = result.frame
     return problem._replace(line=frame.line, column=frame.column) if frame else problem
 

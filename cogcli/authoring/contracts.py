@@ -1,13 +1,13 @@
-"""`registry contracts` and `smoke`: capabilities called through their bindings by a real run, and judged
-(docs/reference/command-line.md#registry-checks).
+"""`registry contracts` and `smoke`: capabilities called through their bindings by a real run, and
+judged (docs/reference/command-line.md#registry-checks).
 
-1. Every call of a round is a step of one run: its own bindings, no fallbacks, all trust, its runs directory, the
-   user's state and the stores of the project in a temporary directory. Files of examples are written there, too.
-2. What is outside of this machine is called only where the caller names it, or where it has no effects and the network
-   may be used. Of what has effects, only shipped functions are called: these change nothing but their directory.
-   What an untrusted layer says is not called at all.
-3. What is not called for such a reason is skipped, with its need; it has not passed.
-"""
+1. Every call of a round is a step of one run: its own bindings, no fallbacks, all trust, its runs
+   directory, the user's state and the stores of the project in a temporary directory. Files of
+   examples are written there, too.
+2. A service outside this machine is called only if the caller names it, or if the call has no
+   effects and the network may be used. Of calls with effects only shipped functions run: these
+   change only their directory. Nothing from an untrusted layer is called.
+3. A call that is left out for such a reason counts as skipped, with its need; it has not passed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from cogcli.authoring.verification.case import (
     Answers,
     Case,
     CaseTarget,
-    Expected,
+    Expectation,
     judge,
     run_case,
 )
@@ -77,11 +77,12 @@ from cogcli.specs.selection import SelectionOptions
 _SKILL: Final = "registry.contracts"
 _STATE: Final = "XDG_STATE_HOME"
 _CURES: Final = {"env.extra": "extra", "env.missing": "service"}
-"""The codes of calls that could not be made here, and the kind of need that they tell."""
+"""The kind of need for each code of a call that could not be made here."""
 
 
 class ContractResults(NamedTuple):
-    """Results by capability, in order; the seconds that they took; the histories of the runs, and their catalog."""
+    """Results by capability, in order; the seconds of all; the histories of the runs, and their
+    catalog."""
 
     checked: tuple[SpecResult, ...]
     seconds: float
@@ -90,7 +91,8 @@ class ContractResults(NamedTuple):
 
 
 class _PlannedCall(NamedTuple):
-    """A call of a round: what is called, through which binding. `exact`: whether values count, not only kinds."""
+    """A call of a round, and the binding that it goes through. `exact`: whether values are
+    compared, not only kinds."""
 
     capability: Capability
     binding: Binding
@@ -99,21 +101,21 @@ class _PlannedCall(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of its check."""
+        """Return the name of its check."""
         return self.call.name if self.exact else f"{self.call.name}, {self.binding.id}"
 
     def output_variables(self, step: str) -> dict[str, str]:
-        """By output the variable that the step of the call writes it to."""
+        """Return the variable for each output of the call's step."""
         return {name: f"{step}_{name}" for name in self.capability.outputs}
 
-    def expectation(self, step: str) -> Expected:
-        """What is expected of it as this step of a run."""
+    def expectation(self, step: str) -> Expectation:
+        """Return the expectation about this step of a run."""
         variables = self.output_variables(step)
         return expect_call(self.call, self.name, step, variables, exact=self.exact)
 
 
 class _JudgedCall(NamedTuple):
-    """A call that was made: its check, what it needs if it could not be made here, and its milliseconds."""
+    """A finished call: its check, its need if it could not be made here, and its milliseconds."""
 
     check: Check
     need: Need | None
@@ -123,12 +125,12 @@ class _JudgedCall(NamedTuple):
 def check_contracts(
     settings: Settings, words: Sequence[str] = (), *, real: Collection[str] = (), once: bool = False
 ) -> ContractResults:
-    """Call each capability, or those that words name, with its examples through each binding that can be called, and
-    with inputs that must be refused; with `once` only with its first example through the binding that is selected.
+    """Call each capability, or the named ones, with its examples through each callable binding, and
+    with invalid inputs.
 
-    `real` are capabilities that are called wherever they are and whatever they do. Raises ProblemsFound,
-    EnvironmentRefusal, UsageError.
-    """
+    With `once` it is called only with its first example through the selected binding. `real` are
+    capabilities that are called in any place and with any effects. Raise ProblemsFound,
+    EnvironmentRefusal or UsageError."""
     catalog = sound_catalog(settings)
     ids, begun = match_ids(words, catalog.capabilities, "capability"), time.monotonic()
     with writing_to("the directory of temporary files"):
@@ -143,7 +145,8 @@ def check_contracts(
 
 
 class _ContractSurvey:
-    """Plans the calls, runs them in rounds (a run has one binding for a capability), and keeps what came of them."""
+    """Plans the calls, runs them in rounds (a run has one binding for a capability), and keeps the
+    results."""
 
     def __init__(
         self, settings: Settings, catalog: Catalog, folder: str, real: Collection[str]
@@ -155,7 +158,7 @@ class _ContractSurvey:
         self._layers = Layers(settings)
         registry = open_registry(settings)
         if not registry.is_trusted:
-            # Only what trusted layers declare is called: an untrusted project chooses no binding.
+            # Only declarations of trusted layers are called: an untrusted project chooses no binding.
             catalog = registry.trusted_layers().everything()
         self._catalog = _without_fallbacks(catalog)
         self._folder = folder
@@ -165,7 +168,7 @@ class _ContractSurvey:
         self._all_needs = MissingNeeds(self._catalog, self._options)
 
     def add(self, capability: Capability, *, once: bool) -> None:
-        """Plan the calls of a capability, unless it needs something."""
+        """Plan the calls of a capability, unless it has unmet needs."""
         needs = self._needs[capability.id] = self._find_needs(capability)
         if needs:
             return
@@ -189,7 +192,8 @@ class _ContractSurvey:
         return tuple(needs)
 
     def _not_called(self, capability: Capability) -> Iterator[Need]:
-        """Why the selected binding of a capability is not called although it could be."""
+        """Yield the reasons why the selected binding of a capability is not called although it
+        could be."""
         if capability.id in self._real:
             return
         link = first_eligible_link(self._catalog, capability.id, self._options)
@@ -204,15 +208,17 @@ class _ContractSurvey:
             yield Need("effects", f"its effect class is {capability.effect}")
 
     def _outside_needs(self, capability: Capability, outside: Need) -> Iterator[Need]:
-        """What keeps a capability outside of this machine from being called."""
+        """Yield the needs that prevent the call of a capability outside this machine."""
         if capability.effect != "none":
             yield outside._replace(cure="")
         elif not variable(self._settings.environ, NETWORK):
             yield outside._replace(cure=f"{NETWORK}=1")
 
     def _layers_of(self, capability: Capability, link: ChainLink) -> list[Layer]:
-        """The layers that say what is called: of the capability, its examples among it, of the binding and of the
-        service. What is in no layer is as untrusted as a layer can be."""
+        """Return the layers that declare the call: of the capability with its examples, of the
+        binding and of the service.
+
+        A spec in no layer counts as untrusted."""
         binding = self._catalog.bindings[link.binding_id]
         service = self._catalog.services[link.service_id or ""]
         known = {layer.name: layer for layer in self._settings.layers}
@@ -220,7 +226,7 @@ class _ContractSurvey:
         return [known.get(name) or Layer(name, "", False) for name in names]
 
     def _bindings(self, capability: Capability) -> list[Binding]:
-        """The selected binding, then the others that can be called here."""
+        """Return the selected binding, then the others that can be called here."""
         catalog = self._catalog
         first = first_eligible_link(catalog, capability.id, self._options).binding_id
         found = [catalog.bindings[first]]
@@ -253,7 +259,7 @@ class _ContractSurvey:
         return path
 
     def _place_of(self, capability: Capability, example: Example) -> str:
-        """The folder of an example with its files, made where it is not there."""
+        """Return the folder of an example with its files; create it if it does not exist."""
         folder = os.path.join(self._folder, "files", capability.id, str(example.number))
         if not os.path.isdir(folder):
             os.makedirs(folder)
@@ -261,7 +267,7 @@ class _ContractSurvey:
         return folder
 
     def run(self, place: str, planned: Sequence[_PlannedCall]) -> History:
-        """Run calls as the steps of one run, with this working directory."""
+        """Run calls as the steps of one run, in this working directory, and return its history."""
         calls = {f"c{number}": call for number, call in enumerate(planned)}
         case = Case(
             lambda: self._target(place or os.path.join(self._folder, "none"), calls),
@@ -282,7 +288,7 @@ class _ContractSurvey:
         return outcome.history
 
     def _target(self, place: str, calls: Mapping[str, _PlannedCall]) -> CaseTarget:
-        """A run whose steps are these calls, in this working directory."""
+        """Return the target of a run whose steps are these calls, in this working directory."""
         binds = {each.capability.id: each.binding.id for each in calls.values()}
         options = RunOptions(
             trust_level="privileged",
@@ -302,13 +308,13 @@ class _ContractSurvey:
         def surroundings() -> Iterator[None]:
             os.makedirs(place, exist_ok=True)
             # Shipped functions write only below the working directory.
-            with _variable(_STATE, environ[_STATE]), chdir(place):
+            with _set_variable(_STATE, environ[_STATE]), chdir(place):
                 yield
 
         return CaseTarget(self._environment(environ), prepare, surroundings)
 
     def _environment(self, environ: Mapping[str, str]) -> RunEnvironment:
-        # Files are not confined to those of a project that is not trusted: what such a one says is not called.
+        # Files need no confinement to an untrusted project, because nothing of it is called.
         return environment_of(self._settings.copy_for_run())._replace(
             reads=None,
             runs_dir=os.path.join(self._folder, "runs"),
@@ -322,7 +328,7 @@ class _ContractSurvey:
         )
 
     def conclude(self, capability: Capability) -> SpecResult:
-        """The result of a capability."""
+        """Return the result of a capability."""
         subject, file = " ".join(capability.description.split()), capability.file
         base = CheckResult(capability.id, SKIPPED, subject=subject, file=file)
         needs = self._needs[capability.id]
@@ -339,8 +345,10 @@ class _ContractSurvey:
 
 
 def _need_of_call(planned: _PlannedCall, step: StepHistory) -> Need | None:
-    """What a call that could not be made needs. The inputs of an example are valid: if a function that runs something
-    apart refuses them as unsupported, it is the machine that does not support it."""
+    """Return the need of a call that could not be made; None for none.
+
+    The inputs of an example are valid. If a function that starts programs refuses them as
+    unsupported, this machine does not support it."""
     error = step.error
     if error is None:
         return None
@@ -353,7 +361,7 @@ def _need_of_call(planned: _PlannedCall, step: StepHistory) -> Need | None:
 
 
 def _skill(calls: Mapping[str, _PlannedCall]) -> dict[str, Any]:
-    """A skill whose steps are these calls; each output goes into a variable of its own."""
+    """Return a skill whose steps are these calls; each output goes into its own variable."""
     steps = [
         {
             "id": step,
@@ -381,8 +389,8 @@ def _without_fallbacks(catalog: Catalog) -> Catalog:
 
 
 @contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable of this process: shipped functions run in it and find the user's state by that."""
+def _set_variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable of this process: shipped functions run in it and find the user's state by it."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

@@ -1,4 +1,4 @@
-"""`registry executability` and `coverage`: which skills run here, and what of the registry really ran
+"""`registry executability` and `coverage`: the skills that run here, and the specs that really ran
 (docs/reference/command-line.md#registry-checks)."""
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ KINDS: Final = ("capabilities", "bindings", "skills")
 
 
 class SkillResults(NamedTuple):
-    """The result of each skill, in order, and the seconds that they took."""
+    """The result of each skill, in order, and the seconds of all."""
 
     checked: tuple[SpecResult, ...]
     seconds: float
 
 
 class _TestedCase(NamedTuple):
-    """A case with its result, and its run if it ran."""
+    """A case with its result, and its run if there was one."""
 
     case: SkillCase
     result: CheckResult
@@ -54,7 +54,7 @@ class _TestedCase(NamedTuple):
 
     @property
     def lacking_extra(self) -> Need | None:
-        """The extra without which the run ended, whatever the case expects."""
+        """Return the missing extra that ended the run, whatever the case expects."""
         failure = self.run.outcome.failure if self.run else None
         if failure is None or failure.code != "env.extra":
             return None
@@ -67,7 +67,7 @@ class _TestedCase(NamedTuple):
 
     @property
     def has_failed(self) -> bool:
-        """Whether it failed, and not for want of an extra."""
+        """Whether it failed for another reason than a missing extra."""
         return self.result.status == FAILED and self.lacking_extra is None
 
     def really_ran(self, outside: Collection[str]) -> bool:
@@ -78,11 +78,11 @@ class _TestedCase(NamedTuple):
 
 
 def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
-    """Run each skill, or those that words name, by the cases beside it. One has passed if a case runs it to a good end,
-    with no stub for what is outside of this machine, and none fails; other needs are part of the result.
+    """Run each skill, or the named ones, by the cases next to it.
 
-    Raises ProblemsFound, EnvironmentRefusal, UsageError.
-    """
+    A skill passes if no case fails, and one case runs it to a good end without a stub for a
+    capability outside this machine. Other needs are part of the result. Raise ProblemsFound,
+    EnvironmentRefusal or UsageError."""
     catalog, begun = sound_catalog(settings), time.monotonic()
     ids = match_ids(words, catalog.skills, "skill")
     tested = _test(settings, ids)
@@ -93,15 +93,15 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
         subject = " ".join(skill.description.split())
         base = CheckResult(id, SKIPPED, subject=subject, file=skill.file)
         own = [each for each in tested if each.case.skill_id == id]
-        outside = dict(_outside(settings, catalog, id))
+        outside = dict(_outside_calls(settings, catalog, id))
         judged = _judge_skill(settings, base, own, needs.skill(id), outside)
         checked.append(judged._replace(shipped=is_shipped(settings, skill.file)))
     return SkillResults(tuple(checked), time.monotonic() - begun)
 
 
 def _test(settings: Settings, skills: Collection[str]) -> list[_TestedCase]:
-    """The cases of skills with their results; nothing is kept of their runs. Raises ProblemsFound for files that hold
-    no cases."""
+    """Return the cases of skills with their results; the runs are not kept. Raise ProblemsFound for
+    invalid case files."""
     found = all_cases(settings)
     if found.problems:
         raise ProblemsFound(list(found.problems))
@@ -123,10 +123,12 @@ def _judge_skill(
     needs: tuple[Need, ...],
     outside: Mapping[str, Need],
 ) -> SpecResult:
-    """The result of a skill by its cases. `needs` are those of its specs, `outside` those of the capabilities that it
-    calls outside of this machine."""
+    """Return the result of a skill by its cases.
+
+    `needs` are the needs of its specs, `outside` those of the capabilities that it calls outside
+    this machine."""
     if any(each.is_untrusted for each in tested):
-        return _needing(base, (TRUST,))
+        return _needing_result(base, (TRUST,))
     failed = [each.result for each in tested if each.has_failed]
     if failed:
         reason, code = f"{failed[0].id}: {failed[0].reason}", failed[0].code or "test.failed"
@@ -136,21 +138,22 @@ def _judge_skill(
         needs = needs or tuple(outside.values())
     if not ran:
         needs = needs or _needs_of_cases(settings, tested)
-    return _needing(base, needs) if needs else SpecResult(_passed(base, ran))
+    return _needing_result(base, needs) if needs else SpecResult(_passed_result(base, ran))
 
 
-def _passed(base: CheckResult, ran: Sequence[CheckResult]) -> CheckResult:
-    """The result of a skill that these cases ran."""
+def _passed_result(base: CheckResult, ran: Sequence[CheckResult]) -> CheckResult:
+    """Return the result of a skill that these cases ran."""
     took = sum(result.ms or 0 for result in ran)
     return base._replace(status=PASSED, checks=ran[0].checks, ms=took)
 
 
-def _needing(base: CheckResult, needs: tuple[Need, ...]) -> SpecResult:
+def _needing_result(base: CheckResult, needs: tuple[Need, ...]) -> SpecResult:
     return SpecResult(base._replace(reason=needs[0].sentence), needs)
 
 
 def _needs_of_cases(settings: Settings, tested: Sequence[_TestedCase]) -> tuple[Need, ...]:
-    """The needs of a skill without a passed case: what its cases lack, else a case that runs it."""
+    """Return the needs of a skill without a passed case: those of its cases, else a case that runs
+    it."""
     extras = [each.lacking_extra for each in tested]
     ending_well = [each.case for each in tested if each.case.ends_well]
     unmet = [need for case in ending_well for need in unmet_needs(settings, case)]
@@ -158,8 +161,9 @@ def _needs_of_cases(settings: Settings, tested: Sequence[_TestedCase]) -> tuple[
     return needs or (Need("case", "a case that runs it", "cogcli test --record EP"),)
 
 
-def _outside(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[str, Need]]:
-    """The capabilities that a skill calls outside of this machine: what a stub answers for them is not what they do."""
+def _outside_calls(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[str, Need]]:
+    """Yield the capabilities that a skill calls outside this machine, with their needs. A stub
+    proves nothing about these."""
     for capability in catalog.reached(id):
         try:
             link = first_eligible_link(catalog, capability.id, selection_options(settings))
@@ -173,26 +177,31 @@ def _outside(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[st
 
 
 class RegistryCoverage(NamedTuple):
-    """By kind: how many there are in all layers, how many ran, and which did not; `yours` has how many of these are not
-    shipped. `untrusted` counts the capabilities and cases that were left out because their layer is not trusted."""
+    """For each kind: the number of specs in all layers, the number that ran, and those that did
+    not.
+
+    `yours` has the same for specs that are not shipped. `untrusted` counts capabilities and cases
+    of untrusted layers, which were left out."""
 
     counts: dict[str, Json]
     untrusted: int
 
 
 def measure_coverage(settings: Settings) -> RegistryCoverage:
-    """What ran when all examples were called and all cases were run. What a stub answered did not run, nor did a skill
-    in whose run one answered for what is outside of this machine. Raises as `check_skills`."""
+    """Return which specs run when all examples are called and all cases are run.
+
+    A stubbed capability does not count as run, nor does a skill whose call outside this machine was
+    stubbed. Raise the errors of `check_skills`."""
     called = check_contracts(settings)
     catalog = called.catalog
     tested = _test(settings, catalog.skills)
     ran: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for history in called.histories:
-        _note(ran, catalog, history, {})
-    outside = {id: dict(_outside(settings, catalog, id)).keys() for id in catalog.skills}
+        _note_run_specs(ran, catalog, history, {})
+    outside = {id: dict(_outside_calls(settings, catalog, id)).keys() for id in catalog.skills}
     for each in tested:
         if each.run is not None:
-            _note(ran, each.run.catalog, each.run.outcome.history, outside)
+            _note_run_specs(ran, each.run.catalog, each.run.outcome.history, outside)
     specs: dict[str, Mapping[str, Capability | Binding | Skill]] = {
         "capabilities": catalog.capabilities,
         "bindings": catalog.bindings,
@@ -207,7 +216,7 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
 def _count(
     settings: Settings, specs: Mapping[str, Capability | Binding | Skill], ran: Collection[str]
 ) -> Json:
-    """How many specs of a kind there are, and which of them did not run."""
+    """Return the number of specs of a kind, and those that did not run."""
     missing = sorted(id for id in specs if id not in ran)
     yours = {id for id, spec in specs.items() if not is_shipped(settings, spec.file)}
     return {
@@ -218,14 +227,15 @@ def _count(
     }
 
 
-def _note(
+def _note_run_specs(
     ran: Mapping[str, set[str]],
     catalog: Catalog,
     fold: History,
     outside: Mapping[str, Collection[str]],
 ) -> None:
-    """Note what a log says was called and answered, gates and nested runs among it. `outside`: by skill the
-    capabilities that it calls outside of this machine."""
+    """Add the specs that a log shows as called and answered, gates and nested runs included.
+
+    `outside` are, by skill, the capabilities that it calls outside this machine."""
     stubbed = catalog.stubbed
     for view in fold.runs.values():
         if view.status == "ok" and stubbed.isdisjoint(outside.get(view.skill, ())):

@@ -17,7 +17,7 @@ from cogcli.authoring.verification.case import (
     Answers,
     Case,
     CaseTarget,
-    Expected,
+    Expectation,
     Outcome,
     judge,
     run_case,
@@ -33,7 +33,7 @@ from cogcli.authoring.verification.check_result import (
 )
 from cogcli.authoring.verification.expectations import expect_outputs
 from cogcli.authoring.verification.loopback_server import Loopback
-from cogcli.authoring.verification.named_mocks import canned_replies, stand_in
+from cogcli.authoring.verification.named_mocks import canned_replies, named_mock
 from cogcli.base.errors import CogcliError
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Problem, suggestion
@@ -74,14 +74,16 @@ def verify_bindings(
     jobs: int = 4,
     listener: Callable[[CheckResult], None] | None = None,
 ) -> CheckResults:
-    """Verify each scenario, `jobs` at a time; `listener` gets each result, in the order of the scenarios."""
+    """Verify each scenario, `jobs` at a time, and return the results. `listener` gets each result,
+    in the order of the scenarios."""
     with scratch_folder("verify", keep=True) as runs_dir:
         verifier = _Verifier(settings, source, scenarios, protocol, live=live, runs_dir=runs_dir)
         return verify_all(scenarios, verifier.check, jobs, listener)
 
 
 class _Verifier:
-    """Verifies the scenarios of one command over one catalog, with temporary episodes in one directory."""
+    """Verifies the scenarios of one command over one catalog, with temporary episodes in one
+    directory."""
 
     def __init__(
         self,
@@ -102,7 +104,8 @@ class _Verifier:
         self._runs_dir = runs_dir
 
     def check(self, scenario: Scenario) -> CheckResult:
-        """The result of one scenario. What the scenario, the binding or the service does wrong is never raised."""
+        """Return the result of one scenario. Faults of the scenario, the binding or the service
+        never raise."""
         base = CheckResult(scenario.id, FAILED, subject=scenario.binding_id, file=scenario.file)
 
         def verify() -> CheckResult:
@@ -143,7 +146,7 @@ class _Verifier:
         return _conclude(base, checks, outcome, specs, exchange_of(outcome))
 
     def _specs(self, scenario: Scenario) -> CallSpecs:
-        """The specs of the call. Raises NotRunnable."""
+        """Return the specs of the call. Raise NotRunnable."""
         catalog = self._catalog
         capability = catalog.capability(scenario.capability_id)
         if capability is None:
@@ -175,15 +178,16 @@ class _Verifier:
         return CallSpecs(capability, binding, service, self._settings.environ)
 
     def _missing_spec(self, kind: str, id: str, known: Iterable[str]) -> str:
-        """The reason for a spec that is not in the catalog: its file has errors, or there is none."""
+        """Return the reason for a spec that is not in the catalog: its file has errors, or it does
+        not exist."""
         if file := self._catalog.broken.get(f"{kind}:{id}"):
             return f"{kind} `{id}`: its file {file} has errors"
         near = suggestion(id, known)
         return f"no {kind} `{id}`{near and f'; {near}'}"
 
     def _static_checks(self, specs: CallSpecs) -> list[Check]:
-        """The failed check of the files of binding and service, if one fails. Raises NotRunnable if no call is
-        possible."""
+        """Return the failed check of the files of binding and service, if one fails. Raise
+        NotRunnable if no call is possible."""
         files = {specs.binding.file, specs.service.file}
         ignored = () if self._live else ("service.untrusted",)
         found = [p for p in self._problems if p.file in files and p.code not in ignored]
@@ -200,7 +204,8 @@ class _Verifier:
         return [failed]
 
     def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
-        """The mock server of a scenario; None where the service itself is called. Raises NotRunnable."""
+        """Return the mock server of a scenario; None if the service itself is called. Raise
+        NotRunnable."""
         mock = scenario.mock_server
         if mock is not None and PROTOCOLS[service.kind].document is None:
             reason = f"no mock server speaks {service.kind}: leave `mock_server` out"
@@ -217,23 +222,25 @@ class _Verifier:
 def _last_exchange(
     server: Loopback | None, capability: str, outcome: Outcome
 ) -> ObservedExchange | None:
-    """The last request of a capability and its reply; None if none was sent."""
+    """Return the last request of a capability and its reply; None if none was sent."""
     if server is not None:
         return exchange_from_mock(*server.exchanges[-1]) if server.exchanges else None
-    own = (one for one in outcome.attempts if one.attempt.capability_id == capability)  # no gate
+    own = (
+        one for one in outcome.attempts if one.attempt.capability_id == capability
+    )  # the call is not a gate's
     records = [one.record for one in own if one.record is not None]
     return exchange_from_record(records[-1]) if records else None
 
 
-def _expect_service(wanted: str, found: str) -> Expected:
+def _expect_service(wanted: str, found: str) -> Expectation:
     mismatch = "" if wanted == found else f"found {found}"
     return lambda outcome: [Check(f"service is {wanted}", not mismatch, mismatch)]
 
 
 def _expect_exchange(
     exchange_of: Callable[[Outcome], ObservedExchange | None], judge_exchange: Judge
-) -> Expected:
-    """The request and the reply are as the service's document says."""
+) -> Expectation:
+    """Return the expectation that request and reply follow the service's document."""
 
     def expected(outcome: Outcome) -> list[Check]:
         exchange = exchange_of(outcome)
@@ -251,7 +258,8 @@ def _conclude(
     specs: CallSpecs,
     exchange: ObservedExchange | None,
 ) -> CheckResult:
-    """The result with these checks, secrets masked; the episode of a passed scenario is removed."""
+    """Return the result with these checks, secrets masked. The episode of a passed scenario is
+    removed."""
     redactor = Redactor()
     if outcome.prepared is not None:
         _learn_secrets(redactor, outcome.prepared, specs)
@@ -273,7 +281,8 @@ def _conclude(
 
 
 def _curl_line(exchange: ObservedExchange, outcome: Outcome, specs: CallSpecs) -> str:
-    """The command that sends the request again, to the service rather than to its mock server."""
+    """Return the command that sends the request again, to the service rather than to its mock
+    server."""
     prepared = outcome.prepared
     called = prepared.catalog.services[specs.service.id] if prepared else specs.service
     services = (specs.service, called)
@@ -283,7 +292,8 @@ def _curl_line(exchange: ObservedExchange, outcome: Outcome, specs: CallSpecs) -
 
 
 def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Scenario]) -> Catalog:
-    """All specs of the layers; the registries beside the scenarios come right after the built-in layer."""
+    """Return all specs of the layers. The registries next to the scenarios come right after the
+    built-in layer."""
     directories = {source.directory: source.trusted}
     for scenario in scenarios:
         folder = os.path.dirname(os.path.join(settings.base, scenario.file))
@@ -309,12 +319,13 @@ _REJECTED: Final = re.compile(r" may be .*, which .* rejects", re.DOTALL)
 
 
 def _is_rejected_value(problem: Problem) -> bool:
-    """Whether a static problem is a value that the service is known to reject."""
+    """Whether a static problem is a value that the service rejects."""
     return problem.code == "wire.type" and bool(_REJECTED.search(problem.message))
 
 
 def _prevents_call(problem: Problem) -> bool:
-    """Whether a static problem makes a call impossible: an error, an unreadable document, an untrusted service."""
+    """Whether a static problem makes a call impossible: an error, an unreadable document, an
+    untrusted service."""
     return problem.severity == "E" or problem.code in ("wire.document", "service.untrusted")
 
 
@@ -322,7 +333,7 @@ def _answering(mock: MockServer, service: Service) -> Responder:
     if mock.replies:
         return canned_replies(mock.replies)
     if mock.type != BY_DOCUMENT:
-        return stand_in(mock.type)
+        return named_mock(mock.type)
     server = document_server(service)
     if server is None:
         raise NotRunnable(

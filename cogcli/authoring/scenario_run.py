@@ -1,10 +1,11 @@
-"""A scenario as a governed call: the target of its case is a run of one step through one binding, with its own episode.
+"""A scenario as a governed call: the target of its case is a run of one step through one binding,
+with its own episode.
 
-1. With a mock server the run reaches that server only: its address replaces the service's, `${NAME}` and `auth_ref`
-   resolve to `test-NAME`, trust is privileged and this one capability is confirmed.
+1. With a mock server the run reaches that server only: its address replaces the service's,
+   `${NAME}` and `auth_ref` resolve to `test-NAME`, trust is privileged and this one capability is
+   confirmed.
 2. Live, the service's address, the user's options and the real secrets are used.
-3. The binding has no fallback: it alone is tested.
-"""
+3. The binding has no fallback, so that only this binding is tested."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _SKILL: Final = "verify.scenario"
 
 
 class CallSpecs(NamedTuple):
-    """The specs that one call goes through, and the environment with its secrets."""
+    """The specs of one call, and the environment with its secrets."""
 
     capability: Capability
     binding: Binding
@@ -43,7 +44,8 @@ class CallSpecs(NamedTuple):
 
 
 def with_mock_server(specs: CallSpecs, address: str) -> CallSpecs:
-    """The specs with a service at `address` (an origin; the base path stays that of the service)."""
+    """Return the specs with a service at `address` (an origin; the base path stays that of the
+    service)."""
     service, binding = specs.service, specs.binding
     keys = PROTOCOLS[service.kind].address_keys
     key = next((k for k in keys if k in service.settings), keys[0])
@@ -60,7 +62,8 @@ def with_mock_server(specs: CallSpecs, address: str) -> CallSpecs:
 def scenario_target(
     settings: Settings, catalog: Catalog, specs: CallSpecs, scenario: Scenario, runs_dir: str, *, live: bool
 ) -> CaseTarget:  # fmt: skip
-    """The run of one step that calls the capability of a scenario through its binding."""
+    """Return the target of a run of one step that calls the capability of a scenario through its
+    binding."""
     capability = specs.capability
     environ = {name: value for name, value in specs.environ.items() if name != SIGNING_KEY}
     binds = {capability.id: specs.binding.id}
@@ -86,13 +89,13 @@ def scenario_target(
 
 
 def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Catalog:
-    """What the call needs: its specs, the binding without fallback, and the gates with their bindings.
+    """Return the catalog of the call: its specs, the binding without fallback, and the gates with
+    their bindings.
 
-    With `local` gates may use only services inside this process.
-    """
+    With `local` gates may use only services inside this process."""
     metadata = specs.binding.metadata.replace(fallback_binding_id=None)
     binding = specs.binding.replace(metadata=metadata)
-    # Circuit breakers know a service by its layer: the failures of one scenario are not those of another.
+    # Circuit breakers identify a service by its layer, so that scenarios do not share failures.
     service = specs.service.replace(layer=f"{specs.service.layer} {uuid4().hex}")
 
     def is_usable(id: str) -> bool:
@@ -127,7 +130,7 @@ def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Cata
 
 
 def _raw_of_call(catalog: Catalog, binding: Binding, service: Service) -> dict[str, dict[str, Any]]:
-    """The declarations of binding and service as they are called."""
+    """Return the declarations of binding and service as they are called."""
     called = {**service.settings, "network": service.network}
     changes = {
         f"binding:{binding.id}": {"metadata": binding.metadata.json},

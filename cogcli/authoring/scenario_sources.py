@@ -1,4 +1,4 @@
-"""The scenarios of a protocol: where they are, which of them are named, and which bindings have none
+"""The scenarios of a protocol: their directory, the named ones, and the bindings without any
 (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from cogcli.specs.scenario_folders import REGISTRY, directory_of
 
 
 class ScenarioSource(NamedTuple):
-    """A directory of scenarios. `trusted`: whether the registry beside them may read the environment."""
+    """A directory of scenarios. `trusted`: whether the registry next to them may read the
+    environment."""
 
     directory: str
     trusted: bool
     shipped: bool = False
-    """Whether they come with cogcli and are not those of the project."""
+    """Whether they are shipped with cogcli, and not the project's own."""
 
 
 def find_scenarios(settings: Settings, protocol: str, named: str | None) -> ScenarioSource:
-    """The directory of scenarios: the named one, else the project's, else the shipped one.
+    """Return the directory of scenarios: the named one, else the project's, else the shipped one.
 
-    Raises UsageError `input.file` where `named` is not a directory.
-    """
+    Raise UsageError `input.file` if `named` is not a directory."""
     if named is not None:
         directory = settings.inside(os.path.abspath(named))
         if not os.path.isdir(directory):
@@ -47,7 +47,8 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
 
 def is_trusted_folder(settings: Settings, directory: str) -> bool:
-    """Whether the registry beside scenarios is trusted: if its project is. Naming scenarios grants no trust."""
+    """Whether the registry next to scenarios is trusted: if its project is. Naming scenarios grants
+    no trust."""
     place = os.path.realpath(directory) + os.sep
     if place.startswith(os.path.realpath(os.path.join(builtin_root(), "tooling")) + os.sep):
         return True
@@ -57,7 +58,8 @@ def is_trusted_folder(settings: Settings, directory: str) -> bool:
 def read_scenarios(
     settings: Settings, source: ScenarioSource, names: Sequence[str] | None
 ) -> list[Scenario]:
-    """All scenarios of a directory, or those named by path or by `list_names`. Raises UsageError."""
+    """Return all scenarios of a directory, or those named by path or by `list_names`. Raise
+    UsageError."""
     known = {
         os.path.basename(path).removesuffix(".json"): path for path in files_in(source.directory)
     }
@@ -88,7 +90,8 @@ def read_scenarios(
 def bindings_without_scenario(
     settings: Settings, scenarios: Sequence[Scenario], protocol: str
 ) -> tuple[str, ...]:
-    """The ids of the bindings of a protocol that no scenario calls, sorted; of shipped ones nobody is asked for any."""
+    """Return the sorted ids of the bindings of a protocol that no scenario calls; shipped ones need
+    none."""
     named = {scenario.binding_id for scenario in scenarios}
     found = open_registry(settings).everything().bindings.values()
     own = (one for one in found if one.protocol == protocol and one.layer != BUILT_IN)
@@ -96,5 +99,5 @@ def bindings_without_scenario(
 
 
 def list_names(source: ScenarioSource) -> list[str]:
-    """The names of the scenarios in a directory, as `--scenario` takes them."""
+    """Return the names of the scenarios in a directory, as `--scenario` takes them."""
     return [os.path.basename(path).removesuffix(".json") for path in files_in(source.directory)]

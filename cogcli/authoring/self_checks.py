@@ -1,5 +1,7 @@
-"""Self-verification: the rules of an invoker and the rows of the failure model, each provoked
-(docs/reference/protocols.md#own-rules); here are those rows that keep a run from starting."""
+"""Self-verification: provokes the rules of an invoker and the rows of the failure model
+(docs/reference/protocols.md#own-rules).
+
+This module defines the rows that keep a run from starting."""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from cogcli.authoring.verification.case import (
     Answers,
     Case,
     CaseTarget,
-    Expected,
+    Expectation,
     Outcome,
-    expect_no,
+    expect_no_fault,
 )
 from cogcli.authoring.verification.check_result import CheckResult, CheckResults, verify_all
 from cogcli.authoring.verification.failure_rules import failure_rules
@@ -69,20 +71,21 @@ _SERVICE: Final = "id: bench\nkind: pythoncall\nmodule: cogcli.official.text\n"
 
 
 class RefusedStart(NamedTuple):
-    """A run that does not start: its code, its request, and the files that differ from those above."""
+    """A run that must not start: its code, its request, and the files that differ from the
+    defaults."""
 
     code: str
     what: str = ""
     skill: str = "bench.read"
     capability: str = ""
-    """A capability that is looked for before the run is prepared; empty for none."""
+    """A capability to look up before the run is prepared; empty for none."""
     inputs: Mapping[str, Any] = {}
     frame: Mapping[str, Any] = {}
     files: Mapping[str, str] = {}
 
     @property
     def id(self) -> str:
-        """The code; rows of one code differ by what they say."""
+        """Return the code. Rows with the same code add a distinguishing word."""
         return f"{self.code} {self.what}".rstrip()
 
 
@@ -121,13 +124,13 @@ _STARTS: Final = (
 
 
 def _start_rule(start: RefusedStart) -> SelfCheck:
-    """The rule of a run that does not start: nothing is called, no episode appears."""
+    """Return the rule of a run that must not start: nothing is called, and no episode appears."""
     row = FAILURE_OF.get(start.code)
     exit_code = row.exit if row else ENVIRONMENT
     allowed = [row.cls.__name__] if row else []
     text = f"{allowed[0] if allowed else 'a problem of specs'}, exit {exit_code}"
     if not start.capability:
-        # All that keeps a run from starting is raised together, under the code of the first.
+        # Problems before the start are raised together, under the code of the first.
         allowed.append(ProblemsFound.__name__)
     expectation = _expect_refusal(start.code, allowed, exit_code)
 
@@ -138,7 +141,7 @@ def _start_rule(start: RefusedStart) -> SelfCheck:
     return SelfCheck(text, cases)
 
 
-def _expect_refusal(code: str, allowed: Sequence[str], exit_code: int) -> Expected:
+def _expect_refusal(code: str, allowed: Sequence[str], exit_code: int) -> Expectation:
     def faults(outcome: Outcome) -> Iterator[str]:
         error = outcome.refusal
         if error is None:
@@ -150,11 +153,11 @@ def _expect_refusal(code: str, allowed: Sequence[str], exit_code: int) -> Expect
         yield from mismatch("exit code", error.exit_code, exit_code)
         yield from mismatch("a runs directory", os.path.exists(outcome.runs_dir), False)
 
-    return expect_no(faults)
+    return expect_no_fault(faults)
 
 
 def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, Any]) -> PreparedRun:
-    """The prepared run of a project in the directory of the bench. Raises CogcliError."""
+    """Return the prepared run of a project in the directory of the bench. Raise CogcliError."""
     root = os.path.join(bench.directory, "registry")
     files = {**_FILES, **start.files}
     bench.write({f"registry/{name}": text for name, text in files.items()})
@@ -168,7 +171,7 @@ def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, Any]) -> Pr
 
 
 def list_invoker_rules(protocol: str) -> dict[str, SelfCheck]:
-    """The rules of one protocol by id. Raises UsageError for a protocol without rules."""
+    """Return the rules of one protocol by id. Raise UsageError for a protocol without rules."""
     row = PROTOCOLS.get(protocol)
     if row is None or row.rules is None:
         ruled = [name for name, row in PROTOCOLS.items() if row.rules]
@@ -179,14 +182,15 @@ def list_invoker_rules(protocol: str) -> dict[str, SelfCheck]:
 
 
 def list_failure_rules() -> dict[str, SelfCheck]:
-    """The rows of the failure model by id: first those that keep a run from starting."""
+    """Return the rows of the failure model by id: first those that keep a run from starting."""
     return {**{start.id: _start_rule(start) for start in _STARTS}, **failure_rules()}
 
 
 def check_rules(
     rules: Mapping[str, SelfCheck], *, listener: Callable[[CheckResult], None] | None = None
 ) -> CheckResults:
-    """Run every rule, some at a time; `listener` gets each result, in the order of the rules."""
+    """Run every rule, some at a time, and return the results. `listener` gets each result, in the
+    order of the rules."""
 
     def check(entry: tuple[str, SelfCheck]) -> CheckResult:
         with Bench() as bench:

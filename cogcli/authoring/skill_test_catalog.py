@@ -1,5 +1,5 @@
-"""What specs say to a test case: whom it stubs, whether its stubs keep their contracts, what it might reach
-(docs/reference/test-case.md#run)."""
+"""Checks of a test case against the specs: the names of its stubs, their contracts, and the
+services it may reach (docs/reference/test-case.md#run)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from cogcli.specs.skill import targets_of
 
 
 class CaseRegistry(Registry):
-    """The registry of a case: its catalogs know what is stubbed, and steps of stubs do not wait before a repeat."""
+    """The registry of a case. Its catalogs know the stubbed capabilities, and steps that call stubs
+    do not wait before a retry."""
 
     def __init__(self, settings: Settings, case: SkillCase) -> None:
         cache = CompiledCache(settings.cache_file)
@@ -86,24 +87,32 @@ def require_own_skill(settings: Settings, case: SkillCase, catalog: Catalog) -> 
 
 
 def read_stubs(case: SkillCase, catalog: Catalog) -> Iterator[Stub]:
-    """The stubs, their outputs checked by the contract of their capability. Raises CaseFault `test.stub`."""
+    """Yield the stubs, with outputs checked by the contract of their capability. Raise CaseFault
+    `test.stub`."""
     for name, answers in case.stubs.items():
-        capability = catalog.capability(name) or _unknown(case, catalog, name, ("stubs", name))
+        capability = catalog.capability(name) or _raise_unknown(
+            case, catalog, name, ("stubs", name)
+        )
         for number, one in enumerate(answers):
             output, error = one.output, one.error
             if output is not None:
-                output = _fitting(case, capability, output, ("stubs", name, number, "output"))
+                output = _require_fitting_output(
+                    case, capability, output, ("stubs", name, number, "output")
+                )
             yield Stub(capability.id, number, one.when, output, error.json if error else None)
 
 
 def require_called(case: SkillCase, catalog: Catalog, *path: str, names: Iterable[str]) -> None:
-    """Raise CaseFault `test.stub` for a name at a path of the case that is not a capability which the skill calls."""
+    """Raise CaseFault `test.stub` for a name at a path of the case that is not a capability of the
+    skill."""
     for number, name in enumerate(names):
         if catalog.capability(name) is None:
-            _unknown(case, catalog, name, (*path, name if isinstance(names, dict) else number))
+            _raise_unknown(
+                case, catalog, name, (*path, name if isinstance(names, dict) else number)
+            )
 
 
-def _unknown(case: SkillCase, catalog: Catalog, name: str, path: KeyPath) -> NoReturn:
+def _raise_unknown(case: SkillCase, catalog: Catalog, name: str, path: KeyPath) -> NoReturn:
     if file := catalog.broken.get(f"capability:{name}"):
         raise CaseFault(case, "test.stub", path, f"capability `{name}`: its file {file} has errors")
     known = sorted({*catalog.capabilities, *catalog.aliases})
@@ -116,7 +125,9 @@ def _unknown(case: SkillCase, catalog: Catalog, name: str, path: KeyPath) -> NoR
     )
 
 
-def _fitting(case: SkillCase, capability: Capability, output: Json, path: KeyPath) -> Json:
+def _require_fitting_output(
+    case: SkillCase, capability: Capability, output: Json, path: KeyPath
+) -> Json:
     for name in output:
         if name not in capability.outputs:
             message, hint = (
@@ -140,7 +151,8 @@ def _fitting(case: SkillCase, capability: Capability, output: Json, path: KeyPat
 def require_harmless(
     settings: Settings, case: SkillCase, catalog: Catalog, *, may_be_real: bool
 ) -> None:
-    """Raise CaseFault `test.effects` for a capability that may reach the world and is neither stubbed nor real."""
+    """Raise CaseFault `test.effects` for a capability that may reach the world and is neither
+    stubbed nor real."""
     if case.real and not may_be_real:
         hint = "trust the project, if you mean it: cogcli config trust\nor allow a host for one run: --allow-host HOST"
         raise CaseFault(
@@ -164,7 +176,8 @@ def require_harmless(
 def reach_of(
     settings: Settings, catalog: Catalog, capability: Capability, binds: Mapping[str, str]
 ) -> str:
-    """Why a call may change or depend on what is outside; empty for a function on this machine without effects."""
+    """Return why a call may change or depend on the outside; empty for a local function without
+    effects."""
     if capability.effect != "none":
         return (
             "does not say whether it has effects"
@@ -175,7 +188,7 @@ def reach_of(
     try:
         chain = named_binding(catalog, capability.id, options).chain
     except BindingResolutionError:
-        return ""  # told before the run
+        return ""  # reported before the run
     services = [catalog.services.get(link.service_id or "") for link in chain]
     outside = [service.id for service in services if service and not catalog.in_process(service)]
     return f"is served by `{outside[0]}`, outside of this process" if outside else ""

@@ -1,4 +1,4 @@
-"""Case files that are written: a case made of an episode, and outputs that are accepted
+"""Writing of case files: cases from episodes, and accepted outputs
 (docs/reference/test-case.md#writing)."""
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from cogcli.specs.layout import CASES
 
 
 _TRUST_LEVEL: Final = "standard"
-"""The default, which a case leaves out."""
+"""The default, which a case omits."""
 _UNENDED: Final = ("aborted", "pending")
 
 
 class RecordedCase(NamedTuple):
-    """A case that was written: its id, its file as shown, and what is masked in it."""
+    """A case that was written: its id, its file as shown, and its masked places."""
 
     id: str
     file: str
@@ -56,13 +56,12 @@ class RecordedCase(NamedTuple):
 
 
 def record_case(settings: Settings, episode: str) -> RecordedCase:
-    """Write a case that gives the skill what it was given in an episode, and expects what it gave; its file is beside
-    the skill, named after the episode. What reached the world is stubbed with what was answered then.
+    """Write a case from an episode, with its inputs and its outcome, next to the skill.
 
-    Raises UsageError `usage.value` for an episode that is no ended run of a skill or has values that no file may hold,
-    `output.exists`;
-    SkillNotFoundError; EnvironmentRefusal.
-    """
+    Calls that reached the world are stubbed with their recorded answers. The file has the name of
+    the episode. Raise UsageError `usage.value` for an episode that is no ended run of a skill, or
+    has values that no file may hold, and `output.exists`. Raise SkillNotFoundError or
+    EnvironmentRefusal."""
     directory = find(settings, episode)
     request, log = read_source_request(directory, {}, None)
     started, end = _require_recordable(directory.name, log)
@@ -80,7 +79,7 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
         **_case_keys(request, started),
         "approve": sorted(granted),
         "stubs": _stubs(settings, request, log),
-        "expect": _expected(end, log),
+        "expect": _expected_ending(end, log),
     }
     kept = {key: value for key, value in case.items() if value or key == "inputs"}
     text = _case_text(kept, directory.name)
@@ -95,7 +94,8 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
 
 
 def _require_recordable(episode: str, log: LogIndex) -> tuple[Event, RunTerminated]:
-    """The first event and the end of the run of a skill. Raises UsageError `usage.value` for another one."""
+    """Return the first event and the end of the run of a skill. Raise UsageError `usage.value` for
+    any other episode."""
     started, closing = log.started, log.ended.runs.get(log.root)
     end = read_payload(closing) if closing else None
     if started is None or not isinstance(end, RunTerminated) or end.status in _UNENDED:
@@ -124,7 +124,8 @@ def _case_text(case: Json, episode: str) -> str:
 
 
 def _schema_line(settings: Settings, path: str) -> str:
-    """The line with which an editor finds the schema of a case; empty where the project has no schemas."""
+    """Return the line with which an editor finds the schema of a case; empty if the project has no
+    schemas."""
     root = settings.project or ""
     if not path.startswith(f"{root}/") or not os.path.isdir(os.path.join(root, FOLDER)):
         return ""
@@ -132,7 +133,8 @@ def _schema_line(settings: Settings, path: str) -> str:
 
 
 def _own_folder(settings: Settings, skill_id: str) -> str:
-    """The folder of a skill of the user's own. Raises SkillNotFoundError, UsageError for a shipped one."""
+    """Return the folder of a skill of the user. Raise SkillNotFoundError, or UsageError for a
+    shipped one."""
     found = [
         file for file in open_registry(settings).builder().files("skill") if file.id == skill_id
     ]
@@ -149,7 +151,7 @@ def _own_folder(settings: Settings, skill_id: str) -> str:
 
 
 def _case_keys(request: RunRequest, started: Event) -> Json:
-    """The keys of a case that say how a run began; defaults are left out."""
+    """Return the keys of a case that describe how a run began, without defaults."""
     chosen = request.options
     options = {
         "trust_level": "" if chosen.trust_level == _TRUST_LEVEL else chosen.trust_level,
@@ -169,27 +171,29 @@ def _case_keys(request: RunRequest, started: Event) -> Json:
 
 
 def _stubs(settings: Settings, request: RunRequest, log: LogIndex) -> dict[str, list[Json]]:
-    """By capability that must be stubbed: the answers that its calls had."""
-    stubs: dict[str, list[Json]] = {id: [] for id in _outside(settings, request)}
+    """Return the recorded answers of the calls of each capability that must be stubbed."""
+    stubs: dict[str, list[Json]] = {id: [] for id in _outside_capabilities(settings, request)}
     for (run, step), event in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):
         intent = read_payload(event)
         if isinstance(intent, StepStarted) and intent.capability in stubs:
             answers = _answers(log, run or "", step or "")
             stubs[intent.capability] += [{"when": intent.input or {}, **one} for one in answers]
-    return {capability: _grouped(answers) for capability, answers in stubs.items()}
+    return {capability: _group_answers(answers) for capability, answers in stubs.items()}
 
 
-def _outside(settings: Settings, request: RunRequest) -> list[str]:
-    """The capabilities that a run calls and that may change or depend on the world."""
+def _outside_capabilities(settings: Settings, request: RunRequest) -> list[str]:
+    """Return the capabilities of a run that may change or depend on the world."""
     catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     binds = request.options.bind
     reached = catalog.reached(request.skill_id)
     return [each.id for each in reached if reach_of(settings, catalog, each, binds)]
 
 
-def _grouped(answers: Sequence[Json]) -> list[Json]:
-    """Answers by their `when`, the one with more in it first, for the first that fits is taken; of equal ones at the
-    end of a group one stays."""
+def _group_answers(answers: Sequence[Json]) -> list[Json]:
+    """Return answers grouped by their `when`, more specific groups first, because the first match
+    answers.
+
+    Equal answers at the end of a group are kept once."""
     groups: dict[bytes, list[Json]] = {}
     for answer in answers:
         groups.setdefault(compact(answer["when"]), []).append(answer)
@@ -200,7 +204,7 @@ def _grouped(answers: Sequence[Json]) -> list[Json]:
 
 
 def _answers(log: LogIndex, run: str, step: str) -> Iterator[Json]:
-    """What each attempt of a call gave."""
+    """Yield the answer of each attempt of a call."""
     number = 1
     while (outcome := log.result(run, step, number)) is not None:
         if isinstance(outcome, Answer):
@@ -216,8 +220,8 @@ def _answers(log: LogIndex, run: str, step: str) -> Iterator[Json]:
         number += 1
 
 
-def _expected(end: RunTerminated, log: LogIndex) -> Json:
-    """How the run ended; outputs that are masked cannot be compared and are left out."""
+def _expected_ending(end: RunTerminated, log: LogIndex) -> Json:
+    """Return how the run ended. Masked outputs cannot be compared and are left out."""
     code = end.error.code if end.error else ""
     outputs = end.outputs if end.status in ("ok", "partial") else {}
     expected = {
@@ -230,7 +234,8 @@ def _expected(end: RunTerminated, log: LogIndex) -> Json:
 
 
 def _unusual_steps(log: LogIndex) -> Iterator[tuple[str, str]]:
-    """Each step of the root run with its status, if that is not `done`. Items, rounds and gates are left out."""
+    """Yield each step of the root run whose status is not `done`. Items, rounds and gates are left
+    out."""
     for (run, step), event in log.closings.items():
         path = StepPath(step or "")
         if run == log.root and step and not path.in_call and not path.in_loop:
@@ -243,7 +248,7 @@ def _unusual_steps(log: LogIndex) -> Iterator[tuple[str, str]]:
 
 
 class UpdatedCases(NamedTuple):
-    """The results, those of updated cases anew, and the change of each file as a unified diff."""
+    """The results, renewed for updated cases, and the change of each file as a unified diff."""
 
     results: tuple[CheckResult, ...]
     diffs: tuple[str, ...]
@@ -252,8 +257,10 @@ class UpdatedCases(NamedTuple):
 def update_cases(
     settings: Settings, cases: Sequence[SkillCase], tested: CaseResults
 ) -> UpdatedCases:
-    """Write the outputs that failed cases gave into their files, instead of those that they expect; all else in the
-    files stays. Secrets are written nowhere. Raises EnvironmentRefusal `env.disk`."""
+    """Replace the expected outputs of failed cases in their files by the actual ones.
+
+    Everything else in the files stays. Secrets are never written. Raise EnvironmentRefusal
+    `env.disk`."""
     changes: dict[str, dict[KeyPath, Any]] = {}
     results = {result.id: result for result in tested.results.results}
     by_file = {case.source.path: case.source for case in cases}
@@ -262,7 +269,7 @@ def update_cases(
         if run is None or results[case.id].status != FAILED:
             continue
         case = run.case
-        found = _acceptable(run)
+        found = _acceptable_outputs(run)
         if found:
             at = {(*case.at, "expect", "outputs", name): value for name, value in found.items()}
             changes.setdefault(case.source.path, {}).update(at)
@@ -277,8 +284,8 @@ def update_cases(
     return UpdatedCases(tuple(results.values()), tuple(diffs))
 
 
-def _acceptable(run: CaseRun) -> Json:
-    """The outputs that differ and hold no secret."""
+def _acceptable_outputs(run: CaseRun) -> Json:
+    """Return the outputs that differ and hold no secret."""
     redactor = Redactor()
     return {
         name: value

@@ -1,5 +1,5 @@
-"""A test case of a skill as a case of the one runner: a run like any other, in a runs directory of its own, with the
-clock, the ids and the answers of the case (docs/reference/test-case.md#run)."""
+"""Runs of test cases of skills: ordinary runs in a separate runs directory, with the clock, the ids
+and the answers of the case (docs/reference/test-case.md#run)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from cogcli.authoring.verification.case import (
     Answers,
     Case,
     CaseTarget,
-    Expected,
+    Expectation,
     Outcome,
     run_case,
 )
 from cogcli.authoring.verification.check_result import short
 from cogcli.authoring.verification.expectations import skill_expectation
 from cogcli.authoring.verification.skill_case import CaseFault, SkillCase
-from cogcli.authoring.verification.stubs import Recorded, Stub, StubbedCalls
+from cogcli.authoring.verification.stubs import RecordedOutcomes, Stub, StubbedCalls
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
 from cogcli.base.problems import KeyPath
@@ -53,16 +53,16 @@ FILE: Final = "$file"
 
 
 class CaseRun(NamedTuple):
-    """The run of a test case, whose values have the paths of its files."""
+    """The run of a test case. Its values have the paths of the case's files."""
 
     case: SkillCase
     outcome: Outcome
     catalog: Catalog
     calls: StubbedCalls
 
-    def expectation(self, case: SkillCase) -> list[Expected]:
-        """What this case expects of the run: that every call has an answer, what the file names, and that every stub is
-        used."""
+    def expectation(self, case: SkillCase) -> list[Expectation]:
+        """Return the expectations of the case: every call has an answer, the file's `expect` holds,
+        and every stub is used."""
         return [
             lambda outcome: self._unanswered(case),
             *skill_expectation(case, self.catalog.aliases),
@@ -70,7 +70,7 @@ class CaseRun(NamedTuple):
         ]
 
     def _unanswered(self, case: SkillCase) -> Iterator[Check]:
-        """A failed check for each call that no stub fits."""
+        """Yield a failed check for each call that no stub fits."""
         found = [
             (call.capability, call.step, short(Redactor().mask(dict(call.input)), 120))
             for call in self.calls.unanswered
@@ -81,14 +81,14 @@ class CaseRun(NamedTuple):
             yield Check(f"a stub for {capability}", False, detail, frame, "test.unanswered")
 
     def _unused(self, case: SkillCase) -> Iterator[Check]:
-        """A failed check for each stub that no call used."""
+        """Yield a failed check for each stub that no call used."""
         for stub in self.calls.unused:
             name = f"stub {stub.number + 1} of {stub.capability}"
             frame = case.frame_of("stubs", *self._key(case, stub.capability), stub.number)
             yield Check(name, False, "no call used it", frame, "test.unused")
 
     def _key(self, case: SkillCase, capability: str) -> tuple[str, ...]:
-        """The name of a capability in the stubs of a case: its id, or an alias."""
+        """Return the name of a capability in the stubs of a case: its id, or an alias."""
         aliases = self.catalog.aliases
         return tuple(name for name in case.stubs if aliases.get(name, name) == capability)[:1]
 
@@ -101,11 +101,10 @@ def run_skill_case(
     trusted: bool,
     allow_hosts: tuple[str, ...] = (),
 ) -> CaseRun:
-    """Run a case in this folder, which is empty. `trusted`: whether its layer is; if it is not, its real calls reach
-    the hosts `allow_hosts` alone.
+    """Run a case in this empty folder.
 
-    Raises CaseFault, before anything runs.
-    """
+    `trusted`: whether its layer is trusted. If it is not, its real calls may reach only the hosts
+    `allow_hosts`. Raise CaseFault before anything runs."""
     log = _read_log(settings, case) if case.recorded else None
     case = _with_files(settings, case, log, os.path.join(folder, "files"))
     registry = CaseRegistry(settings, case)
@@ -113,12 +112,12 @@ def run_skill_case(
     catalog = registry.reach(case.skill_id, pack=request.pack_ref)
     require_own_skill(settings, case, catalog)
     stubs: list[Stub] = []
-    if case.skill_id in catalog.skills:  # one that has errors is refused when it is prepared
+    if case.skill_id in catalog.skills:  # a skill with errors is refused when it is prepared
         require_called(case, catalog, "real", names=case.real)
         require_called(case, catalog, "expect", "calls", names=case.expect.calls)
         stubs += read_stubs(case, catalog)
         require_harmless(settings, case, catalog, may_be_real=trusted or bool(allow_hosts))
-    calls = StubbedCalls(stubs, catalog.stubbed, _recorded(log) if log else None)
+    calls = StubbedCalls(stubs, catalog.stubbed, _recorded_outcomes(log) if log else None)
     environment = _environment(settings, case, folder, registry, trusted=trusted)
 
     def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
@@ -130,14 +129,15 @@ def run_skill_case(
         return answer and answer._replace(allow_hosts=allow_hosts)
 
     answers = Answers(intercept=calls, approve=approve)
-    # What is expected is judged apart from the run: `--update` judges the same run by accepted outputs.
+    # Expectations are judged apart from the run: `--update` judges the same run by accepted outputs.
     target = CaseTarget(environment, prepare)
     outcome = run_case(Case(lambda: target, case.inputs or {}, answers, ()))
     return CaseRun(case, outcome, catalog, calls)
 
 
 def _approval(case: SkillCase, history: History) -> ResumeRequest | None:
-    """A yes to the first open request that the case approves, by an approver with a fitting role; None without one."""
+    """Return a yes to the first open request that the case approves, by an approver with a fitting
+    role; None without one."""
     for request in history.asks.open:
         names = {request.capability, request.gate, request.approval_id}
         if names.intersection(case.approve):
@@ -158,10 +158,10 @@ def _environment(
     environment = environment_of(own)
     reads = environment.reads
     if reads is not None:
-        # The files that the case holds are written there.
+        # The files of the case are written there.
         folders = [os.path.realpath(os.path.join(folder, "files"))]
         if trusted:
-            # A shipped case may read the samples beside its skill, whatever project it is run in.
+            # A shipped case may read the samples next to its skill, in any project.
             folders.append(os.path.realpath(os.path.dirname(case.source.folder)))
         reads = reads._replace(named_folders=tuple(folders))
     return environment._replace(
@@ -179,7 +179,8 @@ def _environment(
 
 
 def _request(settings: Settings, case: SkillCase) -> RunRequest:
-    """The options are those of the case and of the project: those of a user would make it another test."""
+    """Return the request with the options of the case and of the project. Options of the user would
+    change the test."""
     given = {_OPTION_OF.get(key, key): value for key, value in case.options.items()}
     values = {**_project_options(settings), **given, "frame": case.frame, "seed": case.seed}
     options = RunOptions(**normalized(values), durability="none")
@@ -192,12 +193,12 @@ def _request(settings: Settings, case: SkillCase) -> RunRequest:
 
 
 _OPTION_OF: Final = {"tag": "tags"}
-"""By key of a case that has the name of the flag: the option."""
+"""The option of a case key that has the name of the flag instead."""
 
 
 def _project_options(settings: Settings) -> dict[str, Any]:
-    """The options of a run in the file of a trusted project, else their defaults. Raises EnvironmentRefusal
-    `config.key`."""
+    """Return the options of a run in the file of a trusted project, else their defaults. Raise
+    EnvironmentRefusal `config.key`."""
     settings.require_sound_files()
     names = [option.name for option in OPTIONS.values() if option.setting and CASES in option.also]
     options: dict[str, Any] = {}
@@ -211,7 +212,8 @@ def _project_options(settings: Settings) -> dict[str, Any]:
 def _with_files(
     settings: Settings, case: SkillCase, log: LogIndex | None, folder: str
 ) -> SkillCase:
-    """The case with its inputs, its files written into a folder, and each `{$file: NAME}` the path of a file."""
+    """Return the case with its inputs, its files written into a folder, and each `{$file: NAME}`
+    replaced by a path."""
     if case.files:
         os.makedirs(folder)
     for name, text in case.files.items():
@@ -220,7 +222,7 @@ def _with_files(
     def path_of(name: str, place: KeyPath) -> str:
         if name in case.files:
             return os.path.join(folder, name)
-        return _beside(settings, case, name, place)
+        return _resolve_case_file(settings, case, name, place)
 
     inputs = case.inputs
     if case.inputs_file:
@@ -233,7 +235,7 @@ def _with_files(
 
 
 def _fill(value: Any, path_of: Callable[[str, KeyPath], str], *place: str | int) -> Any:
-    """A value at a place of the case in which each `{$file: NAME}` is a path."""
+    """Return a value at a place of the case with each `{$file: NAME}` replaced by a path."""
     match value:
         case {"$file": str(name)} if len(value) == 1:
             return path_of(name, place)
@@ -244,8 +246,9 @@ def _fill(value: Any, path_of: Callable[[str, KeyPath], str], *place: str | int)
     return value
 
 
-def _beside(settings: Settings, case: SkillCase, name: str, path: KeyPath) -> str:
-    """The path of a file that is relative to the case and in the same project. Raises CaseFault `test.file`."""
+def _resolve_case_file(settings: Settings, case: SkillCase, name: str, path: KeyPath) -> str:
+    """Return the path of a file relative to the case, in the same project. Raise CaseFault
+    `test.file`."""
     source = os.path.realpath(case.source.path)
     found = os.path.realpath(os.path.join(os.path.dirname(source), name))
     roots = [os.path.realpath(layer.root) for layer in settings.layers]
@@ -263,8 +266,8 @@ def _beside(settings: Settings, case: SkillCase, name: str, path: KeyPath) -> st
 
 
 def _read_inputs(settings: Settings, case: SkillCase) -> dict[str, Any]:
-    path = _beside(settings, case, case.inputs_file, ("inputs_file",))
-    parsed = read_file(path, file=case.inputs_file)[1]  # whatever is JSON is YAML, too
+    path = _resolve_case_file(settings, case, case.inputs_file, ("inputs_file",))
+    parsed = read_file(path, file=case.inputs_file)[1]  # JSON is also YAML
     if parsed.value is None:
         first = parsed.problems[0]
         message = f"{case.inputs_file}:{first.line}: {first.message}"
@@ -273,15 +276,15 @@ def _read_inputs(settings: Settings, case: SkillCase) -> dict[str, Any]:
 
 
 def _read_log(settings: Settings, case: SkillCase) -> LogIndex:
-    directory = _beside(settings, case, case.recorded, ("recorded",))
+    directory = _resolve_case_file(settings, case, case.recorded, ("recorded",))
     try:
         return read_log_index(Path(directory))[1]
     except CogcliError as error:
         raise CaseFault(case, "test.file", ("recorded",), error.message, error.hint) from error
 
 
-def _recorded(log: LogIndex) -> Recorded:
-    """The outcomes of a log by step path and number of the attempt."""
+def _recorded_outcomes(log: LogIndex) -> RecordedOutcomes:
+    """Return a function that finds the outcomes of a log by step path and number of the attempt."""
     runs = {path: run for run, path in log.intents}
 
     def outcome(attempt: Attempt) -> Answer | RuntimeErrorBase | None:

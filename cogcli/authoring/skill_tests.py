@@ -1,4 +1,4 @@
-"""`cogcli test`: finding the cases beside skills, running each, and judging what it gave
+"""`cogcli test`: finds the cases next to skills, runs each, and judges the result
 (docs/reference/test-case.md#run)."""
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from cogcli.report.coverage import Coverage
 from cogcli.specs.layers import BUILT_IN, Layer
 
 UNTRUSTED: Final = "service.untrusted"
-"""The code of a case that was skipped because its project is not trusted."""
+"""The code of a case that is skipped because its project is not trusted."""
 
 
 class FoundCases(NamedTuple):
-    """The cases that were asked for, and the problems of files that cannot be read as cases."""
+    """The requested cases, and the problems of files that are not readable as cases."""
 
     cases: tuple[SkillCase, ...]
     problems: tuple[Problem, ...]
 
 
 class CaseFile(NamedTuple):
-    """A case file, and the skill that it is beside."""
+    """A case file, and the skill next to it."""
 
     skill_id: str
     path: str
@@ -57,10 +57,10 @@ class CaseFile(NamedTuple):
 
 
 def find_cases(settings: Settings, words: Sequence[str]) -> FoundCases:
-    """The cases that words name, as skills, patterns of skills or cases, or paths; without words all of the project.
+    """Return the cases that words name: skills, patterns of skills or cases, or paths. Without
+    words return all of the project.
 
-    Raises UsageError `usage.value` for a word that names none, EnvironmentRefusal `project.none`.
-    """
+    Raise UsageError `usage.value` for a word without a case, EnvironmentRefusal `project.none`."""
     files = _case_files(settings)
     if not words:
         return _own_cases(settings, files)
@@ -78,7 +78,7 @@ def find_cases(settings: Settings, words: Sequence[str]) -> FoundCases:
 
 
 def _own_cases(settings: Settings, files: Sequence[CaseFile]) -> FoundCases:
-    """The cases of the project. Raises EnvironmentRefusal `project.none`."""
+    """Return the cases of the project. Raise EnvironmentRefusal `project.none`."""
     if settings.project is None and not settings.value("registry"):
         hint = "name skills, or start in a project with -C DIR"
         raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
@@ -90,7 +90,8 @@ def _is_path(word: str) -> bool:
 
 
 def _find_files(settings: Settings, word: str, files: Sequence[CaseFile]) -> list[CaseFile]:
-    """The case files at a path, or of the skills that a pattern names. Raises UsageError `usage.value`."""
+    """Return the case files at a path, or of the skills that a pattern names. Raise UsageError
+    `usage.value`."""
     if _is_path(word):
         found = _at_path(word, files)
     else:
@@ -102,17 +103,18 @@ def _find_files(settings: Settings, word: str, files: Sequence[CaseFile]) -> lis
 
 
 def all_cases(settings: Settings) -> FoundCases:
-    """The cases of all skills of all layers, the shipped ones, too."""
+    """Return the cases of all skills of all layers, shipped ones included."""
     return _read(settings, {file: ["*"] for file in _case_files(settings)})
 
 
 def is_own(settings: Settings, layer: Layer) -> bool:
-    """Whether a layer is the user's: any but the shipped one, unless the project is that."""
+    """Whether a layer is the user's: any but the shipped one, unless the project is the shipped
+    layer."""
     return layer.name != BUILT_IN or layer.root == settings.project
 
 
 def _case_files(settings: Settings) -> list[CaseFile]:
-    """The case files of the skills in all layers; those of a skill that a later layer replaces are left out."""
+    """Return the case files of the skills in all layers, without those of shadowed skills."""
     builder = open_registry(settings).builder()
     folders = {skill.id: os.path.dirname(skill.path) for skill in builder.files("skill")}
     skills = {folder: id for id, folder in folders.items()}
@@ -126,7 +128,8 @@ def _case_files(settings: Settings) -> list[CaseFile]:
 
 
 def _at_path(word: str, files: Sequence[CaseFile]) -> list[CaseFile]:
-    """The case files at a path: a file, those below a directory, or those of the skill whose file it is."""
+    """Return the case files at a path: a file, those below a directory, or those of the skill with
+    this file."""
     path = os.path.realpath(word)
     below = os.path.dirname(path) if os.path.basename(path) == "skill.yaml" else path
     real = {os.path.realpath(file.path): file for file in files}
@@ -151,7 +154,7 @@ def _no_such_case(settings: Settings, word: str, files: Sequence[CaseFile]) -> U
 
 
 def _read(settings: Settings, wanted: Mapping[CaseFile, Sequence[str]]) -> FoundCases:
-    """The cases of files, of each those that one of its patterns fits."""
+    """Return the cases in files that match one of the patterns."""
     cases: list[SkillCase] = []
     problems: list[Problem] = []
     for file, patterns in wanted.items():
@@ -169,12 +172,12 @@ def _fits(case_id: str, pattern: str) -> bool:
 
 
 class CaseResults(NamedTuple):
-    """The results of cases in order, what of their skills ran, and the runs that may be looked at."""
+    """The results of cases in order, the coverage of their skills, and the runs for further use."""
 
     results: CheckResults
     coverage: Coverage
     runs: dict[str, CaseRun]
-    """By the id of a case that ran."""
+    """The run of each case that ran, by the id of the case."""
 
 
 def run_cases(
@@ -185,8 +188,10 @@ def run_cases(
     listener: Callable[[CheckResult], None] | None = None,
     allow_hosts: tuple[str, ...] = (),
 ) -> CaseResults:
-    """Run each case, `jobs` at a time; `listener` gets each result, in the order of the cases. Cases of a project that
-    is not trusted may reach the hosts `allow_hosts`."""
+    """Run each case, `jobs` at a time, and return the results. `listener` gets each result, in the
+    order of the cases.
+
+    Cases of a project that is not trusted may reach only the hosts `allow_hosts`."""
     coverage = Coverage()
     runs: dict[str, CaseRun] = {}
 
@@ -209,7 +214,8 @@ def run_cases(
 
 
 def find_warning(settings: Settings, cases: Sequence[SkillCase]) -> CogcliError | None:
-    """What the runs of cases leave out of a project that is not trusted; None if they leave out nothing."""
+    """Return the warning of case runs that leave out parts of a project which is not trusted; None
+    if they leave out nothing."""
     if not cases:
         return None
     own = next((case for case in cases if not _is_trusted(settings, case)), None)
@@ -224,7 +230,7 @@ def _test(
     runs: dict[str, CaseRun],
     allow_hosts: tuple[str, ...],
 ) -> CheckResult:
-    """The result of one case. Raises NotRunnable."""
+    """Return the result of one case. Raise NotRunnable."""
     if unmet := [*unmet_needs(settings, case)]:
         code = UNTRUSTED if any(need.kind == "trust" for need in unmet) else ""
         raise NotRunnable(f"needs {', '.join(map(_need_text, unmet))}", code, skipped=True)
@@ -236,7 +242,7 @@ def _test(
 
 
 def _is_trusted(settings: Settings, case: SkillCase) -> bool:
-    """Whether the layer of a case is trusted; where roots lie in each other, the innermost."""
+    """Whether the layer of a case is trusted. If roots are nested, the innermost one counts."""
     path = os.path.realpath(case.source.path)
     layers = [
         layer for layer in settings.layers if path.startswith(os.path.realpath(layer.root) + os.sep)
@@ -247,7 +253,8 @@ def _is_trusted(settings: Settings, case: SkillCase) -> bool:
 
 
 def judge_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
-    """The result of a case that ran; `base` has its name and file. A failed case keeps its episode."""
+    """Return the result of a case that ran; `base` has its name and file. A failed case keeps its
+    episode."""
     result = conclude(base, judge(run.expectation(case), run.outcome))
     return result._replace(
         outputs=Redactor().mask(run.outcome.outputs),
@@ -259,7 +266,7 @@ def judge_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
 
 
 def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[Need]:
-    """What a case needs and is not there."""
+    """Yield the needs of a case that this machine does not meet."""
     if (
         not _is_trusted(settings, case)
         and open_registry(settings).for_run("skill", case.skill_id).is_trusted
@@ -300,7 +307,7 @@ _FIND_NEED: Final[dict[str, Callable[[Settings, str], Need | None]]] = {
     "network": _find_network,
     "model": _find_model,
 }
-"""By the kind of a word of `needs`: the need, None if it is met."""
+"""The function that returns the unmet need, None if it is met, by the kind of a word of `needs`."""
 
 
 def _need_text(need: Need) -> str:

@@ -1,4 +1,4 @@
-"""The results of checks over all specs of a kind, and which specs a check is about
+"""The results of checks over all specs of a kind, and the selection of specs
 (docs/reference/command-line.md#registry-checks)."""
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ TRUST: Final = Need("trust", "its layer is not trusted", "cogcli config trust")
 
 
 class SpecResult(NamedTuple):
-    """The result of one capability or skill, and what it needs if it did not run."""
+    """The result of one capability or skill, and its unmet needs if it did not run."""
 
     result: CheckResult
     needs: tuple[Need, ...] = ()
     shipped: bool = False
-    """Whether it is shipped, and the project is not what ships it."""
+    """Whether it is shipped, and the project is not the repository of the shipped specs."""
 
     @property
     def needs_trust(self) -> bool:
@@ -35,14 +35,16 @@ class SpecResult(NamedTuple):
 
 
 def count_passed(checked: Sequence[SpecResult], *, shipped: bool) -> tuple[int, int]:
-    """How many of the shipped ones, or of the others, have passed, and how many there are."""
+    """Return how many of the shipped results, or of the others, have passed, and how many there
+    are."""
     statuses = [each.result.status for each in checked if each.shipped == shipped]
     return statuses.count(PASSED), len(statuses)
 
 
 def summary_line(checked: Sequence[SpecResult], noun: str) -> str:
-    """The one line of results: `86/97 contracts: 11 need a model (5), the web (6)`; of the user's specs apart from
-    shipped ones: `yours 1/1, shipped 86/97 contracts`."""
+    """Return one line of results: `86/97 contracts: 11 need a model (5), the web (6)`.
+
+    The user's specs are counted apart from shipped ones: `yours 1/1, shipped 86/97 contracts`."""
     statuses = [each.result.status for each in checked]
     lacking = [each.needs for each in checked if each.needs]
     failed = statuses.count(FAILED)
@@ -62,7 +64,8 @@ def is_shipped(settings: Settings, file: str) -> bool:
 
 
 def sound_catalog(settings: Settings) -> Catalog:
-    """All specs of all layers. Raises ProblemsFound where one has errors: then nothing can be told of them."""
+    """Return all specs of all layers. Raise ProblemsFound if one has errors, since checks need
+    sound specs."""
     catalog = open_registry(settings).everything()
     found = check(catalog, options=selection_options(settings))
     errors = [problem for problem in found if problem.severity == "E"]
@@ -72,8 +75,9 @@ def sound_catalog(settings: Settings) -> Catalog:
 
 
 def match_ids(words: Sequence[str], known: Collection[str], kind: str) -> list[str]:
-    """The ids, sorted, that words name, as ids or patterns of them; all without words. Raises UsageError `usage.value`
-    for a word that names none."""
+    """Return the sorted ids that words name, as ids or patterns; all ids without words.
+
+    Raise UsageError `usage.value` for a word without a match."""
     for word in words:
         if not any(fnmatchcase(id, word) for id in known):
             hint = suggestion(word, sorted(known))

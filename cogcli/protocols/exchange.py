@@ -102,7 +102,9 @@ def exchange_from_record(record: Mapping[str, Any]) -> ObservedExchange | None:
     reply = read_record(RecordedMessage, attempt.reply)
     parts = urlsplit(attempt.url)
     names = {name.lower(): "" for name in request.headers} | {"content-type": request.media_type}
-    seen = ReceivedRequest(attempt.method or "", parts.path, parts.query, names, _bytes(request.body))
+    seen = ReceivedRequest(
+        attempt.method or "", parts.path, parts.query, names, _bytes(request.body)
+    )
     media_type = attempt.media_type or reply.media_type
     return ObservedExchange(
         seen, attempt.status_code or 0, media_type, _bytes(reply.body), whole=False

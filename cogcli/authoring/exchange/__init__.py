@@ -1,1 +1,1 @@
-"""Skills as folders with a SKILL.md, out and in."""
+"""Export and import of skills as folders with a SKILL.md."""

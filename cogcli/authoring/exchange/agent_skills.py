@@ -1,10 +1,10 @@
-"""`import agent-skills`: what a project has to say so that skills of agent-skills run here
+"""`import agent-skills`: the settings with which skills of agent-skills run in a project
 (docs/how-to/come-from-agent-skills.md).
 
-1. Nothing is written, and nothing of those folders is imported or started: they are read as an untrusted registry is.
-2. What is proposed is tried out in memory: the choices are those with which the skills that are counted could run.
-3. Whatever cannot be settled by settings, choices and variables is told with its place and the reason.
-"""
+1. Nothing is written, and no code of those folders runs: they are read as an untrusted registry.
+2. The proposal is tested in memory: with its choices the counted skills could run.
+3. Each problem that settings, choices and variables cannot solve is reported with its place and
+   reason."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import PROJECT_FILE
 from cogcli.authoring.exchange.foreign_folder import (
+    find_outward_links,
     find_source,
     functions_in,
+    has_package,
     has_specs,
     is_installed,
-    lies_in,
-    links_out,
     require_folder,
 )
 from cogcli.base.errors import UsageError
@@ -61,17 +61,18 @@ from cogcli.specs.service_variables import lacking_variables
 from cogcli.specs.skill import list_targets
 
 BESIDE: Final = "agent-skill-registry"
-"""The folder of the registry as the guide names it, beside the tool."""
+"""The folder of the registry next to the tool, as the agent-skills documentation names it."""
 _MOST_BYTES: Final = 256 * 1024
 _SETTLED: Final = frozenset((
     "service.untrusted", "service.isolation", "env.missing", "binding.none", "binding.ambiguous", "binding.ineligible",
     "active.binding", "active.capability",
 ))  # fmt: skip
-"""Codes of problems that trust, variables and choices settle; what they leave is told by the skills that cannot run."""
+"""Codes of problems that trust, variables and choices solve. The rest is reported for the skills
+that cannot run."""
 
 
 class Remark(NamedTuple):
-    """A place in a file, 0 for all of it, and what is said of it."""
+    """A remark about a line of a file, line 0 for the whole file."""
 
     file: str
     line: int
@@ -79,33 +80,33 @@ class Remark(NamedTuple):
     reason: str
 
     def to_payload(self) -> Json:
-        """The remark as a JSON object."""
+        """Return the remark as a JSON object."""
         return self._asdict()
 
 
 class Setup(NamedTuple):
-    """What to paste, to set and to run, and what remains."""
+    """The files to paste, the variables to set, the commands to run, and the remaining problems."""
 
     files: dict[str, str]
-    """Texts by the file that they go into; of one that is there already what it has to hold."""
+    """The text for each file; for an existing file the lines that it must contain."""
     there: tuple[str, ...]
-    """Those of the files that are there already."""
+    """The files that exist already."""
     choices: dict[str, Remark]
-    """By capability why a binding is chosen for it; its text is the binding."""
+    """The reason for each chosen binding, by capability; the text of the remark is the binding."""
     variables: dict[str, Remark]
-    """By variable that is not set what needs it."""
+    """The reason for each unset variable, by name."""
     commands: tuple[str, ...]
     left: tuple[Remark, ...]
     skills: int
     usable: int
-    """How many of the skills could run after that."""
+    """How many of the skills could run with this setup."""
     own: int
     """How many of these call only functions and services of the folders."""
     builtin: bool = True
-    """Whether the shipped registry counts."""
+    """Whether the shipped registry is used."""
 
     def to_payload(self) -> Json:
-        """The setup as a JSON object."""
+        """Return the setup as a JSON object."""
         return {
             **self._asdict(),
             "there": list(self.there),
@@ -117,10 +118,11 @@ class Setup(NamedTuple):
 
 
 def propose(settings: Settings, runtime: str, registry: str | None) -> Setup:
-    """The setup for the tool's folder and that of its registry, for the project here, which need not exist yet.
+    """Return the setup for the tool's folder and its registry's folder, in the project here, which
+    may not exist yet.
 
-    Raises UsageError for a folder that is none or holds no specs, EnvironmentRefusal `config.key`, `project.link`.
-    """
+    Raise UsageError for a folder that does not exist or holds no specs, EnvironmentRefusal
+    `config.key` or `project.link`."""
     builtin = settings.value("builtin")
     proposal = _Proposal(settings, runtime, registry, builtin=builtin)
     setup = proposal.setup()
@@ -137,8 +139,10 @@ def propose(settings: Settings, runtime: str, registry: str | None) -> Setup:
 
 
 class _Proposal:
-    """The folders, and what the registry made of them would be, with the shipped registry or without. `home` is where
-    the project is, or will be."""
+    """The folders, and the registry that a project with them would have, with the shipped registry
+    or without.
+
+    `home` is the folder of the project, existing or not."""
 
     def __init__(
         self, settings: Settings, runtime: str, registry: str | None, *, builtin: bool
@@ -159,7 +163,7 @@ class _Proposal:
                 raise UsageError("usage.value", f"`{root}` holds no specs", hint=hint)
         own = os.path.join(self.home, HOST_FOLDER)
         self.host = own if os.path.isdir(own) else os.path.join(tool, HOST_FOLDER)
-        self.links = [path for root in self.roots for path in links_out(root)]
+        self.links = [path for root in self.roots for path in find_outward_links(root)]
         self.layers = self._layers(settings)
         reader = Registry(
             self.layers,
@@ -176,11 +180,12 @@ class _Proposal:
 
     @property
     def project_has_specs(self) -> bool:
-        """Whether the project has specs beside these folders: they may need the shipped registry."""
+        """Whether the project has specs besides these folders, which may need the shipped registry."""
         return self.home not in self.roots and has_specs(self.home)
 
     def _layers(self, settings: Settings) -> list[Layer]:
-        """The layers that the project will have. None is trusted: checking them imports nothing."""
+        """Return the layers that the project will have. None is trusted, so that the checks import
+        nothing."""
         mine = set(map(os.path.realpath, self.roots))
         known = [
             Layer(root.path, root.path, False)
@@ -196,7 +201,7 @@ class _Proposal:
         return bounded_layers(distinct([*layers, *known, *named]), settings.bound)
 
     def setup(self) -> Setup:
-        """The setup."""
+        """Return the setup."""
         found = check(
             _without_modules(self.read)._replace(lenient=frozenset()), options=self.options
         )
@@ -214,7 +219,7 @@ class _Proposal:
         needs = self._needs(choices, variables)
         for id in skills:
             if needs.skill(id) and self.catalog.skills[id].file not in broken:
-                reason = "; ".join(self._lacking(self.catalog.skills[id], needs))
+                reason = "; ".join(self._describe_lacking_calls(self.catalog.skills[id], needs))
                 left.append(
                     Remark(self.catalog.skills[id].file, 1, f"skill `{id}` cannot run", reason)
                 )
@@ -245,12 +250,13 @@ class _Proposal:
         )
 
     def _is_contradiction(self, problem: Problem) -> bool:
-        """Whether a problem is none in a lenient root."""
+        """Whether a problem is allowed in a lenient root."""
         typed = problem.code == "flow.type" and problem.file in self.catalog.lenient
         return typed or (problem.code == "yaml.duplicate-key" and problem.severity == "W")
 
     def _refused(self, found: Iterable[Problem], contradictions: list[Problem]) -> Iterator[Remark]:
-        """What nothing but another file settles: errors, specs that are not loaded, links that are not followed."""
+        """Yield the problems that only a change of the file solves: errors, specs that are not
+        loaded, links that are not followed."""
         for path in self.links:
             yield Remark(self.settings.display_path(path), 0, "this link leads out of its folder, so it is not read",
                          "put the file itself there")  # fmt: skip
@@ -268,7 +274,8 @@ class _Proposal:
                 yield Remark(problem.file, problem.line, text, problem.hint.replace("\n", "; "))
 
     def _python(self) -> Iterator[tuple[str, Remark]]:
-        """The faults in the modules of services, each with the spec file that cannot be used for it."""
+        """Yield the faults in the modules of services, each with the spec file that they make
+        unusable."""
         used: dict[str, list[Binding]] = {}
         for binding in self.read.bindings.values():
             used.setdefault(binding.service, []).append(binding)
@@ -280,7 +287,7 @@ class _Proposal:
     def _module_faults(
         self, service: Service, bindings: list[Binding]
     ) -> Iterator[tuple[str, Remark]]:
-        """The source, the packages that it imports and the functions that are missing."""
+        """Yield remarks about a missing source, missing imports and missing functions."""
         module = service.module or ""
         root = (
             self.home if service.layer == HOST else service.root
@@ -288,9 +295,9 @@ class _Proposal:
         path = find_source(root, module)
         if path is None:
             top = module.partition(".")[0]
-            if not is_installed(top) or lies_in(root, top):
+            if not is_installed(top) or has_package(root, top):
                 yield service.file, self._missing_module(service, root)
-            return  # what is in an installed module is seen once the project is trusted
+            return  # an installed module is read only once the project is trusted
         functions = functions_in(path)
         if functions is None:
             shown, reason = self.settings.display_path(path), f"service `{service.id}` needs it"
@@ -318,14 +325,16 @@ class _Proposal:
     def _imports(
         self, service: Service, root: str, bindings: Iterable[Binding]
     ) -> Iterator[tuple[str, Remark]]:
-        """The imports that fail: of the service's module with the service file, of a function that a binding calls with
-        the file of the binding."""
+        """Yield the imports that fail: in the service's module, or in a function that a binding
+        calls."""
         module = service.module or ""
-        of_module = _certain(failed_imports(module, root, links=False))
+        of_module = _certain_failures(failed_imports(module, root, links=False))
         for failed in of_module:
             yield service.file, self._import_remark(failed, f"service `{service.id}`")
         for binding in bindings:
-            for failed in _certain(failed_imports(module, root, (binding.operation,), links=False)):
+            for failed in _certain_failures(
+                failed_imports(module, root, (binding.operation,), links=False)
+            ):
                 if failed not in of_module:
                     yield binding.file, self._import_remark(failed, f"`{binding.operation}`")
 
@@ -339,8 +348,8 @@ class _Proposal:
         places = self.catalog.places
         return places.position(file, path, key=False)[0] if isinstance(places, FilePlaces) else 0
 
-    def _lacking(self, skill: Skill, needs: MissingNeeds) -> Iterator[str]:
-        """What a skill that cannot run calls and cannot have, each with why."""
+    def _describe_lacking_calls(self, skill: Skill, needs: MissingNeeds) -> Iterator[str]:
+        """Yield the calls that keep a skill from running, each with the reason."""
         for target in list_targets(skill):
             nested = target.startswith(NESTED)
             lacking = (
@@ -355,14 +364,15 @@ class _Proposal:
             if lacking and files:
                 yield f"`{target}`: none of its bindings can be used ({', '.join(sorted(files))})"
             elif nested and lacking and target.removeprefix(NESTED) in self.catalog.skills:
-                yield f"`{target}` cannot run"  # which is told of it, or by `doctor` where it is shipped
+                yield f"`{target}` cannot run"  # its own remark reports this, or `doctor` if it is shipped
             elif lacking:
                 yield f"`{target}`: {lacking[0].text}"
 
     # -- what to choose ---------------------------------------------------------------------------------------------
 
     def _choices(self) -> tuple[dict[str, Remark], dict[str, Remark]]:
-        """The bindings to make active where what is named cannot be called, and the variables where nothing can."""
+        """Return the bindings to activate instead of uncallable ones, and the missing variables
+        where no binding is callable."""
         choices: dict[str, Remark] = {}
         variables: dict[str, Remark] = {}
         for id in self._capabilities():
@@ -383,7 +393,8 @@ class _Proposal:
         return choices, variables
 
     def _own_choice(self, id: str, explained: Explanation, other: str) -> Remark | None:
-        """The binding of the folders for a capability of theirs that a shipped binding would answer otherwise."""
+        """Return the folders' own binding for a capability of theirs that a shipped binding would
+        otherwise serve."""
         chosen = explained.selection.chain[0].binding_id if explained.selection else ""
         catalog = self.catalog
         if not chosen or not other or not self._is_theirs(catalog.capabilities[id].file):
@@ -398,8 +409,9 @@ class _Proposal:
     def _is_own(
         self, id: str, choices: Mapping[str, Remark], above: frozenset[str] = frozenset()
     ) -> bool:
-        """Whether a skill calls only functions and services of the folders, without the choices that prefer those to
-        shipped ones."""
+        """Whether a skill calls only functions and services of the folders.
+
+        The choices that prefer these to shipped ones are ignored."""
         skill = self.catalog.skills.get(id)
         if skill is None or id in above:
             return skill is not None
@@ -412,7 +424,8 @@ class _Proposal:
         return True
 
     def _called_file(self, target: str, choices: Mapping[str, Remark]) -> str:
-        """The file of the binding that a capability is called through; empty if there is none."""
+        """Return the file of the binding through which a capability is called; empty if there is
+        none."""
         capability = self.catalog.by_name.get(target)
         if capability is None:
             return ""
@@ -425,7 +438,7 @@ class _Proposal:
         return found.file if found else ""
 
     def _capabilities(self) -> list[str]:
-        """The capabilities of these folders, and those that they call."""
+        """Return the capabilities of these folders, and those that they call."""
         capabilities = self.catalog.capabilities
         own = [id for id, capability in capabilities.items() if self._is_theirs(capability.file)]
         bound = [
@@ -434,7 +447,8 @@ class _Proposal:
         return sorted({id for id in (*own, *bound) if id in capabilities})
 
     def _usable(self, id: str) -> str:
-        """The binding of a capability that could be called: of the tool before ours, functions before others."""
+        """Return the best callable binding of a capability: the tool's before ours, functions
+        before others."""
         catalog = self.catalog
         found = [
             (
@@ -448,7 +462,7 @@ class _Proposal:
         return min(found)[2] if found else ""
 
     def _unset(self, explained: Explanation) -> Iterator[tuple[str, Remark]]:
-        """By name the variables that what is named for a capability needs."""
+        """Yield the unset variables, by name, that a capability's named binding needs."""
         for link in explained.selection.chain if explained.selection else ():
             binding = self.catalog.bindings.get(link.binding_id)
             service = self.catalog.services.get(link.service_id or "")
@@ -472,7 +486,8 @@ class _Proposal:
                 )
 
     def _named_at(self, id: str) -> tuple[str, int]:
-        """File and line of what names a binding for a capability now; of the capability itself where nothing does."""
+        """Return file and line that name a binding for a capability now, else those of the
+        capability."""
         host, defaults = self.catalog.host, self.catalog.defaults
         if (active := host.active.get(id)) is not None:
             return active.file, self._line(active.file, (active.key,))
@@ -481,7 +496,7 @@ class _Proposal:
         return self.catalog.capabilities[id].file, 1
 
     def _needs(self, choices: Mapping[str, Remark], variables: Iterable[str]) -> MissingNeeds:
-        """What skills would still need with the choices made and the variables set."""
+        """Return the needs of skills that remain with the choices made and the variables set."""
         host = self.catalog.host
         active = host.active | {id: Active(each.text, "", id) for id, each in choices.items()}
         chosen = self.catalog._replace(host=host._replace(active=active))
@@ -507,7 +522,7 @@ class _Proposal:
         return texts
 
     def _config(self, contradictions: list[Problem]) -> str:
-        """The lines of `cogcli.toml`: all its roots, and which contradict themselves."""
+        """Return the lines of `cogcli.toml`: all roots, and the lenient ones."""
         known = [root.path for root in self.settings.roots if root.by_project]
         here = os.path.realpath(self.home)
         roots = [root for root in (*known, *self.roots) if os.path.realpath(root) != here]
@@ -538,7 +553,7 @@ class _Proposal:
             return root.replace(os.sep, "/")
 
     def _host_files(self) -> dict[str, str]:
-        """The host overrides of the tool's folder, as they are: those of the project lie in the project."""
+        """Return the host overrides of the tool's folder, verbatim, for the project."""
         layers = [layer for layer in self.layers if layer.host]
         places = [layout_of(layer) for layer in layers]
         found = [each for place in places for each in place.single_files()]
@@ -554,11 +569,11 @@ class _Proposal:
             try:
                 texts[f"{HOST_FOLDER}/{name}"] = read_regular(each.path, limit=_MOST_BYTES).decode()
             except (FileRefused, UnicodeDecodeError):
-                continue  # told as a problem
+                continue  # reported as a problem
         return texts
 
     def _active_now(self) -> Json:
-        """The present choices of the host; none where their file cannot be read."""
+        """Return the present choices of the host; empty if their file cannot be read."""
         path = os.path.join(self.host, ACTIVE_FILE)
         if path in self.links:
             return {}
@@ -569,13 +584,13 @@ class _Proposal:
         return chosen if isinstance(chosen, dict) else {}
 
 
-def _certain(found: list[FailedImport]) -> list[FailedImport]:
+def _certain_failures(found: list[FailedImport]) -> list[FailedImport]:
     return [failed for failed in found if failed.certain]
 
 
 def _is_refusal(problem: Problem) -> bool:
-    """Whether a problem keeps a spec from being used, and neither settings, choices nor variables settle it."""
-    if problem.message.endswith(FILE_HAS_ERRORS):  # of a file whose own errors are told
+    """Whether a problem keeps a spec from being used, and no setting, choice or variable solves it."""
+    if problem.message.endswith(FILE_HAS_ERRORS):  # caused by a file whose own errors are reported
         return False
     is_wrong = (
         problem.severity == "E" or problem.code.startswith("layout.") or problem.code == "id.format"
@@ -588,7 +603,7 @@ def _holds_skills(root: str) -> bool:
 
 
 def _as_trusted(catalog: Catalog) -> Catalog:
-    """The catalog as it is once its project is trusted, without the modules of its services."""
+    """Return the catalog as it is once its project is trusted, without the modules of its services."""
     services = {
         id: service.replace(trusted=True, distrust="")
         for id, service in _without_modules(catalog).services.items()
@@ -600,8 +615,9 @@ def _as_trusted(catalog: Catalog) -> Catalog:
 
 
 def _without_modules(catalog: Catalog) -> Catalog:
-    """The catalog without the modules of services that are not trusted, so that no check looks for one, or into it:
-    what is said of them is said by `foreign_folder`."""
+    """Return the catalog without the modules of untrusted services, so that no check looks for one.
+
+    `foreign_folder` reports about them."""
     services = {
         id: service
         if service.trusted or is_shipped(service.module or "")
@@ -612,7 +628,7 @@ def _without_modules(catalog: Catalog) -> Catalog:
 
 
 def _without_bindings(catalog: Catalog, broken: set[str]) -> Catalog:
-    """The catalog without the bindings whose file, or whose service's, cannot be used."""
+    """Return the catalog without the bindings whose file, or whose service's file, cannot be used."""
     services = {id for id, service in catalog.services.items() if service.file in broken}
     kept = {
         id: each
@@ -627,5 +643,5 @@ def _without_bindings(catalog: Catalog, broken: set[str]) -> Catalog:
 
 
 def _toml(text: str) -> str:
-    """A text as a string of TOML; one of printable characters, as names of these folders are."""
+    """Return a text of printable characters as a TOML string."""
     return json.dumps(text, ensure_ascii=False)

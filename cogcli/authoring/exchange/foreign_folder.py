@@ -1,5 +1,5 @@
-"""Looking at a folder that somebody else made, without following what leads out of it and without running anything
-of it (docs/how-to/come-from-agent-skills.md)."""
+"""Inspection of a foreign folder, without following links out of it and without running its code
+(docs/how-to/come-from-agent-skills.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _MOST_SOURCE: Final = 1024 * 1024
 
 
 def require_folder(path: str, what: str) -> str:
-    """The absolute path of a directory. Raises UsageError where it is none, or has a name that no file can hold."""
+    """Return the absolute path of a directory. Raise UsageError if it is none, or has a name that
+    no file can hold."""
     full = os.path.abspath(path)
     if not os.path.isdir(full):
         found = "is not a directory" if os.path.lexists(full) else "does not exist"
@@ -37,11 +38,11 @@ def has_specs(root: str) -> bool:
     return any(os.path.isdir(os.path.join(root, name)) for name in SPEC_FOLDERS)
 
 
-def links_out(root: str) -> list[str]:
-    """The links in its folders of specs and host overrides that lead out of a directory, sorted. No link is followed.
+def find_outward_links(root: str) -> list[str]:
+    """Return the sorted links in its folders of specs and host overrides that lead out of a
+    directory. No link is followed.
 
-    Raises UsageError for a directory with more entries than are looked at.
-    """
+    Raise UsageError for a directory with too many entries."""
     inside, seen = os.path.realpath(root).rstrip(os.sep) + os.sep, 0
     found: list[str] = []
     for top in (*SPEC_FOLDERS, HOST_FOLDER):
@@ -65,7 +66,7 @@ def _leads_out(path: str, inside: str) -> bool:
 
 
 def find_source(root: str, module: str) -> str | None:
-    """The source file of a module below a root, None without one that lies inside it."""
+    """Return the source file of a module below a root, None if there is none inside it."""
     place = os.path.join(root, *module.split("."))
     inside = os.path.realpath(root).rstrip(os.sep) + os.sep
     for path in (f"{place}.py", os.path.join(place, "__init__.py")):
@@ -75,20 +76,21 @@ def find_source(root: str, module: str) -> str | None:
 
 
 def functions_in(path: str) -> frozenset[str] | None:
-    """The top-level functions of a source file; None if it cannot be read or parsed. Nothing is imported."""
+    """Return the top-level functions of a source file; None if it cannot be read or parsed. Nothing
+    is imported."""
     try:
         return top_level_functions(read_regular(path, limit=_MOST_SOURCE))
     except FileRefused:
         return None
 
 
-def lies_in(root: str, package: str) -> bool:
+def has_package(root: str, package: str) -> bool:
     """Whether a root holds a top-level package or module of this name."""
     return any(os.path.exists(os.path.join(root, name)) for name in (package, f"{package}.py"))
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package is installed beside us. It is looked for, not imported."""
+    """Whether a package is installed here. It is searched for, not imported."""
     try:
         return find_spec(package) is not None
     except (ImportError, ValueError):

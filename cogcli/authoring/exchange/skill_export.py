@@ -1,8 +1,8 @@
 """`skills export`: skills as folders with a SKILL.md, for agents that read such folders
 (docs/reference/protocols.md#skill-folders).
 
-The head is YAML that the strictest readers of the format take: block style, every text in quotes, no `---` inside.
-"""
+The head is YAML that even strict readers accept: block style, every text in quotes, no `---`
+inside."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#])")
 
 
 def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[str]:
-    """The files written, one per skill, in the order asked for.
+    """Write the skills and return the files, one per skill, in the order of `ids`.
 
-    Nothing is written unless all can be. Raises SkillNotFoundError, ProblemsFound, UsageError, EnvironmentRefusal.
-    """
+    Nothing is written unless all can be. Raise SkillNotFoundError, ProblemsFound, UsageError or
+    EnvironmentRefusal."""
     documents: dict[str, str] = {}
     named: dict[str, str] = {}
     for id in dict.fromkeys(ids):
@@ -50,7 +50,8 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
 
 
 def folder_name(id: str) -> str:
-    """The name of the folder of a skill: its id with hyphens; a too long one is cut and ends with a hash."""
+    """Return the name of a skill's folder: its id with hyphens; a too long one is cut and ends with
+    a hash."""
     name = re.sub(r"[._]", "-", id)
     if len(name) <= LONGEST_NAME:
         return name
@@ -58,7 +59,7 @@ def folder_name(id: str) -> str:
 
 
 def document(name: str, spec: Json) -> str:
-    """The text of a SKILL.md, from the object of `skills show`."""
+    """Return the text of a SKILL.md, from the object of `skills show`."""
     head = [
         "---",
         f"name: {_quoted(name)}",
@@ -103,7 +104,7 @@ def _table(fields: Json) -> Iterator[str]:
 
 
 def _inline(text: str) -> str:
-    """Text escaped for a line of Markdown."""
+    """Return text escaped for a line of Markdown."""
     return _MARKUP.sub(r"\\\1", visible(" ".join(text.split())))
 
 
@@ -113,7 +114,8 @@ def _cut(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A double-quoted text; readers look for `---` before they know of quotes."""
+    """Return a double-quoted text without `---`, because some readers look for it before they parse
+    quotes."""
     return json.dumps(text, ensure_ascii=False).replace("---", "\\u002d\\u002d\\u002d")
 
 

@@ -1,9 +1,9 @@
-"""Reads a folder with a SKILL.md of another tool (docs/reference/protocols.md#skill-folders).
+"""Reading of a folder with a SKILL.md of another tool (docs/reference/protocols.md#skill-folders).
 
 1. The skill has the name of the folder; its head is read under the rules of all spec files.
-2. No symbolic link is followed, no special file is opened, each size is limited; a violation refuses the folder.
-3. Nothing of it is run, and `allowed-tools` allows nothing.
-"""
+2. No symbolic link is followed, no special file is opened, each size is limited; a violation
+   refuses the folder.
+3. Nothing of it is run, and `allowed-tools` allows nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_BODY: Final = 64 * 1024
 MOST_HEAD: Final = 16 * 1024
 MOST_FILES: Final = 200
 MOST_ENTRIES: Final = 1000
-"""Of one directory, hidden ones included."""
+"""The most entries of one directory, hidden ones included."""
 MOST_FILE: Final = 1024 * 1024
 MOST_BYTES: Final = 10 * 1024 * 1024
 DEEPEST: Final = 8
@@ -45,11 +45,11 @@ class SkillFolder(NamedTuple):
     document: bytes
     files: dict[str, bytes]
     left_out: list[str]
-    """Hidden files."""
+    """The hidden files."""
 
 
 def read_folder(path: str) -> SkillFolder:
-    """The skill in a folder. Raises UsageError, or ProblemsFound for its SKILL.md."""
+    """Return the skill in a folder. Raise UsageError, or ProblemsFound for its SKILL.md."""
     folder = os.path.realpath(path)
     if not os.path.isdir(folder):
         raise _refused(path, "is not a directory")
@@ -60,7 +60,7 @@ def read_folder(path: str) -> SkillFolder:
         raise _refused(path, "holds no SKILL.md")
     file = f"{path.rstrip('/')}/{names[0]}"
     document = _read(os.path.join(folder, names[0]), file, MOST_HEAD + MOST_BODY)
-    head, body = _parsed(document, file)
+    head, body = _parse_document(document, file)
     name, own = _text(head, "name", file, 64), os.path.basename(folder)
     if not _NAME.fullmatch(name):
         message = f"name `{name}` is not of small letters, digits and single hyphens"
@@ -71,12 +71,12 @@ def read_folder(path: str) -> SkillFolder:
         )
     description = _text(head, "description", file, LONGEST_DESCRIPTION)
     left_out: list[str] = []
-    files = dict(_files(folder, path, left_out))
+    files = dict(_walk_files(folder, path, left_out))
     files.pop(names[0])
     return SkillFolder(name, description, head, body, document, files, left_out)
 
 
-def _parsed(document: bytes, file: str) -> tuple[Json, str]:
+def _parse_document(document: bytes, file: str) -> tuple[Json, str]:
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
     fences = [
         n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))
@@ -91,7 +91,7 @@ def _parsed(document: bytes, file: str) -> tuple[Json, str]:
     if sum(map(len, lines[end + 1 :])) + len(lines) - end > MOST_BODY:
         message = f"the body has more than {MOST_BODY:,} bytes"
         raise _broken(file, message, "move parts of it to files next to it")
-    # The body under the rules for text in spec files, each line where it stands.
+    # The body follows the rules for text in spec files; its lines keep their numbers.
     block = b"\n".join([b"#"] * end + [b"body: |2-"] + [b"  " + line for line in lines[end + 1 :]])
     read = parse(block, file=file, limits=Limits(4 * MOST_BODY, MAX_DEPTH, MAX_NODES))
     problems = head.problems + [p._replace(column=max(1, p.column - 2)) for p in read.problems]
@@ -113,10 +113,10 @@ def _text(head: Json, key: str, file: str, most: int) -> str:
     return value.strip()
 
 
-def _files(
+def _walk_files(
     folder: str, shown: str, left_out: list[str], above: str = "", depth: int = 0
 ) -> Iterator[tuple[str, bytes]]:
-    """Every file with its path below the folder."""
+    """Yield every file with its path below the folder."""
     if depth > DEEPEST:
         raise _refused(shown, f"is nested deeper than {DEEPEST}")
     count = total = 0
@@ -131,7 +131,7 @@ def _files(
             what = "has a name with other characters than letters, digits and ._-+ "
             raise _refused(f"{shown}/{place}", what)
         found = (
-            _files(folder, shown, left_out, place, depth + 1)
+            _walk_files(folder, shown, left_out, place, depth + 1)
             if stat.S_ISDIR(mode)
             else iter([(place, _read(os.path.join(folder, place), f"{shown}/{place}", MOST_FILE))])
         )

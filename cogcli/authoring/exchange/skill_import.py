@@ -1,11 +1,12 @@
-"""`skills import`: a skill file of ours around the text of a SKILL.md (docs/reference/protocols.md#skill-folders).
+"""`skills import`: makes a skill file from the text of a SKILL.md
+(docs/reference/protocols.md#skill-folders).
 
-1. The skill is one step that calls the capability asked for, with the body as a literal and the input `request`.
-   Which of its inputs take them follows from their names, see `_BODY` and `_REQUEST`; messages take both.
-2. The folder's other files are copied beside it with their hashes, as data that nothing can run. Where they lie,
-   no spec is looked for.
-3. It appears whole or not at all, and only if it passes the checks of every skill.
-"""
+1. The skill is one step that calls the capability asked for, with the body as a literal and the
+   input `request`. Which of its inputs take them follows from their names, see `_BODY` and
+   `_REQUEST`; messages take both.
+2. The folder's other files are copied next to it with their hashes, as data that nothing can run,
+   in a folder without specs.
+3. It appears whole or not at all, and only if it passes the checks of every skill."""
 
 from __future__ import annotations
 
@@ -40,23 +41,23 @@ _MESSAGES: Final = "messages"
 _MOST_BLOCK: Final = 200_000
 
 
-class Imported(NamedTuple):
-    """The written files, and the warnings about them."""
+class SkillImport(NamedTuple):
+    """The result: the written files, and the warnings about them."""
 
     id: str
     file: str
     warnings: list[str]
 
 
-def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) -> Imported:
-    """Make the skill in the project. Raises UsageError, ProblemsFound, EnvironmentRefusal."""
+def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) -> SkillImport:
+    """Make the skill in the project. Raise UsageError, ProblemsFound or EnvironmentRefusal."""
     if settings.project is None:
         hint = "make a directory with an empty cogcli.toml"
         raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
     catalog = open_registry(settings).everything()
     capability = catalog.capability(capability_id)
     if capability is None:
-        able = _able(catalog.capabilities.values())
+        able = _callable_ids(catalog.capabilities.values())
         near = suggestion(capability_id, able)
         raise UsageError(
             "usage.value",
@@ -96,13 +97,14 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
         )
     if folder.left_out:
         warnings.append(f"left out: {_named(folder.left_out)}")
-    return Imported(f"{DOMAIN}.{folder.name}", settings.display_path(file), warnings)
+    return SkillImport(f"{DOMAIN}.{folder.name}", settings.display_path(file), warnings)
 
 
 def _skill_text(
     folder: SkillFolder, capability: Capability, step_input: list[str], *, takes_request: bool
 ) -> str:
-    """The text of the skill file. Texts of the folder are quoted or block scalars, so that none is read as YAML."""
+    """Return the text of the skill file. Texts of the folder are quoted or block scalars, so that
+    none is read as YAML."""
     named = {key: folder.head.get(key) for key in ("license", "compatibility")}
     source = {
         "sha256": sha256(folder.document).hexdigest(),
@@ -143,10 +145,9 @@ def _named(names: list[str]) -> str:
 
 
 def _input_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
-    """The step's input as lines of YAML, and whether the request reaches the capability.
+    """Return the step's input as lines of YAML, and whether the request reaches the capability.
 
-    Raises UsageError where body and request cannot reach it, or are not enough.
-    """
+    Raise UsageError if body and request do not fit its inputs."""
     inputs = capability.inputs
     texts = [name for name, field in inputs.items() if field.type in ("string", "any")]
     if (messages := inputs.get(_MESSAGES)) is not None and messages.type in ("array", "any"):
@@ -167,19 +168,22 @@ def _input_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
         lines += [f"      {wanted}: inputs.request"] if wanted else []
         takes_request, filled = bool(wanted), [own, wanted]
     else:
-        raise _unfit(capability, "takes no text")
+        raise _unsuitable_error(capability, "takes no text")
     lacking = [
         name
         for name, field in inputs.items()
         if field.required and field.default is None and name not in filled
     ]
     if lacking:
-        raise _unfit(capability, f"also needs {', '.join(f'`{name}`' for name in lacking)}")
+        raise _unsuitable_error(
+            capability, f"also needs {', '.join(f'`{name}`' for name in lacking)}"
+        )
     return lines, takes_request
 
 
-def _able(capabilities: Iterable[Capability]) -> list[str]:
-    """The ids of those that an imported skill can call, the ones that take a request beside the body first."""
+def _callable_ids(capabilities: Iterable[Capability]) -> list[str]:
+    """Return the ids of capabilities that an imported skill can call, those that take a request
+    first."""
     found: dict[str, bool] = {}
     for capability in capabilities:
         with suppress(UsageError):
@@ -194,7 +198,7 @@ def _first(names: list[str], preferred: tuple[str, ...], inputs: dict[str, Field
     return next((name for name in names if inputs[name].required), names[0])
 
 
-def _unfit(capability: Capability, why: str) -> UsageError:
+def _unsuitable_error(capability: Capability, why: str) -> UsageError:
     return UsageError(
         "usage.value",
         f"`--capability {capability.id}`: it {why}",
@@ -206,7 +210,7 @@ def _unfit(capability: Capability, why: str) -> UsageError:
 
 
 def _declared(field: FieldSpec) -> dict[str, Any]:
-    """The declaration of a field: the members that decide whether a value fits."""
+    """Return the declaration of a field: the members that decide whether a value fits."""
     declared = {
         "type": field.type,
         "required": field.required or None,
@@ -217,7 +221,7 @@ def _declared(field: FieldSpec) -> dict[str, Any]:
 
 
 def _literal(key: str, text: str) -> list[str]:
-    """A text as a YAML literal: a block scalar where possible, else quoted."""
+    """Return a text as a YAML literal: a block scalar if possible, else quoted."""
     indent = " " * (len(key) - len(key.lstrip()) + 2)
     lines = text.split("\n")
     size = sum(len(line.encode()) + len(indent) + 3 for line in lines)
@@ -232,7 +236,7 @@ def _json(value: Any) -> str:
 
 
 def _write(place: str, text: str, files: dict[str, bytes], bound: str) -> None:
-    """Write the folder beside its final place, then move it there, so that it is never half there."""
+    """Write the folder next to its final place, then move it there, so that it is never incomplete."""
     above = os.path.dirname(place)
     building = os.path.join(above, f".tmp-{os.urandom(6).hex()}")
     try:

@@ -1,1 +1,1 @@
-"""`new ...`: files that somebody begins with."""
+"""`new ...`: first files of projects, packs, skills, capabilities, bindings and scenarios."""

@@ -30,9 +30,9 @@ from cogcli.authoring.new_specs.binding_files import (
     id_words,
 )
 from cogcli.authoring.new_specs.new_files import (
-    Made,
     NewFile,
-    place_checked,
+    NewSpecs,
+    find_write_problems,
     project_of,
     refused_problem,
     schema_files,
@@ -55,7 +55,8 @@ from cogcli.specs.layers import PROJECT
 
 MOST: Final = 500
 MOST_PARTS: Final = 1_000_000
-"""The most JSON values in the schemas of all operations at once, each with all that it refers to: about a minute."""
+"""The most JSON values in the schemas of all operations, each with its references expanded: about a
+minute of work."""
 _TOO_LARGE: Final = (
     "its schemas are too large to be made with those of the others: name it with --operation"
 )
@@ -63,7 +64,8 @@ _PREFIX: Final = re.compile(r"[a-z0-9]+(?:[_-][a-z0-9]+)*(?:\.[a-z0-9]+(?:[_-][a
 
 
 class BindingRequest(NamedTuple):
-    """What the command was asked for. `id` is the capability's; with `all` what all ids begin with."""
+    """The arguments of the command. `id` is the capability's id; with `all` it is the prefix of all
+    ids."""
 
     id: str
     file: str
@@ -74,7 +76,7 @@ class BindingRequest(NamedTuple):
     force: bool = False
 
 
-class _Bound(NamedTuple):
+class _OperationFiles(NamedTuple):
     """One operation with the files made for it."""
 
     entry: Entry
@@ -84,11 +86,11 @@ class _Bound(NamedTuple):
     notes: list[str]
 
 
-def new_binding(settings: Settings, asked: BindingRequest) -> Made:
+def new_binding(settings: Settings, asked: BindingRequest) -> NewSpecs:
     """Make capability, binding and service of one operation, or of all that can be bound.
 
-    Raises UsageError, EnvironmentRefusal `project.none` `project.link` `env.disk`; then nothing was written.
-    """
+    Raise UsageError or EnvironmentRefusal `project.none`, `project.link`, `env.disk`; then nothing
+    was written."""
     project_of(settings)
     _require_id(asked)
     settings.inside(asked.file)
@@ -115,7 +117,7 @@ def _title(entry: Entry) -> str:
 
 
 class _Command:
-    """One command over one document."""
+    """One execution of the command over one document."""
 
     def __init__(self, settings: Settings, asked: BindingRequest, document: ApiDocument) -> None:
         self._settings = settings
@@ -129,16 +131,16 @@ class _Command:
         self._skipped: list[tuple[str, str]] = []
         self._room = MOST_PARTS
 
-    def make(self) -> Made:
-        """Write what can be written."""
+    def make(self) -> NewSpecs:
+        """Write all files that can be written, and return the result."""
         bound = self._all() if self._asked.all else self._one()
         shared = self._service_files()
         while bound:
             files = [*shared, *(file for each in bound for file in each.files)]
             with keep_trust(self._settings) as written:
-                problems = place_checked(self._settings, files, force=self._asked.force)
+                problems = find_write_problems(self._settings, files, force=self._asked.force)
                 if not problems:
-                    # The user named the document, and the bindings are made of it as it was read.
+                    # The user named the document, and the bindings are made from the content that was read.
                     written(os.path.abspath(self._document.path), self._document.data)
                     break
             bound = self._without(bound, problems)
@@ -150,7 +152,7 @@ class _Command:
             )
         return self._summary(bound, files)
 
-    def _summary(self, bound: list[_Bound], files: list[NewFile]) -> Made:
+    def _summary(self, bound: list[_OperationFiles], files: list[NewFile]) -> NewSpecs:
         shown = [
             self._settings.display_path(f"{self._settings.project}/{file.path}")
             for file in files
@@ -170,10 +172,10 @@ class _Command:
         trust = ["cogcli config trust"] if needs_trust else []
         others = len(self._catalog.bindings_of.get(bound[0].capability, ())) > 0
         choose = [f"cogcli bindings explain {bound[0].capability}"] if others else []
-        return Made(shown, notes, [*trust, *choose, *commands])
+        return NewSpecs(shown, notes, [*trust, *choose, *commands])
 
     def _service_files(self) -> list[NewFile]:
-        """Schemas, and service and document unless the project has them."""
+        """Return the schemas, and the service and document unless the project has them."""
         root, known = project_of(self._settings), self._catalog.services.get(self._service)
         if known is not None and known.layer != PROJECT:
             message = f"`{self._service}` is a service already: {known.file}"
@@ -201,7 +203,7 @@ class _Command:
         return [*schema_files(root), *copies, service]
 
     def _require_same(self, service: Service) -> None:
-        """Raises UsageError `output.exists` for a service of another document or address."""
+        """Raise UsageError `output.exists` for a service with another document or address."""
         url = self._asked.base_url
         if document_digest(service) != digest(self._document.data):
             what = "has another document"
@@ -216,7 +218,7 @@ class _Command:
             hint="begin the capability's id otherwise, or --force to replace it",
         )
 
-    def _one(self) -> list[_Bound]:
+    def _one(self) -> list[_OperationFiles]:
         entry = self._entry()
         try:
             return [self._bound(entry, self._asked.id)]
@@ -228,7 +230,7 @@ class _Command:
             raise refused_document(fault, self._document.path) from fault
 
     def _entry(self) -> Entry:
-        """The entry of `--operation`, else the only one."""
+        """Return the entry of `--operation`, else the only one."""
         entries, name = self._document.api.entries, self._asked.operation
         titles = [_title(entry) for entry in entries]
         if name is None and len(entries) == 1:
@@ -252,7 +254,7 @@ class _Command:
         return found[0]
 
     def _command(self, *more: str) -> str:
-        """The command with other flags."""
+        """Return the command with other flags."""
         asked = self._asked
         words = ["cogcli", "new", "binding", asked.id, "--from-openapi", asked.file, *more]
         words += (
@@ -266,8 +268,8 @@ class _Command:
         )
         return shlex.join([*words, *(["--force"] if asked.force else [])])
 
-    def _all(self) -> list[_Bound]:
-        """Every operation that can be bound; the others are skipped with their reason."""
+    def _all(self) -> list[_OperationFiles]:
+        """Return every operation that can be bound; the others are skipped with their reason."""
         entries = self._document.api.entries
         if len(entries) > MOST:
             message = (
@@ -276,7 +278,7 @@ class _Command:
             raise UsageError("usage.value", message, hint="name one with --operation")
         return list(self._each(entries))
 
-    def _each(self, entries: Sequence[Entry]) -> Iterator[_Bound]:
+    def _each(self, entries: Sequence[Entry]) -> Iterator[_OperationFiles]:
         taken: dict[str, str] = {}
         for entry in entries:
             ids = [f"{self._asked.id}.{word}" for word in id_words(entry)]
@@ -298,18 +300,22 @@ class _Command:
             yield bound
 
     def _require_room(self, operation: OpenApiOperation) -> None:
-        """Count the schemas of an operation: each is checked with all that it refers to. Raises NotBindable."""
+        """Count the schemas of an operation, each with its references expanded. Raise NotBindable
+        beyond the limit."""
         schemas = [parameter.schema for parameter in operation.parameters] + [
             *operation.responses.values()
         ]
         size = sum(map(count_parts, [*schemas, operation.body and operation.body.schema]))
         if self._asked.all and size > self._room:
-            self._room -= size // 4  # what it took to find this out
+            self._room -= size // 4  # the work of finding this out counts
             raise NotBindable(_TOO_LARGE)
         self._room -= size
 
-    def _without(self, bound: list[_Bound], problems: Sequence[Problem]) -> list[_Bound]:
-        """What is left without the operations that have problems. Raises UsageError for others."""
+    def _without(
+        self, bound: list[_OperationFiles], problems: Sequence[Problem]
+    ) -> list[_OperationFiles]:
+        """Return the operations without those that have problems. Raise UsageError for other
+        problems."""
         root = self._settings.project
         of_file = {
             self._settings.display_path(f"{root}/{file.path}"): each
@@ -317,7 +323,7 @@ class _Command:
             for file in each.files
         }
         blamed: dict[str, Problem] = {}
-        for problem in problems:  # causes come first
+        for problem in problems:  # causes are reported first
             if problem.file in of_file:
                 blamed.setdefault(of_file[problem.file].capability, problem)
         if not blamed:
@@ -327,8 +333,8 @@ class _Command:
                 self._skipped.append((_title(each.entry), f"{cause.message} ({cause.code})"))
         return [each for each in bound if each.capability not in blamed]
 
-    def _bound(self, entry: Entry, id: str) -> _Bound:
-        """The files of one operation. Raises NotBindable, DocumentFault."""
+    def _bound(self, entry: Entry, id: str) -> _OperationFiles:
+        """Return the files of one operation. Raise NotBindable or DocumentFault."""
         api = self._document.api
         operation = api.operation(entry.id or entry.path, None if entry.id else entry.method)
         if lacking := lacking_credentials(operation, self._credentials):
@@ -352,4 +358,4 @@ class _Command:
             raise NotBindable(f"`{binding_id}` is a binding of `{other.capability}` already")
         path = f"bindings/{self._asked.channel}/{id}/{binding_id}.yaml"
         files.append(binding_file(path, binding_id, id, self._service, entry, spec))
-        return _Bound(entry, id, binding_id, files, spec.notes)
+        return _OperationFiles(entry, id, binding_id, files, spec.notes)

@@ -1,8 +1,7 @@
 """The service of an API and its document (docs/reference/command-line.md#new).
 
-The document is of others: it says what is sent and how, and never which variable of the environment, nor that a private
-address may be called.
-"""
+The document is foreign: it decides the form of requests, but never environment variables or private
+addresses."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from cogcli.specs.id_grammar import is_settable
 KIND: Final = "openapi"
 DOCUMENTS: Final = "documents"
 _EXAMPLE: Final = "http://127.0.0.1:8000"
-"""An address where a server of one's own often is."""
+"""An address that a local server often has."""
 _BEARER: Final = ("oauth2", "openIdConnect")
 
 
@@ -75,7 +74,7 @@ class ApiHead(SecuredPart):
 
 
 class ApiDocument(NamedTuple):
-    """A document: its path as given, bytes, value, and what it says."""
+    """A document: its path as given, its bytes, its value, and its parsed content."""
 
     path: str
     data: bytes
@@ -85,7 +84,8 @@ class ApiDocument(NamedTuple):
 
 
 def read_api(path: str) -> ApiDocument:
-    """The document in a file. Raises UsageError `input.file`, ProblemsFound `wire.document`."""
+    """Return the document in a file. Raise UsageError `input.file` or ProblemsFound
+    `wire.document`."""
     if path.lower().startswith(("http://", "https://")):
         hint = "fetch it first: curl -o openapi.json URL"
         raise UsageError("input.file", f"`--from-openapi`: `{path[:200]}` is not a file", hint=hint)
@@ -102,15 +102,16 @@ def read_api(path: str) -> ApiDocument:
 
 
 def refused_document(fault: DocumentFault, path: str) -> ProblemsFound:
-    """The error for a fault of the document, with its line."""
+    """Return the error for a fault of the document, with its line."""
     at = with_position(fault, path)
     problem = Problem(at.code, "E", path, at.line, at.column, "", at.message, at.hint)
     return ProblemsFound([problem], unlisted=USAGE)
 
 
 class Credentials(NamedTuple):
-    """How an API wants to be told who calls: a bearer token, and headers with variables; `schemes` are those that this
-    satisfies."""
+    """The credentials that an API expects: a bearer token, and headers with variables.
+
+    `schemes` are the security schemes that these satisfy."""
 
     token: str
     headers: dict[str, str]
@@ -118,14 +119,16 @@ class Credentials(NamedTuple):
 
     @property
     def variables(self) -> list[str]:
-        """The names of the variables that hold secrets."""
+        """Return the names of the variables that hold secrets."""
         named = re.findall(r"\$\{([A-Z0-9_]+)\}", " ".join(self.headers.values()))
         return [*([self.token] if self.token else []), *named]
 
 
 def credentials(document: ApiDocument, service_id: str) -> Credentials:
-    """The credentials that the security schemes of a document can be given: one for each header, the first that claims
-    it. The names of variables follow from the service's id alone."""
+    """Return the credentials for the security schemes of a document: one for each header, for the
+    first scheme that uses it.
+
+    The names of variables depend only on the service's id."""
     prefix = re.sub(r"[^A-Z0-9]+", "_", service_id.upper())
     prefix = prefix if prefix[:1].isalpha() else f"API_{prefix}"
     token, headers, taken = "", dict[str, str](), dict[str, str]()
@@ -164,7 +167,7 @@ def _used_schemes(head: ApiHead) -> list[str]:
 
 
 def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
-    """Why the operation cannot be told who calls, empty where it can."""
+    """Return why the credentials do not satisfy an operation, empty if they do."""
     if any({scheme.name for scheme in each} <= given.schemes for each in operation.security):
         return ""
     names = " or ".join(" and ".join(f"`{s.name}`" for s in each) for each in operation.security)
@@ -178,10 +181,10 @@ def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
 def base_url_of(
     document: ApiDocument, given: str | None, again: Callable[[str], str]
 ) -> tuple[str, bool]:
-    """The address of the service, and whether it is a private one; `again` makes the command with an address.
+    """Return the address of the service, and whether it is private. `again` builds the command with
+    another address.
 
-    Raises UsageError where the document names no single absolute address, or one that is not public.
-    """
+    Raise UsageError if the document has no single absolute address, or one that is not public."""
     url = given or document.api.server
     if url is None:
         servers = [one_line(each.url, 80) for each in document.head.servers]
@@ -193,7 +196,7 @@ def base_url_of(
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
-        host = ""  # which the check of the service tells
+        host = ""  # the check of the service reports it
     refusal = literal_refusal(host, "public")
     private = bool(refusal) and not literal_refusal(host, "private")
     if refusal and not (private and given):
@@ -204,7 +207,7 @@ def base_url_of(
 
 
 def document_file(document: ApiDocument, root: str, service_id: str) -> tuple[str, list[NewFile]]:
-    """`spec_ref`, and the copy to write; none of a document that lies in the project."""
+    """Return `spec_ref`, and the copy to write; no copy if the document is in the project."""
     real, inside = os.path.realpath(document.path), os.path.realpath(root).rstrip(os.sep) + os.sep
     relative = real.removeprefix(inside).replace(os.sep, "/")
     if real.startswith(inside) and not relative.startswith((".", "services/")):
@@ -217,7 +220,7 @@ def document_file(document: ApiDocument, root: str, service_id: str) -> tuple[st
 def service_file(
     document: ApiDocument, path: str, service_id: str, *, address: tuple[str, bool], given: Credentials, spec_ref: str
 ) -> NewFile:  # fmt: skip
-    """The file of the service."""
+    """Return the file of the service."""
     url, private = address
     value: Json = {"id": service_id, "kind": KIND, "base_url": url}
     if private:

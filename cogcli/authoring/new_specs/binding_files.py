@@ -1,4 +1,4 @@
-"""The files of one operation of an API: a capability, or one that is there, and its binding
+"""The files of one operation of an API: a new or existing capability, and its binding
 (docs/reference/command-line.md#new)."""
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from cogcli.declarations.value_types import Json
 
 
 def id_words(entry: Entry) -> list[str]:
-    """The words of an id that an operation may have, the best first: `getOrder` is `get-order`. Path and method that a
-    framework put behind the name are left out, if that leaves one word for one operation."""
+    """Return the possible words of an operation's id, the best first: `getOrder` gives `get-order`.
+
+    Path and method that a framework appended to the name are left out, if the rest identifies one
+    operation."""
     name = entry.id or f"{entry.method} {entry.path}"
     added = re.sub(r"\W", "_", f"{entry.path}_{entry.method.lower()}")
     short = name.removesuffix(added) or name
@@ -30,8 +32,10 @@ def _id_word(text: str) -> str:
 
 
 def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec:
-    """The spec over the fields of a capability that is there, by equal names. Raises NotBindable for a required
-    parameter that no input gives, and a required output that no reply has."""
+    """Return the spec for the fields of an existing capability, matched by equal names.
+
+    Raise NotBindable for a required parameter without an input, and a required output without a
+    value in the reply."""
     known = {f"input.{name}" for name in capability.inputs}
     sent = {key: source for key, source in spec.request.items() if source in known}
     missing = [
@@ -78,7 +82,7 @@ def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWor
             "# To ask a person before each call, add: safety: {requires_confirmation: true}\n"
         )
     elif example and whole and not any(map(names_secret, example)):
-        # Examples are run to see whether a binding keeps the contract: none that changes something.
+        # Checks run the examples, so that an operation with effects gets none.
         value["metadata"] = {"examples": [{"name": "of the API's document", "inputs": example}]}
     return spec_file("capability", path, comment, value)
 

@@ -1,8 +1,8 @@
-"""Files of one command: all are written, or none is.
+"""Files of one command: all are written, or none.
 
-1. No file that exists is replaced without `force`, and none outside the project is written, by a link neither.
-2. What was written is held against all checks; a problem of these files takes them away again.
-"""
+1. Existing files are replaced only with `force`. No file outside the project is written, not even
+   through a link.
+2. All checks run over the written files; if these have a problem, they are removed again."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ _LARGEST: Final = 64 * 1024 * 1024
 _OF_SURROUNDINGS: Final = frozenset(
     ("env.missing", "env.extra", "secret.short", "service.untrusted")
 )
-"""Problems that no file can avoid: the environment or the user cures them."""
+"""Codes of problems that no file causes: the environment or the user can solve them."""
 
 
 class NewFile(NamedTuple):
-    """A file to write, its path relative to the project. `told`: whether the command answers with it; another one is
-    ours, and replaces what is there. `is_spec`: whether it is held against the checks of spec files."""
+    """A file to write, its path relative to the project.
+
+    `told`: whether the command lists it; an unlisted file is generated and replaces an existing
+    one. `is_spec`: whether the spec checks apply."""
 
     path: str
     data: bytes
@@ -42,8 +44,9 @@ class NewFile(NamedTuple):
     is_spec: bool = True
 
 
-class Made(NamedTuple):
-    """What a command made: the displayed files, what to know about them, and commands to continue with."""
+class NewSpecs(NamedTuple):
+    """The result of a command: the displayed files, notes about them, and commands to continue
+    with."""
 
     files: list[str]
     notes: list[str]
@@ -51,7 +54,7 @@ class Made(NamedTuple):
 
 
 def project_of(settings: Settings) -> str:
-    """The project's directory. Raises EnvironmentRefusal `project.none`."""
+    """Return the project's directory. Raise EnvironmentRefusal `project.none`."""
     if settings.project is None:
         raise EnvironmentRefusal(
             "project.none",
@@ -64,19 +67,21 @@ def project_of(settings: Settings) -> str:
 
 
 def schema_line(kind: str, path: str) -> str:
-    """The line with which an editor finds the schema of the spec file at a path of the project."""
+    """Return the line with which an editor finds the schema of the spec file at a path of the
+    project."""
     up = "../" * path.count("/")
     return f"{SCHEMA_LINE}{up}{FOLDER}/{kind}.schema.json\n"
 
 
 def spec_file(kind: str, path: str, comment: str, value: dict[str, Any]) -> NewFile:
-    """A spec file with the line for editors and a comment above its keys."""
+    """Return a spec file with the line for editors and a comment above its keys."""
     return NewFile(path, f"{schema_line(kind, path)}{comment}{yaml_text(value)}".encode())
 
 
 def schema_files(root: str) -> list[NewFile]:
-    """The files that such lines name, where there are none yet; `write_schemas` brings them up to date. None where a
-    link leads out of the project, for whoever keeps `.cogcli` elsewhere."""
+    """Return the missing schema files that such lines name; `write_schemas` updates them.
+
+    Empty if a link leads them out of the project, because their owner keeps them elsewhere."""
     if leads_out(root):
         return []
     made = [
@@ -85,47 +90,50 @@ def schema_files(root: str) -> list[NewFile]:
     return [file for file in made if not os.path.lexists(os.path.join(root, file.path))]
 
 
-def place_checked(settings: Settings, files: Sequence[NewFile], *, force: bool) -> list[Problem]:
-    """The problems of these files in the project of `settings`; they stay if there are none, else nothing is written.
+def find_write_problems(
+    settings: Settings, files: Sequence[NewFile], *, force: bool
+) -> list[Problem]:
+    """Write these files into the project of `settings` and return their problems. With problems
+    they are removed again.
 
-    Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
-    """
+    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`."""
     root = project_of(settings)
     specs = (file.path for file in files if file.is_spec and file.path.endswith(".yaml"))
     paths = [os.path.join(root, path) for path in specs]
-    with suppress(_TakenAway), placed(settings, root, files, force=force):
+    with suppress(_Rollback), written_files(settings, root, files, force=force):
         found = check_registry(settings, paths).problems if paths else []
-        problems = [problem for problem in found if _counts(problem, settings)]
+        problems = [problem for problem in found if _is_problem_of_files(problem, settings)]
         if problems:
-            raise _TakenAway
+            raise _Rollback
         write_schemas(settings)
     return problems
 
 
 def refused_problem(problem: Problem) -> UsageError:
-    """The error for a problem that kept files from being written: they are not there to be shown."""
+    """Return the error for a problem that prevented files. It quotes no file, because none exists
+    any more."""
     return UsageError(
         "usage.value", f"nothing was written: {problem.message} ({problem.code})", hint=problem.hint
     )
 
 
-def _counts(problem: Problem, settings: Settings) -> bool:
+def _is_problem_of_files(problem: Problem, settings: Settings) -> bool:
     untrusted = problem.code == "safety.scope" and not settings.trust
     return not (problem.code in _OF_SURROUNDINGS or untrusted)
 
 
-class _TakenAway(Exception):
-    """Ends `placed` without its files."""
+class _Rollback(Exception):
+    """Raised inside `written_files` to remove the files again."""
 
 
 @contextmanager
-def placed(
+def written_files(
     settings: Settings, root: str, files: Sequence[NewFile], *, force: bool
 ) -> Iterator[None]:
-    """Write the files below `root`; an exception within takes them away and puts back what was there.
+    """Write the files below `root`. An exception inside removes them and restores the previous
+    content.
 
-    Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
-    """
+    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`."""
     require_free(settings, root, files, force=force)
     with keep_trust(settings) as written, ExitStack() as undo:
         for file in files:
@@ -142,7 +150,8 @@ def placed(
 
 
 def require_free(settings: Settings, root: str, files: Sequence[NewFile], *, force: bool) -> None:
-    """Raises UsageError `output.exists` for a file that would be replaced, and one that a link leads elsewhere."""
+    """Raise UsageError `output.exists` for a file that would be replaced, and one that a link leads
+    elsewhere."""
     for file in files:
         path = os.path.join(root, file.path)
         shown = visible(settings.display_path(path))
@@ -168,7 +177,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _make_folders(folder: str, undo: ExitStack) -> None:
-    """Make a directory with those above it; `undo` takes away the ones that were not there."""
+    """Make a directory and those above it. `undo` gets the removal of the new ones."""
     if not os.path.isdir(folder):
         _make_folders(os.path.dirname(folder), undo)
         os.mkdir(folder)
@@ -176,7 +185,7 @@ def _make_folders(folder: str, undo: ExitStack) -> None:
 
 
 def _remove_folder(folder: str) -> None:
-    with suppress(OSError):  # somebody else may have put something there
+    with suppress(OSError):  # another program may have written into it
         os.rmdir(folder)
 
 

@@ -1,11 +1,12 @@
 """An operation of an OpenAPI document as fields of a capability and the mappings of a binding
 (docs/reference/command-line.md#new).
 
-1. Each parameter and each property of the body is an input; a body that is not a plain object is one input, `body`.
-2. Each property of the reply is an output; a reply that is not a plain object is one output, `result`.
-3. Names stay as they are where they are names of fields; else what is none in them becomes `_`. Of two equal names the
-   later one gets its place in front.
-"""
+1. Each parameter and each property of the body is an input; a body that is not a plain object is
+   one input, `body`.
+2. Each property of the reply is an output; a reply that is not a plain object is one output,
+   `result`.
+3. Valid field names stay unchanged; in others each invalid character becomes `_`. Of two equal
+   names the later one gets its place as a prefix."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from cogcli.specs.shape import is_ignored
 
 _LONGEST_KEY: Final = 200
 _SEGMENT: Final = re.compile(r"[^.\s]+")
-"""What a path in a reply can name."""
+"""A segment that a path into a reply can contain."""
 _SAFE: Final = ("GET", "HEAD")
 _REPEATABLE: Final = (*_SAFE, "PUT", "DELETE")
 
@@ -34,7 +35,8 @@ class NotBindable(Exception):
 
 
 class OperationSpec(NamedTuple):
-    """What capability and binding say of an operation; `notes`, what was left out or renamed."""
+    """The declarations of capability and binding for an operation. `notes` lists omissions and
+    renamings."""
 
     inputs: dict[str, Json]
     outputs: dict[str, Json]
@@ -46,10 +48,10 @@ class OperationSpec(NamedTuple):
 
 
 def operation_spec(operation: OpenApiOperation, words: OperationWords) -> OperationSpec:
-    """The spec of an operation. Raises NotBindable."""
+    """Return the spec of an operation. Raise NotBindable."""
     if words.calls_back:
         raise NotBindable("it calls back, which nothing here answers")
-    made = _Maker(words)
+    made = _OperationSpecBuilder(words)
     made.take(operation)
     mode = made.give(operation)
     effects = {
@@ -62,7 +64,7 @@ def operation_spec(operation: OpenApiOperation, words: OperationWords) -> Operat
     )
 
 
-class _Maker:
+class _OperationSpecBuilder:
     def __init__(self, words: OperationWords) -> None:
         self._words = words
         self.inputs: dict[str, Json] = {}
@@ -122,7 +124,7 @@ class _Maker:
         self.inputs[field] = field_of(schema, self._words.texts.get(key, ""), required=required)
 
     def give(self, operation: OpenApiOperation) -> str:
-        """Make the outputs; the response mode of the binding, empty for JSON."""
+        """Make the outputs, and return the response mode of the binding, empty for JSON."""
         replies = _good_replies(operation)
         schemas = [schema for schema in replies.values() if schema is not None]
         types = [kind for status in replies for kind in self._words.replies.get(status, ())]
@@ -138,7 +140,7 @@ class _Maker:
         return ""
 
     def _reply(self, schema: Any) -> None:
-        """Make an output of each property of the reply, or one output of the reply as a whole."""
+        """Make one output for each property of the reply, or one output for the whole reply."""
         inside = members(schema)
         usable = [
             name for name in inside.properties if _is_writable(name) and _SEGMENT.fullmatch(name)
@@ -178,7 +180,7 @@ class _Maker:
 
 
 def _good_replies(operation: OpenApiOperation) -> Json:
-    """The schemas of the replies of status 2xx; without one that of `default`."""
+    """Return the schemas of 2xx replies, else that of `default`."""
     good = {
         status: schema for status, schema in operation.responses.items() if status.startswith("2")
     }
@@ -188,7 +190,7 @@ def _good_replies(operation: OpenApiOperation) -> Json:
 
 
 def field_name(text: str) -> str:
-    """The text as the name of a field: unchanged where it is one."""
+    """Return the text as a valid field name, unchanged if it is one."""
     if FIELD_NAME.fullmatch(text) and not is_ignored(text):
         return text
     name = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_")[:60] or "value"
@@ -200,16 +202,16 @@ def _is_writable(name: str) -> bool:
 
 
 def _is_flat(inside: Members, schema: Any) -> bool:
-    """Whether a schema is that of an object whose properties are all that there is to say."""
+    """Whether a schema describes an object by its properties alone."""
     is_object = types_of(schema) in (
         {"object"},
         frozenset(TYPES),
-    )  # many documents leave the type out
+    )  # many documents omit the type
     return is_object and inside.plain and bool(inside.properties)
 
 
 def example_inputs(request: Json, words: OperationWords) -> Json:
-    """The document's own examples, by the input that a request sends there as a whole value."""
+    """Return the document's own examples, by the input that a request sends there as a whole value."""
     whole = words.examples.get("body")
     found = {}
     for key, source in request.items():

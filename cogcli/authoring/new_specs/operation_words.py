@@ -1,5 +1,6 @@
-"""What people wrote about an operation in its document: descriptions, examples, media types. Schemas that are bundled
-for checking have none of it."""
+"""The texts about an operation in its document: descriptions, examples, media types.
+
+Schemas that are bundled for checking contain none of them."""
 
 from __future__ import annotations
 
@@ -20,8 +21,10 @@ _MOST_PARTS: Final = 200
 
 
 class OperationWords(NamedTuple):
-    """Texts by what they are about: `path.id`, `body.name`, `response.text`; examples by the same names, `body` for a
-    whole one. `replies`: the media types of each declared status."""
+    """Texts by their subject: `path.id`, `body.name`, `response.text`; examples by the same names,
+    `body` for a whole one.
+
+    `replies` has the media types of each declared status."""
 
     summary: str
     texts: dict[str, str]
@@ -31,7 +34,7 @@ class OperationWords(NamedTuple):
 
 
 def operation_words(document: Json, entry: Entry) -> OperationWords:
-    """The words about an entry of a document; what is malformed says nothing."""
+    """Return the texts about an entry of a document; malformed ones are ignored."""
     return _Reader(document).words(entry)
 
 

@@ -1,4 +1,4 @@
-"""`new scenario BINDING`: one call of a binding with the answer that its mock server gives
+"""`new scenario BINDING`: one call of a binding with the answer of its mock server
 (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ import orjson
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.authoring.new_specs.new_files import Made, NewFile, placed, project_of, require_free
+from cogcli.authoring.new_specs.new_files import (
+    NewFile,
+    NewSpecs,
+    project_of,
+    require_free,
+    written_files,
+)
 from cogcli.authoring.new_specs.operation_spec import example_inputs
 from cogcli.authoring.new_specs.operation_words import operation_words
 from cogcli.authoring.openapi_checks import verify_bindings
@@ -37,15 +43,15 @@ from cogcli.protocols.contract_flow import schema_of
 from cogcli.specs.scenario_folders import directory_of
 
 _ORDINARY: Final = ("text", 1, "2024-01-01")
-"""Values that are tried before the smallest ones: an empty text is not part of a path."""
+"""Values to try before the smallest ones: an empty text cannot be part of a path."""
 
 
-def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> Made:
-    """Write a scenario of a binding: the inputs are the document's examples, else made from the capability; the
-    outputs are what the mock server's answer gives.
+def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> NewSpecs:
+    """Write a scenario of a binding.
 
-    Raises UsageError where there is no such binding, no mock server for it, or the call fails.
-    """
+    The inputs are examples of the document, else generated from the capability. The outputs are
+    those of the mock server's answer. Raise UsageError for an unknown binding, a binding without a
+    mock server, and a call that fails."""
     root, catalog = project_of(settings), open_registry(settings).everything()
     binding = catalog.bindings.get(binding_id)
     if binding is None:
@@ -77,9 +83,9 @@ def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> Made:
         mock_server=_mock(capability, binding, service),
     )
     scenario = _with_outputs(settings, scenario, binding.protocol)
-    with placed(settings, root, [NewFile(path, _content(scenario))], force=force):
+    with written_files(settings, root, [NewFile(path, _content(scenario))], force=force):
         pass
-    return Made(
+    return NewSpecs(
         [shown],
         [],
         [f"cogcli openapi verify-bindings --scenario {quote(shown)} --protocol {binding.protocol}"],
@@ -87,7 +93,8 @@ def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> Made:
 
 
 def _with_outputs(settings: Settings, scenario: Scenario, protocol: str) -> Scenario:
-    """The scenario with the outputs of its call, compared exactly if a second call gives the same."""
+    """Return the scenario with the outputs of its call, compared exactly if a second call returns
+    the same."""
     first = _verified(settings, scenario, protocol)
     outputs = first.outputs
     if first.status != PASSED or outputs is None:
@@ -128,7 +135,8 @@ def _content(scenario: Scenario) -> bytes:
 
 
 def _inputs(capability: Capability, binding: Binding, service: Service) -> Json:
-    """Examples of the service's document, or of the capability, and a value for each other required input."""
+    """Return examples of the service's document, or of the capability, and a value for each other
+    required input."""
     examples = map(object_of, list_of(capability.metadata.get("examples")))
     declared: Json = next((each["inputs"] for each in examples if "inputs" in each), {})
     found = {**_examples(binding, service), **object_of(declared)}
@@ -150,10 +158,10 @@ def _value(what: str, field: FieldSpec) -> Any:
 
 
 def _examples(binding: Binding, service: Service) -> Json:
-    """The examples that the service's OpenAPI document has of the inputs."""
+    """Return the examples of the inputs in the service's OpenAPI document."""
     with suppress(
         DocumentFault
-    ):  # none, of another protocol, or one with faults, which the call tells
+    ):  # there is none, it has another protocol, or it has faults, which the call reports
         document, value = load_described(service, OpenApiDocument), load_described(service, dict)
         if document is not None and value is not None:
             operation = document.operation(binding.operation, binding.metadata.method)
@@ -165,7 +173,8 @@ def _examples(binding: Binding, service: Service) -> Json:
 
 
 def _mock(capability: Capability, binding: Binding, service: Service) -> MockServer | None:
-    """The mock server: by the service's document, else with one reply that gives each output a value."""
+    """Return the mock server: by the service's document, else with one reply that has a value for
+    each output."""
     if PROTOCOLS[service.kind].document is None:
         return None
     if service.settings.get("spec_ref"):
@@ -181,7 +190,7 @@ def _mock(capability: Capability, binding: Binding, service: Service) -> MockSer
 
 
 def _put(body: Any, path: list[str], value: Any) -> Any:
-    """The body with a value at a path of keys and indices."""
+    """Return the body with a value at a path of keys and indices."""
     if not path:
         return value
     head, *rest = path

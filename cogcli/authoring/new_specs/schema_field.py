@@ -1,4 +1,4 @@
-"""A schema of an API document as the specification of a field: its type, and what it says beside that."""
+"""Conversion of a schema of an API document to the specification of a field: type and constraints."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MOST_REFERENCES: Final = 20
 
 
 def may_be_null(schema: Any) -> bool:
-    """Whether null is among the values of a schema that says something of their type."""
+    """Whether a schema that restricts the type allows null."""
     types = types_of(schema)
     return "null" in types and types != frozenset(TYPES)
 
 
 def field_of(schema: Any, description: str, *, required: bool) -> Json:
-    """The specification of a field for the values of a schema, null excepted."""
+    """Return the specification of a field for the values of a schema, without null."""
     whole = _inlined(schema)
     narrow = _inlined(drop_null(whole)) if may_be_null(whole) else whole
     types = types_of(narrow)
@@ -54,7 +54,7 @@ def field_of(schema: Any, description: str, *, required: bool) -> Json:
 
 
 def _inlined(schema: Any) -> Any:
-    """A schema that is nothing but a reference as the schema that it refers to."""
+    """Return the target of a schema that is only a reference."""
     for _ in range(_MOST_REFERENCES):
         own = (
             {key for key in schema if key not in _ANNOTATIONS}
@@ -69,7 +69,7 @@ def _inlined(schema: Any) -> Any:
 
 
 def _constraints(schema: Any) -> Json:
-    """What a schema says beside the type of its value, without annotations."""
+    """Return the assertions of a schema besides the type, without annotations."""
     if not isinstance(schema, dict):
         return {} if schema else {"not": {}}
 
@@ -85,7 +85,7 @@ def _constraints(schema: Any) -> Json:
 
 
 def _used_definitions(part: Any, definitions: Json) -> Json:
-    """The definitions that a schema refers to, directly or not, in the order of the whole."""
+    """Return the definitions that a schema refers to, directly or not, in the original order."""
     found, pending = set[str](), [part]
     while pending:
         value = pending.pop()
@@ -102,7 +102,7 @@ def _used_definitions(part: Any, definitions: Json) -> Json:
 
 
 def _simple_items(rest: Json) -> Json:
-    """The elements of a list as a field, where their type is all that is said of them."""
+    """Return the elements of a list as a field, if only their type is restricted."""
     items = rest.get("items")
     types = types_of(with_definitions(rest, items)) if isinstance(items, dict) else frozenset()
     plain = isinstance(items, dict) and items.keys() <= {"type", "format"} and len(types) == 1

@@ -1,4 +1,5 @@
-"""What a new project, skill, capability and pack begin with (docs/reference/command-line.md#new)."""
+"""The first content of new projects, skills, capabilities and packs
+(docs/reference/command-line.md#new)."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ from cogcli.app.settings.config import PROJECT_FILE
 from cogcli.app.settings.trust_accept import accept_folder
 from cogcli.authoring.new_specs.new_files import (
     SCHEMA_LINE,
-    Made,
     NewFile,
-    place_checked,
-    placed,
+    NewSpecs,
+    find_write_problems,
     project_of,
     refused_problem,
     require_free,
     schema_files,
     schema_line,
+    written_files,
 )
 from cogcli.base.errors import UsageError
 from cogcli.base.terminal_text import is_plain_name, visible
@@ -88,13 +89,12 @@ _SETTINGS: Final = """\
 _IGNORED: Final = ".cogcli/\n"
 
 
-def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Made:
-    """Make a project in a new directory, or in one that is there, of which no file is changed. `start` is the directory
-    that `name` is seen from, where it is not the working directory.
+def new_project(settings: Settings, name: str, *, start: str, force: bool) -> NewSpecs:
+    """Make a project in a new directory, or in an existing one, whose files stay unchanged.
 
-    A directory that was not there, or held nothing, is trusted as a folder: all that comes into it is its owner's.
-    Raises UsageError, EnvironmentRefusal `env.disk`.
-    """
+    `start` is the directory to which `name` is relative, by default the working directory. A new or
+    empty directory is trusted as a folder: all that is put into it belongs to its owner. Raise
+    UsageError or EnvironmentRefusal `env.disk`."""
     if not is_plain_name(name):
         raise UsageError(
             "usage.value",
@@ -117,7 +117,7 @@ def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Ma
     ignored = os.path.lexists(os.path.join(root, ".gitignore"))
     if not ignored:
         files.append(NewFile(".gitignore", _IGNORED.encode()))
-    with placed(settings, root, [*files, *schema_files(root)], force=force):
+    with written_files(settings, root, [*files, *schema_files(root)], force=force):
         if was_empty:
             accept_folder(root, settings.environ)
         write_schemas(Settings({}, settings.environ, base=root))
@@ -132,18 +132,17 @@ def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Ma
     notes += ["add .cogcli/ to .gitignore"] if ignored else []
     where = "" if root == settings.base and not start else f" -C {quote(os.path.join(start, name))}"
     shown = [settings.display_path(os.path.join(root, file.path)) for file in files]
-    return Made(
+    return NewSpecs(
         shown, notes, [f"cogcli run {FIRST_SKILL}{where}", f"cogcli validate --strict{where}"]
     )
 
 
 def new_skill(
     settings: Settings, id: str | None, *, like: str | None, channel: str, force: bool
-) -> Made:
-    """Make a skill: one that runs as it is, or a copy of another one under an id of its own.
+) -> NewSpecs:
+    """Make a skill: a runnable example, or a copy of another skill with a new id.
 
-    Raises UsageError, EnvironmentRefusal `project.none`, `env.disk`.
-    """
+    Raise UsageError or EnvironmentRefusal `project.none`, `env.disk`."""
     root = project_of(settings)
     if id is None and like is None:
         raise UsageError(
@@ -172,13 +171,14 @@ def new_skill(
 
 
 def _own_id(like: str) -> str:
-    """The id of a copy that replaces nothing."""
+    """Return an id for a copy that replaces no skill."""
     domain, _, slug = like.partition(".")
     return f"{domain}.my-{slug}"
 
 
 def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
-    """A copy of a skill's file under another id, comments and all. Raises SkillNotFoundError, UsageError."""
+    """Return a copy of a skill's file with another id and all comments. Raise SkillNotFoundError or
+    UsageError."""
     registry, target = (
         open_registry(settings),
         os.path.realpath(os.path.join(project_of(settings), path)),
@@ -186,7 +186,7 @@ def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
     found = registry.paths("skill", like)
     sources = [source for source in found if os.path.realpath(source) != target]
     if not sources:
-        registry.reach(like)  # which says that there is none, and what may have been meant
+        registry.reach(like)  # this raises, and suggests similar ids
         raise UsageError(
             "usage.value", f"`--like`: `{like}` would be a copy of itself", hint="give another ID"
         )
@@ -204,8 +204,8 @@ def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
     return NewFile(path, (schema_line("skill", path) + "\n".join(kept)).encode())
 
 
-def new_capability(settings: Settings, id: str, *, force: bool) -> Made:
-    """Make a capability. Raises as `new_skill`."""
+def new_capability(settings: Settings, id: str, *, force: bool) -> NewSpecs:
+    """Make a capability. Raise the errors of `new_skill`."""
     project_of(settings)
     _require(is_capability_id(id), id, "a capability", "orders.item.read")
     known = open_registry(settings).everything().capability(id)
@@ -219,8 +219,8 @@ def new_capability(settings: Settings, id: str, *, force: bool) -> Made:
     return _made_files(settings, [path], [f"cogcli capabilities show {id}"])
 
 
-def new_pack(settings: Settings, id: str, *, force: bool) -> Made:
-    """Make a pack, version 1.0.0. Raises as `new_skill`."""
+def new_pack(settings: Settings, id: str, *, force: bool) -> NewSpecs:
+    """Make a pack, version 1.0.0. Raise the errors of `new_skill`."""
     project_of(settings)
     _require(PLAIN_ID.fullmatch(id) is not None, id, "a pack", "support-desk")
     path = f"packs/{id}/1.0.0.yaml"
@@ -231,7 +231,7 @@ def new_pack(settings: Settings, id: str, *, force: bool) -> Made:
 
 
 def require_channel(channel: str) -> None:
-    """Raises UsageError for a text that is not a channel."""
+    """Raise UsageError for a text that is not a channel."""
     if not CHANNEL.fullmatch(channel):
         message = f"`--channel`: `{visible(channel[:80])}` is not a channel"
         raise UsageError(
@@ -246,18 +246,20 @@ def _require(fits: bool, id: str, what: str, example: str) -> None:
 
 
 def _from_template(kind: str, path: str, template: str, id: str) -> NewFile:
-    """A spec file made from a template, with the line for editors."""
+    """Return a spec file made from a template, with the line for editors."""
     return NewFile(path, f"{schema_line(kind, path)}{template.format(id=id)}".encode())
 
 
 def _place(settings: Settings, files: list[NewFile], *, force: bool) -> None:
-    problems = place_checked(settings, [*files, *schema_files(project_of(settings))], force=force)
+    problems = find_write_problems(
+        settings, [*files, *schema_files(project_of(settings))], force=force
+    )
     if problems:
         raise refused_problem(problems[0])
 
 
-def _made_files(settings: Settings, paths: list[str], next: list[str]) -> Made:
-    return Made([_display_path(settings, path) for path in paths], [], next)
+def _made_files(settings: Settings, paths: list[str], next: list[str]) -> NewSpecs:
+    return NewSpecs([_display_path(settings, path) for path in paths], [], next)
 
 
 def _display_path(settings: Settings, path: str) -> str:

@@ -1,9 +1,8 @@
-"""One kind of case for all that is verified by running it (docs/architecture.md#verification): a target, its inputs,
-what answers its calls, and what is expected.
+"""Cases for everything that is verified by running it (docs/architecture.md#verification): a
+target, its inputs, the answers to its calls, and its expectations.
 
-Test cases of skills, scenarios, examples of capabilities and rules of invokers are read into cases. `run_case` is the
-one runner: it launches a run like any other. `judge` is the one judge.
-"""
+Test cases of skills, scenarios, examples of capabilities and rules of invokers all become cases.
+`run_case` launches each like an ordinary run, and `judge` evaluates it."""
 
 from __future__ import annotations
 
@@ -27,36 +26,39 @@ from cogcli.run.resume import ResumeRequest, resume
 from cogcli.state.execution import ExecutionState
 
 _MOST_ANSWERS: Final = 100
-"""How many requests for approval are answered in one case."""
+"""The most requests for approval that are answered in one case."""
 
 
 class Answers(NamedTuple):
-    """Stand-ins for the calls of a case. A call without a stand-in is made for real."""
+    """Stand-ins for the calls of a case. A call without a stand-in is real."""
 
     servers: Sequence[Loopback] = ()
-    """They listen before the target is opened, which names their addresses."""
+    """They listen before the target is opened, which contains their addresses."""
     intercept: Intercept | None = None
     approvals: Approvals | None = None
-    """Those that were given before the run."""
+    """The approvals that exist before the run."""
     approve: Callable[[History], ResumeRequest | None] = lambda history: None
-    """The answer to a request of a run that waits; None for no answer."""
+    """Returns the answer to a request of a waiting run; None for no answer."""
 
 
 class CaseTarget(NamedTuple):
-    """What runs: the environment of the run, and what prepares it with the inputs of the case.
+    """The object under test: the environment of the run, and the function that prepares the run
+    with the inputs.
 
-    `prepare` raises CogcliError if the run is refused before it begins: that is an outcome like any other.
-    """
+    `prepare` raises CogcliError for a run that is refused before it begins; that is an ordinary
+    outcome."""
 
     environment: RunEnvironment
     prepare: Callable[[Mapping[str, Any]], PreparedRun]
     surroundings: Callable[[], AbstractContextManager[object]] = nullcontext
-    """Entered around the run, such as a working directory."""
+    """Entered around the run, for example to set the working directory."""
 
 
 class ObservedAttempt:
-    """One attempt of a call. `seconds` is the time that it had; `record` what it sent and received, unmasked, None
-    before it ended."""
+    """One attempt of a call.
+
+    `seconds` is its time limit. `record` has the sent and received data, unmasked, None before the
+    attempt ended."""
 
     __slots__ = ("attempt", "record", "seconds")
 
@@ -67,7 +69,7 @@ class ObservedAttempt:
 
 
 class Failure(NamedTuple):
-    """Why a run did not end well; all members are empty if it did."""
+    """The reason why a run did not end well; all members are empty if it did."""
 
     code: str = ""
     message: str = ""
@@ -78,7 +80,8 @@ class Failure(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a case. `refusal` says why a run did not begin (then `result` is None), or was not continued."""
+    """The outcome of a case. `refusal` is the reason if a run did not begin (then `result` is None)
+    or was not resumed."""
 
     prepared: PreparedRun | None
     result: RunResult | None
@@ -91,19 +94,19 @@ class Outcome(NamedTuple):
 
     @property
     def status(self) -> str:
-        """The status of the run, `refused` if it did not begin."""
+        """Return the status of the run, `refused` if it did not begin."""
         return self.result.status if self.result else "refused"
 
     @property
     def exit_code(self) -> int:
-        """The exit code that `run` ends with."""
+        """Return the exit code of `run`."""
         if self.refusal is not None:
             return self.refusal.exit_code
         return self.result.exit_code if self.result else 0
 
     @property
     def failure(self) -> Failure:
-        """Why the run did not end well, as the envelope of `run` says it."""
+        """Return why the run did not end well, as in the envelope of `run`."""
         if (refusal := self.refusal) is not None:
             place = f"{refusal.file}:{refusal.line}: " if refusal.file else ""
             return Failure(refusal.code, f"{place}{refusal.message}", refusal.hint)
@@ -114,7 +117,7 @@ class Outcome(NamedTuple):
 
     @property
     def error(self) -> CogcliError | None:
-        """The exception behind `failure`; of a failed step its cause."""
+        """Return the exception behind `failure`; for a failed step its cause."""
         if self.refusal is not None or self.result is None:
             return self.refusal
         error = self.result.finished.outcome.error
@@ -125,17 +128,17 @@ class Outcome(NamedTuple):
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """The outputs of the run; empty if it has none."""
+        """Return the outputs of the run; empty if it has none."""
         return (self.result and self.result.outputs) or {}
 
     @property
     def state(self) -> ExecutionState | None:
-        """The last state of the run; None if it did not begin."""
+        """Return the last state of the run; None if it did not begin."""
         return self.result.finished.state if self.result else None
 
     @property
     def steps(self) -> dict[str, str]:
-        """The status of each step by its path, those of nested runs among them."""
+        """Return the status of each step by its path, nested runs included."""
         runs = self.history.runs.values()
         return {path: step.status for run in runs for path, step in run.steps.items()}
 
@@ -147,26 +150,27 @@ class Outcome(NamedTuple):
 
     @property
     def directory(self) -> str:
-        """The directory of the episode; empty if the run did not begin."""
+        """Return the directory of the episode; empty if the run did not begin."""
         return self.result.directory if self.result else ""
 
     @property
     def seconds_given(self) -> list[float]:
-        """The seconds that each attempt had."""
+        """Return the time limit of each attempt, in seconds."""
         return [one.seconds for one in self.attempts]
 
     def files_with(self, text: str) -> list[str]:
-        """The files below the runs directory that hold a text."""
+        """Return the files below the runs directory that hold a text."""
         files = (path for path in Path(self.runs_dir).rglob("*") if path.is_file())
         return [str(path) for path in files if text.encode() in path.read_bytes()]
 
 
-Expected = Callable[[Outcome], Iterable[Check]]
-"""One expectation: the checks of an outcome that show whether it holds."""
+Expectation = Callable[[Outcome], Iterable[Check]]
+"""An expectation: a function that returns the checks of an outcome."""
 
 
-def expect_no(find_faults: Callable[[Outcome], Iterable[str]], name: str = "") -> Expected:
-    """An expectation of one check: there is no fault. Only the first one is looked for."""
+def expect_no_fault(find_faults: Callable[[Outcome], Iterable[str]], name: str = "") -> Expectation:
+    """Return an expectation of one check that succeeds without a fault. Only the first fault is
+    computed."""
 
     def expected(outcome: Outcome) -> list[Check]:
         fault = next(iter(find_faults(outcome)), "")
@@ -176,16 +180,16 @@ def expect_no(find_faults: Callable[[Outcome], Iterable[str]], name: str = "") -
 
 
 class Case(NamedTuple):
-    """One case. `target` is called when the servers of `answers` listen; it may raise NotRunnable."""
+    """One case. `target` is called once the servers of `answers` listen; it may raise NotRunnable."""
 
     target: Callable[[], CaseTarget]
     inputs: Mapping[str, Any]
     answers: Answers
-    expectation: Sequence[Expected]
+    expectation: Sequence[Expectation]
 
 
 def run_case(case: Case) -> Outcome:
-    """Run the target of a case to its end. Raises NotRunnable."""
+    """Run the target of a case to its end and return the outcome. Raise NotRunnable."""
     with ExitStack() as stack:
         for server in case.answers.servers:
             stack.enter_context(server)
@@ -194,13 +198,13 @@ def run_case(case: Case) -> Outcome:
         return _run(case, target)
 
 
-def judge(expectation: Iterable[Expected], outcome: Outcome) -> list[Check]:
-    """The checks of each expectation, in order."""
+def judge(expectation: Iterable[Expectation], outcome: Outcome) -> list[Check]:
+    """Return the checks of each expectation, in order."""
     return [check for expected in expectation for check in expected(outcome)]
 
 
 class _Observer:
-    """Notes each attempt before it is passed on. Called from several threads."""
+    """Records each attempt before it is passed on. It is called from several threads."""
 
     def __init__(self, intercept: Intercept | None) -> None:
         self.attempts: list[ObservedAttempt] = []

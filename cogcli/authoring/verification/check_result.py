@@ -1,4 +1,5 @@
-"""The results of verification: checks with reasons, and the place in a reply that a failed check is about."""
+"""The results of verification: checks with reasons, and the place in a reply to which a failed
+check refers."""
 
 from __future__ import annotations
 
@@ -23,8 +24,10 @@ _Item = TypeVar("_Item")
 
 
 class CheckResult(NamedTuple):
-    """The result of one case, or of several that belong together. `reason` is empty if it passed; `code` is that of the
-    reason, of a scenario that of its failed call."""
+    """The result of one case, or of several related ones.
+
+    `reason` is empty if it passed. `code` is the code of the reason; for a scenario it is that of
+    its failed call."""
 
     id: str
     status: str
@@ -40,20 +43,20 @@ class CheckResult(NamedTuple):
 
     @property
     def frame(self) -> Frame | None:
-        """The place that the first failed check with one is about."""
+        """Return the place of the first failed check that has one."""
         return next(
             (check.frame for check in self.checks if check.frame and not check.passed), None
         )
 
     def to_payload(self) -> Json:
-        """The check result as a JSON object."""
+        """Return the check result as a JSON object."""
         passed = None if self.status == SKIPPED else self.status == PASSED
         checks = [check.to_payload() for check in self.checks]
         return {"id": self.id, "passed": passed, **self._asdict(), "checks": checks}
 
 
 def conclude(base: CheckResult, checks: Sequence[Check]) -> CheckResult:
-    """The result with these checks: the first that failed gives its reason and code."""
+    """Return the result with these checks. The first failed one provides reason and code."""
     failed = next((check for check in checks if not check.passed), None)
     if failed is None:
         return base._replace(status=PASSED, checks=tuple(checks), reason="", code="")
@@ -63,7 +66,8 @@ def conclude(base: CheckResult, checks: Sequence[Check]) -> CheckResult:
 
 
 def run_check(base: CheckResult, check: Callable[[], CheckResult]) -> CheckResult:
-    """The result of a check, with its milliseconds. What keeps it from being run is a result, too."""
+    """Return the result of a check, with its milliseconds. An obstacle to the check becomes a
+    result, too."""
     begun = time.monotonic()
     try:
         result = check()
@@ -81,7 +85,7 @@ def run_check(base: CheckResult, check: Callable[[], CheckResult]) -> CheckResul
 
 
 class CheckResults(NamedTuple):
-    """The results in order, and the seconds that all took."""
+    """The results in order, and the seconds of all."""
 
     results: tuple[CheckResult, ...]
     seconds: float
@@ -93,12 +97,13 @@ def verify_all(
     jobs: int,
     listener: Callable[[CheckResult], None] | None,
 ) -> CheckResults:
-    """Verify each item, `jobs` at a time; `listener` gets each result, in the order of the items."""
+    """Verify each item, `jobs` at a time, and return the results. `listener` gets each result, in
+    the order of the items."""
     begun, results = time.monotonic(), []
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
         for future in [pool.submit(verify, item) for item in items]:
             while not wait((future,), _WAKES).done:
-                pass  # a signal that comes just before a wait is noticed after it
+                pass  # a signal just before a wait is noticed after the wait
             results.append(future.result())
             if listener:
                 listener(results[-1])
@@ -106,7 +111,7 @@ def verify_all(
 
 
 def join_differences(differences: list[OutputDifference], match: str) -> str:
-    """Differences in one line: `- "errors": []   + "errors": null`."""
+    """Return differences in one line: `- "errors": []   + "errors": null`."""
     parts = []
     for path, expected, found in differences[:3]:
         if match == "shape" and expected is not ABSENT and found is not ABSENT:
@@ -124,6 +129,6 @@ def join_differences(differences: list[OutputDifference], match: str) -> str:
 
 
 def short(value: Any, limit: int = _MAX_LENGTH) -> str:
-    """A JSON value as text of at most `limit` characters."""
+    """Return a JSON value as text of at most `limit` characters."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

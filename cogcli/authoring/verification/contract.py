@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cogcli.authoring.verification.case import Expected, Outcome, expect_no
+from cogcli.authoring.verification.case import Expectation, Outcome, expect_no_fault
 from cogcli.authoring.verification.check_result import join_differences
 from cogcli.base.output_diff import SHAPE, differences
 from cogcli.declarations.capability_spec import Capability
@@ -19,13 +19,15 @@ from cogcli.specs.sample_inputs import sample_value
 
 EXAMPLE, MISSING, WRONG_TYPE = "example", "without", "wrong type"
 REFUSED: Final = "input.contract"
-"""The code with which a call ends whose inputs do not keep the contract."""
+"""The code of a call whose inputs break the contract."""
 _OTHERS: Final[tuple[Any, ...]] = (7, "seven", ["seven"], {"seven": 7}, True)
 
 
 class ContractCall(NamedTuple):
-    """One call of a capability: `kind` says why, `name` says so to readers. `example` is None where it must be
-    refused."""
+    """One call of a capability.
+
+    `kind` is the reason for the call, `name` its text for readers. `example` is None if the call
+    must be refused."""
 
     kind: str
     name: str
@@ -36,7 +38,7 @@ class ContractCall(NamedTuple):
 def example_calls(
     capability: Capability, path_of: Callable[[Example, str], str]
 ) -> list[ContractCall]:
-    """A call for each executable example, its paths filled in."""
+    """Return a call for each executable example, with its paths filled in."""
 
     def filled(example: Example) -> Example:
         def path(name: str) -> str:
@@ -51,7 +53,8 @@ def example_calls(
 
 
 def write_files(folder: str, files: Mapping[str, Any]) -> None:
-    """Write the files of an example below a folder; those of a wrong form are problems of `validate` and left out."""
+    """Write the files of an example below a folder. `validate` reports malformed ones, which are
+    left out."""
     for name, content in files.items():
         data = content_of(content)
         if data is not None and is_inside(name):
@@ -61,7 +64,8 @@ def write_files(folder: str, files: Mapping[str, Any]) -> None:
 
 
 def refused_calls(capability: Capability, given: Mapping[str, Any]) -> Iterator[ContractCall]:
-    """A call without each required input, and one with each input of a wrong type; the other inputs are `given`."""
+    """Yield a call without each required input, and one with each input of a wrong type; other
+    inputs are `given`."""
     for name, field in capability.inputs.items():
         if field.required and field.default is None:
             rest = {key: value for key, value in given.items() if key != name}
@@ -72,22 +76,24 @@ def refused_calls(capability: Capability, given: Mapping[str, Any]) -> Iterator[
 
 
 def minimal_inputs(capability: Capability) -> dict[str, Any]:
-    """A value for each required input."""
+    """Return a value for each required input."""
     return {
         name: sample_value(field) for name, field in capability.inputs.items() if field.required
     }
 
 
 def wrong_value(field: FieldSpec) -> Any:
-    """A value that a field does not take; None where it takes any."""
+    """Return a value that a field does not take; None if it takes any."""
     return next((value for value in _OTHERS if fit_values({"it": field}, {"it": value})[1]), None)
 
 
 def expect_call(
     call: ContractCall, name: str, step_id: str, variables: Mapping[str, str], *, exact: bool
-) -> Expected:
-    """One check of this name: the call by a step of the root run keeps the contract. `variables` has by output the
-    variable that it is written to. `exact`: whether values count if the example says so, else only kinds."""
+) -> Expectation:
+    """Return one check of this name: a step of the root run keeps the contract.
+
+    `variables` names the variable of each output. `exact`: whether the values of the example count,
+    else only their kinds."""
 
     def find_faults(outcome: Outcome) -> list[str]:
         step = find_step(outcome, step_id)
@@ -97,26 +103,26 @@ def expect_call(
         outputs = {output: found[key] for output, key in variables.items() if key in found}
         return _example_faults(call.example, step, outputs, call.example.match if exact else SHAPE)
 
-    return expect_no(find_faults, name)
+    return expect_no_fault(find_faults, name)
 
 
 def find_step(outcome: Outcome, step_id: str) -> StepHistory:
-    """A step of the root run, as far as it came."""
+    """Return a step of the root run, in its last state."""
     root = outcome.history.root
     return root.steps[step_id] if root else StepHistory(step_id, step_id)
 
 
 def find_refusal_faults(step: StepHistory) -> list[str]:
-    """Why a call was not refused for its inputs before anything was called."""
+    """Return why a call was not refused for its inputs before anything was called."""
     if step.attempts:
         return ["not refused: it was called"]
     if step.error and step.error.code == REFUSED:
         return []
-    return [f"expected {REFUSED}, found {_ending(step)}"]
+    return [f"expected {REFUSED}, found {_ending_text(step)}"]
 
 
-def _ending(step: StepHistory) -> str:
-    """The error of a step, else its status."""
+def _ending_text(step: StepHistory) -> str:
+    """Return the error of a step, else its status."""
     if step.error is None:
         return step.status
     return f"{step.error.code}: {step.error.message or step.reason}"
@@ -126,7 +132,7 @@ def _example_faults(
     example: Example, step: StepHistory, outputs: Mapping[str, Any], match: str
 ) -> list[str]:
     if step.status != "done":
-        return [_ending(step) if step.error else step.reason]
+        return [_ending_text(step) if step.error else step.reason]
     expected = example.outputs or {}
     absent = [name for name in expected if name not in outputs]
     if absent:

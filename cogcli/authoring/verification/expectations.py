@@ -1,4 +1,4 @@
-"""What cases expect: outputs of a call, and all that a test case of a skill names
+"""Expectations of cases: outputs of a call, and the `expect` keys of a skill's test case
 (docs/reference/test-case.md#expect)."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from cogcli.authoring.verification.case import Expected, Outcome
+from cogcli.authoring.verification.case import Expectation, Outcome
 from cogcli.authoring.verification.check_result import join_differences, short
 from cogcli.authoring.verification.skill_case import SkillCase
 from cogcli.base.jsonvalue import equal, kind_of
@@ -23,7 +23,7 @@ from cogcli.state.execution import ExecutionState
 from cogcli.state.namespaces import look_through
 
 
-def expect_outputs(name: str, wanted: Json, match: str) -> Expected:
+def expect_outputs(name: str, wanted: Json, match: str) -> Expectation:
     """The run ends well, and its outputs match."""
 
     def expected(outcome: Outcome) -> list[Check]:
@@ -38,9 +38,9 @@ def expect_outputs(name: str, wanted: Json, match: str) -> Expected:
 # -- test cases of skills ---------------------------------------------------------------------------------------------
 
 
-def skill_expectation(case: SkillCase, aliases: Mapping[str, str]) -> Iterator[Expected]:
-    """The expectations of a test case, in the order of the reference. `aliases` gives capabilities by their other
-    names."""
+def skill_expectation(case: SkillCase, aliases: Mapping[str, str]) -> Iterator[Expectation]:
+    """Yield the expectations of a test case, in the order of the reference. `aliases` maps other
+    names to capabilities."""
     expect = case.expect
     yield _expect(
         case,
@@ -73,8 +73,9 @@ def changed_outputs(case: SkillCase, outcome: Outcome) -> Json:
 
 def _expect(
     case: SkillCase, name: str, find_fault: Callable[[Outcome], str], *place: str | int
-) -> Expected:
-    """An expectation at a place below `expect`; `find_fault` gives an empty text if it holds."""
+) -> Expectation:
+    """Return an expectation at a place below `expect`. `find_fault` returns an empty text if it
+    holds."""
 
     def expected(outcome: Outcome) -> list[Check]:
         fault = find_fault(outcome)
@@ -86,13 +87,13 @@ def _expect(
 
 def _expect_equal(
     case: SkillCase, name: str, wanted: Any, find: Callable[[Outcome], Any], *place: str | int
-) -> Expected:
+) -> Expectation:
     key = str(place[-1])
     return _expect(case, name, lambda ran: _inequality(key, wanted, find(ran)), *place)
 
 
 def _inequality(key: str, wanted: Any, found: Any) -> str:
-    """Why two values are not equal; those of a secret name are masked."""
+    """Return why two values are not equal, masked under a secret name."""
     if equal(wanted, found):
         return ""
     one, other = (short(Redactor().mask({key: value})[key]) for value in (wanted, found))
@@ -106,7 +107,7 @@ def _ending_fault(wanted: int, outcome: Outcome) -> str:
     return f"expected {wanted}, found {outcome.exit_code}{why}"
 
 
-def _expect_output(case: SkillCase, name: str, wanted: Any) -> Expected:
+def _expect_output(case: SkillCase, name: str, wanted: Any) -> Expectation:
     def find_fault(outcome: Outcome) -> str:
         if name not in outcome.outputs:
             near = suggestion(name, outcome.outputs)
@@ -119,7 +120,7 @@ def _expect_output(case: SkillCase, name: str, wanted: Any) -> Expected:
     return _expect(case, f"outputs.{name}", find_fault, "outputs", name)
 
 
-def _expect_state(case: SkillCase, number: int, check: StateCheck) -> Expected:
+def _expect_state(case: SkillCase, number: int, check: StateCheck) -> Expectation:
     def expected(outcome: Outcome) -> list[Check]:
         fault = "nothing ran" if outcome.state is None else _state_fault(check, outcome.state)
         is_hidden = check.op == "verbatim_in" and not fault
@@ -131,7 +132,7 @@ def _expect_state(case: SkillCase, number: int, check: StateCheck) -> Expected:
     return expected
 
 
-def _expect_step(case: SkillCase, path: str, status: str) -> Expected:
+def _expect_step(case: SkillCase, path: str, status: str) -> Expectation:
     def find(outcome: Outcome) -> str:
         near = suggestion(path, outcome.steps) if outcome.steps else ""
         missing = f"no such step; {near}" if near else "no such step"
@@ -140,7 +141,7 @@ def _expect_step(case: SkillCase, path: str, status: str) -> Expected:
     return _expect_equal(case, f"step {path}", status, find, "steps", path)
 
 
-def _expect_calls(case: SkillCase, name: str, capability: str, count: int) -> Expected:
+def _expect_calls(case: SkillCase, name: str, capability: str, count: int) -> Expectation:
     def find(outcome: Outcome) -> int:
         return sum(one.attempt.capability_id == capability for one in outcome.attempts)
 
@@ -151,7 +152,7 @@ def _expect_calls(case: SkillCase, name: str, capability: str, count: int) -> Ex
 
 
 def _state_fault(check: StateCheck, state: ExecutionState) -> str:
-    """Why a check fails; empty if it passes."""
+    """Return why a check fails; empty if it passes."""
     reference = parse(check.path)
     found = look_through(state, reference) if reference else MISSING
     if found is MISSING:
@@ -162,13 +163,13 @@ def _state_fault(check: StateCheck, state: ExecutionState) -> str:
 
 
 def _shown(path: str, value: Any) -> str:
-    """A value as short text, masked if the last part of its path names a secret."""
+    """Return a value as short text, masked if the last part of its path names a secret."""
     key = path.rpartition(".")[2]
     return short(Redactor().mask({key: value})[key], 120)
 
 
 def _text_at(value: str, state: ExecutionState) -> str:
-    """The text of a reference, with those of a list joined; any other text is itself."""
+    """Return the text of a reference, with the texts of a list joined; any other text stays itself."""
     reference: Reference | None = parse(value)
     found = look_through(state, reference) if reference else value
     return "\n".join(map(str, found)) if isinstance(found, list) else str(found)
@@ -212,4 +213,5 @@ _OPS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "matches": _matches,
     "one_of": lambda found, value: any(equal(found, option) for option in value),
 }
-"""By op: whether the value found has it with the value of the check. `verbatim_in` reads a second value."""
+"""The operators: whether the found value satisfies the value of the check. `verbatim_in` reads a
+second value."""

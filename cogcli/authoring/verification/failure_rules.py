@@ -1,9 +1,10 @@
-"""Every row of the failure model, provoked (docs/reference/execution.md#errors, docs/reference/protocols.md#failures).
+"""A cause for every row of the failure model (docs/reference/execution.md#errors,
+docs/reference/protocols.md#failures).
 
-`base.errors.FAILURES` holds the expected behaviour of a code; this module holds a cause for it. Each row runs three
-times: alone, with a step that retries, and with a fallback binding. The results are compared with the table. A canary
-is among the secrets of every call and echoed by every server; no file may hold it.
-"""
+`base.errors.FAILURES` holds the expected behaviour of a code; this module holds a cause for it.
+Each row runs three times: alone, with a step that retries, and with a fallback binding. The results
+are compared with the table. A canary is among the secrets of every call and echoed by every server;
+no file may hold it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from cogcli.authoring.verification.case import Case, Outcome, expect_no
+from cogcli.authoring.verification.case import Case, Outcome, expect_no_fault
 from cogcli.authoring.verification.harness import (
     Bench,
     RuleAnswers,
@@ -50,7 +51,7 @@ _JSON: Final = "application/json"
 def _echo_reply(
     status: int, seen: ReceivedRequest, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """A reply that echoes the secrets in the request."""
+    """Return a reply that echoes the secrets in the request."""
     body = {"ok": True, "echo": seen.headers.get("authorization"), "message": f"no, {CANARY}"}
     return json_reply(body, status, headers)
 
@@ -60,7 +61,8 @@ def _status(status: int, headers: Mapping[str, str] | None = None) -> Responder:
 
 
 class FailureRule(NamedTuple):
-    """The cause of a code: a call and the answers to it. The server's answer always holds the canary."""
+    """The cause of a code: a call and the answers to it. The server's answer always contains the
+    canary."""
 
     code: str
     rule: str
@@ -78,11 +80,11 @@ class FailureRule(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The code; rows of one code differ by the name of their cause."""
+        """Return the code. Rows with the same code add the name of their cause."""
         return f"{self.code} {self.rule}".rstrip()
 
     def answers(self, *, second: bool) -> RuleAnswers:
-        """What answers one run of the call."""
+        """Return the answers for one run of the call."""
         return RuleAnswers(
             self.server(self.answering),
             second=Loopback(succeed) if second else None,
@@ -99,7 +101,7 @@ def _raise_bug(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
 
 
 def failure_rules() -> dict[str, SelfCheck]:
-    """A rule for each row of the supported protocols."""
+    """Return a rule for each row of the supported protocols."""
     spoken = (row for row in _ROWS if row.call.protocol in {*PROTOCOLS, UNSPOKEN})
     return {row.id: _rule_from(row) for row in spoken}
 
@@ -113,7 +115,7 @@ def _rule_from(row: FailureRule) -> SelfCheck:
 
 
 def _cases(bench: Bench, row: FailureRule, failure: FailureRow) -> Iterator[Case]:
-    """The call alone, with a step that retries, and with a fallback binding."""
+    """Yield the call alone, with a step that retries, and with a fallback binding."""
     again = row.call._replace(config={**row.call.config, **_AGAIN})
     runs = (
         (row.call, row.second, partial(_faults, row, failure)),
@@ -121,7 +123,7 @@ def _cases(bench: Bench, row: FailureRule, failure: FailureRow) -> Iterator[Case
         (row.call, True, partial(_fallback_faults, failure)),
     )
     for call, second, find_faults in runs:
-        expectation = [expect_no(find_faults), expect_no(_canary_faults)]
+        expectation = [expect_no_fault(find_faults), expect_no_fault(_canary_faults)]
         yield call_case(bench, call, row.answers(second=second), expectation)
 
 
@@ -169,7 +171,7 @@ def _raw(data: bytes) -> Responder:
 
 
 class _PlainServer(Loopback):
-    """A server that does not speak TLS at an address of `https`."""
+    """A server at an `https` address that does not use TLS."""
 
     @property
     def url(self) -> str:
@@ -182,7 +184,7 @@ def _slow(seen: ReceivedRequest) -> Reply:
 
 
 def _rpc(code: int, status: int = 200) -> Responder:
-    """A JSON-RPC error."""
+    """Return a server function that answers with a JSON-RPC error."""
 
     def answering(seen: ReceivedRequest) -> Reply:
         error = {"code": code, "message": f"no, {CANARY}"}
@@ -193,7 +195,7 @@ def _rpc(code: int, status: int = 200) -> Responder:
 
 
 def _allows(allowed: Any) -> Responder:
-    """A gate with this answer."""
+    """Return a server function of a gate with this answer."""
     return lambda seen: json_reply({"allowed": allowed})
 
 
@@ -225,7 +227,7 @@ def odd(text): return {"r": object()}
 
 
 def _shipped(module: str = "cogcli.official.text", operation: str = "normalize") -> RuleCall:
-    """A call of a function that is found by this name."""
+    """Return a call of a shipped function with this name."""
     return _call(
         url="",
         protocol="pythoncall",
@@ -237,8 +239,9 @@ def _shipped(module: str = "cogcli.official.text", operation: str = "normalize")
 
 
 def _function(name: str, isolation: str) -> RuleCall:
-    """A call of a function in a module outside the package. The module has a name of its own: one of an earlier row may
-    be loaded in this process."""
+    """Return a call of a function in a module outside the package.
+
+    The module has a unique name, because this process may have loaded one of an earlier row."""
     module = f"functions_of_{UNIQUE}"
     return _shipped(operation=name)._replace(
         service={"module": module, "isolation": isolation}, files={f"{module}.py": _FUNCTIONS}
@@ -246,7 +249,7 @@ def _function(name: str, isolation: str) -> RuleCall:
 
 
 def _tool(name: str, *options: str, **settings: str) -> RuleCall:
-    """A call of a tool of the mock server."""
+    """Return a call of a tool of the mock server."""
     return tool_call(name, *options, **settings)._replace(response=_COMMON.response)
 
 
@@ -264,13 +267,13 @@ def _outputs(**types: str) -> dict[str, Any]:
     return {name: {"type": kind, "required": True} for name, kind in types.items()}
 
 
-def _to(target: str, **config: Any) -> RuleCall:
-    """A call whose output is written to a target, in a skill without outputs."""
+def _writing_to(target: str, **config: Any) -> RuleCall:
+    """Return a call that writes its output to a target, in a skill without outputs."""
     return _call(step={"output": {"r": target}, "config": config}, outputs={})
 
 
 def _policy(verdict: str) -> Callable[[], CallPolicy]:
-    """A policy that says this of every call."""
+    """Return a policy with this verdict on every call."""
     rule = {"rule_id": "always", "mode": "enforce", "if": True, "then": {"verdict": verdict}}
     pack = Pack.of(
         {
@@ -366,7 +369,7 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     ),
     # late
     FailureRule("call.timeout", "", _call(metadata={"timeout_seconds": _SHORT}), _slow),
-    # A step's limit bounds its own retries, too: who retries after it is the step around.
+    # A step's limit covers its own retries, too: only an outer step retries after it.
     FailureRule("step.timeout", "", _call(nested={"timeout_seconds": _SHORT}), _slow),
     FailureRule("run.timeout", "", _call(options={"timeout": _SHORT}), _slow),
     # refused or failed by the service
@@ -389,8 +392,8 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
                 _call(response={"r": "response"}, step={"output": {"r.no": "vars.r"}}, outputs={})),
     FailureRule("output.path", "", _call(response={"r": "response.ok", "s": "response.ok"}, outputs={},
                             step={"output": {"r": "extensions.a", "s": "extensions.a.b"}})),
-    FailureRule("output.slot-type", "", _to("working.risks")),
-    FailureRule("output.merge", "", _to("vars.r", merge_strategy="append")),
+    FailureRule("output.slot-type", "", _writing_to("working.risks")),
+    FailureRule("output.merge", "", _writing_to("vars.r", merge_strategy="append")),
     # final outputs
     FailureRule("outputs.missing", "", _call(step={"output": {}}, outputs=_outputs(r="any"))),
     FailureRule("outputs.type", "", _call(outputs=_outputs(r="array"))),

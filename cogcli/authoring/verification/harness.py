@@ -1,9 +1,10 @@
-"""The rules of invokers as cases: each runs one call, or one small skill, through the whole engine, its episode in a
-temporary directory.
+"""The rules of invokers as cases.
 
-Selection, templates, invokers, retries, fallbacks and journal are those of a real run. Nothing of the user's project,
-environment or registry is used.
-"""
+Each runs one call, or one small skill, through the whole engine, with its episode in a temporary
+directory.
+
+Selection, templates, invokers, retries, fallbacks and journal are those of a real run. Nothing of
+the user's project, environment or registry is used."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from cogcli.authoring.verification.case import (
     Answers,
     Case,
     CaseTarget,
-    Expected,
+    Expectation,
     Outcome,
-    expect_no,
+    expect_no_fault,
     judge,
     run_case,
 )
@@ -60,34 +61,34 @@ from cogcli.specs.selection import SelectionOptions
 
 
 class SelfCheck(NamedTuple):
-    """A rule as a short text, and the cases that show it, run in order."""
+    """A rule as a short text, and the cases that prove it, run in order."""
 
     text: str
     cases: Callable[[Bench], Iterable[Case]]
 
 
 class RuleAnswers(NamedTuple):
-    """What answers a call, or decides about it. None stands for nothing."""
+    """The servers and decisions that answer a call. None means that there is none."""
 
     server: Loopback | None = None
-    """The service itself."""
+    """The server of the service itself."""
     second: Loopback | None = None
-    """The service of the fallback binding, which answers `{ok}`."""
+    """The server of the fallback binding's service, which answers `{ok}`."""
     gate: Loopback | None = None
-    """The service of a gate, which answers `{allowed}`."""
+    """The server of a gate's service, which answers `{allowed}`."""
     elsewhere: Loopback | None = None
     """A server that no request may reach."""
     approved: ApprovalAnswer | None = None
     """The recorded approval of this call."""
     policy: Callable[[], CallPolicy] | None = None
-    """Makes what decides about the call beside its safety level."""
+    """Creates the policy that judges the call, in addition to its safety level."""
     intercept: Intercept | None = None
     surroundings: Callable[[], AbstractContextManager[object]] = nullcontext
     """Entered around the run."""
 
 
 class Bench:
-    """The place of one rule: a temporary directory, removed at the end."""
+    """The workspace of one rule: a temporary directory, removed at the end."""
 
     def __init__(self) -> None:
         self._scratch = scratch_folder("bench")
@@ -103,7 +104,7 @@ class Bench:
         self._scratch.__exit__(*error)
 
     def environment(self, environ: Mapping[str, str]) -> RunEnvironment:
-        """The environment of a run: all that it writes is in the directory."""
+        """Return the environment of a run that writes only into the directory."""
         return RunEnvironment(
             runs_dir=os.path.join(self.directory, "episodes"),
             state_dir=os.path.join(self.directory, "state"),
@@ -111,7 +112,7 @@ class Bench:
             clock=self.clock,
             ids=self.ids,
             open_registry=lambda: Registry([], protocols=PROTOCOLS, base=self.directory),
-            circuits=Circuits(),  # own ones: failures of one rule must not open the circuit of another
+            circuits=Circuits(),  # separate circuits, so that failures of one rule do not affect another
         )
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -127,13 +128,13 @@ def call_case(
     bench: Bench,
     call: RuleCall,
     answers: RuleAnswers,
-    expectation: Sequence[Expected],
+    expectation: Sequence[Expectation],
     path: str = "",
 ) -> Case:
-    """The case of one call of a service; `path` is added to the address of its server."""
+    """Return the case of one call of a service; `path` is added to the address of its server."""
 
     def target() -> CaseTarget:
-        placed = _place(call, bench, _url(answers.elsewhere))
+        placed = _fill_placeholders(call, bench, _url(answers.elsewhere))
         if placed.url is None:
             placed = placed._replace(url=f"{_url(answers.server)}{path}")
         bench.write(placed.files)
@@ -161,8 +162,8 @@ def _url(server: Loopback | None) -> str:
     return server.url if server else ""
 
 
-def _place(call: RuleCall, bench: Bench, elsewhere: str) -> RuleCall:
-    """The call with its placeholders filled in. Raises NotRunnable without the extra that it needs."""
+def _fill_placeholders(call: RuleCall, bench: Bench, elsewhere: str) -> RuleCall:
+    """Return the call with its placeholders filled in. Raise NotRunnable if its extra is missing."""
     if call.extra and missing_module(call.extra):
         reason = f"the SDK is not installed: pip install 'cogcli[{call.extra}]'"
         raise NotRunnable(reason, skipped=True)
@@ -179,7 +180,7 @@ def _place(call: RuleCall, bench: Bench, elsewhere: str) -> RuleCall:
 
 
 def case_from_rule(rule: RuleCase, bench: Bench) -> Case:
-    """The case of one call of an invoker's rule."""
+    """Return the case of one call of an invoker's rule."""
     elsewhere = Loopback(rule.elsewhere) if rule.elsewhere else None
     server: Loopback | None = None
     if callable(rule.answering):
@@ -196,16 +197,16 @@ def case_from_rule(rule: RuleCase, bench: Bench) -> Case:
         yield from mismatch("requests elsewhere", len(elsewhere.seen) if elsewhere else 0, 0)
 
     answers = RuleAnswers(server, elsewhere=elsewhere)
-    return call_case(bench, rule.call, answers, [expect_no(find_faults)], rule.path)
+    return call_case(bench, rule.call, answers, [expect_no_fault(find_faults)], rule.path)
 
 
 def rule_from_invoker(rule: InvokerRule) -> SelfCheck:
-    """An invoker's rule with its cases."""
+    """Return an invoker's rule with its cases."""
     return SelfCheck(rule.rule, lambda bench: (case_from_rule(case, bench) for case in rule.cases))
 
 
 def check_rule(id: str, rule: SelfCheck, bench: Bench) -> CheckResult:
-    """The result of checking one rule."""
+    """Check one rule and return the result."""
     base = CheckResult(id, PASSED, subject=rule.text)
 
     def check() -> CheckResult:
@@ -225,7 +226,7 @@ def check_rule(id: str, rule: SelfCheck, bench: Bench) -> CheckResult:
 
 
 def mismatch(what: str, found: Any, wanted: Any) -> Iterator[str]:
-    """A fault, unless the two are equal."""
+    """Yield a fault, unless the two are equal."""
     if found != wanted:
         yield f"{what}: found {_short(found)}, expected {_short(wanted)}"
 
@@ -233,7 +234,7 @@ def mismatch(what: str, found: Any, wanted: Any) -> Iterator[str]:
 def error_faults(
     outcome: Outcome, codes: Sequence[str], *, left: bool | None = None
 ) -> Iterator[str]:
-    """Faults of a run that must begin, and end with one of these codes."""
+    """Yield the faults of a run that must begin, and end with one of these codes."""
     error, wanted = outcome.error, " or ".join(codes)
     if outcome.result is None or error is None:
         found = f"refused: {error}" if error else f"no error, outputs {_short(outcome.outputs)}"

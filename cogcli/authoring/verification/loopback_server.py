@@ -1,4 +1,4 @@
-"""A web server in this process, on loopback: it answers by a function and records its requests."""
+"""A web server in this process, on loopback, that answers by a function and records its requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _IDLE: Final = 30.0
 
 
 class Loopback:
-    """The server, listening inside `with` alone. An `answering` that raises gives 500 and a message in `faults`."""
+    """The server, which listens only inside `with`. If `answering` raises, the reply is 500 and
+    `faults` gets a message."""
 
     def __init__(self, answering: Responder, *, host: str = LOOPBACK[0], port: int = 0) -> None:
         self.exchanges: list[tuple[ReceivedRequest, Reply]] = []
@@ -32,12 +33,12 @@ class Loopback:
 
     @property
     def seen(self) -> list[ReceivedRequest]:
-        """The requests so far."""
+        """Return the requests so far."""
         return [seen for seen, _ in self.exchanges]
 
     @property
     def url(self) -> str:
-        """`http://host:port`, without a final slash."""
+        """Return `http://host:port`, without a final slash."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._server.server_address[1]}"
 
@@ -55,10 +56,10 @@ class Loopback:
         self._thread.join()
 
     def reply_to(self, seen: ReceivedRequest) -> Reply:
-        """The reply to a request."""
+        """Return the reply to a request."""
         try:
             reply = self._answering(seen)
-        except Exception as error:  # the other side has to hear something
+        except Exception as error:  # the client needs a reply
             self.faults.append(error)
             reply = Reply(500, {"Content-Type": "text/plain"}, (type(error).__name__.encode(),))
         self.exchanges.append((seen, reply))
@@ -75,7 +76,7 @@ class RefusingPort(Loopback):
 
     @property
     def url(self) -> str:
-        """`http://host:port`, which nothing answers."""
+        """Return `http://host:port`, where nothing answers."""
         return f"http://{self._host}:{self._held.getsockname()[1]}"
 
     def __enter__(self) -> RefusingPort:
@@ -93,7 +94,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores errors of clients that closed their connection."""
+        """Ignore errors of clients that closed their connection."""
 
 
 class _Server6(_Server):
@@ -101,7 +102,7 @@ class _Server6(_Server):
 
 
 def _bind(owner: Loopback, host: str, port: int) -> _Server:
-    """A server on this port, or on a free one if it is in use."""
+    """Return a server on this port, or on a free one if it is in use."""
     cls = _Server6 if ":" in host else _Server
 
     class Handler(_Handler):
@@ -122,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def log_message(self, format: str, *values: Any) -> None:
-        """Prints nothing."""
+        """Print nothing."""
 
     def answer(self) -> None:
         self.close_connection = True
@@ -130,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         length = headers.get("content-length", "0")
         body = self.rfile.read(min(int(length), _LARGEST)) if length.isdigit() else b""
-        # `//x` would be read as a host: what was sent counts.
+        # `//x` would be read as a host, so use the sent text.
         path = parts.path if self.path.startswith(parts.path) else self.path.partition("?")[0]
         reply = self.loopback.reply_to(
             ReceivedRequest(self.command, path, parts.query, headers, body)

@@ -1,5 +1,5 @@
-"""The mock servers that published scenarios name (docs/reference/protocols.md#mocks): POST, replies made
-from the request."""
+"""The mock servers with the names in published scenarios (docs/reference/protocols.md#mocks): POST,
+replies made from the request."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_re
 
 _MOST_WORDS: Final = 20
 
-Made = Callable[[Json], Json]
-"""The reply to a request's JSON object. Raises Unfit."""
+ReplyBuilder = Callable[[Json], Json]
+"""A function that returns the reply to a request's JSON object. It raises Unfit."""
 
 
-class Unfit(Exception):
-    """The request is one that the service refuses."""
+class RefusedRequest(Exception):
+    """The service refuses this request."""
 
 
 def _data_schema_validate(asked: Json) -> Json:
@@ -39,7 +39,7 @@ def _text_summarize(asked: Json) -> Json:
 
 
 def _code_execute(asked: Json) -> Json:
-    """Runs nothing: the reply holds the length of the code."""
+    """Run nothing: the reply contains the length of the code."""
     code = _text(asked, "code")
     return {"result": None, "stdout": f"mock: {len(code)} characters, not run", "stderr": ""}
 
@@ -52,7 +52,7 @@ def _fs_read(asked: Json) -> Json:
 def _agent_route(asked: Json) -> Json:
     agents = asked.get("agents")
     if not isinstance(agents, list) or not agents:
-        raise Unfit("`agents` must be a list with at least one agent")
+        raise RefusedRequest("`agents` must be a list with at least one agent")
     first = agents[0]
     return {"route": first.get("id") if isinstance(first, dict) else first, "confidence": 0.95}
 
@@ -60,11 +60,11 @@ def _agent_route(asked: Json) -> Json:
 def _text(asked: Json, name: str) -> str:
     value = asked.get(name)
     if not isinstance(value, str):
-        raise Unfit(f"`{name}` must be text")
+        raise RefusedRequest(f"`{name}` must be text")
     return value
 
 
-STAND_INS: Final[dict[str, Made]] = {
+STAND_INS: Final[dict[str, ReplyBuilder]] = {
     "data_schema_validate": _data_schema_validate,
     "text_summarize": _text_summarize,
     "code_execute": _code_execute,
@@ -83,8 +83,8 @@ STAND_INS: Final[dict[str, Made]] = {
 }
 
 
-def stand_in(type: str) -> Responder:
-    """A server of one of the types above, on every path."""
+def named_mock(type: str) -> Responder:
+    """Return a server function of one of the types above, for every path."""
     made = STAND_INS[type]
 
     def answering(seen: ReceivedRequest) -> Reply:
@@ -98,14 +98,14 @@ def stand_in(type: str) -> Responder:
             return json_reply({"error": "the body is not a JSON object"}, 400)
         try:
             return json_reply(made(asked))
-        except Unfit as refused:
+        except RefusedRequest as refused:
             return json_reply({"error": str(refused)}, 422)
 
     return answering
 
 
 def canned_replies(replies: tuple[CannedReply, ...]) -> Responder:
-    """A server that gives these replies in turn, then repeats the last."""
+    """Return a server function that sends these replies in turn, then repeats the last."""
     return reply_in_turn([_reply_from(reply) for reply in replies])
 
 

@@ -30,8 +30,10 @@ _BARE: Final = {"version": "1.0.0", "description": "Verified.", "properties": EF
 
 
 def catalog_of_call(call: RuleCall, root: str, *, second: str, gate: str) -> Catalog:
-    """The specs of one call, as loaded from a trusted layer in `root`. `second` is the address of the fallback's
-    service, `gate` that of a gate's; without one there is no such binding."""
+    """Return the specs of one call, as if loaded from a trusted layer in `root`.
+
+    `second` is the address of the fallback's service, `gate` that of a gate's service. Without an
+    address there is no such binding."""
     fallback = {"fallback_binding_id": "second"} if second else {}
     first = _binding(
         "first",
@@ -116,7 +118,7 @@ def _service(call: RuleCall, root: str) -> Service:
 
 
 def _skills(call: RuleCall, names: tuple[str, ...]) -> list[Json]:
-    """The skill that runs, and the nested one."""
+    """Return the skill that runs, and the nested one."""
     if call.nested is None:
         return [_one_step(call, names)]
     inner = {**_one_step(call._replace(config=call.nested), names), "id": INNER}

@@ -27,7 +27,7 @@ _LARGEST: Final = 1024 * 1024
 
 
 def files_in(directory: str) -> list[str]:
-    """The scenario files of a directory, by name; none where there is no directory."""
+    """Return the scenario files of a directory, by name; none if there is no directory."""
     try:
         names = sorted(os.listdir(directory))
     except OSError:
@@ -38,7 +38,8 @@ def files_in(directory: str) -> list[str]:
 
 
 def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
-    """The scenario in a file. `types`: the known types of mock servers. Raises UsageError for any fault."""
+    """Return the scenario in a file. `types`: the known types of mock servers. Raise UsageError for
+    any fault."""
     try:
         with open(path, "rb") as file:
             data = file.read(_LARGEST + 1)
@@ -61,7 +62,7 @@ def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
 
 
 class _ScenarioReader:
-    """Reads the members of one file, with the position of each in its errors."""
+    """Reads the members of one file, and adds their positions to errors."""
 
     def __init__(self, shown: str, data: bytes) -> None:
         self._shown = shown
@@ -146,7 +147,7 @@ class _ScenarioReader:
 
     def _refuse(self, code: str, place: str, said: str, hint: str = "") -> NoReturn:
         at = self._text.find(f'"{place.rpartition(".")[2]}"')
-        line = column = 0  # without an occurrence of the key
+        line = column = 0  # the key does not occur
         if at >= 0:
             line, column = self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
         message = f"scenario `{self._shown}`: {place and f'`{place}`: '}{said}"
@@ -154,7 +155,8 @@ class _ScenarioReader:
 
 
 def _kind_fault(value: Any, wanted: str) -> str:
-    """Why a value is not of a kind; empty if it is. A number must be whole, a text must not be empty."""
+    """Return why a value is not of a kind; empty if it is. A number must be whole, a text must not
+    be empty."""
     if wanted == "any":
         return ""
     if kind_of(value) != wanted or (wanted == "number" and type(value) is not int):

@@ -1,4 +1,4 @@
-"""Test cases of skills as their files declare them (docs/reference/test-case.md#keys)."""
+"""Test cases of skills, as declared in their files (docs/reference/test-case.md#keys)."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ class CaseSource(NamedTuple):
     places: Places
 
     def line(self, number: int) -> str:
-        """A line by its number from 1; empty beyond the last."""
+        """Return a line by its number from 1; empty beyond the last."""
         return "".join(self.text.split("\n")[number - 1 : number]).rstrip("\r")
 
     @property
     def folder(self) -> str:
-        """What the paths of its cases are relative to."""
+        """Return the folder to which the paths in its cases are relative."""
         return os.path.dirname(self.path)
 
 
 class SkillCase(CaseSpec):
-    """A case of a file."""
+    """One case in a file."""
 
     id: str = place(default="")
-    """The skill's id and the name of the file, with the number of the case where there are several."""
+    """The skill's id and the name of the file, with the number of the case if there are several."""
     skill_id: str = place(default="")
     source: CaseSource = place(default=None)
     at: KeyPath = place(default=())
 
     def with_values(self, **members: Any) -> SkillCase:
-        """The same case with other JSON for some of its keys."""
+        """Return the same case with other JSON for some of its keys."""
         places = {name: getattr(self, name) for name in ("id", "skill_id", "source", "at")}
         return SkillCase.of({**self.json, **members}, **places)
 
@@ -57,7 +57,7 @@ class SkillCase(CaseSpec):
         return self.expect.exit_code == OK
 
     def frame_of(self, *path: str | int) -> Frame:
-        """The line of the file with what is at a path of the case."""
+        """Return the line of the file with the value at a path of the case."""
         span = self.source.places.value((*self.at, *path))
         line = self.source.line(span.line)
         one_line = span.line == span.end_line
@@ -70,7 +70,7 @@ class SkillCase(CaseSpec):
 
 
 class CaseFault(NotRunnable):
-    """A case cannot be run as it is written: nothing of it ran."""
+    """A case cannot be run as written; nothing of it ran."""
 
     def __init__(
         self, case: SkillCase, code: str, path: KeyPath, message: str, hint: str = ""
@@ -84,28 +84,28 @@ class CaseFault(NotRunnable):
         super().__init__(problem.summary_line, code, check=check)
 
 
-class ReadCases(NamedTuple):
-    """The cases of one file; none of a file with problems."""
+class CaseFileContent(NamedTuple):
+    """The cases of one file; none if the file has problems."""
 
     cases: tuple[SkillCase, ...]
     problems: tuple[Problem, ...]
 
 
 def skill_folder(path: str) -> str:
-    """The folder of the skill that a case file is beside; empty for a file beside none."""
+    """Return the folder of the skill next to a case file; empty if there is no skill."""
     folder = os.path.dirname(os.path.dirname(path))
     beside = os.path.basename(os.path.dirname(path)) == CASES
     return folder if beside and os.path.isfile(os.path.join(folder, SKILL_FILE)) else ""
 
 
-def read_cases(path: str, shown: str, skill_id: str, protocols: Protocols) -> ReadCases:
-    """The cases in a file. Every problem of it is in the result; nothing is raised."""
+def read_cases(path: str, shown: str, skill_id: str, protocols: Protocols) -> CaseFileContent:
+    """Return the cases in a file, with all its problems in the result. It raises nothing."""
     data, parsed = read_file(path, file=shown)
     if parsed.value is None:
-        return ReadCases((), tuple(parsed.problems))
+        return CaseFileContent((), tuple(parsed.problems))
     checked = check_file("case", parsed.value, parsed.places, shown, protocols)
     if checked.raw is None:
-        return ReadCases((), tuple(checked.problems))
+        return CaseFileContent((), tuple(checked.problems))
     source = CaseSource(path, shown, data.decode("utf-8-sig"), parsed.places)
     stem = os.path.basename(path).removesuffix(".yaml")
     cases = [
@@ -118,4 +118,4 @@ def read_cases(path: str, shown: str, skill_id: str, protocols: Protocols) -> Re
         )
         for at, raw in list_cases(checked.raw)
     ]
-    return ReadCases(tuple(cases), ())
+    return CaseFileContent(tuple(cases), ())

@@ -1,10 +1,9 @@
 """Answers to the calls of a test case, instead of services (docs/reference/test-case.md#stubs).
 
-1. The answers of a capability are grouped by their `when`; the first group whose `when` fits the input of a call
-   answers it. Within a group the answers are given call by call, the last one again and again.
-2. A call that nothing fits fails with `call.rejected`, and is told as `test.unanswered`.
-3. A capability that is not stubbed is called.
-"""
+1. The answers of a capability are grouped by their `when`. The first group whose `when` fits the
+   input answers the call. A group gives its answers call by call and repeats the last one.
+2. A call that fits no group fails with `call.rejected`, and is reported as `test.unanswered`.
+3. A capability without stubs is really called."""
 
 from __future__ import annotations
 
@@ -20,11 +19,13 @@ from cogcli.base.output_diff import SUBSET, differences
 from cogcli.declarations.value_types import Json
 
 UNSENT: Final = ("call.transport", "call.circuit-open", "call.overloaded")
-"""Errors of a stub after which, unless it says `left: true`, the call surely did not happen."""
+"""Errors of a stub after which the call surely did not happen, unless the stub sets `left: true`.
+"""
 
 
 class Stub(NamedTuple):
-    """One answer: checked outputs, or the error object that the call fails with. `number` is its place in the file."""
+    """One answer: checked outputs, or the error object with which the call fails. `number` is its
+    place in the file."""
 
     capability: str
     number: int
@@ -33,7 +34,7 @@ class Stub(NamedTuple):
     error: Json | None
 
     def answer(self) -> Answer:
-        """The answer. Raises RuntimeErrorBase."""
+        """Return the answer. Raise RuntimeErrorBase."""
         if self.error is None:
             return Answer(deep_copy(self.output))
         code = self.error["code"]
@@ -49,15 +50,20 @@ class UnansweredCall(NamedTuple):
     input: Json
 
 
-Recorded = Callable[[Attempt], Answer | RuntimeErrorBase | None]
-"""The outcome of an attempt in a recorded episode; None where that has none."""
+RecordedOutcomes = Callable[[Attempt], Answer | RuntimeErrorBase | None]
+"""A function that returns the outcome of an attempt in a recorded episode; None if the episode has
+none."""
 
 
 class StubbedCalls:
-    """What the attempts of one case go through: `run.prepare.Intercept`. Called from several threads."""
+    """The handler of all attempts of one case: `run.prepare.Intercept`. It is called from several
+    threads."""
 
     def __init__(
-        self, stubs: Iterable[Stub], stubbed: frozenset[str], recorded: Recorded | None = None
+        self,
+        stubs: Iterable[Stub],
+        stubbed: frozenset[str],
+        recorded: RecordedOutcomes | None = None,
     ) -> None:
         self.stubbed = stubbed
         self.unanswered: list[UnansweredCall] = []
@@ -89,7 +95,7 @@ class StubbedCalls:
 
     @property
     def unused(self) -> list[Stub]:
-        """The stubs that answered no call, in order."""
+        """Return the stubs that answered no call, in order."""
         return [stub for stub in self._stubs if not self._given[stub.capability, stub.number]]
 
     def _take(self, attempt: Attempt) -> Stub | Answer | RuntimeErrorBase | None:

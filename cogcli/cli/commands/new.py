@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.authoring.new_specs import api_binding, scenario_file, templates
-from cogcli.authoring.new_specs.new_files import Made
+from cogcli.authoring.new_specs.new_files import NewSpecs
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
@@ -163,7 +163,7 @@ def scenario(
     return _report(context, scenario_file.new_scenario(context.settings, binding, force=force))
 
 
-def _report(context: CommandContext, made: Made, *, again: str | None = None) -> int:
+def _report(context: CommandContext, made: NewSpecs, *, again: str | None = None) -> int:
     """Answer with the files; what to know and the next commands, with the flags `again`, go to stderr."""
     again = context.again if again is None else again
     context.own["created"] = made.files

@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from cogcli.authoring.verification.loopback_server import Loopback
-from cogcli.authoring.verification.named_mocks import STAND_INS, canned_replies, stand_in
+from cogcli.authoring.verification.named_mocks import STAND_INS, canned_replies, named_mock
 from cogcli.base.api_documents.openapi import OpenApiDocument
 from cogcli.declarations.scenario_spec import CannedReply
 from cogcli.protocols.exchange import (
@@ -183,7 +183,7 @@ STOOD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("type", STAND_INS)
 def test_a_stand_in_makes_its_reply_from_the_request(type: str) -> None:
     asked, wanted = STOOD[type]
-    with Loopback(stand_in(type)) as server:
+    with Loopback(named_mock(type)) as server:
         got = ask(server, "POST", "/whatever", asked)
         assert got.status == 200
         assert got.json.items() >= wanted.items()
@@ -192,11 +192,11 @@ def test_a_stand_in_makes_its_reply_from_the_request(type: str) -> None:
 
 
 def test_stand_ins_refuse_what_their_service_would() -> None:
-    with Loopback(stand_in("text_summarize")) as server:
+    with Loopback(named_mock("text_summarize")) as server:
         assert ask(server, "POST", "/", {"text": 1}).status == 422
         long = ask(server, "POST", "/", {"text": " ".join(map(str, range(30)))}).json["summary"]
         assert long.split()[-2:] == ["19", "..."]
-    with Loopback(stand_in("data_schema_validate")) as server:
+    with Loopback(named_mock("data_schema_validate")) as server:
         assert ask(server, "POST", "/", {"data": [], "schema": {}}).json["valid"] is False
 
 
