@@ -114,7 +114,8 @@ def _is_masked(value: Any) -> bool:
 
 
 def _case_text(case: Json, episode: str) -> str:
-    """A case as YAML. Raises UsageError for one with a value that no file may hold, such as a control character."""
+    """Return a case as YAML. Raise UsageError for a value that no file may hold, such as a control
+    character."""
     try:
         return to_yaml(case)
     except UneditableYaml as error:

@@ -94,7 +94,7 @@ class RecordedMessage(Record):
 
 
 def exchange_from_record(record: Mapping[str, Any]) -> ObservedExchange | None:
-    """The exchange in the record of an attempt; None where no request was made."""
+    """Return the exchange in the record of an attempt; None if no request was made."""
     attempt = read_record(AttemptMade, record)
     if not attempt.url:
         return None

@@ -60,12 +60,12 @@ def find_misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
         plain = ready is not None and ready.schema == {"type": "string"}
         return None if plain else _possible_misfit(UNKNOWN, narrow, wide, who)
     if given == {"string"} and "string" not in taken and taken & _SCALAR_TEXT:
-        return _misfit_of_text(wide, narrow, who)
+        return _find_text_misfit(wide, narrow, who)
     return find_misfit(wide, _without_null(narrow), who=who)
 
 
-def _misfit_of_text(wide: Any, narrow: Any, who: str) -> Misfit | None:
-    """The misfit of a text where a number or a boolean is read."""
+def _find_text_misfit(wide: Any, narrow: Any, who: str) -> Misfit | None:
+    """Return the mismatch of a text that is read as a number or a boolean."""
     read = _parse_fixed_text(narrow)
     if read is None:
         return Misfit("W", f"gives text, {who} reads {describe_schema(wide)} out of it")
@@ -73,7 +73,7 @@ def _misfit_of_text(wide: Any, narrow: Any, who: str) -> Misfit | None:
 
 
 def _without_null(narrow: Any) -> Any:
-    """A schema without null; one that says nothing of its type as it is."""
+    """Return a schema without null; unchanged if it does not restrict the type."""
     types = types_of(narrow)
     return drop_null(narrow) if "null" in types and types != _EVERY else narrow
 

@@ -33,7 +33,7 @@ _BEARER: Final = ("oauth2", "openIdConnect")
 
 
 class SecurityScheme(Record):
-    """A security scheme. Its member `in` is read from `json`, as that is a keyword."""
+    """A security scheme. Its member `in`, a keyword of Python, is read from `json`."""
 
     type: str
     scheme: str
@@ -150,7 +150,8 @@ def credentials(document: ApiDocument, service_id: str) -> Credentials:
 
 
 def _header_of(scheme: SecurityScheme) -> tuple[str, str]:
-    """The header that a security scheme uses, and how: `bearer`, `basic` or `key`; empty for any other scheme."""
+    """Return the header of a security scheme, and its form: `bearer`, `basic` or `key`; empty for
+    any other scheme."""
     kind, http_scheme = scheme.type, scheme.scheme.lower()
     if kind == "apiKey" and scheme.json.get("in") == "header":
         return scheme.name, "key" if is_settable(scheme.name) else ""
@@ -160,7 +161,7 @@ def _header_of(scheme: SecurityScheme) -> tuple[str, str]:
 
 
 def _used_schemes(head: ApiHead) -> list[str]:
-    """The names of the schemes that `security` asks for, in the order of the document."""
+    """Return the names of the schemes in `security`, in the order of the document."""
     operations = (part for item in head.paths.values() for part in item.values())
     asked = (each for part in (head, *operations) for each in part.security)
     return list(dict.fromkeys(name for each in asked for name in each))

@@ -39,13 +39,13 @@ def operation_words(document: Json, entry: Entry) -> OperationWords:
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
-    """A text of others as one line in which nothing is hidden."""
+    """Return a foreign text as one line without invisible characters."""
     line = visible(" ".join(text[: 8 * longest].split()))
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
 
 
 def description_of(text: str) -> str:
-    """A text of others as one line that a spec can hold: without the characters that no spec may."""
+    """Return a foreign text as one line without characters that a spec must not contain."""
     return one_line(UNSAFE.sub("", text.replace("\r", " ")))
 
 
@@ -150,7 +150,7 @@ class _Reader:
         return self._read(MediaWords, content.get(name))
 
     def _members(self, name: str, media: MediaWords, said: str = "") -> None:
-        """Add the words about a body or a reply, and about each property that it names at its top."""
+        """Add the texts about a body or a reply, and about each of its top-level properties."""
         self._add(name, media, media.schema, said)
         pending = [media.schema]
         for _ in range(_MOST_PARTS):
@@ -163,7 +163,8 @@ class _Reader:
 
     def _add(self, name: str, holder: MediaWords, raw: Any, said: str = "") -> None:
         schema = self._read(SchemaWords, raw)
-        beside = read_record(SchemaWords, raw).description  # of 3.1, beside a reference
+        # OpenAPI 3.1 allows a description next to a reference.
+        beside = read_record(SchemaWords, raw).description
         texts = (holder.description, beside, schema.description, said)
         self._texts.setdefault(name, next(filter(None, map(description_of, texts)), ""))
         named = self._read(ExampleWords, next(iter(holder.examples.values()), None))

@@ -24,7 +24,7 @@ from cogcli.state.namespaces import look_through
 
 
 def expect_outputs(name: str, wanted: Json, match: str) -> Expectation:
-    """The run ends well, and its outputs match."""
+    """Return the expectation that the run ends well, and that its outputs match."""
 
     def expected(outcome: Outcome) -> list[Check]:
         if outcome.result is None or outcome.result.outputs is None:
@@ -63,7 +63,8 @@ def skill_expectation(case: SkillCase, aliases: Mapping[str, str]) -> Iterator[E
 
 
 def changed_outputs(case: SkillCase, outcome: Outcome) -> Json:
-    """The expected outputs that differ, with the values of the run; those that the run does not have are left out."""
+    """Return the actual values of expected outputs that differ. Outputs that the run does not have
+    are left out."""
     return {
         name: outcome.outputs[name]
         for name, value in case.expect.outputs.items()

@@ -71,7 +71,7 @@ class FailureRule(NamedTuple):
     server: Callable[[Responder], Loopback] = Loopback
     gate: Responder | None = None
     second: bool = False
-    """Whether there is a fallback binding from the start."""
+    """Whether a fallback binding exists from the start."""
     approved: ApprovalAnswer | None = None
     policy: Callable[[], CallPolicy] | None = None
     broken: bool = False

@@ -98,7 +98,7 @@ class _ScenarioReader:
                 self._refuse("input.type", f"{place}headers.{name}", "expected printable text")
 
     def _members(self, raw: Any, place: str, cls: type[Spec]) -> Json:
-        """The members of an object, each of its kind; null is absent."""
+        """Return the members of an object, each of its kind; null counts as absent."""
         if not isinstance(raw, dict):
             self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
         given = {name: value for name, value in raw.items() if value is not None}
@@ -126,7 +126,7 @@ class _ScenarioReader:
                 self._refuse("input.missing", f"{place}{name}", "required, not given")
 
     def _check_limits(self, given: Json, place: str, cls: type[Spec]) -> None:
-        """Refuse a number out of its range, and a word that is none of the choices."""
+        """Refuse a number out of its range, and a word that is not one of the choices."""
         for name, key in shape_of_spec(cls).keys.items():
             if name not in given:
                 continue

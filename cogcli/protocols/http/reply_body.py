@@ -132,7 +132,7 @@ def add_content_json(body: Any, response: Json, masked: Callable[[str], str]) ->
 
 
 def content_indices(response: Json) -> list[int]:
-    """The choices whose answer a response mapping reads as JSON, in order."""
+    """Return the choices whose answer a response mapping reads as JSON, in order."""
     texts = (text for text in response.values() if isinstance(text, str))
     return sorted({int(match[1]) for text in texts if (match := _CONTENT_JSON.fullmatch(text))})
 

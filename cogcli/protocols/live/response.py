@@ -100,8 +100,8 @@ def _missing_output_error(name: str, source: str, body: Any) -> ResponseMappingE
 
 
 def reply_line(record: Json | None, secrets: Secrets) -> str:
-    """Status, size and beginning of the reply in an attempt's record (`CallMeta.to_payload`), masked; empty without
-    one."""
+    """Return status, size and beginning of the reply in an attempt's record, masked; empty without
+    a reply."""
     attempt = read_record(AttemptMade, record)
     if attempt.reply is None:
         return ""

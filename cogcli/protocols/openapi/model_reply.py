@@ -19,7 +19,8 @@ _SCHEMA: Final = ("response_format", "json_schema", "schema")
 
 
 def check_finished(body: Any, response: Json) -> None:
-    """Raise ResponseMappingError `response.missing` where an answer that is read as JSON is not whole."""
+    """Raise ResponseMappingError `response.missing` if an answer that is read as JSON is
+    incomplete."""
     for index in content_indices(response):
         found = find_at(body, ("choices", str(index), "finish_reason"))
         if isinstance(found, str) and found in _CUT_OFF:
@@ -33,7 +34,8 @@ def check_finished(body: Any, response: Json) -> None:
 
 
 def check_schema(sent: Any, body: Any, response: Json) -> None:
-    """Raise ResponseMappingError `response.type` where an answer that is read as JSON breaks the schema sent."""
+    """Raise ResponseMappingError `response.type` if an answer that is read as JSON breaks the
+    requested schema."""
     schema = find_at(sent, _SCHEMA)
     if schema is NOWHERE or not isinstance(schema, dict):
         return
