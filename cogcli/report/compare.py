@@ -25,7 +25,7 @@ _EXCERPT: Final = 18
 _ONE_A_LINE: Final = ("bindings", "decision", "turns")
 
 
-class Side(NamedTuple):
+class ComparedEpisode(NamedTuple):
     """One of the two compared episodes."""
 
     id: str
@@ -54,8 +54,8 @@ class DiffLine(NamedTuple):
 class EpisodeDiff(NamedTuple):
     """All compared items, by area."""
 
-    before: Side
-    after: Side
+    before: ComparedEpisode
+    after: ComparedEpisode
     areas: dict[str, list[DiffLine]]
 
     @property
@@ -69,7 +69,7 @@ class EpisodeDiff(NamedTuple):
         )
 
 
-def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
+def side_of(id: str, status: str, events: Iterable[Event]) -> ComparedEpisode:
     """Return the compared parts of an episode. Its events are read once."""
     fold = History()
     for event in events:
@@ -78,11 +78,11 @@ def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
     specs = object_of(run.start.pins.get("specs")) if run.start else {}
     inputs = run.start.inputs if run.start else {}
     outputs = run.end.outputs if run.end else {}
-    side = Side(id, status, run, inputs, outputs, specs)
+    side = ComparedEpisode(id, status, run, inputs, outputs, specs)
     return side if fold.turns.started is None else _with_turns(side, fold, fold.turns.started)
 
 
-def _with_turns(side: Side, fold: History, started: RunStarted) -> Side:
+def _with_turns(side: ComparedEpisode, fold: History, started: RunStarted) -> ComparedEpisode:
     made, policy = fold.turns.decision, started.policy or {}
     decision: dict[str, Any] = {}
     if made is not None:
@@ -99,7 +99,7 @@ def _with_turns(side: Side, fold: History, started: RunStarted) -> Side:
     )
 
 
-def compare(before: Side, after: Side) -> EpisodeDiff:
+def compare(before: ComparedEpisode, after: ComparedEpisode) -> EpisodeDiff:
     """Return the differences between two episodes."""
     steps = [{step.id: step for step in side.run.own} for side in (before, after)]
     statuses = [{id: step.status for id, step in own.items()} for own in steps]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from cogcli.report.compare import SAME, DiffLine, Side, compare
+from cogcli.report.compare import SAME, ComparedEpisode, DiffLine, compare
 from cogcli.report.humanize import duration
 from cogcli.report.page_values import json_text
 from cogcli.report.styled_text import UNICODE
@@ -30,7 +30,7 @@ class PageComparison(NamedTuple):
     areas: list[tuple[str, list[PageRow]]]
 
 
-def comparison_of(sides: Sequence[Side]) -> PageComparison | None:
+def comparison_of(sides: Sequence[ComparedEpisode]) -> PageComparison | None:
     """Return the comparison of two episodes or more, or None for one."""
     if len(sides) < 2:
         return None
@@ -48,7 +48,7 @@ def comparison_of(sides: Sequence[Side]) -> PageComparison | None:
     return PageComparison([side.id for side in sides], areas)
 
 
-def _run_rows(sides: Sequence[Side]) -> list[PageRow]:
+def _run_rows(sides: Sequence[ComparedEpisode]) -> list[PageRow]:
     rows = {
         "skill": [f"{side.run.skill} {side.run.version}".strip() for side in sides],
         "outcome": [f"{UNICODE.outcome(side.status)} {side.status}" for side in sides],
@@ -61,7 +61,7 @@ def _run_rows(sides: Sequence[Side]) -> list[PageRow]:
 
 
 def _build_row(
-    area: str, name: str, found: list[dict[str, DiffLine]], sides: Sequence[Side]
+    area: str, name: str, found: list[dict[str, DiffLine]], sides: Sequence[ComparedEpisode]
 ) -> PageRow:
     """Return the row of one item. The first episode is the `before` side of each comparison."""
     differs = any(name in lines and lines[name].how != SAME for lines in found)
@@ -76,7 +76,7 @@ def _build_row(
     return PageRow(name, cells, differs)
 
 
-def _render_step(name: str, side: Side, line: DiffLine | None) -> str:
+def _render_step(name: str, side: ComparedEpisode, line: DiffLine | None) -> str:
     step = side.run.steps.get(name)
     if step is None:
         return ""

@@ -114,7 +114,7 @@ class StepPages:
         return PageStep(
             anchor=anchor, id=step.id, name=step.name, uses=step.uses, status=step.status,
             sign=UNICODE.sign(step.status), tone=style_of(step.status), time=duration(step.ms),
-            flow=flow(run, step, UNICODE), facts=list(_facts(step)),
+            flow=flow(run, step, UNICODE), facts=list(_step_facts(step)),
             error=error_text(step.error),
             attempts=[self._attempt(n, each, ended) for n, each in enumerate(step.attempts, start=1)],
             values=[value for value in values if value], decisions=decisions,
@@ -208,7 +208,7 @@ def _matched_rules(payload: PolicyDecided) -> Iterator[tuple[str, str]]:
         yield "would", f"{each.get('rule')}: {each.get('verdict')} (shadow)"
 
 
-def _facts(step: StepHistory) -> Iterator[tuple[str, str]]:
+def _step_facts(step: StepHistory) -> Iterator[tuple[str, str]]:
     pairs = {
         "binding": step.binding + (" (fallback)" if step.fallback else ""),
         "tool": step.tool,

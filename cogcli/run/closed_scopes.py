@@ -59,7 +59,7 @@ class ClosedScopes:
         """Return whether a signal came before this closing event."""
         return self.aborting is not None and (end.seq or 0) > (self.aborting.seq or 0)
 
-    def over(self, run_id: str | None, step_id: str | None) -> Event | None:
+    def find_end(self, run_id: str | None, step_id: str | None) -> Event | None:
         """Return the event that closed this step or a scope around it, or None if the step is still open."""
         while run_id is not None:
             end = self.runs.get(run_id) or self.steps.get((run_id, step_id))

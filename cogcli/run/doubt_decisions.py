@@ -119,7 +119,7 @@ class OpenDoubts:
             )
         return answer_of(decided, attempt.capability_id)
 
-    def open(self, run_id: str, step: str) -> bool:
+    def is_open(self, run_id: str, step: str) -> bool:
         """Return whether a call of this step is in doubt and undecided."""
         log, key = self._log, (run_id, step)
         if key in log.decisions or not log.attempt_in_doubt(run_id, step):

@@ -72,7 +72,7 @@ class LogDispatcher:
 
     def starts_at(self, run_id: str, path: str) -> float | None:
         log, key = self._log, (run_id, path)
-        recorded = log.intents.get(key) or log.closings.get(key) or log.ended.over(run_id, path)
+        recorded = log.intents.get(key) or log.closings.get(key) or log.ended.find_end(run_id, path)
         return self._turn(inf if recorded is None else recorded.seq or 0)
 
     def judged_at(self, run_id: str, path: str) -> float:
@@ -97,7 +97,7 @@ class LogDispatcher:
         )
 
     def ended_at(self, run_id: str, path: str) -> int | None:
-        end = self._log.ended.over(run_id, path)
+        end = self._log.ended.find_end(run_id, path)
         return end.seq if end else None
 
     def is_cut_off(self, run_id: str, path: str) -> bool:
@@ -114,7 +114,7 @@ class LogDispatcher:
         for event in log.repeats.get(key, ()):
             if event.payload["attempt"] > attempt.number:
                 return event.seq
-        closing = log.closings.get(key) or log.ended.over(attempt.run_id, attempt.step_id)
+        closing = log.closings.get(key) or log.ended.find_end(attempt.run_id, attempt.step_id)
         if closing is None and log.result(attempt.run_id, attempt.step_id, attempt.number) is None:
             return None
         return log.answered_at.get(key) or (closing.seq if closing else None)

@@ -199,7 +199,7 @@ class LogIndex:
         return end if is_full else None
 
     @property
-    def stops(self) -> bool:
+    def stops_early(self) -> bool:
         """Whether the log stops before the run's own end: it was interrupted, it waits, or the disk was full."""
         return self.started is not None and self.ended.runs.get(self.root) in (
             None,
@@ -253,7 +253,7 @@ class LogIndex:
         for run_id, path in {**self.closings, **self.answers}:
             gate = StepPath(path or "")
             gone = gate.is_gate_before and (run_id, gate.owner) in self.answered_at
-            if gate.is_gate and not gone and self.ended.over(run_id, gate.owner) is None:
+            if gate.is_gate and not gone and self.ended.find_end(run_id, gate.owner) is None:
                 output = self._find_output((run_id, path))
                 if isinstance(output, dict) and output.get("allowed") is not False:
                     found.append(path or "")
@@ -354,7 +354,7 @@ class LogIndex:
         """Return the number of a step's attempt that has no result but may still get one. 0 if there is none."""
         key = (run_id, step_id)
         begun = self._attempts_begun(key)
-        if not begun or key in self.closings or self.ended.over(run_id, step_id) is not None:
+        if not begun or key in self.closings or self.ended.find_end(run_id, step_id) is not None:
             return 0
         return begun if self.result(run_id, step_id, begun) is None else 0
 

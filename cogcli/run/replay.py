@@ -89,7 +89,7 @@ def replay(
         approvals=approvals.ReplayedApprovals(log.approvals),
     )
     control.attach(engine)
-    engine.waits_in_doubt = log.stops
+    engine.waits_in_doubt = log.stops_early
     plan = engine.plan_of(start_of(started).skill.id)
     try:
         program = agent.program if agent else SKILL

@@ -84,7 +84,7 @@ class ReplaySink:
         self._redactor = redactor
         self.dispatcher = LogDispatcher(log, self._end_unanswered, live=False)
         started = log.started
-        aborting = log.ended.aborting if log.ended.cut_off or not log.stops else None
+        aborting = log.ended.aborting if log.ended.cut_off or not log.stops_early else None
         self._first_rules = started is None or rules_of(started.payload) == FIRST
         self._signal = log.ended.signal if aborting else None
         """The signal that cancelled the recorded run. It cancels the replay at the same place. None if the log stops
@@ -119,8 +119,8 @@ class ReplaySink:
         if attempt is None:
             raise Unanswered
         log, key = self._log, (attempt.run_id, attempt.step_id)
-        end = log.ended.over(*key)
-        if log.stops and (end is None or end is log.full_disk_end):
+        end = log.ended.find_end(*key)
+        if log.stops_early and (end is None or end is log.full_disk_end):
             raise EndOfLog
         if end is None or log.ended.follows_signal(end):
             # Cancelled twice, without a grace period: the answer never came.
@@ -173,7 +173,7 @@ class ReplaySink:
                 or self._is_end_of_waiting_run(draft)
             ):
                 return _event_outside_log(draft)
-            if self._log.stops:
+            if self._log.stops_early:
                 if not self._missing:
                     raise EndOfLog
                 return _event_outside_log(draft)
@@ -234,7 +234,7 @@ class ReplaySink:
     def _is_end_of_waiting_run(self, draft: Draft) -> bool:
         """Return whether this ends a nested run that waited when its root failed. Older logs have no such event."""
         aborted = draft.event_type == "run.terminated" and draft.payload["status"] == "aborted"
-        return aborted and draft.step_id is not None and not self._log.stops
+        return aborted and draft.step_id is not None and not self._log.stops_early
 
     @property
     def _missing(self) -> list[Event]:

@@ -86,7 +86,7 @@ class ResumeSink:
         if self._abort or attempt is None:
             self._cancel(ABORT)
         else:
-            self._repeat_signal(self._log.ended.over(attempt.run_id, attempt.step_id))
+            self._repeat_signal(self._log.ended.find_end(attempt.run_id, attempt.step_id))
         raise Cancelled
 
     def _repeat_signal(self, end: Event | None) -> None:
@@ -108,7 +108,7 @@ class ResumeSink:
         step_id = draft.step_id
         if draft.event_type == "gate.decided" and step_id:
             step_id = StepPath(step_id).owner
-        return self._log.ended.over(draft.run_id, step_id)
+        return self._log.ended.find_end(draft.run_id, step_id)
 
     def _event_after_end(self, draft: Draft, end: Event) -> Event:
         """Return an event outside the log, for a draft in a closed scope. Raises as `append` if the draft starts new

@@ -52,7 +52,7 @@ class Reason(NamedTuple):
     """The reason in two or three words, such as `env OPENAI_API_KEY`."""
 
 
-class Considered(NamedTuple):
+class ConsideredRule(NamedTuple):
     """A rule that was evaluated, its binding if any, and why that was chosen or not."""
 
     rule: str
@@ -87,7 +87,7 @@ class Selection(NamedTuple):
     selection_source: str
     primary_binding_id: str
     required_conformance_profile: str
-    considered: tuple[Considered, ...]
+    considered: tuple[ConsideredRule, ...]
     chain: tuple[ChainLink, ...]
 
     @property

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cogcli.specs.spec_reader import SpecFile
 
 
-class Active(NamedTuple):
+class ActiveChoice(NamedTuple):
     """An entry of `active_bindings.json`. `key` is the capability as written, possibly an alias."""
 
     binding: str
@@ -42,7 +42,7 @@ class Override(NamedTuple):
 class Host(NamedTuple):
     """The host's choices by capability. `files` are the files that were read, with or without errors."""
 
-    active: dict[str, Active] = NOTHING
+    active: dict[str, ActiveChoice] = NOTHING
     overrides: dict[str, Override] = NOTHING
     repeated: tuple[tuple[str, Override], ...] = ()
     """Overrides of a capability that already has one under another of its names."""
@@ -65,7 +65,7 @@ class HostFiles:
 
     def __init__(self, canonical: Callable[[str], str]) -> None:
         self._canonical = canonical
-        self._active: dict[str, Active] = {}
+        self._active: dict[str, ActiveChoice] = {}
         self._overrides: dict[str, Override] = {}
         self._repeated: list[tuple[str, Override]] = []
         self._files: list[str] = []
@@ -79,7 +79,7 @@ class HostFiles:
             self._services.add(loaded.file)
         elif kind == "active":
             for key, binding in raw.items():
-                self._active[self._canonical(key)] = Active(binding, loaded.file, key)
+                self._active[self._canonical(key)] = ActiveChoice(binding, loaded.file, key)
         entries = [] if kind != "overrides" else raw.get("overrides") or []
         for index, entry in enumerate(entries):
             for position, name in enumerate(entry["capabilities"]):

@@ -60,7 +60,7 @@ class AbsentMember(NamedTuple):
     certain: bool = True
 
 
-class Inside(NamedTuple):
+class PathResult(NamedTuple):
     """The result of following a path: the possible shapes, or None if they are unknown.
 
     If no value has a segment, `failed` is the index of that segment and `absent` the reason.
@@ -89,20 +89,20 @@ def shape_of_value(value: Any) -> InnerShape:
     return InnerShape(_TYPE_OF_KIND.get(kind, "any"))
 
 
-def follow(shapes: Sequence[InnerShape], segments: Sequence[str], *, lists: bool) -> Inside:
+def follow(shapes: Sequence[InnerShape], segments: Sequence[str], *, lists: bool) -> PathResult:
     """Return where a path leads in values of any of these shapes. With `lists` it walks lists too."""
     for index, segment in enumerate(segments):
         found = [_find_member(shape, segment, lists=lists) for shape in shapes]
         reached = [each for each in found if isinstance(each, InnerShape)]
         absent = [each for each in found if isinstance(each, AbsentMember)]
         if not found or len(reached) + len(absent) < len(found):
-            return Inside(None)
+            return PathResult(None)
         if not reached:
             known = tuple(dict.fromkeys(name for each in absent for name in each.known))
             certain = all(each.certain for each in absent)
-            return Inside(None, index, AbsentMember(known, absent[0].type, certain))
+            return PathResult(None, index, AbsentMember(known, absent[0].type, certain))
         shapes = reached
-    return Inside(tuple(shapes))
+    return PathResult(tuple(shapes))
 
 
 def element_of(shape: InnerShape) -> InnerShape | None:

@@ -28,7 +28,7 @@ _LONGEST: Final = 2000
 _SHOWN: Final = 72
 
 
-class Plausible(NamedTuple):
+class PlausibleRead(NamedTuple):
     """A part of a text that looks like a read of a value: its offset, its text, and the path in it as written.
 
     `fills` is true for a placeholder, false if the whole text is an expression. `rest` is the text after the path in a
@@ -86,7 +86,9 @@ def _patterns(loops: frozenset[str]) -> _Patterns:
     )
 
 
-def placeholders(text: str, loops: frozenset[str], *, named: bool = False) -> Iterator[Plausible]:
+def placeholders(
+    text: str, loops: frozenset[str], *, named: bool = False
+) -> Iterator[PlausibleRead]:
     """Yield the placeholders of rule 1. With `named` only those with a path in a namespace or with a loop name."""
     if not ("{" in text or "$" in text or "<%" in text):
         return
@@ -95,10 +97,14 @@ def placeholders(text: str, loops: frozenset[str], *, named: bool = False) -> It
         path = next(filter(None, map(found.group, ("double", "dollar", "bare", "single", "tag"))))
         if not named or path.partition(".")[0] in patterns.heads:
             rest = found["rest2"] or found["rest1"] or found["rest3"] or ""
-            yield Plausible(found.start(), found[0], path, fills=found["tag"] is None, rest=rest)
+            yield PlausibleRead(
+                found.start(), found[0], path, fills=found["tag"] is None, rest=rest
+            )
 
 
-def find_plausible(text: str, loops: frozenset[str], *, named: bool = False) -> Plausible | None:
+def find_plausible(
+    text: str, loops: frozenset[str], *, named: bool = False
+) -> PlausibleRead | None:
     """Return the first part of a text that looks like a read of a value, or None for plain text. `named` as in
     `placeholders`."""
     found = next(placeholders(text, loops, named=named), None)
@@ -106,7 +112,7 @@ def find_plausible(text: str, loops: frozenset[str], *, named: bool = False) -> 
         return found
     patterns, whole = _patterns(loops), text.strip()
     if marked := patterns.marked.fullmatch(whole):
-        return Plausible(text.index(whole), whole, marked["path"] or marked["step"])
+        return PlausibleRead(text.index(whole), whole, marked["path"] or marked["step"])
     if not patterns.spaced.search(text):
         return None
     operated = patterns.operated.match(whole)
@@ -117,7 +123,7 @@ def find_plausible(text: str, loops: frozenset[str], *, named: bool = False) -> 
         if operated
         else _find_path_in_expression(whole, patterns.heads)
     )
-    return Plausible(text.index(whole), whole, path, fills=False) if path else None
+    return PlausibleRead(text.index(whole), whole, path, fills=False) if path else None
 
 
 _WORDS: Final = r"(?:and|or|not|in|is|if|else|for|lambda|await)\b"
@@ -165,7 +171,7 @@ def _dotted_path(node: ast.expr, heads: frozenset[str]) -> str:
 
 
 def right_form(
-    text: str, found: Plausible, loops: frozenset[str], meant: Callable[[str], str]
+    text: str, found: PlausibleRead, loops: frozenset[str], meant: Callable[[str], str]
 ) -> str:
     """Return the text to write instead. `meant` returns the reference for a path as written."""
     if not found.fills or (found.found == text.strip() and not found.fallback):

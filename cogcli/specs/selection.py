@@ -18,7 +18,7 @@ from cogcli.specs.binding_chain import (
     BY_NAME,
     CANDIDATE,
     ChainLink,
-    Considered,
+    ConsideredRule,
     Reason,
     Selection,
     SelectionOptions,
@@ -39,7 +39,7 @@ __all__ = [
     "BY_NAME",
     "CANDIDATE",
     "ChainLink",
-    "Considered",
+    "ConsideredRule",
     "Selection",
     "SelectionOptions",
     "named_binding",
@@ -76,7 +76,7 @@ class Explanation(NamedTuple):
     selection is eligible."""
 
     capability_id: str
-    considered: tuple[Considered, ...]
+    considered: tuple[ConsideredRule, ...]
     selection: Selection | None
     error: BindingResolutionError | None
 
@@ -106,14 +106,14 @@ class _Chooser:
         self.options = options
         self.capability = catalog.capability(name)
         self.id = self.capability.id if self.capability else name
-        self.considered: list[Considered] = []
+        self.considered: list[ConsideredRule] = []
         self.listed: tuple[ChainLink, ...] = ()
         """The bindings of a policy that names several, if that policy decides."""
 
     def selection(self) -> Selection:
         """Return the chain that the rules name: the primary binding and its fallbacks. A cycle ends at its start."""
         source, primary = self._decide()
-        chain = self._chain(primary, named=source in BY_NAME)
+        chain = self._build_chain(primary, named=source in BY_NAME)
         needed = conformance_needed(self.capability, self.options)
         return Selection(self.id, source, primary, needed, tuple(self.considered), chain)
 
@@ -140,50 +140,50 @@ class _Chooser:
                 text = f"{file} has errors, so nothing is chosen"
                 raise nothing_named_error(self.id, text, f"cogcli validate {file}", file=file)
 
-    def by_flag(self) -> Considered:
+    def by_flag(self) -> ConsideredRule:
         aliases, binds = self.catalog.aliases, self.options.binds
         names = [self.id, *(alias for alias, target in aliases.items() if target == self.id)]
         flag = next((binds[name] for name in names if name in binds), None)
-        return Considered(
+        return ConsideredRule(
             "flag",
             flag,
             flag is not None,
             "not given" if flag is None else "named on the command line",
         )
 
-    def by_active(self) -> Considered:
+    def by_active(self) -> ConsideredRule:
         active = self.catalog.host.active.get(self.id)
         return _considered_file(
             "active", active.binding if active else None, active.file if active else ""
         )
 
-    def by_policy(self) -> Considered:
+    def by_policy(self) -> ConsideredRule:
         """Return the default binding. If several are listed, return the first eligible one."""
         defaults = self.catalog.defaults
         names, file = defaults.bindings.get(self.id, ()), defaults.files.get(self.id, "")
         if len(names) < 2:
             return self._single_default(next(iter(names), None), file)
-        self.listed = tuple(self._link(name, named=False) for name in names)
+        self.listed = tuple(self._build_link(name, named=False) for name in names)
         chosen = next((link for link in self.listed if link.eligible), None) or next(
             (link for link in self.listed if self._has_eligible_fallback(link)), self.listed[0]
         )
         before = self.listed[: self.listed.index(chosen)]
         passed = "".join(f"; before it `{link.binding_id}`: {link.reason}" for link in before)
-        return Considered("policy", chosen.binding_id, True, f"named in {file}{passed}")
+        return ConsideredRule("policy", chosen.binding_id, True, f"named in {file}{passed}")
 
-    def _single_default(self, name: str | None, file: str) -> Considered:
+    def _single_default(self, name: str | None, file: str) -> ConsideredRule:
         shipped = self.catalog.bindings.get(name or "")
         replaced = (
             shipped and is_shipped_file(self.catalog, file) and name not in self._non_candidates()
         )
         if shipped and replaced and (fault := misfit(self.catalog, shipped)):
-            return Considered("policy", name, False, f"named in {file}, but {fault}")
+            return ConsideredRule("policy", name, False, f"named in {file}, but {fault}")
         return _considered_file("policy", name, file)
 
     def _has_eligible_fallback(self, link: ChainLink) -> bool:
-        return any(each.eligible for each in self._chain(link.binding_id, named=False))
+        return any(each.eligible for each in self._build_chain(link.binding_id, named=False))
 
-    def by_override(self) -> Considered:
+    def by_override(self) -> ConsideredRule:
         """Return the binding of an override. Raise BindingResolutionError `binding.none` for a service without a
         binding."""
         override = self.catalog.host.overrides.get(self.id)
@@ -194,21 +194,21 @@ class _Chooser:
         if name is None:
             reason = f"{file} names service `{service}`, which has no binding for it"
             if override.prefers:
-                return Considered("override", None, False, reason)
+                return ConsideredRule("override", None, False, reason)
             hint = f"add a binding on `{service}`, or write mode: prefer"
             raise nothing_named_error(self.id, reason, hint, file=file)
         if override.prefers:
-            link = self._link(name, named=True)
+            link = self._build_link(name, named=True)
             if not link.eligible:
-                return Considered(
+                return ConsideredRule(
                     "override", name, False, f"preferred in {file}, but {link.reason}"
                 )
         on = "" if override.binding else f" as the binding on service `{service}`"
-        return Considered(
+        return ConsideredRule(
             "override", name, True, f"{'preferred' if override.prefers else 'named'} in {file}{on}"
         )
 
-    def by_prefer(self) -> Considered:
+    def by_prefer(self) -> ConsideredRule:
         """Return the binding on the first preferred service with an eligible one."""
         first, why = None, []
         for service in self.options.prefer:
@@ -216,19 +216,19 @@ class _Chooser:
             if name is None:
                 why.append(f"service `{service}` is preferred, but has no binding for it")
                 continue
-            link = self._link(name, named=False)
+            link = self._build_link(name, named=False)
             if link.eligible:
-                return Considered("prefer", name, True, f"service `{service}` is preferred")
+                return ConsideredRule("prefer", name, True, f"service `{service}` is preferred")
             first = first or name
             why.append(f"service `{service}` is preferred, but {link.reason}")
-        return Considered("prefer", first, False, "; ".join(why))
+        return ConsideredRule("prefer", first, False, "; ".join(why))
 
-    def by_only(self) -> Considered:
+    def by_only(self) -> ConsideredRule:
         ids = self._non_candidates()
         if len(ids) == 1:
-            return Considered("only", ids[0], True, "the only one")
+            return ConsideredRule("only", ids[0], True, "the only one")
         reason = f"there are {len(ids)}: {', '.join(ids)}" if ids else "there is none"
-        return Considered("only", None, False, reason)
+        return ConsideredRule("only", None, False, reason)
 
     def _non_candidates(self) -> list[str]:
         """Return the bindings except candidates.
@@ -245,19 +245,19 @@ class _Chooser:
             name for name in ids if not misfit(self.catalog, self.catalog.bindings[name])
         ] or ids
 
-    def _chain(self, primary: str, *, named: bool) -> tuple[ChainLink, ...]:
+    def _build_chain(self, primary: str, *, named: bool) -> tuple[ChainLink, ...]:
         """Return a binding and its fallbacks. `named` is whether a rule names this very binding."""
         chain: list[ChainLink] = []
         name: str | None = primary
         while name is not None and all(link.binding_id != name for link in chain):
-            chain.append(self._link(name, named=named and not chain))
+            chain.append(self._build_link(name, named=named and not chain))
             if self.options.no_fallback:
                 break
             binding = self.catalog.bindings.get(name)
             name = binding.fallback if binding and binding.capability == self.id else None
         return tuple(chain)
 
-    def _link(self, name: str, *, named: bool) -> ChainLink:
+    def _build_link(self, name: str, *, named: bool) -> ChainLink:
         binding = self.catalog.bindings.get(name)
         if binding is None:
             reason = unknown_binding_reason(self.catalog, self.id, name, self.options)
@@ -275,12 +275,12 @@ class _Chooser:
         return ChainLink(name, binding.service, binding.conformance, tuple(found))
 
 
-def _considered_file(rule: str, binding: str | None, file: str) -> Considered:
+def _considered_file(rule: str, binding: str | None, file: str) -> ConsideredRule:
     reason = "names none" if binding is None else f"named in {file}"
-    return Considered(rule, binding, binding is not None, reason)
+    return ConsideredRule(rule, binding, binding is not None, reason)
 
 
-_RULES: Final[dict[str, Callable[[_Chooser], Considered]]] = {
+_RULES: Final[dict[str, Callable[[_Chooser], ConsideredRule]]] = {
     "flag": _Chooser.by_flag,
     "active": _Chooser.by_active,
     "override": _Chooser.by_override,

@@ -45,14 +45,14 @@ class SearchField(NamedTuple):
     weight: float
 
 
-class Hits(NamedTuple):
+class SearchHits(NamedTuple):
     """The keys of the matching texts, the best first. If there are none, similar words."""
 
     keys: tuple[str, ...]
     near: tuple[str, ...] = ()
 
 
-def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> Hits:
+def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> SearchHits:
     """Return the texts that match these words. A key that is among the words comes first."""
     asked = stems(" ".join(words))
     weights = {key: weight.value for key, weight in weigh(asked, texts).items()}
@@ -63,7 +63,7 @@ def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> 
         key=lambda key: (-weights[key], key),
     )
     found = tuple(dict.fromkeys((*exact, *ranked)))
-    return Hits(found, () if found else _find_near(words, texts))
+    return SearchHits(found, () if found else _find_near(words, texts))
 
 
 def stems(text: str) -> list[str]:

@@ -174,7 +174,7 @@ BUGS = (
     Bug(
         "what was closed without an answer called again",
         "run/log_dispatcher.py",
-        "        closing = log.closings.get(key) or log.ended.over(attempt.run_id, attempt.step_id)\n",
+        "        closing = log.closings.get(key) or log.ended.find_end(attempt.run_id, attempt.step_id)\n",
         "        closing = log.closings.get(key)\n",
         test="unit/run/test_log_dispatcher.py -k never_made",
     ),

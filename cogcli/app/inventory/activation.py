@@ -19,7 +19,7 @@ from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.host_layout import ACTIVE_FILE
-from cogcli.specs.host_overrides import Active
+from cogcli.specs.host_overrides import ActiveChoice
 from cogcli.specs.layers import HOST_FOLDER
 from cogcli.specs.selection import CANDIDATE, named_binding
 from cogcli.specs.selection_errors import ineligible_error
@@ -61,7 +61,10 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     settings.inside(path)
     before = explain_choice(catalog, id, selection_options(settings)).body
     _require_sound(
-        catalog, id, Active(binding, settings.display_path(path), id), selection_options(settings)
+        catalog,
+        id,
+        ActiveChoice(binding, settings.display_path(path), id),
+        selection_options(settings),
     )
     aliases = [alias for alias, target in catalog.aliases.items() if target == id]
     with keep_trust(settings) as note:
@@ -78,7 +81,7 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
 
 
 def _require_sound(
-    catalog: Catalog, capability: str, active: Active, given: SelectionOptions
+    catalog: Catalog, capability: str, active: ActiveChoice, given: SelectionOptions
 ) -> None:
     """Raise if a host file is unreadable, if the binding could not be called, or if it has
     problems.

@@ -42,7 +42,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.eligibility import path_of_variable, reasons, variables_of
 from cogcli.specs.host_layout import ACTIVE_FILE, layout_of
-from cogcli.specs.host_overrides import Active
+from cogcli.specs.host_overrides import ActiveChoice
 from cogcli.specs.layers import (
     BUILT_IN,
     HOST,
@@ -498,7 +498,7 @@ class _Proposal:
     def _needs(self, choices: Mapping[str, Remark], variables: Iterable[str]) -> MissingNeeds:
         """Return the needs of skills that remain with the choices made and the variables set."""
         host = self.catalog.host
-        active = host.active | {id: Active(each.text, "", id) for id, each in choices.items()}
+        active = host.active | {id: ActiveChoice(each.text, "", id) for id, each in choices.items()}
         chosen = self.catalog._replace(host=host._replace(active=active))
         environ = {**self.settings.environ, **dict.fromkeys(variables, "set")}
         options: SelectionOptions = self.options._replace(environ=environ)

@@ -85,7 +85,7 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
         return output
     except (Cancelled, CallTimeoutError):
         doubts = record.run.engine.doubts
-        if doubts is None or not doubts.open(record.run_id, record.path):
+        if doubts is None or not doubts.is_open(record.run_id, record.path):
             raise
         # Cancelled while in doubt: a closing event would hide that the call may have happened.
         record.note_effect()
@@ -274,7 +274,7 @@ def _try_once(
         key = record.idempotency_key
         record.idempotency_key = yield from doubts.settle(run, record.path, key, capability, number)
         shield(False)
-        if not doubts.open(record.run_id, record.path):
+        if not doubts.is_open(record.run_id, record.path):
             yield from _acquire_slot(run)  # the probe has released the slot
     has_effect = capability.effect == "effect"
     cancel = Cancellation()

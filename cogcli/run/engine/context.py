@@ -50,7 +50,7 @@ class Doubts(Protocol):
         call: `key`, or another one if the service closed `key`. A probe is called as a governed call."""
         ...
 
-    def open(self, run_id: str, step: str) -> bool:
+    def is_open(self, run_id: str, step: str) -> bool:
         """Return whether the log has an undecided call of this step that may have happened."""
         ...
 

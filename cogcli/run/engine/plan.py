@@ -148,7 +148,7 @@ def _build_planned_step(
     config = step.config
     loop = step.loop_names
 
-    def target_of(uses: str) -> StepTarget:
+    def build_target(uses: str) -> StepTarget:
         skill_id = uses.removeprefix("skill:") if uses.startswith("skill:") else ""
         contract: Capability | Skill = skills[skill_id] if skill_id else capabilities[uses]
         capability = contract if isinstance(contract, Capability) else None
@@ -157,9 +157,9 @@ def _build_planned_step(
     named = (
         config.router.cases if config.router else config.scatter.targets if config.scatter else {}
     )
-    targets = {name: target_of(uses) for name, uses in named.items()}
+    targets = {name: build_target(uses) for name, uses in named.items()}
     only = config.router.default if config.router else None if config.scatter else step.uses
-    target = target_of(only) if only else None
+    target = build_target(only) if only else None
     called = (*((target,) if target else ()), *targets.values())
     first = called[0].capability if called else None
     produces = _find_produced_fields(step, called, targets)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from cogcli.base.problems import KeyPath, Severity, list_known, suggest_path
-from cogcli.specs.inner_shapes import Inside
+from cogcli.specs.inner_shapes import PathResult
 from cogcli.specs.problem_report import Details, ProblemReport
 
 
@@ -15,7 +15,7 @@ def report_absent(
     place: KeyPath,
     path: Sequence[str],
     start: int,
-    inside: Inside,
+    inside: PathResult,
     severity: Severity = "E",
     **details: Unpack[Details],
 ) -> None:

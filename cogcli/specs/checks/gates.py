@@ -21,7 +21,7 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
     """Report gates that do not exist, do not answer `allowed`, have effects, cannot be called, or form a cycle."""
     catalog = context.catalog
 
-    def gates_of(id: str) -> list[str]:
+    def find_gates(id: str) -> list[str]:
         found = (catalog.capability(gate.capability) for gate in catalog.capabilities[id].gates)
         return [called.id for called in found if called]
 
@@ -46,7 +46,7 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
         elif called.effect != "none":
             report.error("gate.effects", (), f"has effect class {called.effect}, expected none")
         _check_inputs(capability, called, gate, report, post=path[1] == GATES[1])
-        cycle = shortest_cycle(capability.id, gates_of, first=[called.id])
+        cycle = shortest_cycle(capability.id, find_gates, first=[called.id])
         if cycle:
             report.error("gate.cycle", (), f"cycle {' -> '.join(cycle)}")
 

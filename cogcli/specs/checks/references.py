@@ -13,7 +13,7 @@ from cogcli.base.problems import Severity, did_you_mean, suggest_path
 from cogcli.base.refs import READABLE, WORKING_SLOTS, WRITABLE, Reference, Target
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.skill_spec import Skill
-from cogcli.specs.plausible_syntax import Plausible, find_plausible, right_form
+from cogcli.specs.plausible_syntax import PlausibleRead, find_plausible, right_form
 from cogcli.specs.problem_report import TextFault
 from cogcli.specs.step_values import reference_of
 
@@ -44,7 +44,9 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
     return None
 
 
-def plausible_fault(text: str, found: Plausible, skill: Skill, loops: frozenset[str]) -> TextFault:
+def plausible_fault(
+    text: str, found: PlausibleRead, skill: Skill, loops: frozenset[str]
+) -> TextFault:
     """Return `ref.text`: the fault of a literal text that contains an apparent reference."""
 
     def meant(path: str) -> str:

@@ -27,7 +27,7 @@ _ROUNDS: Final = {
 }
 
 
-class Called(NamedTuple):
+class ResolvedTarget(NamedTuple):
     """One target of a step: its name, its path below the step, and its spec, or None if that is unknown."""
 
     name: str
@@ -42,7 +42,7 @@ class Interface(NamedTuple):
     target of a collecting scatter, by name.
     """
 
-    called: tuple[Called, ...]
+    called: tuple[ResolvedTarget, ...]
     complete: bool
     inputs: Fields
     outputs: Fields
@@ -156,7 +156,7 @@ def interface_of(catalog: Catalog, step: Step) -> Interface:
     for path, name in targets_of(step):
         nested = name.startswith(NESTED)
         spec = catalog.skills.get(name[len(NESTED) :]) if nested else catalog.capability(name)
-        called.append(Called(name, path, spec))
+        called.append(ResolvedTarget(name, path, spec))
     known = [entry.spec for entry in called if entry.spec is not None]
     # A gate may skip the step.
     degrades = any(
@@ -175,7 +175,7 @@ def interface_of(catalog: Catalog, step: Step) -> Interface:
     )
 
 
-def _find_results(step: Step, called: Sequence[Called]) -> dict[str, Fields]:
+def _find_results(step: Step, called: Sequence[ResolvedTarget]) -> dict[str, Fields]:
     scatter = step.config.scatter
     if scatter is None or scatter.merge != "collect":
         return {}

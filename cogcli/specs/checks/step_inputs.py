@@ -16,7 +16,7 @@ from cogcli.specs.checks.references import (
 )
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.fields import fit_values
-from cogcli.specs.plausible_syntax import Plausible, find_plausible, placeholders
+from cogcli.specs.plausible_syntax import PlausibleRead, find_plausible, placeholders
 from cogcli.specs.step_values import (
     TextSlot,
     ValuePart,
@@ -145,7 +145,7 @@ def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
     places = [slot.offset for slot in slots]
     odd = [each for each in placeholders(text, step.loops, named=True) if each.offset not in places]
     if odd or reference_of(text, step.loops):
-        found = odd[0] if odd else Plausible(0, text, text)
+        found = odd[0] if odd else PlausibleRead(0, text, text)
         message = f"`{found.found}` is not filled in"
         hint = f"write ${{{meant_reference(found.path, step.skill, step.loops)}}}"
         step.report.error("ref.text", path, message, hint=hint, within=(text, found.offset))

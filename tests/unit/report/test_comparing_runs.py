@@ -7,7 +7,7 @@ from typing import Any
 from fakes.risk_review import Log, risk_review
 
 from cogcli.declarations.envelope import Event
-from cogcli.report.compare import Side, compare, comparison_object, lines, side_of
+from cogcli.report.compare import ComparedEpisode, compare, comparison_object, lines, side_of
 from cogcli.report.styled_text import UNICODE, plain_text, width
 
 
@@ -146,7 +146,7 @@ def test_programs_get_what_differs_by_area() -> None:
 
 
 def test_results_taken_over_are_no_difference_in_inputs_or_bindings() -> None:
-    def side(*, reused: bool) -> Side:
+    def side(*, reused: bool) -> ComparedEpisode:
         log = Log()
         log.add(0, "run.started", "start", {"skill": {"id": "a.b"}})
         if not reused:

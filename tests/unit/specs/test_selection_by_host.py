@@ -8,7 +8,7 @@ import pytest
 from test_binding_selection import NONE, binding, catalog, refused, service
 
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.host_overrides import Active, Host, Override
+from cogcli.specs.host_overrides import ActiveChoice, Host, Override
 from cogcli.specs.selection import BY_NAME, RULES, SelectionOptions, select
 
 NEEDY = service("needy", base_url="https://a.example", auth_ref="TOKEN")
@@ -23,7 +23,7 @@ def hosted(
     found: Catalog, *, active: str | None = None, overridden: Override | None = None, **more: Any
 ) -> Catalog:
     host = Host(
-        {"a.b": Active(active, "active_bindings.json", "a.b")} if active else {},
+        {"a.b": ActiveChoice(active, "active_bindings.json", "a.b")} if active else {},
         {"a.b": overridden} if overridden else {},
     )
     return found._replace(host=host, **more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.specs.word_search import Hits, SearchField, search, stem, stems
+from cogcli.specs.word_search import SearchField, SearchHits, search, stem, stems
 
 
 def texts(**fields: str) -> dict[str, list[SearchField]]:
@@ -71,11 +71,11 @@ def test_a_key_that_is_asked_for_comes_first() -> None:
 
 def test_where_nothing_is_found_near_words_are_told() -> None:
     found = texts(a="a summary of tables")
-    assert search(["sumary"], found) == Hits((), ("summary",))
-    assert search(["xylograph"], found) == Hits(())
-    assert search(["?"], found) == Hits(())
-    assert search(["what", "is"], found) == Hits(())
-    assert search(["summary"], {}) == Hits(())
+    assert search(["sumary"], found) == SearchHits((), ("summary",))
+    assert search(["xylograph"], found) == SearchHits(())
+    assert search(["?"], found) == SearchHits(())
+    assert search(["what", "is"], found) == SearchHits(())
+    assert search(["summary"], {}) == SearchHits(())
 
 
 def test_the_order_does_not_depend_on_that_of_the_texts() -> None:
