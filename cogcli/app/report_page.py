@@ -27,11 +27,11 @@ from cogcli.episode.log_reader import Warn
 from cogcli.episode.manifest import manifest_files
 from cogcli.episode.refusals import open_episode
 from cogcli.episode.verify.check import LEVELS, VOUCHED
-from cogcli.report.compare import side_of
+from cogcli.report.compare import read_side
 from cogcli.report.html import html_page
 from cogcli.report.lineage import declared_places
 from cogcli.report.page import PageSource, page_of
-from cogcli.report.page_comparison import comparison_of
+from cogcli.report.page_comparison import compare_all
 from cogcli.report.unfinished_runs import unfinished_state
 
 _SOUND = ("unfinished", "consistent", *VOUCHED)
@@ -84,8 +84,11 @@ def report_page(sources: Sequence[PageSource]) -> bytes:
         ],
         version=__version__,
         events=sum(len(source.events) for source in sources),
-        comparison=comparison_of(
-            [side_of(each.name, each.fault_status or each.status, each.events) for each in sources]
+        comparison=compare_all(
+            [
+                read_side(each.name, each.fault_status or each.status, each.events)
+                for each in sources
+            ]
         ),
     )
 

@@ -165,7 +165,7 @@ def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, Any]) -> Pr
     settings = Settings({"registry": [root]}, home, base=bench.directory)
     registry = open_registry(settings)
     if start.capability:
-        registry.about(start.capability)
+        registry.reach_capability(start.capability)
     request = RunRequest(start.skill, dict(inputs), RunOptions(frame=dict(start.frame)))
     return prepare(registry.reach(start.skill), request, settings.environ)
 

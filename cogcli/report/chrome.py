@@ -17,7 +17,7 @@ _MOST_LANES: Final = 256
 
 def chrome(trace: Trace) -> dict[str, Any]:
     """Return the object that `chrome://tracing` and ui.perfetto.dev open."""
-    lanes = lanes_of(trace.spans)
+    lanes = assign_lanes(trace.spans)
     names = [_metadata_event("process_name", 0, "cogcli")]
     count = max(lanes.values(), default=-1) + 1
     names += [_metadata_event("thread_name", lane, f"lane {lane}") for lane in range(count)]
@@ -43,7 +43,7 @@ def chrome(trace: Trace) -> dict[str, Any]:
     }
 
 
-def lanes_of(spans: list[TraceSpan]) -> dict[str, int]:
+def assign_lanes(spans: list[TraceSpan]) -> dict[str, int]:
     """Return the lane of each span, numbered from 0."""
     placed: dict[str, int] = {}
     under_way: list[list[TraceSpan]] = []

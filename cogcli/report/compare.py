@@ -69,7 +69,7 @@ class EpisodeDiff(NamedTuple):
         )
 
 
-def side_of(id: str, status: str, events: Iterable[Event]) -> ComparedEpisode:
+def read_side(id: str, status: str, events: Iterable[Event]) -> ComparedEpisode:
     """Return the compared parts of an episode. Its events are read once."""
     fold = History()
     for event in events:

@@ -30,7 +30,7 @@ class PageComparison(NamedTuple):
     areas: list[tuple[str, list[PageRow]]]
 
 
-def comparison_of(sides: Sequence[ComparedEpisode]) -> PageComparison | None:
+def compare_all(sides: Sequence[ComparedEpisode]) -> PageComparison | None:
     """Return the comparison of two episodes or more, or None for one."""
     if len(sides) < 2:
         return None

@@ -16,7 +16,7 @@ from cogcli.report.graph import GraphView
 from cogcli.report.humanize import count_of, duration
 from cogcli.report.layering import Layering, lay_out
 from cogcli.report.styled_text import UNICODE, style_of
-from cogcli.report.timeline import Bar, label_of, unit_of
+from cogcli.report.timeline import Bar, choose_tick_unit, label_of
 
 _CELL: Final = 7.3
 """The largest width of one text column in pixels. An SVG cannot measure its text."""
@@ -184,7 +184,7 @@ def timeline_svg(
     in the right one.
     """
     total = max(1, total, *(bar.end_ms for bar in bars[:MOST_BARS]))
-    unit = unit_of(total)
+    unit = choose_tick_unit(total)
     shown = bars[:MOST_BARS]
     bottom = len(shown) * _ROW + 24
     drawn = []

@@ -178,7 +178,7 @@ def _choose_axis(total: int, room: int | None, tick: int) -> _Axis | None:
     """Return the axis of a run, or None if it does not fit."""
     if room is not None and room < _LEAST:
         return None
-    unit = unit_of(total)
+    unit = choose_tick_unit(total)
     if room is not None:
         while tick > 1 and -(-total * tick // unit) > room:
             tick -= 1
@@ -186,7 +186,7 @@ def _choose_axis(total: int, room: int | None, tick: int) -> _Axis | None:
     return _Axis(unit, tick, columns if room is None else min(columns, room))
 
 
-def unit_of(total: int) -> int:
+def choose_tick_unit(total: int) -> int:
     """Return the time between two ticks, with at most five ticks: 1, 2 or 5 times a power of ten, in milliseconds."""
     units = (step * 10**zeros for zeros in count() for step in (1, 2, 5))
     found: int = next(unit for unit in units if total <= unit * _TICKS)

@@ -136,7 +136,7 @@ def launch(
             max_workers=options.max_workers,
             is_agent=prepared.agent is not None,
         )
-        engine = engine_of(
+        engine = build_engine(
             prepared.catalog,
             sink=journal,
             runner=InterceptedRunner(runner, intercept) if intercept else runner,
@@ -210,7 +210,7 @@ def run_engine(
     return finished
 
 
-def engine_of(
+def build_engine(
     catalog: Catalog,
     *,
     effects: Mapping[str, Any] | None = None,
@@ -233,7 +233,7 @@ def engine_over_log(
     other arguments of Engine."""
     start = start_of(started)
     effects = start.effects or None
-    engine = engine_of(
+    engine = build_engine(
         catalog,
         options=options_from_log(started.payload),
         taken_over=log.reused,

@@ -522,13 +522,13 @@ def index_events(directory: Path, events: Sequence[Event], foreign: Iterable[Eve
 
 def require_known_payload(directory: Path, event: Event) -> None:
     """Raise EnvironmentRefusal `episode.unreadable` for an event whose payload does not fit its type."""
-    from cogcli.run.recorded_start import problem_of_recorded
+    from cogcli.run.recorded_start import find_recorded_problem
 
     kind = event.event_type or ""
     row = EVENT_TYPES.get(kind)
     if row is None:
         return
-    problem = problem_of_recorded(kind, event.payload)
+    problem = find_recorded_problem(kind, event.payload)
     if row.phase and row.phase != event.phase:
         problem = f"its phase is `{event.phase:.40}`"
     if problem:

@@ -50,7 +50,7 @@ def _limited_hint(type: OptionType, hint: Any) -> Any:
     return hint
 
 
-def problem_of_recorded(event_type: str, payload: Any) -> str | None:
+def find_recorded_problem(event_type: str, payload: Any) -> str | None:
     """Return the defect of a recorded payload of a known event type, in one line, or None."""
     problem = problem_of(event_type, payload)
     if problem or event_type != "run.started":

@@ -12,7 +12,7 @@ from cogcli.base.scratch import scratch_folder
 from cogcli.declarations.capability_spec import Capability
 from cogcli.run.effects import IN_DOUBT, Effect
 from cogcli.run.engine.doubt import DoubtResolution
-from cogcli.run.engine.probe import is_promise, resolution_of
+from cogcli.run.engine.probe import is_promise, parse_probe_reply
 from cogcli.run.launch import launch
 from cogcli.run.prepare import PreparedRun, RunEnvironment, one_step_skill, prepare_one_step
 from cogcli.run.rerun import Reuse
@@ -68,4 +68,4 @@ def _ask_probe(
         result = launch(environment._replace(runs_dir=runs_dir), run)
     if result.status != "ok":
         return None
-    return resolution_of(capability, capability.probe, result.outputs or {})
+    return parse_probe_reply(capability, capability.probe, result.outputs or {})

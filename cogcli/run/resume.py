@@ -65,7 +65,7 @@ from cogcli.specs.checks import check
 from cogcli.specs.checks.packs import check_agent
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service_variables import with_recorded_variables
-from cogcli.specs.stricter import stricter_of
+from cogcli.specs.stricter import merge_stricter
 from cogcli.state.reducer import rebuild
 
 
@@ -323,7 +323,7 @@ class _Resumption(NamedTuple):
                 hint="restore them, or continue with --allow-changed-specs",
             )
         if changed:
-            catalog = catalog._replace(capabilities=stricter_of(catalog.capabilities, pinned))
+            catalog = catalog._replace(capabilities=merge_stricter(catalog.capabilities, pinned))
         options = options_from_log(started.payload)
         selected = {} if changed else recorded_chains(started)
         # A recorded binding counts as the user's choice: no other binding replaces it.

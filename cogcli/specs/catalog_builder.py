@@ -20,7 +20,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.catalog import Catalog, Defaults, Shadow, names_of
-from cogcli.specs.extends import chain_of, check_chain, fold_chain
+from cogcli.specs.extends import check_chain, fold_chain, follow_bases
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.host_overrides import HostFiles
 from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout
@@ -229,7 +229,7 @@ class CatalogBuilder:
         own = self._load_capability_file(id)
         if own is None:
             return None
-        chain = chain_of(own, self._load_capability_file, self.canonical)
+        chain = follow_bases(own, self._load_capability_file, self.canonical)
         report = ProblemReport(own.file, self._reader.places, subject=f"capability `{own.id}`")
         check_chain(chain, report, lambda: [place.id for place in self.files("capability")])
         self.problems += report.problems
@@ -372,7 +372,7 @@ class CatalogBuilder:
             for before in map(self._reader.load, earlier):
                 if before.raw:
                     # Bases that do not load are left out.
-                    bases = chain_of(before, self._load_capability_file, self.canonical)
+                    bases = follow_bases(before, self._load_capability_file, self.canonical)
                     raw = {"inputs": None, "outputs": None, **fold_chain(bases.files)}
                     replaced = Capability.of(raw, file=before.file)
                     self.specs.replaced[id] = (*self.specs.replaced.get(id, ()), replaced)

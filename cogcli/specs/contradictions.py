@@ -16,7 +16,7 @@ from cogcli.specs.catalog import Catalog
 _CODES: Final = frozenset(("flow.type", "yaml.duplicate-key"))
 
 
-def weigh(problem: Problem, catalog: Catalog) -> Problem:
+def soften_contradiction(problem: Problem, catalog: Catalog) -> Problem:
     """Return the problem, as a warning if it concerns types that a skill of a lenient root declares."""
     if problem.code == "flow.type" and problem.severity == "E" and problem.file in catalog.lenient:
         return problem._replace(severity="W")

@@ -18,7 +18,7 @@ from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.service import is_shipped
 from cogcli.specs.service_variables import address_fault, lacking_variables
-from cogcli.specs.shipped_fit import is_shipped_gate, misfit
+from cogcli.specs.shipped_fit import explain_shipped_misfit, is_shipped_gate
 from cogcli.specs.shipped_functions import BEHIND_WALL, FETCH_PAGE, OPEN_FUNCTIONS
 
 _TRUST: Final = "trust the project: cogcli config trust"
@@ -111,7 +111,7 @@ def _conformance_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def _shipped_fit_reasons(call: _Call) -> Iterator[Reason]:
-    if fault := misfit(call.catalog, call.binding):
+    if fault := explain_shipped_misfit(call.catalog, call.binding):
         yield Reason("binding.ineligible", fault, "write a binding of your own for it")
 
 

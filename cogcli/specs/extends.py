@@ -36,7 +36,7 @@ class ExtendsChain(NamedTuple):
     fault: tuple[str, str] | None = None
 
 
-def chain_of(
+def follow_bases(
     own: SpecFile, find: Callable[[str], SpecFile | None], canonical: Callable[[str], str]
 ) -> ExtendsChain:
     """Return the chain that starts at a capability's file.

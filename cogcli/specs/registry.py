@@ -129,7 +129,7 @@ class Registry:
                 called += capabilities_of(skill)
         return self._load_closure(builder, called)
 
-    def about(self, name: str) -> Catalog:
+    def reach_capability(self, name: str) -> Catalog:
         """Return the closure of one capability, by id or alias: gates, all their bindings and services.
 
         Raise CapabilityNotFoundError if no layer has a file for it. A file with errors is in `broken`.

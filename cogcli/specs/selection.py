@@ -33,7 +33,7 @@ from cogcli.specs.selection_errors import (
     other_capability_reason,
     unknown_binding_reason,
 )
-from cogcli.specs.shipped_fit import is_shipped_file, misfit
+from cogcli.specs.shipped_fit import explain_shipped_misfit, is_shipped_file
 
 __all__ = [
     "BY_NAME",
@@ -176,7 +176,7 @@ class _Chooser:
         replaced = (
             shipped and is_shipped_file(self.catalog, file) and name not in self._non_candidates()
         )
-        if shipped and replaced and (fault := misfit(self.catalog, shipped)):
+        if shipped and replaced and (fault := explain_shipped_misfit(self.catalog, shipped)):
             return ConsideredRule("policy", name, False, f"named in {file}, but {fault}")
         return _considered_file("policy", name, file)
 
@@ -242,7 +242,9 @@ class _Chooser:
         if self.id not in self.catalog.replaced:
             return ids
         return [
-            name for name in ids if not misfit(self.catalog, self.catalog.bindings[name])
+            name
+            for name in ids
+            if not explain_shipped_misfit(self.catalog, self.catalog.bindings[name])
         ] or ids
 
     def _build_chain(self, primary: str, *, named: bool) -> tuple[ChainLink, ...]:

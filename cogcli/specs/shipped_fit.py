@@ -26,17 +26,20 @@ def is_shipped_file(catalog: Catalog, file: str) -> bool:
     return path.startswith(root) and path.removeprefix(root).partition("/")[0] in _FOLDERS
 
 
-def made_for(catalog: Catalog, binding: Binding) -> Sequence[Capability]:
+def find_replaced_versions(catalog: Catalog, binding: Binding) -> Sequence[Capability]:
     """Return the replaced versions of the capability that a shipped binding is made for. Empty for other bindings."""
     return catalog.replaced.get(binding.capability, ()) if binding.layer == BUILT_IN else ()
 
 
-def misfit(catalog: Catalog, binding: Binding) -> str:
+def explain_shipped_misfit(catalog: Catalog, binding: Binding) -> str:
     """Return why a shipped binding cannot serve the capability that replaces its own, with the file.
 
     Empty if it can, and for bindings that are not shipped.
     """
-    before, capability = made_for(catalog, binding), catalog.capabilities.get(binding.capability)
+    before, capability = (
+        find_replaced_versions(catalog, binding),
+        catalog.capabilities.get(binding.capability),
+    )
     if not before or capability is None:
         return ""
     faults = "; ".join(dict.fromkeys(_find_faults(binding, capability, before)))

@@ -32,7 +32,7 @@ _DECLARED: Final[dict[str, tuple[bool | None, bool]]] = {
 """By effect class: its `side_effects` and `idempotent` properties."""
 
 
-def stricter_of(
+def merge_stricter(
     present: Mapping[str, Capability], earlier: Mapping[str, Capability]
 ) -> dict[str, Capability]:
     """Return the present capabilities, each made as strict as its earlier declaration."""

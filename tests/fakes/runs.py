@@ -20,7 +20,7 @@ from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.ports import CallPolicy
 from cogcli.run.engine.run import FinishedRun, Request, execute
-from cogcli.run.launch import engine_of
+from cogcli.run.launch import build_engine
 from cogcli.specs.catalog import Catalog
 from cogcli.state.execution import ExecutionState
 from cogcli.state.reducer import apply, initial_state
@@ -86,7 +86,7 @@ def engine_for(
         capabilities={capability.id: capability for capability in capabilities},
         skills={skill.id: skill for skill in skills},
     )
-    return engine_of(
+    return build_engine(
         catalog,
         sink=sink if sink is not None else MemorySink(),
         runner=runner,

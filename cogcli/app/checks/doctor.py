@@ -30,7 +30,7 @@ from cogcli.report.humanize import count_of, size
 from cogcli.specs.checks.replaced import WITHOUT_SHIPPED
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
 from cogcli.specs.layers import HOST_FOLDER, bounded_layers, builtin_root
-from cogcli.specs.shipped_fit import misfit
+from cogcli.specs.shipped_fit import explain_shipped_misfit
 
 _SHOWN: Final = 5
 """The most problems of a kind that are shown; `validate` lists all."""
@@ -267,7 +267,7 @@ def _check_shipped(
     lines += [
         f"binding {id}: {fault}"
         for id, binding in sorted(catalog.bindings.items())
-        if (fault := misfit(catalog, binding))
+        if (fault := explain_shipped_misfit(catalog, binding))
     ]
     left_out = sum(problem.code in ("request.input", "response.field") for problem in found.notes)
     parts = (

@@ -55,7 +55,7 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
             hint="start in a project with -C DIR",
         )
-    catalog = open_registry(settings).about(capability)
+    catalog = open_registry(settings).reach_capability(capability)
     id = catalog.aliases.get(capability, capability)
     path = os.path.join(settings.project, HOST_FOLDER, ACTIVE_FILE)
     settings.inside(path)

@@ -34,13 +34,13 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
     Raise CapabilityNotFoundError, or ProblemsFound if the capability's file has errors."""
     registry = open_registry(settings)
     try:
-        catalog = registry.about(name)
+        catalog = registry.reach_capability(name)
     except CapabilityNotFoundError:
         binding = registry.everything().bindings.get(name)
         if binding is None:
             raise
         name = binding.capability
-        catalog = registry.about(name)
+        catalog = registry.reach_capability(name)
     capability = catalog.capability(name)
     if capability is None:
         raise _problems_error(
@@ -72,7 +72,9 @@ def _choice_of_runs(
     if registry.is_trusted:
         return later
     now = explain_choice(
-        registry.for_run("capability", capability_id).about(capability_id), capability_id, given
+        registry.for_run("capability", capability_id).reach_capability(capability_id),
+        capability_id,
+        given,
     )
     chosen, waiting = (each.body["primary_binding_id"] for each in (now, later))
     if waiting in (chosen, None):

@@ -10,7 +10,7 @@ from cogcli.base.errors import NO, OK, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, command, switch
 from cogcli.episode.foreign_log import for_reports
-from cogcli.report.compare import ComparedEpisode, compare, comparison_object, lines, side_of
+from cogcli.report.compare import ComparedEpisode, compare, comparison_object, lines, read_side
 
 
 @command(
@@ -59,7 +59,7 @@ def _one(context: CommandContext, word: str) -> UsageError:
 def _side(context: CommandContext, word: str) -> ComparedEpisode:
     directory = episodes.find(context.settings, word)
     events = for_reports(iterate_shown_events(directory, context.warn)).events
-    return side_of(
+    return read_side(
         directory.name,
         episodes.read_status(context.settings, directory, context.warn).shown_status,
         events,

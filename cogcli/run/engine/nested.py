@@ -10,7 +10,7 @@ from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.events import RunStarted, RunTerminated, SkillRef
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.graph import GraphDriver
-from cogcli.run.engine.outcome import RunOutcome, name_step, outcome_of
+from cogcli.run.engine.outcome import RunOutcome, decide_outcome, name_step
 from cogcli.run.engine.policy import enter_skill, learn_facts
 from cogcli.run.engine.step_recorder import StepRecord, no_usage
 from cogcli.run.engine.tasks import Cancelled, Effects
@@ -44,7 +44,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
     finally:
         if child.effect_left:
             record.note_effect()
-    outcome = outcome_of(
+    outcome = decide_outcome(
         graph.endings,
         child.state.outputs,
         child.plan.skill.outputs,

@@ -54,7 +54,7 @@ class RunOutcome(NamedTuple):
     """Messages about outputs of a wrong type that a lenient root tolerates."""
 
 
-def outcome_of(
+def decide_outcome(
     endings: Mapping[int, Ending], outputs: Mapping[str, Any], declared: Fields, *, keep_going: bool,
     lenient: bool = False,
 ) -> RunOutcome:  # fmt: skip

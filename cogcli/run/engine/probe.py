@@ -43,7 +43,7 @@ def ask_probe(
         reply = yield from consult(inner, probe, {"idempotency_key": key, "input": values})
     except (RuntimeErrorBase, Degraded):
         return None
-    return resolution_of(capability, probe.id, reply)
+    return parse_probe_reply(capability, probe.id, reply)
 
 
 def is_promise(resolution: DoubtResolution) -> bool:
@@ -52,7 +52,7 @@ def is_promise(resolution: DoubtResolution) -> bool:
     return resolution.choice == "rerun" and resolution.by.startswith(_SPEAKER)
 
 
-def resolution_of(
+def parse_probe_reply(
     capability: Capability, probe_id: str, reply: dict[str, Any]
 ) -> DoubtResolution | None:
     """Return the DoubtResolution in a probe's reply. None if the reply has none, or if its output breaks the

@@ -28,7 +28,7 @@ from cogcli.declarations.events import (
 )
 from cogcli.run.engine.context import Engine, Fallback, Run
 from cogcli.run.engine.graph import GraphDriver
-from cogcli.run.engine.outcome import RunOutcome, describe_outcome, outcome_of
+from cogcli.run.engine.outcome import RunOutcome, decide_outcome, describe_outcome
 from cogcli.run.engine.plan import StepPlan, plan_entry
 from cogcli.run.engine.step import run_step
 from cogcli.run.engine.tasks import GRACE_SECONDS, Cancelled, Effects, Interrupted, Spawn
@@ -205,7 +205,7 @@ class RootRun:
         yield from self._graph.drive()
         if self.engine.loop.signal is not None:
             raise Interrupted(self.engine.loop.signal)
-        return outcome_of(
+        return decide_outcome(
             self._graph.endings,
             run.state.outputs,
             plan.skill.outputs,

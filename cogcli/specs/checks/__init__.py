@@ -17,10 +17,10 @@ from cogcli.specs.checks.bindings import check_bindings
 from cogcli.specs.checks.capabilities import check_capabilities
 from cogcli.specs.checks.choices import check_choices, check_defaults, check_host
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.checks.replaced import as_unusable
+from cogcli.specs.checks.replaced import lower_shipped_errors
 from cogcli.specs.checks.services import check_services
 from cogcli.specs.checks.skills import check_nesting, check_skills
-from cogcli.specs.contradictions import weigh
+from cogcli.specs.contradictions import soften_contradiction
 
 
 def check_contracts(context: CheckContext) -> None:
@@ -56,7 +56,7 @@ def check(
     R; with `shipped_too` it is an ordinary error. Raise EnvironmentRefusal for an unknown schema engine.
     """
     found = _problems(catalog, options or SelectionOptions())
-    return found if shipped_too else as_unusable(catalog, found)
+    return found if shipped_too else lower_shipped_errors(catalog, found)
 
 
 def _problems(catalog: Catalog, options: SelectionOptions) -> list[Problem]:
@@ -64,7 +64,10 @@ def _problems(catalog: Catalog, options: SelectionOptions) -> list[Problem]:
     context = CheckContext(catalog, options)
     for check_one in CHECKS.values():
         check_one(context)
-    problems = [*catalog.problems, *(weigh(problem, catalog) for problem in context.problems())]
+    problems = [
+        *catalog.problems,
+        *(soften_contradiction(problem, catalog) for problem in context.problems()),
+    ]
     only, documents, needed = catalog.only, context.documents, context.needed
     if needed is not None:
         # Only documents of needed services were checked.

@@ -17,7 +17,7 @@ from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.inner_shapes import follow, shape_of
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.service_variables import service_names
-from cogcli.specs.shipped_fit import made_for, misfit
+from cogcli.specs.shipped_fit import explain_shipped_misfit, find_replaced_versions
 from cogcli.specs.template import FILE, TemplateFault, files_in, parse_template, texts
 
 
@@ -30,10 +30,10 @@ def check_bindings(context: CheckContext) -> None:
             message, hint = context.absent("capability", binding.capability)
             report.error("binding.capability", ("capability",), message, hint=hint)
         else:
-            before = made_for(context.catalog, binding)
+            before = find_replaced_versions(context.catalog, binding)
             _check_request(context, binding, capability, before, report)
             _check_response(binding, capability, before, report)
-            if not misfit(context.catalog, binding):  # a misfit is never called
+            if not explain_shipped_misfit(context.catalog, binding):  # a misfit is never called
                 _check_files(binding, capability, report)
                 _check_required_outputs(binding, capability, report)
         _check_service(context, binding, report)

@@ -11,7 +11,7 @@ from cogcli.specs.checks.dataflow import FLAT, Dataflow
 from cogcli.specs.checks.flow_shapes import check_member
 from cogcli.specs.checks.references import has_members
 from cogcli.specs.checks.step_facts import Read, StepFacts
-from cogcli.specs.checks.step_inputs import misfit
+from cogcli.specs.checks.step_inputs import find_type_misfit
 
 _TYPES: Final = {
     "frame.goal": "string",
@@ -55,7 +55,7 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
         fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
     if wanted is None:
         return
-    if severity := misfit(sources, wanted.type):
+    if severity := find_type_misfit(sources, wanted.type):
         message = f"`{reference.text}` is {' or '.join(sorted(sources))}, `{read.name}` wants {wanted.type}"
         fact.report.add("flow.type", severity, read.path, message, within=read.within)
     needed = wanted.required and wanted.default is None and wanted.type != "any"
@@ -100,6 +100,6 @@ def check_write_types(flow: Dataflow) -> None:
             namespace, name = write.place[:2]
             declared = flow.skill.outputs.get(name) if namespace == "outputs" else None
             found = write.field.type
-            if declared and (severity := misfit([found], declared.type)):
+            if declared and (severity := find_type_misfit([found], declared.type)):
                 message = f"`{write.target.text}` is declared {declared.type}, the value is {found}"
                 fact.report.add("flow.type", severity, write.path, message)

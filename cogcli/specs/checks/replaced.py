@@ -26,7 +26,7 @@ WITHOUT_SHIPPED: Final = (
 )
 
 
-def as_unusable(catalog: Catalog, problems: Iterable[Problem]) -> list[Problem]:
+def lower_shipped_errors(catalog: Catalog, problems: Iterable[Problem]) -> list[Problem]:
     """Return the problems. Errors that later layers cause in shipped files have severity R and name the replaced specs
     with their files."""
     if catalog.layers == (BUILT_IN,):

@@ -168,10 +168,10 @@ def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
         step.reads.append(read)
 
 
-def misfit(sources: Collection[str], wanted: str) -> Severity | None:
+def find_type_misfit(sources: Collection[str], wanted: str) -> Severity | None:
     """Return the severity of a value of one of these types in place of the wanted type, or None if one fits.
 
-    A number for an integer is a warning, any other misfit an error.
+    A number for an integer is a warning, any other find_type_misfit an error.
     """
     for source in sources:
         if (
@@ -193,13 +193,19 @@ def _explain_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
         if value is None:
             return ""
     if is_text(value):
-        return f"expected {wanted.type}, found text" if misfit(["string"], wanted.type) else ""
+        return (
+            f"expected {wanted.type}, found text"
+            if find_type_misfit(["string"], wanted.type)
+            else ""
+        )
     if not whole:
         kind = (
             "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "any"
         )
         return (
-            f"expected {wanted.type}, found {preview(value)}" if misfit([kind], wanted.type) else ""
+            f"expected {wanted.type}, found {preview(value)}"
+            if find_type_misfit([kind], wanted.type)
+            else ""
         )
     if _holds_literal(value):
         return ""

@@ -13,7 +13,7 @@ from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import decision_files, fold_log
 from cogcli.episode.summary import summary_of
 from cogcli.report import layer_cells
-from cogcli.report.compare import side_of
+from cogcli.report.compare import read_side
 from cogcli.report.history_graph import graph_of
 from cogcli.report.trace_export import trace_spans
 
@@ -49,7 +49,7 @@ def derive(events: list[Event]) -> None:
     folded = history_of(events)
     layer_cells.rows(folded)
     graph_of(folded)
-    side_of("ep", "ok", events)
+    read_side("ep", "ok", events)
     trace_spans(events)
 
 

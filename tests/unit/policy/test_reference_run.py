@@ -28,7 +28,7 @@ from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
 from cogcli.run.approver import require_approver
 from cogcli.run.engine.run import execute
-from cogcli.run.launch import engine_of
+from cogcli.run.launch import build_engine
 from cogcli.specs.catalog import Catalog
 
 pytestmark = pytest.mark.sampled(2)
@@ -188,7 +188,7 @@ class Sitting(NamedTuple):
             hosts=hosts,
         )
         governs.merge_known_facts({"order": run["order"]})
-        engine = engine_of(
+        engine = build_engine(
             Catalog(capabilities=capabilities, skills={main.id: main}),
             sink=sink,
             runner=self._runner(),

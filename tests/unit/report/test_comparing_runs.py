@@ -7,7 +7,7 @@ from typing import Any
 from fakes.risk_review import Log, risk_review
 
 from cogcli.declarations.envelope import Event
-from cogcli.report.compare import ComparedEpisode, compare, comparison_object, lines, side_of
+from cogcli.report.compare import ComparedEpisode, compare, comparison_object, lines, read_side
 from cogcli.report.styled_text import UNICODE, plain_text, width
 
 
@@ -57,8 +57,8 @@ def summary_run(*, binding: str, fails: bool, ms: int, max_words: Any = 60) -> l
     return log.events
 
 
-GOOD = side_of("ep_a", "ok", summary_run(binding="openapi_summarizer_v1", fails=False, ms=2070))
-BAD = side_of("ep_b", "error", summary_run(binding="openapi_summarizer", fails=True, ms=1250))
+GOOD = read_side("ep_a", "ok", summary_run(binding="openapi_summarizer_v1", fails=False, ms=2070))
+BAD = read_side("ep_b", "error", summary_run(binding="openapi_summarizer", fails=True, ms=1250))
 
 
 def shown(columns: int | None = None) -> list[str]:
@@ -83,7 +83,7 @@ def test_no_row_exceeds_the_width_and_differing_steps_come_first() -> None:
 
 
 def test_an_episode_does_not_differ_from_itself_nor_by_time() -> None:
-    later = side_of(
+    later = read_side(
         "ep_c", "ok", summary_run(binding="openapi_summarizer_v1", fails=False, ms=9000)
     )
     assert compare(GOOD, later).same
@@ -96,7 +96,7 @@ def test_an_episode_does_not_differ_from_itself_nor_by_time() -> None:
 
 def test_true_is_not_one() -> None:
     one, other = (
-        side_of("ep_a", "ok", summary_run(binding="b", fails=False, ms=1, max_words=value))
+        read_side("ep_a", "ok", summary_run(binding="b", fails=False, ms=1, max_words=value))
         for value in (1, True)
     )
     assert not compare(one, other).same
@@ -111,7 +111,7 @@ def test_a_step_that_gave_something_else_is_told_as_such() -> None:
         event._replace(payload={**event.payload, "output": {"n": 2}}) if event.payload.get("step_id") == "clean"
         else event for event in events
     ]  # fmt: skip
-    difference = compare(GOOD, side_of("ep_c", "ok", changed))
+    difference = compare(GOOD, read_side("ep_c", "ok", changed))
     assert "~ clean other output" in plain_text(lines(difference, UNICODE, width=None)[1])
     assert comparison_object(difference)["steps"] == [
         {"name": "clean", "change": "changed", "before": "done", "after": "done", "what": "output"}
@@ -119,11 +119,11 @@ def test_a_step_that_gave_something_else_is_told_as_such() -> None:
 
 
 def test_other_skills_and_empty_logs_can_be_compared() -> None:
-    other = side_of("ep_c", "error", risk_review())
+    other = read_side("ep_c", "error", risk_review())
     assert "text.summarize 1.2.0 → risk.review 0.4.1" in plain_text(
         lines(compare(GOOD, other), UNICODE, width=None)[0]
     )
-    nothing = side_of("ep_d", "interrupted", [])
+    nothing = read_side("ep_d", "interrupted", [])
     assert (
         plain_text(lines(compare(nothing, nothing), UNICODE, width=None)[0])
         == "no skill    interrupted    ? → ?"
@@ -165,7 +165,7 @@ def test_results_taken_over_are_no_difference_in_inputs_or_bindings() -> None:
             "act",
             done | ({"reused_from": {"episode": "ep_a"}} if reused else {}),
         )
-        return side_of("ep_a", "ok", log.events)
+        return read_side("ep_a", "ok", log.events)
 
     assert compare(side(reused=False), side(reused=True)).same
     assert compare(side(reused=True), side(reused=False)).same

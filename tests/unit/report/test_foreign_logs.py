@@ -19,7 +19,7 @@ from cogcli.episode.history import History, history_of
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.projection import project
 from cogcli.report import table, timeline
-from cogcli.report.compare import compare, side_of
+from cogcli.report.compare import compare, read_side
 from cogcli.report.history_graph import graph_of
 from cogcli.report.lineage import Lineage, targets
 from cogcli.report.styled_text import UNICODE, plain_text
@@ -73,8 +73,8 @@ def same_as_projected(events: list[Event]) -> None:
         assert seen.root.status == document["outcomes"]["status"]
     drawn = "\n".join(plain_text(line) for line in tree(seen, UNICODE, status="ok", width=None))
     assert all(step.rpartition("/")[2] in drawn for step, _ in steps)
-    side = side_of("a", "ok", for_reports(events).events)
-    assert compare(side, side_of("b", "ok", for_reports(events).events)).same
+    side = read_side("a", "ok", for_reports(events).events)
+    assert compare(side, read_side("b", "ok", for_reports(events).events)).same
     assert [(step.id, step.status) for step in side.run.own] == steps
     trace_spans(for_reports(events).events)
 

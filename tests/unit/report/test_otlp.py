@@ -10,7 +10,7 @@ from fakes.risk_review import Log, risk_review
 from cogcli.base.canonical import span_of
 from cogcli.declarations.envelope import Event
 from cogcli.episode.log_reader import event_of
-from cogcli.report.chrome import chrome, lanes_of
+from cogcli.report.chrome import assign_lanes, chrome
 from cogcli.report.otlp import otlp
 from cogcli.report.trace_export import trace_spans
 from cogcli.report.trace_spans import Trace, TraceSpan
@@ -251,7 +251,7 @@ def test_hostile_members_are_passed_over() -> None:
 
 def test_overlapping_steps_lie_on_lanes_of_their_own() -> None:
     trace = trace_spans(risk_review())
-    lanes = lanes_of(trace.spans)
+    lanes = assign_lanes(trace.spans)
     by_name = {name: lanes[span.id] for name, span in named(trace).items()}
     assert by_name["invoke_workflow risk.review"] == by_name["execute_tool web.page.fetch"] == 0
     assert (
@@ -263,7 +263,7 @@ def test_on_a_lane_only_what_is_inside_overlaps() -> None:
     spans = [TraceSpan(str(n), "", str(n), n % 7, {}) for n in range(60)]
     for number, span in enumerate(spans):
         span.close(span.start + number % 11)
-    lanes = lanes_of(spans)
+    lanes = assign_lanes(spans)
     for one in spans:
         for other in spans:
             if one is not other and lanes[one.id] == lanes[other.id]:

@@ -8,7 +8,7 @@ from fakes.agent_log import STAGES, AgentLog
 
 from cogcli.base.canonical import span_of
 from cogcli.declarations.envelope import Event
-from cogcli.report.chrome import lanes_of
+from cogcli.report.chrome import assign_lanes
 from cogcli.report.otlp import otlp
 from cogcli.report.trace_export import trace_spans
 from cogcli.report.trace_spans import TraceSpan
@@ -96,4 +96,4 @@ def test_a_turn_that_waits_is_incomplete_and_the_next_one_ends_the_last() -> Non
 
 
 def test_all_of_a_turn_lies_on_one_lane() -> None:
-    assert set(lanes_of(trace_spans(finished()).spans).values()) == {0}
+    assert set(assign_lanes(trace_spans(finished()).spans).values()) == {0}

@@ -8,7 +8,7 @@ import pytest
 
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.run_start import RecordedStart
-from cogcli.run.recorded_start import problem_of_recorded
+from cogcli.run.recorded_start import find_recorded_problem
 
 MEMBER = {"binding_id": "b", "service_id": "s", "protocol": "mcp", "timeout_seconds": 1.0}
 START: dict[str, Any] = {
@@ -38,11 +38,11 @@ def of_agent(agent: dict[str, Any], model: dict[str, Any] | None) -> dict[str, A
 
 
 def test_a_whole_start_has_no_problem_and_typed_parts() -> None:
-    assert problem_of_recorded("run.started", START) is None
+    assert find_recorded_problem("run.started", START) is None
     start = RecordedStart.of(START)
     assert start.selection["c.d"].members[0].retry_count == 0
     assert (start.pins.variables, start.agent, start.policy) == ({"s": {"HOST": "h"}}, None, None)
-    assert problem_of_recorded("run.started", of_agent(AGENT, MODEL)) is None
+    assert find_recorded_problem("run.started", of_agent(AGENT, MODEL)) is None
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_a_whole_start_has_no_problem_and_typed_parts() -> None:
 def test_a_part_of_another_type_is_a_problem_with_its_place(
     payload: dict[str, Any], problem: str
 ) -> None:
-    found = problem_of_recorded("run.started", payload)
+    found = find_recorded_problem("run.started", payload)
     assert found is not None
     assert found.startswith(problem)
 
 
 def test_further_members_are_left_open_where_other_versions_have_them() -> None:
-    assert problem_of_recorded("run.started", START | {"pins": {"other": 1}}) is None
+    assert find_recorded_problem("run.started", START | {"pins": {"other": 1}}) is None
     assert RunOptions().max_workers > 0

@@ -23,7 +23,7 @@ from cogcli.run.engine import call, context, step_recorder, tasks
 from cogcli.run.engine import run as engine_run
 from cogcli.run.engine.run import execute
 from cogcli.run.engine.tasks import Effects, Loop, Next, Sleep, Spawn, Task, Unanswered, WorkerCall
-from cogcli.run.launch import engine_of
+from cogcli.run.launch import build_engine
 from cogcli.run.log_index import LogIndex
 from cogcli.run.replay_adapters import ReplayDifference, ReplaySink
 from cogcli.run.results import Control
@@ -76,7 +76,7 @@ def replay(
     events = [first._replace(payload={**first.payload, "rules": LATEST}), *events]
     sink = ReplaySink(LogIndex(events), Redactor(()), Control())
     sink.chain = ran.runner.chain  # type: ignore[method-assign]
-    engine = engine_of(
+    engine = build_engine(
         Catalog(
             capabilities={c.id: c for c in capabilities}, skills={s.id: s for s in (plan, *nested)}
         ),

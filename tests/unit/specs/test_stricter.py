@@ -9,7 +9,7 @@ import pytest
 
 from cogcli.declarations.capability_spec import STRICTNESS, TRUST_RANKS, Capability, OnFail, Safety
 from cogcli.specs.extends import find_weakened_safety
-from cogcli.specs.stricter import stricter, stricter_of
+from cogcli.specs.stricter import merge_stricter, stricter
 
 EFFECTS: dict[str, dict[str, Any]] = {
     "none": {"side_effects": False},
@@ -99,7 +99,7 @@ def test_gates_keep_their_places_and_an_input_makes_another_question() -> None:
 def test_what_did_not_change_is_the_same_object() -> None:
     same = capability({"requires_confirmation": True}, side_effects=True)
     assert stricter(same, capability({"requires_confirmation": True}, side_effects=True)) is same
-    assert stricter_of({"a.b": same, "a.c": same}, {"a.b": same})["a.c"] is same
+    assert merge_stricter({"a.b": same, "a.c": same}, {"a.b": same})["a.c"] is same
 
 
 def test_every_answer_to_a_refusing_gate_has_its_strictness() -> None:
