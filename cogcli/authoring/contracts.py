@@ -41,6 +41,7 @@ from cogcli.authoring.verification.case import (
     Case,
     CaseTarget,
     Expectation,
+    Inputs,
     judge,
     run_case,
 )
@@ -301,7 +302,7 @@ class _ContractSurvey:
         environ = {**self._settings.environ, _STATE: os.path.join(self._folder, "state")}
         selection = SelectionOptions(binds, None, environ)
 
-        def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
+        def prepare(inputs: Inputs) -> PreparedRun:
             return prepare_one_step(self._catalog, _skill(calls), request, selection)
 
         @contextmanager

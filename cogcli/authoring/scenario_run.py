@@ -17,7 +17,7 @@ from uuid import uuid4
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import SIGNING_KEY
-from cogcli.authoring.verification.case import CaseTarget
+from cogcli.authoring.verification.case import CaseTarget, Inputs
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.options import RunOptions
@@ -79,7 +79,7 @@ def scenario_target(
     declared = catalog.raw[f"capability:{capability.id}"].get("outputs") or {}
     head = {"id": _SKILL, "name": "Scenario", "description": f"Scenario {scenario.id}."}
 
-    def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
+    def prepare(inputs: Inputs) -> PreparedRun:
         skill = one_step_skill(head, capability.id, inputs, declared, capability.outputs)
         selection = SelectionOptions(binds, None, environ)
         return prepare_one_step(own_catalog, skill, request, selection, scenario.file)

@@ -4,7 +4,7 @@ and the answers of the case (docs/reference/test-case.md#run)."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -24,6 +24,7 @@ from cogcli.authoring.verification.case import (
     Case,
     CaseTarget,
     Expectation,
+    Inputs,
     Outcome,
     run_case,
 )
@@ -120,7 +121,7 @@ def run_skill_case(
     calls = StubbedCalls(stubs, catalog.stubbed, _recorded_outcomes(log) if log else None)
     environment = _environment(settings, case, folder, registry, trusted=trusted)
 
-    def prepare(inputs: Mapping[str, Any]) -> PreparedRun:
+    def prepare(inputs: Inputs) -> PreparedRun:
         given = GivenRun(request._replace(inputs=dict(inputs)), (), ())
         return prepare_given(catalog, given, environment.environ)
 

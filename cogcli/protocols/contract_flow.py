@@ -217,15 +217,18 @@ def _text(text: str, inputs: Fields) -> RequestType | None:
     except TemplateFault:
         return None
     slots = [part for part in parts if not isinstance(part, str)]
-    if any(slot.path[0] not in inputs for slot in slots if not slot.of_service):
-        return None
-    if any(slot.of_service for slot in slots):
-        return RequestType({"type": "string"})
     if not slots:
-        return RequestType({"const": "".join(part for part in parts if isinstance(part, str))})
-    if len(parts) > 1 or not slots[0].whole:
-        return RequestType({"type": "string"})
-    path = slots[0].path
+        return RequestType({"const": "".join(map(str, parts))})
+    own = [slot for slot in slots if not slot.of_service]
+    if any(slot.path[0] not in inputs for slot in own):
+        return None
+    if len(parts) == len(own) == 1 and own[0].whole:
+        return _input_at(own[0].path, inputs)
+    return RequestType({"type": "string"})
+
+
+def _input_at(path: tuple[str, ...], inputs: Fields) -> RequestType | None:
+    """Return the type of the value at a path of an input."""
     field = inputs[path[0]]
     found = schema_at(schema_of(field), path[1:])
     if found is None:

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from cogcli.protocols.secrets import Secrets
     from cogcli.specs.registry import Registry
 
-DEFAULT_BYTES: Final = 10 * 1024 * 1024
-"""The largest request and the largest reply as JSON, unless the binding sets a limit."""
-
 INHERITED: Final = (
     "HOME",
     "LANG",

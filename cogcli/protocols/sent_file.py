@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base.errors import RequestMappingError
@@ -75,17 +76,17 @@ def _detect_media(data: bytes) -> tuple[str, str]:
 
 def sent_value(value: Any) -> Any:
     """Return a payload as it is sent."""
-    if isinstance(value, FileText):
-        return str(value)
-    if isinstance(value, dict):
-        return {key: sent_value(item) for key, item in value.items()}
-    return [sent_value(item) for item in value] if isinstance(value, list) else value
+    return _replace_files(value, str)
 
 
 def recorded_value(value: Any) -> Any:
     """Return a payload as it is recorded: a file becomes its path, size and hash."""
+    return _replace_files(value, lambda file: dict(file.about))
+
+
+def _replace_files(value: Any, replace: Callable[[FileText], Any]) -> Any:
     if isinstance(value, FileText):
-        return dict(value.about)
+        return replace(value)
     if isinstance(value, dict):
-        return {key: recorded_value(item) for key, item in value.items()}
-    return [recorded_value(item) for item in value] if isinstance(value, list) else value
+        return {key: _replace_files(item, replace) for key, item in value.items()}
+    return [_replace_files(item, replace) for item in value] if isinstance(value, list) else value

@@ -217,17 +217,11 @@ class _Proposal:
             skill.id for skill in self.catalog.skills.values() if self._is_theirs(skill.file)
         )
         needs = self._needs(choices, variables)
-        for id in skills:
-            if needs.skill(id) and self.catalog.skills[id].file not in broken:
-                reason = "; ".join(self._describe_lacking_calls(self.catalog.skills[id], needs))
-                left.append(
-                    Remark(self.catalog.skills[id].file, 1, f"skill `{id}` cannot run", reason)
-                )
+        for skill in map(self.catalog.skills.__getitem__, skills):
+            if needs.skill(skill.id) and skill.file not in broken:
+                reason = "; ".join(self._describe_lacking_calls(skill, needs))
+                left.append(Remark(skill.file, 1, f"skill `{skill.id}` cannot run", reason))
         files = self._files(contradictions, choices)
-        broken_files = self.catalog.broken.items()
-        unreadable = [
-            key for key, file in broken_files if key.startswith("skill:") and self._is_theirs(file)
-        ]
         return Setup(
             files=files,
             there=tuple(name for name in files if os.path.lexists(os.path.join(self.home, name))),
@@ -235,11 +229,16 @@ class _Proposal:
             variables=variables,
             commands=("cogcli config trust", "cogcli validate", "cogcli skills ls --usable"),
             left=tuple(sorted(set(left))),
-            skills=len(skills) + len(unreadable),
+            skills=len(skills) + self._count_unreadable(),
             usable=sum(not needs.skill(id) for id in skills),
             own=sum(not needs.skill(id) and self._is_own(id, choices) for id in skills),
             builtin=self.builtin,
         )
+
+    def _count_unreadable(self) -> int:
+        """Return the number of skills whose files cannot be read."""
+        broken = self.catalog.broken.items()
+        return sum(key.startswith("skill:") and self._is_theirs(file) for key, file in broken)
 
     # -- what is wrong ----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -54,17 +54,7 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
     if settings.project is None:
         hint = "make a directory with an empty cogcli.toml"
         raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
-    catalog = open_registry(settings).everything()
-    capability = catalog.capability(capability_id)
-    if capability is None:
-        able = _callable_ids(catalog.capabilities.values())
-        near = suggestion(capability_id, able)
-        raise UsageError(
-            "usage.value",
-            f"`--capability`: no capability `{capability_id[:80]}`",
-            hint=near or f"those that can be called with it: {_named(able)}",
-            next=() if near else ("cogcli capabilities ls",),
-        )
+    capability = _capability(settings, capability_id)
     step_input, takes_request = _input_lines(capability, folder.body)
     place = settings.inside(os.path.join(settings.project, "skills", "local", DOMAIN, folder.name))
     if os.path.lexists(place):
@@ -87,17 +77,33 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
         warnings.append(
             f"`{capability.id}` takes one text, the body; what is requested is not passed on"
         )
-    if folder.head.get("allowed-tools"):
-        warnings.append(
-            "`allowed-tools` grants nothing here: trust and safety are those of the capability"
-        )
-    if folder.files:
-        warnings.append(
-            f"copied to {FILES}/, where nothing runs them: {_named(list(folder.files))}"
-        )
-    if folder.left_out:
-        warnings.append(f"left out: {_named(folder.left_out)}")
+    warnings += _folder_warnings(folder)
     return SkillImport(f"{DOMAIN}.{folder.name}", settings.display_path(file), warnings)
+
+
+def _capability(settings: Settings, id: str) -> Capability:
+    catalog = open_registry(settings).everything()
+    capability = catalog.capability(id)
+    if capability is None:
+        able = _callable_ids(catalog.capabilities.values())
+        near = suggestion(id, able)
+        raise UsageError(
+            "usage.value",
+            f"`--capability`: no capability `{id[:80]}`",
+            hint=near or f"those that can be called with it: {_named(able)}",
+            next=() if near else ("cogcli capabilities ls",),
+        )
+    return capability
+
+
+def _folder_warnings(folder: SkillFolder) -> Iterator[str]:
+    """Yield warnings about parts of the folder that have no effect here."""
+    if folder.head.get("allowed-tools"):
+        yield "`allowed-tools` grants nothing here: trust and safety are those of the capability"
+    if folder.files:
+        yield f"copied to {FILES}/, where nothing runs them: {_named(list(folder.files))}"
+    if folder.left_out:
+        yield f"left out: {_named(folder.left_out)}"
 
 
 def _skill_text(
@@ -148,37 +154,47 @@ def _input_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
     """Return the step's input as lines of YAML, and whether the request reaches the capability.
 
     Raise UsageError if body and request do not fit its inputs."""
+    messages = capability.inputs.get(_MESSAGES)
+    if messages is not None and messages.type in ("array", "any"):
+        _require_filled(capability, [_MESSAGES])
+        return _chat_lines(body), True
+    return _text_lines(capability, body)
+
+
+def _chat_lines(body: str) -> list[str]:
+    return [
+        f"      {_MESSAGES}:",
+        "        - role: system",
+        *_literal("          content", body),
+        "        - {role: user, content: inputs.request}",
+    ]
+
+
+def _text_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
+    """Return the lines of a capability that takes text, and whether the request has an input of its own."""
     inputs = capability.inputs
     texts = [name for name, field in inputs.items() if field.type in ("string", "any")]
-    if (messages := inputs.get(_MESSAGES)) is not None and messages.type in ("array", "any"):
-        lines = [
-            f"      {_MESSAGES}:",
-            "        - role: system",
-            *_literal("          content", body),
-            "        - {role: user, content: inputs.request}",
-        ]
-        takes_request, filled = True, [_MESSAGES]
-    elif texts:
-        own = _first(texts, _BODY, inputs)
-        rest = [name for name in texts if name != own]
-        # An input can take the request by its name, or because it is required.
-        able = any(name in _REQUEST or inputs[name].required for name in rest)
-        wanted = _first(rest, _REQUEST, inputs) if able else ""
-        lines = _literal(f"      {own}", body)
-        lines += [f"      {wanted}: inputs.request"] if wanted else []
-        takes_request, filled = bool(wanted), [own, wanted]
-    else:
+    if not texts:
         raise _unsuitable_error(capability, "takes no text")
+    own = _first(texts, _BODY, inputs)
+    rest = [name for name in texts if name != own]
+    # An input can take the request by its name, or because it is required.
+    able = any(name in _REQUEST or inputs[name].required for name in rest)
+    wanted = _first(rest, _REQUEST, inputs) if able else ""
+    _require_filled(capability, [own, wanted])
+    lines = _literal(f"      {own}", body)
+    return ([*lines, f"      {wanted}: inputs.request"] if wanted else lines), bool(wanted)
+
+
+def _require_filled(capability: Capability, filled: list[str]) -> None:
+    """Raise UsageError for a capability that requires other inputs too."""
     lacking = [
-        name
-        for name, field in inputs.items()
+        f"`{name}`"
+        for name, field in capability.inputs.items()
         if field.required and field.default is None and name not in filled
     ]
     if lacking:
-        raise _unsuitable_error(
-            capability, f"also needs {', '.join(f'`{name}`' for name in lacking)}"
-        )
-    return lines, takes_request
+        raise _unsuitable_error(capability, f"also needs {', '.join(lacking)}")
 
 
 def _callable_ids(capabilities: Iterable[Capability]) -> list[str]:

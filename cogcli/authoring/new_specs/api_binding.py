@@ -233,15 +233,8 @@ class _Command:
         """Return the entry of `--operation`, else the only one."""
         entries, name = self._document.api.entries, self._asked.operation
         titles = [_title(entry) for entry in entries]
-        if name is None and len(entries) == 1:
-            return entries[0]
         if name is None:
-            message = f"the document has {len(entries)} operations"
-            next = (
-                (self._command("--operation", titles[0]), self._command("--all")) if titles else ()
-            )
-            hint = f"name one with --operation: {list_known(titles)}"
-            raise UsageError("usage.flag", message, hint=hint, next=next)
+            return self._only_entry(titles)
         found = [entry for entry in entries if name in (entry.id, entry.title, entry.path)]
         if len(found) != 1:
             what = "several operations" if found else "no operation"
@@ -252,6 +245,15 @@ class _Command:
                 "usage.value", f"the document has {what} `{visible(name[:80])}`", hint=hint
             )
         return found[0]
+
+    def _only_entry(self, titles: list[str]) -> Entry:
+        entries = self._document.api.entries
+        if len(entries) == 1:
+            return entries[0]
+        message = f"the document has {len(entries)} operations"
+        next = (self._command("--operation", titles[0]), self._command("--all")) if titles else ()
+        hint = f"name one with --operation: {list_known(titles)}"
+        raise UsageError("usage.flag", message, hint=hint, next=next)
 
     def _command(self, *more: str) -> str:
         """Return the command with other flags."""

@@ -23,6 +23,7 @@ from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
+from cogcli.protocols.openapi.contract import name_schemes
 from cogcli.specs.id_grammar import is_settable
 
 KIND: Final = "openapi"
@@ -171,12 +172,16 @@ def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
     """Return why the credentials do not satisfy an operation, empty if they do."""
     if any({scheme.name for scheme in each} <= given.schemes for each in operation.security):
         return ""
-    names = " or ".join(" and ".join(f"`{s.name}`" for s in each) for each in operation.security)
-    return (
-        f"it asks for {names}, and only a bearer token or headers can be given"
-        if operation.security
-        else ""
-    )
+    if not operation.security:
+        return ""
+    names = name_schemes(operation)
+    return f"it asks for {names}, and only a bearer token or headers can be given"
+
+
+def _servers(document: ApiDocument) -> str:
+    """Return a clause about the servers of a document."""
+    servers = [one_line(each.url, 80) for each in document.head.servers]
+    return f"its servers are {', '.join(servers)}" if servers else "it names no server"
 
 
 def base_url_of(
@@ -188,9 +193,7 @@ def base_url_of(
     Raise UsageError if the document has no single absolute address, or one that is not public."""
     url = given or document.api.server
     if url is None:
-        servers = [one_line(each.url, 80) for each in document.head.servers]
-        found = f"its servers are {', '.join(servers)}" if servers else "it names no server"
-        message = f"the document does not name the address of the service: {found}"
+        message = f"the document does not name the address of the service: {_servers(document)}"
         raise UsageError(
             "usage.flag", message, hint="give it: --base-url URL", next=(again(_EXAMPLE),)
         )

@@ -47,6 +47,17 @@ def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec
         raise NotBindable(
             f"`{capability.id}` has no input named as the required {', '.join(missing[:6])}"
         )
+    _require_outputs(spec, capability)
+    response = {name: path for name, path in spec.response.items() if name in capability.outputs}
+    notes = [
+        f"input `{name}` is not sent"
+        for name in capability.inputs
+        if f"input.{name}" not in sent.values()
+    ]
+    return spec._replace(request=sent, response=response, notes=[*spec.notes, *notes])
+
+
+def _require_outputs(spec: OperationSpec, capability: Capability) -> None:
     lost = [
         f"`{name}`"
         for name, field in capability.outputs.items()
@@ -56,13 +67,6 @@ def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec
         raise NotBindable(
             f"`{capability.id}` requires the outputs {', '.join(lost[:6])}, which the reply lacks"
         )
-    response = {name: path for name, path in spec.response.items() if name in capability.outputs}
-    notes = [
-        f"input `{name}` is not sent"
-        for name in capability.inputs
-        if f"input.{name}" not in sent.values()
-    ]
-    return spec._replace(request=sent, response=response, notes=[*spec.notes, *notes])
 
 
 def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWords) -> NewFile:

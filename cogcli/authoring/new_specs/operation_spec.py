@@ -15,11 +15,14 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.authoring.new_specs.operation_words import OperationWords
 from cogcli.authoring.new_specs.schema_field import field_of, may_be_null
-from cogcli.base.api_documents.openapi import OpenApiOperation
+from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.lookup import Members, members
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
+from cogcli.protocols.openapi.contract import good_statuses
 from cogcli.specs.id_grammar import FIELD_NAME, is_settable
 from cogcli.specs.shape import is_ignored
 
@@ -64,6 +67,20 @@ def operation_spec(operation: OpenApiOperation, words: OperationWords) -> Operat
     )
 
 
+class PropertyMarks(Record):
+    """The marks of a property for which it may be left out of a request."""
+
+    readOnly: bool
+    deprecated: bool
+
+
+def _refusal(parameter: Parameter) -> str:
+    """Return the reason why a parameter is left out; empty without one."""
+    if parameter.place == "header" and not is_settable(parameter.name):
+        return "such a header cannot be set"
+    return parameter.refused or ("it is deprecated" if parameter.deprecated else "")
+
+
 class _OperationSpecBuilder:
     def __init__(self, words: OperationWords) -> None:
         self._words = words
@@ -77,9 +94,7 @@ class _OperationSpecBuilder:
         """Make the inputs."""
         for parameter in operation.parameters:
             key = f"{parameter.place}.{parameter.name}"
-            refused = parameter.refused or ("it is deprecated" if parameter.deprecated else "")
-            if parameter.place == "header" and not is_settable(parameter.name):
-                refused = "such a header cannot be set"
+            refused = _refusal(parameter)
             if refused and (parameter.required and not parameter.deprecated):
                 raise NotBindable(f"it needs `{key}`: {refused}")
             if refused and not parameter.required:
@@ -102,16 +117,13 @@ class _OperationSpecBuilder:
             self._input("body", "body", body.schema, required=body.required)
             return
         for name, schema in inside.properties.items():
-            if isinstance(schema, dict) and schema.get("readOnly") is True:
+            marks, required = read_record(PropertyMarks, schema), name in inside.required
+            if marks.readOnly:
                 continue
-            if (
-                isinstance(schema, dict)
-                and schema.get("deprecated") is True
-                and name not in inside.required
-            ):
+            if marks.deprecated and not required:
                 self.notes.append(f"`body.{name}` is left out: it is deprecated")
                 continue
-            self._input(f"body.{name}", name, schema, required=name in inside.required)
+            self._input(f"body.{name}", name, schema, required=required)
 
     def _input(self, key: str, name: str, schema: Any, *, required: bool) -> None:
         if not _is_writable(name):
@@ -125,7 +137,7 @@ class _OperationSpecBuilder:
 
     def give(self, operation: OpenApiOperation) -> str:
         """Make the outputs, and return the response mode of the binding, empty for JSON."""
-        replies = _good_replies(operation)
+        replies = {status: operation.responses[status] for status in good_statuses(operation)}
         schemas = [schema for schema in replies.values() if schema is not None]
         types = [kind for status in replies for kind in self._words.replies.get(status, ())]
         if operation.method == "HEAD" or not (schemas or types):
@@ -177,16 +189,6 @@ class _OperationSpecBuilder:
         if field != name:
             self.notes.append(f"`{place}.{name[:80]}` is `{field}` here")
         return field
-
-
-def _good_replies(operation: OpenApiOperation) -> Json:
-    """Return the schemas of 2xx replies, else that of `default`."""
-    good = {
-        status: schema for status, schema in operation.responses.items() if status.startswith("2")
-    }
-    return good or {
-        status: schema for status, schema in operation.responses.items() if status == "default"
-    }
 
 
 def field_name(text: str) -> str:

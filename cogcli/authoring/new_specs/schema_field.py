@@ -26,22 +26,15 @@ def field_of(schema: Any, description: str, *, required: bool) -> Json:
     """Return the specification of a field for the values of a schema, without null."""
     whole = _inlined(schema)
     narrow = _inlined(drop_null(whole)) if may_be_null(whole) else whole
-    types = types_of(narrow)
-    kind = (
-        next(iter(types))
-        if len(types) == 1
-        else "number"
-        if types == {"integer", "number"}
-        else "any"
-    )
-    field: Json = {"type": kind if kind != "null" else "any"}
+    kind = _kind_of(types_of(narrow))
+    field: Json = {"type": kind}
     if required:
         field["required"] = True
     if description:
         field["description"] = description
     rest = _constraints(narrow)
     values = rest.pop("enum", None)
-    if values and field["type"] != "any":
+    if values and kind != "any":
         field["enum"] = [value for value in values if value is not None]
     elif values:
         rest["enum"] = values
@@ -51,6 +44,13 @@ def field_of(schema: Any, description: str, *, required: bool) -> Json:
     if rest and not faults(rest):
         field["schema"] = rest
     return field
+
+
+def _kind_of(types: frozenset[str]) -> str:
+    """Return the type of a field whose values have these types."""
+    if types == {"integer", "number"}:
+        return "number"
+    return next(iter(types)) if len(types) == 1 and types != {"null"} else "any"
 
 
 def _inlined(schema: Any) -> Any:

@@ -41,6 +41,10 @@ class Answers(NamedTuple):
     """Returns the answer to a request of a waiting run; None for no answer."""
 
 
+Inputs = Mapping[str, Any]
+"""The inputs of a run, by name."""
+
+
 class CaseTarget(NamedTuple):
     """The object under test: the environment of the run, and the function that prepares the run
     with the inputs.
@@ -49,7 +53,7 @@ class CaseTarget(NamedTuple):
     outcome."""
 
     environment: RunEnvironment
-    prepare: Callable[[Mapping[str, Any]], PreparedRun]
+    prepare: Callable[[Inputs], PreparedRun]
     surroundings: Callable[[], AbstractContextManager[object]] = nullcontext
     """Entered around the run, for example to set the working directory."""
 
@@ -183,7 +187,7 @@ class Case(NamedTuple):
     """One case. `target` is called once the servers of `answers` listen; it may raise NotRunnable."""
 
     target: Callable[[], CaseTarget]
-    inputs: Mapping[str, Any]
+    inputs: Inputs
     answers: Answers
     expectation: Sequence[Expectation]
 

@@ -63,9 +63,7 @@ def error_from_reply(
         hint = "name that address in the service file, if it is the right one"
         text = f"{request}: HTTP {status}, redirected to {target}, which is not followed"
         return RejectedError("call.rejected", text, hint=hint, left=True)
-    words = _sentence(body) or reply.fault or reply.body.decode("utf-8", "replace")
-    words = quote(words, secrets)
-    text = f"{request}: HTTP {status}{f': {words}' if words else ''}"
+    text = f"{request}: HTTP {status}{_explanation(reply, body, secrets)}"
     if status in OVERLOADED:
         error = OverloadedError("call.overloaded", text, left=True)
         error.retry_after = retry_after(reply.header("retry-after"), now)
@@ -77,6 +75,13 @@ def error_from_reply(
     challenge = quote(reply.header("www-authenticate"), secrets)
     text += f"; it asks for {challenge}" if challenge else ""
     return RejectedError("call.rejected", text, hint=_credentials_hint(service), left=True)
+
+
+def _explanation(reply: HttpReply, body: Any, secrets: Masking) -> str:
+    """Return the words of a reply behind a colon; empty without any."""
+    words = _sentence(body) or reply.fault or reply.body.decode("utf-8", "replace")
+    words = quote(words, secrets)
+    return f": {words}" if words else ""
 
 
 def _credentials_hint(service: Service | None) -> str:

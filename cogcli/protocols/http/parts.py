@@ -87,10 +87,7 @@ def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
         elif value is not None:
             given.add((kind, name))
             _put(parts, known[kind, name], value)
-    for place, parameter in known.items():
-        if parameter.required and place not in given:
-            text = f"`{parameter.place}.{parameter.name}` is required by `{operation.title}` and was not given"
-            raise RequestMappingError("request.missing", text, left=False)
+    _require_given(operation, given)
     declared = operation.body
     if declared is None or not (whole or body or declared.required):
         return parts
@@ -101,6 +98,13 @@ def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
     return parts._replace(
         body=whole[0] if whole else body, has_body=True, content_type=declared.media_type or JSON
     )
+
+
+def _require_given(operation: OpenApiOperation, given: set[tuple[str, str]]) -> None:
+    for parameter in operation.parameters:
+        if parameter.required and (parameter.place, parameter.name) not in given:
+            text = f"`{parameter.place}.{parameter.name}` is required by `{operation.title}` and was not given"
+            raise RequestMappingError("request.missing", text, left=False)
 
 
 def _put(parts: HttpParts, parameter: Parameter, value: Any) -> None:

@@ -69,16 +69,18 @@ def compile_template(
         path = compile_template(request[FILE], (*at, FILE), around)
         return lambda given: _file(path(given), str(request.get(AS)), at, around)
     if isinstance(request, dict):
-        members = {
-            key: compile_template(member, (*at, key), around) for key, member in request.items()
-        }
-        return lambda given: {
-            key: value for key, member in members.items() if (value := member(given)) is not MISSING
-        }
+        return _compile_object(request, at, around)
     if isinstance(request, list):
         items = [compile_template(item, (*at, index), around) for index, item in enumerate(request)]
         return lambda given: [value for item in items if (value := item(given)) is not MISSING]
     return lambda given: request
+
+
+def _compile_object(request: Json, at: TemplatePath, around: TemplateContext) -> Template:
+    members = {key: compile_template(each, (*at, key), around) for key, each in request.items()}
+    return lambda given: {
+        key: value for key, member in members.items() if (value := member(given)) is not MISSING
+    }
 
 
 def as_data(value: Any) -> Any:
@@ -95,15 +97,20 @@ def _compile_text(text: str, at: TemplatePath, around: TemplateContext) -> Templ
     parts = parse_template(text)
     first = parts[0] if parts else ""
     if len(parts) == 1 and isinstance(first, TemplateSlot) and first.whole:
-        if first.of_service and around.values is not None:
-            return lambda given: _variable(first, at, around)
-        return lambda given: _typed_value(first.path, given, at)
+        return _compile_slot(first, at, around)
     if all(isinstance(part, str) for part in parts):
-        plain = "".join(part for part in parts if isinstance(part, str))
+        plain = "".join(map(str, parts))
         return lambda given: plain
     return lambda given: "".join(
         [p if isinstance(p, str) else _text_value(p, given, at, around) for p in parts]
     )
+
+
+def _compile_slot(slot: TemplateSlot, at: TemplatePath, around: TemplateContext) -> Template:
+    """Return the template of a text that is a single slot: its value keeps its type."""
+    if slot.of_service and around.values is not None:
+        return lambda given: _variable(slot, at, around)
+    return lambda given: _typed_value(slot.path, given, at)
 
 
 def _is_in_path(at: TemplatePath, around: TemplateContext) -> bool:

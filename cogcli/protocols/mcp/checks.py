@@ -53,8 +53,11 @@ def find_program_fault(service: Service, environ: Mapping[str, str]) -> ProgramF
             "cwd", f"there is no directory `{directory}` to start `{command}` in", hint
         )
     named = os.path.join(place, command) if os.path.dirname(command) else command
-    if shutil.which(named, path=search) is not None:
-        return None
+    return None if shutil.which(named, path=search) else _program_fault(command, named)
+
+
+def _program_fault(command: str, named: str) -> ProgramFault:
+    """Return why a command does not start the program of this name."""
     if os.path.dirname(command) and os.path.isfile(named):
         return ProgramFault(
             "command",

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -27,7 +28,7 @@ def raw(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def say(id: Any, **members: Any) -> None:
+def say(id: int, **members: Any) -> None:
     raw(json.dumps({"jsonrpc": "2.0", "id": id, **members}).encode() + b"\n")
 
 
@@ -46,48 +47,62 @@ def text(value: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": value}]}
 
 
-def call(id: Any, name: str, params: dict[str, Any]) -> None:
+def huge(id: int) -> None:
+    raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":"' % id)
+    for _ in range(20):
+        raw(b"y" * 1_000_000)
+    raw(b'"}}\n')
+
+
+def noisy(id: int) -> None:
+    raw(b"Loading model...\n\xff\xfe\n[1,2]\n{broken\n")
+    say(id, result=text("fine"))
+
+
+def breeds(id: int) -> None:
+    sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(3600)"]
+    remember(subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True).pid)  # noqa: S603
+    say(id, result=text("bred"))
+
+
+def forgets(id: int) -> None:
+    with open(FILE, encoding="utf-8") as file:
+        is_first = len(file.readlines()) == 1
+    if is_first:
+        say(id, error={"code": -32001, "message": "Session not found"})
+    else:
+        say(id, result={**text("x"), "structuredContent": {"a": 1}})
+
+
+RAW = {
+    "nan": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":NaN}}}\n',
+    "twice": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":1,"a":2}}}\n',
+}
+"""The bytes of faulty answers, for an id."""
+BEHAVIOURS: dict[str, Callable[[int], object]] = {
+    "fails": lambda id: say(id, result={**text("no luck"), "isError": True}),
+    "refuses": lambda id: say(id, error={"code": -32603, "message": "broken inside"}),
+    "huge": huge,
+    "noisy": noisy,
+    "hangs": bool,
+    "dies": lambda id: os._exit(3),
+    "breeds": breeds,
+    "forgets": forgets,
+}
+"""The tools that read no arguments."""
+
+
+def call(id: int, name: str, params: dict[str, Any]) -> None:
     given = params.get("arguments") or {}
     if name == "echo":
         say(id, result={**text("x"), "structuredContent": {"a": given.get("a")}})
     elif name == "meta":
         say(id, result={**text("x"), "structuredContent": params.get("_meta") or {}})
-    elif name == "fails":
-        say(id, result={**text("no luck"), "isError": True})
-    elif name == "refuses":
-        say(id, error={"code": -32603, "message": "broken inside"})
-    elif name == "nan":
-        raw(
-            b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":NaN}}}\n'
-            % id
-        )
-    elif name == "twice":
-        raw(
-            b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":1,"a":2}}}\n'
-            % id
-        )
-    elif name == "huge":
-        raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":"' % id)
-        for _ in range(20):
-            raw(b"y" * 1_000_000)
-        raw(b'"}}\n')
-    elif name == "noisy":
-        raw(b"Loading model...\n\xff\xfe\n[1,2]\n{broken\n")
-        say(id, result=text("fine"))
-    elif name == "dies":
-        os._exit(3)
-    elif name == "breeds":
-        sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(3600)"]
-        remember(subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True).pid)  # noqa: S603
-        say(id, result=text("bred"))
-    elif name == "forgets":
-        with open(FILE, encoding="utf-8") as file:
-            is_first = len(file.readlines()) == 1
-        if is_first:
-            say(id, error={"code": -32001, "message": "Session not found"})
-        else:
-            say(id, result={**text("x"), "structuredContent": {"a": 1}})
-    elif name != "hangs":
+    elif name in RAW:
+        raw(RAW[name] % id)
+    elif name in BEHAVIOURS:
+        BEHAVIOURS[name](id)
+    else:
         say(id, error={"code": -32602, "message": "unknown tool"})
 
 

@@ -16,10 +16,11 @@ from cogcli.base.errors import (
 from cogcli.base.jsonvalue import NotJson, to_plain_json
 from cogcli.base.problems import suggestion
 from cogcli.base.schema import validator
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.mcp.session import McpLink
-from cogcli.protocols.mcp.tool_result import ToolResult, read_result
+from cogcli.protocols.mcp.tool_result import ToolResult
 
 
 def require_size(request: InvocationRequest) -> None:
@@ -102,7 +103,7 @@ def plain_reply(request: InvocationRequest, reply: Json, tool: Json) -> ToolResu
     if size > cap:
         text = f"the reply has {size:,} bytes, at most {cap:,} are allowed"
         raise ResponseMappingError("response.size", text, left=True)
-    read = read_result(result)
+    read = read_record(ToolResult, result)
     if read.structuredContent is None or read.isError:
         return read
     if problems := _violation_text(tool.get("outputSchema"), read.structuredContent):

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from cogcli.base.errors import RejectedError
 from cogcli.base.strict_json import JsonRefused, loads
-from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.model_usage import ModelUsage, usage_of
@@ -106,13 +105,3 @@ class ToolResult(InputDemand):
     def usage(self, body: Any) -> ModelUsage:
         """The usage in `_meta`, else at the top of the body."""
         return usage_of(body, self._meta.usage)
-
-
-def read_result(value: Json) -> ToolResult:
-    """The result in a reply."""
-    return read_record(ToolResult, value)
-
-
-def demanded_methods(value: Json) -> list[str]:
-    """The methods that a reply demands; the rest of the reply is not read."""
-    return read_record(InputDemand, value).methods

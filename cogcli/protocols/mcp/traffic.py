@@ -25,8 +25,9 @@ from cogcli.base.errors import (
     TransportError,
 )
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.mcp.tool_result import demanded_methods
+from cogcli.protocols.mcp.tool_result import InputDemand
 
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
@@ -275,7 +276,7 @@ class GuardedRead(Stream):
         message = item.message
         if isinstance(message, JSONRPCResponse):
             self._add_defaults(message.result)
-            for method in demanded_methods(message.result):
+            for method in read_record(InputDemand, message.result).methods:
                 self._traffic.note(refusal_of(method))
             exchange = self._traffic.of(message.id)
             content = message.result.get("content")

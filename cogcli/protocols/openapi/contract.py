@@ -7,7 +7,12 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from cogcli.base.api_documents.loader import identity_of, with_position
-from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, load_openapi
+from cogcli.base.api_documents.openapi import (
+    OpenApiDocument,
+    OpenApiOperation,
+    Scheme,
+    load_openapi,
+)
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.lookup import members
@@ -135,25 +140,37 @@ def _security_findings(
     header."""
     if not operation.security:
         return
-    given = _given_headers(binding, service)
-    missing = [
-        [scheme for scheme in schemes if not scheme.header or scheme.header.lower() not in given]
-        for schemes in operation.security
-    ]
+    missing = _missing_schemes(binding, service, operation)
     # A binding can only supply headers; a token supplies one more.
     tokens = 1 if "auth_ref" in service.settings else 0
     reachable = [schemes for schemes in missing if all(scheme.header for scheme in schemes)]
     if any(len(schemes) <= tokens for schemes in reachable):
         return
-    wanted = " or ".join(
-        " and ".join(f"`{scheme.name}`" for scheme in each) for each in operation.security
-    )
+    wanted = name_schemes(operation)
     message = f"operation `{operation.title}` asks for {wanted}, which nothing gives"
     hint = "credentials in a query or a cookie, or of another kind, cannot be given"
     if reachable:
         named = [scheme.header for scheme in reachable[0] if scheme.header != "Authorization"]
         hint = f"add header {named[0]} to the service" if named else "add auth_ref to the service"
     yield ContractFinding("wire.security", "E", ("service",), message, hint)
+
+
+def name_schemes(operation: OpenApiOperation) -> str:
+    """Return the names of the security schemes of an operation, as alternatives."""
+    return " or ".join(
+        " and ".join(f"`{scheme.name}`" for scheme in each) for each in operation.security
+    )
+
+
+def _missing_schemes(
+    binding: Binding, service: Service, operation: OpenApiOperation
+) -> list[list[Scheme]]:
+    """Return by alternative the schemes that no header satisfies."""
+    given = _given_headers(binding, service)
+    return [
+        [scheme for scheme in schemes if not scheme.header or scheme.header.lower() not in given]
+        for schemes in operation.security
+    ]
 
 
 def _given_headers(binding: Binding, service: Service) -> set[str]:
@@ -261,9 +278,14 @@ def _reply_schemas(binding: Binding, operation: OpenApiOperation) -> tuple[Any, 
         return (_TEXT if mode == "text" else _RAW,)
     if operation.method == "HEAD":
         return (_EMPTY,)
+    schemas = tuple(_reply_schema(operation, status) for status in good_statuses(operation))
+    return schemas or (UNDESCRIBED,)
+
+
+def good_statuses(operation: OpenApiOperation) -> list[str]:
+    """Return the declared statuses 2xx; without one the default, if it is declared."""
     good = [status for status in operation.responses if status.startswith("2")]
-    good = good or [status for status in operation.responses if status == "default"]
-    return tuple(_reply_schema(operation, status) for status in good) or (UNDESCRIBED,)
+    return good or [status for status in operation.responses if status == "default"]
 
 
 def _reply_schema(operation: OpenApiOperation, status: str) -> Any:

@@ -157,7 +157,7 @@ def confine(function: Callable[..., Any], reads: Reads) -> Any:
 def _typed_paths(inputs: Any, folder: str) -> Iterator[str]:
     """Yield the files and folders outside a folder that a whole text in a value names, with links
     followed."""
-    for value in _possible_paths(inputs):
+    for value in possible_paths(inputs):
         real = os.path.realpath(value)
         is_outside = os.path.exists(value) and real != folder and not is_below(real, folder)
         if is_outside and not _follows_project_link(value, folder):
@@ -168,14 +168,14 @@ def _typed_credentials(inputs: Any, folder: str) -> Iterator[str]:
     """Yield the files of credentials that a whole text in a value names, with links followed.
 
     The text itself must name such a file: a link with another name may belong to the project."""
-    for value in _possible_paths(inputs):
+    for value in possible_paths(inputs):
         if len(value) <= _LONGEST and credential_reason(os.path.abspath(value)):
             if folder and _follows_project_link(value, folder):
                 continue
             yield os.path.realpath(value)
 
 
-def _possible_paths(inputs: Any) -> Iterator[str]:
+def possible_paths(inputs: Any) -> Iterator[str]:
     """Yield the texts in a value that can be paths."""
     pending = [inputs]
     while pending:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.base.file_roots import is_within
 from cogcli.base.walk import Walk
-from cogcli.protocols.pythoncall.readable_files import Reads
+from cogcli.protocols.pythoncall.readable_files import Reads, possible_paths
 
 _MAX_PATH: Final = 4096
 _ENVIRONMENT, _INSTALLED = "pyvenv.cfg", "node_modules"
@@ -66,14 +66,7 @@ def _shown_below(walk: Walk, folder: str) -> tuple[list[str], bool]:
 def _regular_files(payload: Any) -> Iterator[str]:
     """Yield the absolute paths of the regular files that a value names, and the targets of links
     among them."""
-    pending = [payload]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            pending += value.values()
-        elif isinstance(value, list):
-            pending += value
-        elif isinstance(value, str) and 0 < len(value) < _MAX_PATH and "\0" not in value:
-            path = os.path.abspath(value)
-            if os.path.isfile(path):
-                yield from (path, os.path.realpath(path))
+    for text in possible_paths(payload):
+        path = os.path.abspath(text)
+        if len(text) < _MAX_PATH and os.path.isfile(path):
+            yield from (path, os.path.realpath(path))

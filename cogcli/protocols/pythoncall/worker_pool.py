@@ -75,15 +75,7 @@ class WorkerPool:
         """Count one more worker as busy; return an idle worker of the service, if any, and the idle
         workers to end for it."""
         with self._changed:
-            while not self._closed and not limits.cancel.is_set and self._busy >= self._limit:
-                rest = limits.deadline - time.monotonic()
-                if rest <= 0:
-                    raise CallTimeoutError("call.timeout", "no worker was free in time", left=False)
-                self._changed.wait(rest)
-            if self._closed or limits.cancel.is_set:
-                raise TransportError(
-                    "call.transport", "no caller waits for this call any more", left=False
-                )
+            self._wait_until_free(limits)
             self._busy += 1
             superfluous = [worker for worker in self._idle if not worker.is_quiet]
             self._idle = [worker for worker in self._idle if worker not in superfluous]
@@ -93,6 +85,18 @@ class WorkerPool:
             elif self._busy + len(self._idle) > self._limit:
                 superfluous.append(self._idle.pop(0))
             return idle, superfluous
+
+    def _wait_until_free(self, limits: CallLimits) -> None:
+        """Wait for a place below the limit, holding the lock."""
+        while not self._closed and not limits.cancel.is_set and self._busy >= self._limit:
+            rest = limits.deadline - time.monotonic()
+            if rest <= 0:
+                raise CallTimeoutError("call.timeout", "no worker was free in time", left=False)
+            self._changed.wait(rest)
+        if self._closed or limits.cancel.is_set:
+            raise TransportError(
+                "call.transport", "no caller waits for this call any more", left=False
+            )
 
     def _start(self, code: Code, sandbox: SandboxFiles | None) -> Worker:
         worker = Worker(code, self._environ, self._mask_text, sandbox)
